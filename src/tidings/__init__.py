@@ -1,0 +1,1 @@
+"""Tidings: will it arrive in time?"""

@@ -1,0 +1,1 @@
+"""From trace tables to statistics, laws and a fitted system, on Spark."""

@@ -1,0 +1,76 @@
+"""Every error that Tidings raises on purpose.
+
+    TidingsError
+    ├── InvalidInputError     what was given is wrong (exit code 2)
+    │   ├── InvalidSystemError    a system description, with all its problems
+    │   └── InvalidTracesError    trace tables that cannot be read as such
+    ├── UnsupportedError      the input is right, but this engine does not handle it (exit code 3)
+    ├── UnstableError         a queue grows without limit (exit code 4)
+    └── EngineError           Spark, Java or another part of the machinery is missing (exit code 5)
+
+A message says where, what was seen, what is wanted, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing wrong with an input: where, what was seen, what is wanted, what to do."""
+
+    at: str
+    saw: str
+    want: str
+    fix: str = ""
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, {self.at}" if self.line is not None else self.at
+        hint = f" ({self.fix})" if self.fix else ""
+        return f"{where}: got {self.saw}; wants {self.want}{hint}"
+
+
+class TidingsError(Exception):
+    """The root of all deliberate errors."""
+
+    exit_code = 1
+
+
+class InvalidInputError(TidingsError):
+    """What was given is wrong; ``problems`` lists everything that is, when there is a list."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
+        self.headline = message
+        self.problems = tuple(problems)
+        super().__init__("\n".join([message, *(f"  {problem}" for problem in self.problems)]))
+
+
+class InvalidSystemError(InvalidInputError):
+    """A system description with at least one problem."""
+
+
+class InvalidTracesError(InvalidInputError):
+    """Trace tables that are missing, unreadable, or not what they should be."""
+
+
+class UnsupportedError(TidingsError):
+    """The system is valid, but this engine cannot honour one of its fields, and will not ignore it."""
+
+    exit_code = 3
+
+
+class UnstableError(TidingsError):
+    """Work arrives faster than it can be done, so a queue grows without limit."""
+
+    exit_code = 4
+
+
+class EngineError(TidingsError):
+    """Something Tidings runs on (Java, Spark, a cluster) is missing or failed."""
+
+    exit_code = 5

@@ -1,0 +1,1 @@
+"""Compiled primitives: random streams, sampling of laws, the calendar."""

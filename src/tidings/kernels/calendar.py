@@ -1,0 +1,104 @@
+"""What happens next: a tournament over fixed slots, and a heap of copies in flight.
+
+Everything that has one next moment of its own (a publisher, a server, later a component or a timer)
+is a *slot* of the tournament and can be re-keyed or cancelled (key +inf) at any time. Copies under
+way on links are many and never re-keyed: they lie in a heap. *Ties*: of slots due at the same
+moment the lowest goes first, of landings the one sent first, and slots go before landings.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.kernels.compile import compiled
+
+# A copy under way: when it lands, in which order it was sent (breaks ties), and which it is.
+LANDING = np.dtype([("time", "f8"), ("order", "i8"), ("cargo", "i8")], align=True)
+CHILDREN = 4  # of a node in the heap: shallower than two, and four landings lie close together
+
+
+def tournament(slots: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """An empty tournament: keys and slots of the winners, the root at 1, the leaves in the end.
+
+    >>> keys, winners = tournament(3)
+    >>> set_key(keys, winners, 2, 5.0)
+    >>> set_key(keys, winners, 1, 7.0)
+    >>> float(keys[1]), int(winners[1])
+    (5.0, 2)
+    """
+    leaves = 1
+    while leaves < max(slots, 2):
+        leaves *= 2
+    keys = np.full(2 * leaves, np.inf)
+    winners = np.zeros(2 * leaves, dtype=np.int64)
+    winners[leaves:] = np.arange(leaves)
+    for node in range(leaves - 1, 0, -1):
+        winners[node] = winners[2 * node]
+    return keys, winners
+
+
+@compiled
+def set_key(keys: Any, winners: Any, slot: int, key: float) -> None:
+    """Let a slot be due at ``key`` (+inf: never), and replay its games up to the root."""
+    node = keys.size // 2 + slot
+    keys[node] = key
+    winner = slot
+    while node > 1:
+        rival = node ^ 1
+        rival_key = keys[rival]
+        # An even node is a left one: its slots are lower than its rival's and win ties.
+        if rival_key < key or (rival_key == key and (node & 1) == 1):
+            key = rival_key
+            winner = winners[rival]
+        node >>= 1
+        if keys[node] == key and winners[node] == winner and winner != slot:
+            return  # the game went as it had before, and so will all games above
+        keys[node] = key
+        winners[node] = winner
+
+
+@compiled
+def _before(time: float, order: int, other: Any) -> bool:
+    return time < other.time or (time == other.time and order < other.order)
+
+
+@compiled
+def push(heap: Any, size: int, time: float, order: int, cargo: int) -> None:
+    """Put a landing into a heap of ``size`` landings (the caller counts)."""
+    hole = size
+    while hole > 0:
+        parent = (hole - 1) // CHILDREN
+        if not _before(time, order, heap[parent]):
+            break
+        heap[hole] = heap[parent]
+        hole = parent
+    heap[hole].time = time
+    heap[hole].order = order
+    heap[hole].cargo = cargo
+
+
+@compiled
+def pop(heap: Any, size: int) -> None:
+    """Take the first landing, ``heap[0]``, out of a heap of ``size`` landings."""
+    last = heap[size - 1]
+    time, order, cargo = last.time, last.order, last.cargo
+    count = size - 1
+    hole = 0
+    while True:
+        first = CHILDREN * hole + 1
+        if first >= count:
+            break
+        best = first
+        for child in range(first + 1, min(first + CHILDREN, count)):
+            if _before(heap[child].time, heap[child].order, heap[best]):
+                best = child
+        if not _before(heap[best].time, heap[best].order, last):
+            break
+        heap[hole] = heap[best]
+        hole = best
+    heap[hole].time = time
+    heap[hole].order = order
+    heap[hole].cargo = cargo

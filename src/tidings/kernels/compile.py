@@ -1,0 +1,125 @@
+"""The one way Tidings compiles: to machine code, without the interpreter lock, kept on disk.
+
+Numba keeps what it compiled beside a stamp of the function's own file. A kernel that calls kernels
+of other files would then go on running their old code after they change. So the cache lies in the
+user's cache folder under a hash of *all* kernel sources: any change there begins a fresh cache.
+Other users of numba in the same process are not touched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from numba.core import caching
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_CONFIG: Any = numba.config
+IS_COMPILING = not _CONFIG.DISABLE_JIT  # else kernels run as plain Python, for debugging
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def compiled(function: Function) -> Function:
+    """The function compiled when first called, in nopython mode, releasing the lock, cached.
+
+    Division by zero follows IEEE rules as in NumPy. With ``NUMBA_DISABLE_JIT=1`` in the environment
+    the function stays plain Python.
+    """
+    return _compiled(function)
+
+
+def primitive(function: Function) -> Function:
+    """Like :func:`compiled`, for a function that other kernels call and that makes no arrays.
+
+    It then need not count references to the arrays it is handed, which costs more than drawing a
+    random number does.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def inlined(function: Function) -> Function:
+    """Like :func:`primitive`, and small: its code is copied into whatever calls it."""
+    return _compiled(function, _nrt=False, forceinline=True)
+
+
+def _compiled(function: Function, **options: bool) -> Function:
+    fast: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    if IS_COMPILING:
+        make_cache: Any = _KernelCache
+        fast._cache = make_cache(function)
+    return fast
+
+
+@cache
+def source_hash() -> str:
+    """A hash of the text of every kernel module of the package, as hexadecimal digits."""
+    files = {*_PACKAGE.glob("kernels/**/*.py"), *_PACKAGE.glob("**/kernel*.py")}
+    digest = hashlib.blake2b(digest_size=12)
+    for file in sorted(files):
+        text = file.read_bytes()
+        digest.update(f"{file.relative_to(_PACKAGE).as_posix()}\0{len(text)}\0".encode())
+        digest.update(text)
+    return digest.hexdigest()
+
+
+@cache
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: the user's cache folder, or one in the temporary folder."""
+    user = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    owner = os.getuid() if hasattr(os, "getuid") else "user"
+    fallback = Path(tempfile.gettempdir()) / f"tidings-{owner}"
+    for root in (Path(user) / "tidings", fallback):
+        folder = root / "kernels" / source_hash()
+        if _is_writable(folder):
+            return folder
+    return Path(tempfile.mkdtemp(prefix="tidings-kernels-"))
+
+
+def _is_writable(folder: Path) -> bool:
+    """Whether the folder can be made, is ours, and takes a file (others' code must not be run)."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+            return False
+        tempfile.TemporaryFile(dir=folder).close()
+    except (OSError, RuntimeError):
+        return False
+    return True
+
+
+class _KernelLocator(caching._CacheLocator):
+    """Tells numba where a kernel's machine code lies and from which sources it was made."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._py_file = file  # numba looks for it when it warns
+        self._line = function.__code__.co_firstlineno
+        self._module = function.__module__
+
+    def get_cache_path(self) -> str:
+        return str(cache_folder())
+
+    def get_source_stamp(self) -> str:
+        return source_hash()
+
+    def get_disambiguator(self) -> str:
+        return f"{self._module}-{self._line}"
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _KernelLocator:
+        return cls(py_func, py_file)
+
+
+class _KernelCacheImpl(caching.CompileResultCacheImpl):
+    _locator_classes = [_KernelLocator]  # noqa: RUF012 - declared so by numba
+
+
+class _KernelCache(caching.FunctionCache):
+    _impl_class = _KernelCacheImpl

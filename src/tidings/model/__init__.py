@@ -1,0 +1,1 @@
+"""What a publish/subscribe system is, as data, and the result tables."""

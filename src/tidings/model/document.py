@@ -1,0 +1,177 @@
+"""Reading a document so that every problem is found, each with its place.
+
+A :class:`Place` is a value together with where it stands (``brokers.east.service``, line 12).
+Asking it for a number, a time or a list either gives one or notes a problem and gives None, and
+reading goes on. Whoever began the reading looks at ``problems`` at the end.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tidings.errors import Problem
+from tidings.model import units
+
+Key = str | int
+Path = tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value of a document and where it stands; ``problems`` is shared by the whole reading."""
+
+    value: Any
+    path: Path = ()
+    problems: list[Problem] = field(default_factory=list)
+    lines: Mapping[Path, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        text = ""
+        for key in self.path:
+            text += f"[{key + 1}]" if isinstance(key, int) else f".{key}" if text else str(key)
+        return text or "the document"
+
+    @property
+    def line(self) -> int | None:
+        """The line it stands in, or that of the nearest thing around it that has one."""
+        for length in range(len(self.path), -1, -1):
+            if self.path[:length] in self.lines:
+                return self.lines[self.path[:length]]
+        return None
+
+    def report(self, want: str, *, saw: str | None = None, fix: str = "") -> None:
+        """Note a problem here."""
+        seen = describe(self.value) if saw is None else saw
+        self.problems.append(Problem(at=str(self), saw=seen, want=want, fix=fix, line=self.line))
+
+    def child(self, key: Key, value: Any) -> Place:
+        """The place of a part of this value."""
+        return Place(value, (*self.path, key), self.problems, self.lines)
+
+    # ---- what a value can be asked for ---------------------------------------------------------
+
+    def mapping(self, known: Sequence[str] | None = None, want: str = "") -> dict[str, Place]:
+        """The parts by name; notes a problem for anything but a mapping and for unknown names."""
+        if not isinstance(self.value, Mapping):
+            self.report(want or "a mapping (name: value)")
+            return {}
+        parts = {str(key): self.child(str(key), value) for key, value in self.value.items()}
+        if known is not None:
+            for name in [name for name in parts if name not in known]:
+                close = difflib.get_close_matches(name, known, n=1)
+                parts.pop(name).report(
+                    f"one of the fields {', '.join(known)}",
+                    saw=f"the unknown field '{name}'",
+                    fix=f"did you mean '{close[0]}'?" if close else "",
+                )
+        return parts
+
+    def items(self, want: str = "a list") -> Iterator[Place]:
+        """The parts in order; notes a problem for anything but a list."""
+        if not isinstance(self.value, list | tuple):
+            self.report(want)
+            return
+        for index, value in enumerate(self.value):
+            yield self.child(index, value)
+
+    def text(self, want: str = "a text") -> str | None:
+        """A text; numbers are not silently turned into one."""
+        if isinstance(self.value, str) and self.value:
+            return self.value
+        self.report(want)
+        return None
+
+    def flag(self) -> bool | None:
+        """True or false."""
+        if isinstance(self.value, bool):
+            return self.value
+        self.report("true or false")
+        return None
+
+    def choice(self, options: Sequence[str]) -> str | None:
+        """One of a few words."""
+        if isinstance(self.value, str) and self.value in options:
+            return self.value
+        self.report(f"one of {', '.join(options)}")
+        return None
+
+    def whole(self, minimum: int = 0) -> int | None:
+        """A whole number, at least ``minimum``."""
+        value = self.value
+        if isinstance(value, int) and not isinstance(value, bool) and value >= minimum:
+            return value
+        self.report(f"a whole number, {minimum} or more")
+        return None
+
+    def number(
+        self,
+        want: str = "a number",
+        *,
+        above: float | None = None,
+        least: float | None = None,
+        most: float | None = None,
+        of: Mapping[str, float] | None = None,
+    ) -> float | None:
+        """A finite number within limits; with ``of``, a quantity in those units (:mod:`units`)."""
+        value = self.value
+        if isinstance(value, str) and of is not None:
+            value = units.parse(value, dict(of))
+        number = _finite(value)
+        fits = (
+            number is not None
+            and (above is None or number > above)
+            and (least is None or number >= least)
+            and (most is None or number <= most)
+        )
+        if not fits:
+            self.report(want)
+        return number if fits else None
+
+    def seconds(self, *, positive: bool = False) -> float | None:
+        """A time in seconds: a number, or a text such as ``250ms``."""
+        limit = "above 0" if positive else "0 or more"
+        want = f"a time, {limit}, such as 250ms or 0.25"
+        if positive:
+            return self.number(want, above=0.0, of=units.SECONDS)
+        return self.number(want, least=0.0, of=units.SECONDS)
+
+    def share(self, *, positive: bool = False) -> float | None:
+        """A probability."""
+        if positive:
+            return self.number("a share above 0 and at most 1", above=0.0, most=1.0)
+        return self.number("a share from 0 to 1", least=0.0, most=1.0)
+
+
+def _finite(value: Any) -> float | None:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def describe(value: Any) -> str:
+    """A value as an error message shows it: short, and telling texts from numbers.
+
+    >>> describe("12"), describe(12), describe(None), describe({"a": 1})
+    ("'12'", '12', 'nothing', 'a mapping with a')
+    """
+    if value is None:
+        return "nothing"
+    if isinstance(value, Mapping):
+        return f"a mapping with {_shorten(', '.join(str(key) for key in value))}" if value else "{}"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _shorten(repr(value))
+
+
+def _shorten(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

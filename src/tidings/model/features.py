@@ -1,0 +1,166 @@
+"""What a system makes use of, and refusal of what an engine cannot honour.
+
+Every engine says which features it handles; anything else that a system uses is refused by name and
+place, never ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from tidings.errors import UnsupportedError
+from tidings.model.behaviour import Channel
+from tidings.model.content import ContentTable
+from tidings.model.laws import Deterministic
+from tidings.model.system import System
+
+Places = Iterator[str]
+
+
+def _channels(system: System) -> Iterator[tuple[str, Channel]]:
+    for link in system.links:
+        yield f"links.{link.name}", link.there
+        if link.back != link.there:
+            yield f"links.{link.name}.back", link.back
+    for publisher in system.publishers:
+        yield f"publishers.{publisher.name}.link", publisher.link
+    for subscriber in system.subscribers:
+        yield f"subscribers.{subscriber.name}.link", subscriber.link
+
+
+def _failures(system: System) -> Places:
+    yield from (f"brokers.{b.name}.failure" for b in system.brokers if b.failure is not None)
+    yield from (f"{at}.failure" for at, channel in _channels(system) if channel.failure is not None)
+    yield from (f"failure_groups.{group.name}" for group in system.failure_groups)
+
+
+def _recovery(system: System) -> Places:
+    if system.recovery is not None:
+        yield "recovery"
+
+
+def _connectivity(system: System) -> Places:
+    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
+        yield from (f"{kind}.{p.name}.connectivity" for p in peers if p.connectivity is not None)
+
+
+def _churn(system: System) -> Places:
+    yield from (f"subscribers.{s.name}.stays" for s in system.subscribers if s.stays is not None)
+    yield from (f"subscribers.{s.name}.away" for s in system.subscribers if s.away is not None)
+
+
+def _processing(system: System) -> Places:
+    yield from (f"subscribers.{s.name}.processing" for s in system.subscribers if s.processing)
+
+
+def _daily_rates(system: System) -> Places:
+    yield from (f"publishers.{p.name}.rates" for p in system.publishers if p.rates is not None)
+
+
+def _bandwidth(system: System) -> Places:
+    limited = (at for at, channel in _channels(system) if channel.bandwidth_bytes_per_s is not None)
+    yield from (f"{at}.bandwidth" for at in limited)
+    yield from (f"networks.{network.name}" for network in system.networks)
+
+
+def _loss_bursts(system: System) -> Places:
+    yield from (f"{at}.loss_burst" for at, channel in _channels(system) if channel.loss_burst > 1)
+
+
+def _buffers(system: System) -> Places:
+    for broker in system.brokers:
+        if any(station.buffer is not None for station in broker.stations):
+            yield f"brokers.{broker.name}.buffer"
+
+
+def _servers(system: System) -> Places:
+    for broker in system.brokers:
+        if any(station.servers > 1 for station in broker.stations):
+            yield f"brokers.{broker.name}.servers"
+
+
+def _disciplines(system: System) -> Places:
+    for broker in system.brokers:
+        if any(station.discipline != "fcfs" for station in broker.stations):
+            yield f"brokers.{broker.name}.discipline"
+
+
+def _demands(system: System) -> Places:
+    for broker in system.brokers:
+        if any(station.demands for station in broker.stations):
+            yield f"brokers.{broker.name}: demands by event type"
+
+
+def _stations(system: System) -> Places:
+    for broker in system.brokers:
+        for name in ("cpu", "disk", "out"):
+            if getattr(broker, name) is not None:
+                yield f"brokers.{broker.name}.{name}"
+
+
+def _random_lifetimes(system: System) -> Places:
+    def random(law: object) -> bool:
+        return law is not None and not isinstance(law, Deterministic)
+
+    if random(system.lifetime):
+        yield "lifetime"
+    for publisher in system.publishers:
+        if random(publisher.lifetime):
+            yield f"publishers.{publisher.name}.lifetime"
+        content = publisher.content
+        holders = content.table if isinstance(content, ContentTable) else (content,)
+        if any(random(holder.lifetime) for holder in holders):
+            yield f"publishers.{publisher.name}.content: lifetime"
+    yield from (f"subscribers.{s.name}.lifetime" for s in system.subscribers if random(s.lifetime))
+
+
+def _early_expiry(system: System) -> Places:
+    if system.expired != "at subscriber":
+        yield "expired"
+
+
+def _several_trees(system: System) -> Places:
+    if system.routing is not None and system.routing.by is not None:
+        yield "routing.by"
+
+
+FEATURES: dict[str, Callable[[System], Places]] = {
+    "failures": _failures,
+    "recovery": _recovery,
+    "connectivity": _connectivity,
+    "subscription churn": _churn,
+    "subscriber's own queue": _processing,
+    "rates by time of day": _daily_rates,
+    "bandwidth": _bandwidth,
+    "bursts of losses": _loss_bursts,
+    "bounded buffers": _buffers,
+    "several servers": _servers,
+    "other disciplines than fcfs": _disciplines,
+    "demands by event type": _demands,
+    "several stations in a broker": _stations,
+    "random lifetimes": _random_lifetimes,
+    "dropping expired events on the way": _early_expiry,
+    "one tree per topic": _several_trees,
+}
+
+
+def used_features(system: System) -> dict[str, list[str]]:
+    """The features a system uses, each with the places where it does."""
+    found = {name: list(places(system)) for name, places in FEATURES.items()}
+    return {name: places for name, places in found.items() if places}
+
+
+def require_only(system: System, handled: Collection[str], engine: str) -> None:
+    """Refuse a system that uses more than ``engine`` handles, naming every field."""
+    refused = {name: at for name, at in used_features(system).items() if name not in handled}
+    if refused:
+        lines = [
+            f"  {name}: {', '.join(places[:4])}"
+            + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+            for name, places in refused.items()
+        ]
+        raise UnsupportedError(
+            f"{engine} does not handle {len(refused)} of the things this system uses:\n"
+            + "\n".join(lines)
+            + "\nTake these fields out of the file to go on without them."
+        )

@@ -1,0 +1,145 @@
+"""Laws from a histogram or from quantiles: uniform within a bin, an atom where a bin is a point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tidings.model.laws.law import (
+    Complexes,
+    Reals,
+    Size,
+    as_floats,
+    as_nodes,
+    as_shares,
+    as_times,
+    check_number,
+    check_weights,
+    mean_exponential,
+    refuse,
+)
+
+_BLOCK = 1 << 18  # (argument, bin) pairs handled at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empirical:
+    """With probability ``weights[i]`` uniform from ``edges_s[i]`` to ``edges_s[i + 1]``.
+
+    Two equal edges enclose an atom.
+
+    >>> law = Empirical(edges_s=(0.0, 1.0, 1.0), weights=(0.5, 0.5))  # half of it exactly at 1 s
+    >>> law.cdf([0.5, 0.999, 1.0]).tolist()
+    [0.25, 0.4995, 1.0]
+    """
+
+    edges_s: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "edges_s", as_floats(self.edges_s))
+        object.__setattr__(self, "weights", as_floats(self.weights))
+        for edge_s in self.edges_s:
+            check_number("Empirical.edges_s", edge_s, positive=False)
+        if len(self.edges_s) != len(self.weights) + 1:
+            saw = f"{len(self.edges_s)} edges and {len(self.weights)} weights"
+            refuse("Empirical", saw, "one edge more than weights")
+        check_weights("Empirical.weights", self.weights)
+        for before_s, after_s in pairwise(self.edges_s):
+            if after_s < before_s:
+                refuse("Empirical.edges_s", f"{before_s:g}, then {after_s:g}", "increasing edges")
+
+    @property
+    def mean_s(self) -> float:
+        """Σ wᵢ · middle of bin i, in seconds."""
+        edges_s, shares = _bins(self)
+        return float(shares @ (edges_s[1:] + edges_s[:-1])) / 2.0
+
+    @property
+    def scv(self) -> float:
+        """The spread between the bins' middles and that within the bins."""
+        edges_s, shares = _bins(self)
+        mean_s = self.mean_s
+        from_mean_s = (edges_s[1:] + edges_s[:-1]) / 2.0 - mean_s
+        variance_s2 = float(shares @ (from_mean_s**2 + np.diff(edges_s) ** 2 / 12.0))
+        return variance_s2 / mean_s**2 if mean_s > 0 else 0.0
+
+    def cdf(self, t_s: npt.ArrayLike) -> Reals:
+        """P[X ≤ t]: linear within a bin, a step at an atom."""
+        times = as_times(t_s)
+        edges_s, shares = _bins(self)
+        below = cumulative(shares)
+        # The last edge at or before t; among equal edges that is the one after the atom.
+        at = np.searchsorted(edges_s, times, side="right") - 1
+        inside = np.clip(at, 0, len(shares) - 1)
+        width_s = np.diff(edges_s)[inside]
+        part = (times - edges_s[inside]) / np.where(width_s > 0, width_s, 1.0)
+        share: Reals = below[inside] + shares[inside] * np.clip(part, 0.0, 1.0)
+        return np.where(at < 0, 0.0, np.where(at >= len(shares), 1.0, share))
+
+    def quantile(self, u: npt.ArrayLike) -> Reals:
+        """The least t with P[X ≤ t] ≥ u, in seconds."""
+        wanted = as_shares(u)
+        edges_s, shares = _bins(self)
+        filled = np.flatnonzero(shares)  # an empty bin holds no quantile
+        below = cumulative(shares[filled])
+        at = np.clip(np.searchsorted(below, wanted, side="left") - 1, 0, len(filled) - 1)
+        part = np.clip((wanted - below[at]) / shares[filled][at], 0.0, 1.0)
+        low_s, high_s = edges_s[filled][at], edges_s[filled + 1][at]
+        return np.where(part == 1.0, high_s, low_s + part * (high_s - low_s))
+
+    def transform(self, z: npt.ArrayLike) -> Complexes:
+        """E[exp(−zX)]: the bins' uniform transforms, weighted; for every z."""
+        nodes = as_nodes(z)
+        flat = nodes.ravel()
+        edges_s, shares = _bins(self)
+        width_s = np.diff(edges_s)
+        value = np.empty(flat.shape, dtype=np.complex128)
+        step = max(1, _BLOCK // len(shares))
+        for begin in range(0, flat.size, step):
+            part = flat[begin : begin + step, None]
+            bins = np.exp(-part * edges_s[:-1]) * mean_exponential(part * width_s)
+            value[begin : begin + step] = bins @ shares
+        return value.reshape(nodes.shape)
+
+    def sample(self, rng: np.random.Generator, size: Size) -> Reals:
+        """Independent draws, in seconds."""
+        return self.quantile(rng.random(size))
+
+    def scaled(self, factor: float) -> Empirical:
+        """The law of factor · X."""
+        check_number("factor", factor)
+        edges_s = tuple(factor * edge_s for edge_s in self.edges_s)
+        return Empirical(edges_s=edges_s, weights=self.weights)
+
+
+def from_quantiles(shares: Sequence[float], times_s: Sequence[float]) -> Empirical:
+    """The law whose CDF runs straight from quantile to quantile, from share 0 to share 1.
+
+    >>> from_quantiles([0, 0.5, 1], [0.001, 0.004, 0.08])
+    Empirical(edges_s=(0.001, 0.004, 0.08), weights=(0.5, 0.5))
+    """
+    values = as_floats(shares)
+    if len(values) < 2 or values[0] != 0.0 or values[-1] != 1.0:
+        refuse("shares", list(values), "shares that begin with 0 and end with 1")
+    if any(not before < after for before, after in pairwise(values)):
+        refuse("shares", list(values), "increasing shares")
+    weights = tuple(after - before for before, after in pairwise(values))
+    return Empirical(edges_s=tuple(times_s), weights=weights)
+
+
+def cumulative(shares: Reals) -> Reals:
+    """The CDF at the edges of bins: from exactly 0 to exactly 1."""
+    below = np.concatenate([[0.0], np.cumsum(shares)])
+    below /= below[-1]
+    return below
+
+
+def _bins(law: Empirical) -> tuple[Reals, Reals]:
+    """Edges in seconds and shares that sum to 1."""
+    shares = np.array(law.weights)
+    return np.array(law.edges_s), shares / shares.sum()

@@ -1,0 +1,130 @@
+"""What every law of a random time can answer, and the checks its families share.
+
+A law is the distribution of a non-negative time. Its families are plain frozen dataclasses; nothing
+inherits, and whatever answers these questions is a law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import NoReturn, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import elementwise
+
+from tidings.errors import InvalidInputError, Problem
+
+Reals = npt.NDArray[np.float64]
+Complexes = npt.NDArray[np.complex128]
+Size = int | tuple[int, ...]
+
+WEIGHT_SLACK = 1e-9  # how far probabilities may sum from 1 before they are refused
+
+
+class Law(Protocol):
+    """The distribution of a random time X ≥ 0, in seconds; every question takes arrays."""
+
+    @property
+    def mean_s(self) -> float:
+        """E[X], in seconds."""
+        ...
+
+    @property
+    def scv(self) -> float:
+        """The squared coefficient of variation, Var X / E[X]²; 0 where the mean is 0."""
+        ...
+
+    def cdf(self, t_s: npt.ArrayLike) -> Reals:
+        """P[X ≤ t]: atoms at t are included."""
+        ...
+
+    def quantile(self, u: npt.ArrayLike) -> Reals:
+        """The least t with P[X ≤ t] ≥ u, in seconds; for u = 0 the lower end of the support."""
+        ...
+
+    def transform(self, z: npt.ArrayLike) -> Complexes:
+        """E[exp(−zX)] for complex z (1/s) with Re z ≥ 0."""
+        ...
+
+    def sample(self, rng: np.random.Generator, size: Size) -> Reals:
+        """Independent draws, in seconds."""
+        ...
+
+    def scaled(self, factor: float) -> Self:
+        """The law of factor · X."""
+        ...
+
+
+def refuse(at: str, saw: object, want: str) -> NoReturn:
+    """Raise the error of a law that cannot be: which field, what it was, what it should be."""
+    problem = Problem(at=at, saw=str(saw), want=want)
+    raise InvalidInputError("this is no law of a random time:", [problem])
+
+
+def check_number(at: str, value: float, *, positive: bool = True) -> None:
+    """Refuse anything but a finite number above 0 (or, if not ``positive``, at least 0)."""
+    good = math.isfinite(value) and (value > 0 if positive else value >= 0)
+    if not good:
+        refuse(at, value, "a finite number above 0" if positive else "a finite number, 0 or more")
+
+
+def check_weights(at: str, weights: tuple[float, ...]) -> None:
+    """Refuse anything but probabilities that sum to 1."""
+    for weight in weights:
+        check_number(at, weight, positive=False)
+    if not weights or abs(math.fsum(weights) - 1.0) > WEIGHT_SLACK:
+        refuse(at, f"weights that sum to {math.fsum(weights):.12g}", "weights that sum to 1")
+
+
+def as_floats(values: Iterable[float]) -> tuple[float, ...]:
+    """The values as plain floats, so that laws compare, hash and are written the same."""
+    return tuple(float(value) for value in values)
+
+
+def as_times(t_s: npt.ArrayLike) -> Reals:
+    """Times as an array of float64."""
+    return np.asarray(t_s, dtype=np.float64)
+
+
+def as_shares(u: npt.ArrayLike) -> Reals:
+    """Probabilities as an array; anything outside [0, 1] is refused."""
+    shares = np.asarray(u, dtype=np.float64)
+    if not bool(np.all((shares >= 0.0) & (shares <= 1.0))):
+        refuse("u", u, "probabilities from 0 to 1")
+    return shares
+
+
+def as_nodes(z: npt.ArrayLike) -> Complexes:
+    """Arguments of a transform as an array of complex128."""
+    return np.asarray(z, dtype=np.complex128)
+
+
+def mean_exponential(x: Complexes) -> Complexes:
+    """(1 − e^{−x})/x, the transform of the unit uniform law; exact to rounding near 0 too."""
+    safe = np.where(x == 0, 1.0, x)
+    ratio: Complexes = np.where(x == 0, 1.0, -np.expm1(-safe) / safe)
+    return ratio
+
+
+def invert(cdf: Callable[[npt.ArrayLike], Reals], u: Reals, typical_s: float) -> Reals:
+    """The t > 0 at which a continuous increasing ``cdf`` reaches each u of (cdf(0), 1), in seconds.
+
+    ``typical_s`` (a mean, say) is where the search for a bracket begins.
+    """
+    low = np.full(u.shape, typical_s)
+    while np.any(above := (cdf(low) >= u) & (low > 1e-290)):
+        low = np.where(above, low * 0.125, low)
+    high = np.full(u.shape, typical_s)
+    while np.any(below := (cdf(high) < u) & (high < 1e290)):
+        high = np.where(below, high * 2.0, high)
+    found = elementwise.find_root(
+        lambda t, share: cdf(t) - share,
+        (low, high),
+        args=(u,),
+        tolerances={"xrtol": 1e-15, "xatol": 0.0, "frtol": 0.0, "fatol": 0.0},
+        maxiter=400,
+    )
+    roots: Reals = np.where(np.isnan(found.x), low, found.x)
+    return roots

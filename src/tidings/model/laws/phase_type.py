@@ -1,0 +1,288 @@
+"""Laws of the time a Markov chain takes to end: hyperexponential and general phase-type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+
+from tidings.model.laws.law import (
+    WEIGHT_SLACK,
+    Complexes,
+    Law,
+    Reals,
+    Size,
+    as_floats,
+    as_nodes,
+    as_shares,
+    as_times,
+    check_number,
+    check_weights,
+    invert,
+    refuse,
+)
+from tidings.model.laws.simple import Deterministic, Exponential, Gamma, unshifted
+
+MOST_PHASES = 256  # an Erlang law of a larger shape is not spelt out as phases
+_BLOCK = 1 << 16  # matrix entries handled at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HyperExponential:
+    """With probability ``weights[i]`` exponential with mean ``means_s[i]``."""
+
+    weights: tuple[float, ...]
+    means_s: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", as_floats(self.weights))
+        object.__setattr__(self, "means_s", as_floats(self.means_s))
+        check_weights("HyperExponential.weights", self.weights)
+        for mean_s in self.means_s:
+            check_number("HyperExponential.means_s", mean_s)
+        if len(self.weights) != len(self.means_s):
+            saw = f"{len(self.weights)} weights and {len(self.means_s)} means"
+            refuse("HyperExponential", saw, "as many weights as means")
+
+    @property
+    def mean_s(self) -> float:
+        """Σ wᵢ mᵢ, in seconds."""
+        return float(_shares(self.weights) @ np.array(self.means_s))
+
+    @property
+    def scv(self) -> float:
+        """2 Σ wᵢ mᵢ² / mean² − 1: at least 1."""
+        return float(2.0 * (_shares(self.weights) @ np.square(self.means_s)) / self.mean_s**2 - 1.0)
+
+    def cdf(self, t_s: npt.ArrayLike) -> Reals:
+        """P[X ≤ t] = Σ wᵢ (1 − exp(−t/mᵢ))."""
+        times = np.maximum(as_times(t_s), 0.0)[..., None]
+        share: Reals = -np.expm1(-times / np.array(self.means_s)) @ _shares(self.weights)
+        return share
+
+    def quantile(self, u: npt.ArrayLike) -> Reals:
+        """The inverse of the CDF by bracketing, in seconds; infinite at u = 1."""
+        return _quantile(self, as_shares(u), 0.0)
+
+    def transform(self, z: npt.ArrayLike) -> Complexes:
+        """E[exp(−zX)] = Σ wᵢ/(1 + z mᵢ), for Re z > −1/max mᵢ."""
+        nodes = as_nodes(z)[..., None]
+        value: Complexes = (1.0 / (1.0 + nodes * np.array(self.means_s))) @ _shares(self.weights)
+        return value
+
+    def sample(self, rng: np.random.Generator, size: Size) -> Reals:
+        """Independent draws, in seconds."""
+        branch = rng.choice(len(self.weights), size, p=_shares(self.weights))
+        return np.array(self.means_s)[branch] * rng.exponential(1.0, size)
+
+    def scaled(self, factor: float) -> HyperExponential:
+        """The law of factor · X."""
+        check_number("factor", factor)
+        return HyperExponential(
+            weights=self.weights, means_s=tuple(factor * mean_s for mean_s in self.means_s)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseType:
+    """The time until a Markov chain with transition rates ``generator`` (1/s) leaves its phases.
+
+    P[X > t] = initial · exp(generator · t) · 1. What ``initial`` lacks to 1 is an atom at 0. A row
+    of the generator sums to minus the rate at which its phase ends the whole.
+
+    >>> law = PhaseType(initial=(1.0, 0.0), generator=((-2.0, 2.0), (0.0, -2.0)))  # Erlang of 2
+    >>> law.mean_s, law.scv
+    (1.0, 0.5)
+    """
+
+    initial: tuple[float, ...]
+    generator: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "initial", as_floats(self.initial))
+        object.__setattr__(self, "generator", tuple(as_floats(row) for row in self.generator))
+        for share in self.initial:
+            check_number("PhaseType.initial", share, positive=False)
+        if not self.initial or sum(self.initial) > 1.0 + WEIGHT_SLACK:
+            saw = f"{len(self.initial)} shares that sum to {sum(self.initial):.12g}"
+            refuse("PhaseType.initial", saw, "at least one share, and a sum of at most 1")
+        _check_generator(self.generator, len(self.initial))
+
+    @property
+    def mean_s(self) -> float:
+        """The sum of initial · (−generator)⁻¹, in seconds."""
+        return float(self._moments()[0])
+
+    @property
+    def scv(self) -> float:
+        """From E[X²] = 2 · initial · generator⁻² · 1."""
+        mean_s, square_s2 = self._moments()
+        return max(square_s2 / mean_s**2 - 1.0, 0.0) if mean_s > 0 else 0.0
+
+    def cdf(self, t_s: npt.ArrayLike) -> Reals:
+        """P[X ≤ t] = 1 − initial · exp(generator · t) · 1, by matrix exponentials."""
+        times = as_times(t_s)
+        flat = np.clip(times.ravel(), 0.0, 1e6 * self.mean_s)  # by then nothing is left
+        start, rates = _initial(self), np.array(self.generator)
+        alive = np.empty(flat.shape)
+        step = max(1, _BLOCK // rates.size)
+        for begin in range(0, flat.size, step):
+            part = flat[begin : begin + step, None, None]
+            alive[begin : begin + step] = start @ linalg.expm(rates * part).sum(axis=2).T
+        share: Reals = np.clip(1.0 - alive, 0.0, 1.0).reshape(times.shape)
+        return np.where(times < 0, 0.0, share)
+
+    def quantile(self, u: npt.ArrayLike) -> Reals:
+        """The inverse of the CDF by bracketing, in seconds: 0 within the atom, infinite at 1."""
+        return _quantile(self, as_shares(u), 1.0 - float(_initial(self).sum()))
+
+    def transform(self, z: npt.ArrayLike) -> Complexes:
+        """E[exp(−zX)] = atom + initial (z − generator)⁻¹ exit rates."""
+        nodes = as_nodes(z)
+        flat = nodes.ravel()
+        start, rates = _initial(self), np.array(self.generator)
+        leaving = np.maximum(-rates.sum(axis=1), 0.0)
+        value = np.empty(flat.shape, dtype=np.complex128)
+        step = max(1, _BLOCK // rates.size)
+        for begin in range(0, flat.size, step):
+            part = flat[begin : begin + step, None, None]
+            solved = np.linalg.solve(part * np.eye(len(start)) - rates, leaving[:, None])
+            value[begin : begin + step] = solved[..., 0] @ start
+        value += 1.0 - start.sum()
+        return value.reshape(nodes.shape)
+
+    def sample(self, rng: np.random.Generator, size: Size) -> Reals:
+        """Independent draws by walking the chain, in seconds."""
+        total_s = np.zeros(size)
+        flat = total_s.reshape(-1)
+        start, stay_s, jumps = walk(self)
+        phase = np.searchsorted(start, rng.random(flat.size), side="right")
+        alive = np.flatnonzero(phase < len(start))
+        while alive.size:
+            at = phase[alive]
+            flat[alive] += stay_s[at] * rng.exponential(1.0, alive.size)
+            phase[alive] = (rng.random(alive.size)[:, None] >= jumps[at]).sum(axis=1)
+            alive = alive[phase[alive] < len(start)]
+        return total_s
+
+    def scaled(self, factor: float) -> PhaseType:
+        """The law of factor · X."""
+        check_number("factor", factor)
+        generator = tuple(tuple(rate / factor for rate in row) for row in self.generator)
+        return PhaseType(initial=self.initial, generator=generator)
+
+    def _moments(self) -> tuple[float, float]:
+        rates = -np.array(self.generator)
+        once = np.linalg.solve(rates, np.ones(len(rates)))
+        twice = np.linalg.solve(rates, once)
+        start = _initial(self)
+        return float(start @ once), float(2.0 * (start @ twice))
+
+
+class Phases(NamedTuple):
+    """A phase-type law as arrays, plus a constant: ``shift_s`` + PH(``initial``, ``generator``)."""
+
+    initial: Reals
+    generator: Reals  # 1/s
+    shift_s: float
+
+
+class Walk(NamedTuple):
+    """How to walk a chain: cumulative start, mean stay and cumulative jump shares of each phase.
+
+    A uniform number at or above the last entry of a row ends the walk.
+    """
+
+    start: Reals
+    stay_s: Reals
+    jumps: Reals
+
+
+def walk(law: PhaseType) -> Walk:
+    """The chain of a phase-type law in the form in which it is sampled."""
+    rates = np.array(law.generator)
+    stay_s = -1.0 / np.diag(rates)
+    to = rates * stay_s[:, None]
+    np.fill_diagonal(to, 0.0)
+    return Walk(np.cumsum(_initial(law)), stay_s, np.cumsum(to, axis=1))
+
+
+def phases(law: Law) -> Phases | None:
+    """The law as phases plus a shift, exactly, or None where it is of no such family.
+
+    A constant has no phases and only a shift. An Erlang law of shape above ``MOST_PHASES`` gives
+    None: its matrix would cost more than it helps.
+
+    >>> phases(Exponential(mean_s=0.5))
+    Phases(initial=array([1.]), generator=array([[-2.]]), shift_s=0.0)
+    """
+    base, shift_s = unshifted(law)
+    match base:
+        case Deterministic():
+            return Phases(np.empty(0), np.empty((0, 0)), shift_s + base.value_s)
+        case Exponential():
+            return Phases(np.ones(1), np.array([[-1.0 / base.mean_s]]), shift_s)
+        case HyperExponential():
+            rates = np.diag(-1.0 / np.array(base.means_s))
+            return Phases(_shares(base.weights), rates, shift_s)
+        case Gamma() if float(base.shape).is_integer() and base.shape <= MOST_PHASES:
+            count = int(base.shape)
+            rate = count / base.mean_s
+            chain = rate * (np.eye(count, k=1) - np.eye(count))
+            return Phases(np.eye(count)[0], chain, shift_s)
+        case PhaseType():
+            return Phases(_initial(base), np.array(base.generator), shift_s)
+    return None
+
+
+def _shares(weights: Sequence[float]) -> Reals:
+    """Weights that sum to 1 but for rounding, made to do so."""
+    values = np.array(weights, dtype=np.float64)
+    values /= values.sum()
+    return values
+
+
+def _initial(law: PhaseType) -> Reals:
+    """The initial shares; a sum within rounding of 1 is meant to be 1, not an atom."""
+    values = np.array(law.initial)
+    return values / values.sum() if abs(values.sum() - 1.0) <= WEIGHT_SLACK else values
+
+
+def _quantile(law: HyperExponential | PhaseType, u: Reals, atom: float) -> Reals:
+    inside = (u > atom) & (u < 1.0)
+    time = np.where(u == 1.0, np.inf if atom < 1.0 else 0.0, 0.0)
+    if np.any(inside):
+        time[inside] = invert(law.cdf, u[inside], law.mean_s)
+    return time
+
+
+def _check_generator(generator: tuple[tuple[float, ...], ...], count: int) -> None:
+    """Refuse what is not the generator of a chain that ends for sure."""
+    at = "PhaseType.generator"
+    if len(generator) != count or any(len(row) != count for row in generator):
+        refuse(at, "another shape", f"{count} rows of {count} rates, as many as initial shares")
+    rates = np.array(generator)
+    stay = np.diag(rates)
+    if not np.all(np.isfinite(rates)) or np.any(stay >= 0):
+        refuse(at, "a rate that is not", "finite rates with a negative diagonal")
+    if np.any(rates - np.diag(stay) < 0):
+        refuse(at, "a negative rate between phases", "rates of 0 or more beside the diagonal")
+    leaving = -rates.sum(axis=1)
+    if np.any(leaving < WEIGHT_SLACK * stay):
+        refuse(at, "a row that sums to more than 0", "rows that sum to at most 0")
+    ends = leaving > 1e-12 * -stay
+    for _ in range(count):
+        ends = ends | ((rates - np.diag(stay)) @ ends.astype(np.float64) > 0)
+    if not np.all(ends):
+        refuse(at, "phases that are never left", "a way out of every phase")
+
+
+def equilibrium(law: PhaseType) -> Reals:
+    """The phase in which a random moment finds the chain: the time spent in each, as shares."""
+    spent_s = np.linalg.solve(-np.array(law.generator).T, _initial(law))
+    shares: Reals = np.maximum(spent_s, 0.0) / np.maximum(spent_s, 0.0).sum()
+    return shares

@@ -1,0 +1,151 @@
+"""One result, whatever its source: predicted, simulated or measured.
+
+An :class:`Outcome` is a few flat tables with fixed columns, so that comparing two outcomes is a
+join and a report needs no adapters. Shares are of the events *wanted*: published anywhere and
+matching the subscriber's filter. For every subscriber ``delivered`` plus all ``lost_*`` is one, and
+``delivered`` splits into ``on_time`` (delay ≤ lifetime) and ``late``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+SOURCES = ("predicted", "simulated", "measured")
+
+# Why an event that was wanted did not reach its subscriber; the first cause in time counts.
+CAUSES = {
+    "link": "lost on a link",
+    "overload": "stuck at a broker that is offered more than it can do",
+    "overflow": "dropped because a buffer was full",
+    "expired": "dropped on its way because it had expired",
+    "broker_down": "its home broker was down",
+    "path_down": "no way was up",
+    "not_subscribed": "the subscription had not spread yet, or was already gone",
+    "disconnected": "the peer was away",
+    "unexplained": "lost, and the traces do not say why",
+}
+LOSSES = tuple(f"lost_{cause}" for cause in CAUSES)
+QUANTILES = {"delay_p50_s": 0.50, "delay_p95_s": 0.95, "delay_p99_s": 0.99}
+
+SUBSCRIBER_COLUMNS = (
+    "subscriber",
+    "broker",
+    "count",  # identical subscribers this row stands for
+    "wanted_per_s",  # rate of the events each of them wants
+    "events",  # events counted (none when predicted)
+    "on_time",
+    "on_time_se",
+    "delivered",
+    "late",
+    *LOSSES,
+    "delay_mean_s",  # of delivered events, as are the quantiles
+    "delay_mean_se_s",
+    *QUANTILES,
+)
+PAIR_COLUMNS = (
+    "publisher",
+    "subscriber",
+    "wanted_per_s",
+    "events",
+    "on_time",
+    "on_time_se",
+    "delivered",
+    "late",
+    "delay_mean_s",
+)
+BROKER_COLUMNS = (
+    "broker",
+    "arrivals_per_s",
+    "utilisation",
+    "utilisation_se",
+    "service_mean_s",
+    "wait_mean_s",
+    "wait_mean_se_s",
+)
+LINK_COLUMNS = ("source", "target", "events_per_s", "lost", "delay_mean_s", "utilisation")
+# Share of the wanted events that arrived within ``delay_s``, on a grid: the delay law, defective.
+DELAY_COLUMNS = ("subscriber", "delay_s", "arrived")
+
+TABLES = {
+    "subscribers": SUBSCRIBER_COLUMNS,
+    "pairs": PAIR_COLUMNS,
+    "brokers": BROKER_COLUMNS,
+    "links": LINK_COLUMNS,
+    "delays": DELAY_COLUMNS,
+}
+_TEXTS = {"subscriber", "publisher", "broker", "source", "target"}
+
+
+def table(name: str, rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()) -> pd.DataFrame:
+    """A result table with exactly its columns; what a source cannot know is NaN, losses are 0.
+
+    >>> list(table("links").columns)
+    ['source', 'target', 'events_per_s', 'lost', 'delay_mean_s', 'utilisation']
+    """
+    columns = TABLES[name]
+    data = pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows))
+    unknown = [column for column in data.columns if column not in columns]
+    if unknown:
+        raise ValueError(f"the table '{name}' has no columns {', '.join(unknown)}")
+    for column in columns:
+        if column not in data:
+            data[column] = "" if column in _TEXTS else np.nan
+    losses = [column for column in columns if column in LOSSES]
+    data[losses] = data[losses].fillna(0.0)
+    kinds = {column: str if column in _TEXTS else float for column in columns}
+    return data.astype(kinds)[list(columns)].reset_index(drop=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of the events, by subscriber, pair, broker and link.
+
+    ``provenance`` says how it came about: version, input, seed, models, approximations, warnings.
+    """
+
+    source: str
+    subscribers: pd.DataFrame
+    pairs: pd.DataFrame = field(default_factory=lambda: table("pairs"))
+    brokers: pd.DataFrame = field(default_factory=lambda: table("brokers"))
+    links: pd.DataFrame = field(default_factory=lambda: table("links"))
+    delays: pd.DataFrame = field(default_factory=lambda: table("delays"))
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise ValueError(f"source is '{self.source}'; wants one of {', '.join(SOURCES)}")
+        for name, columns in TABLES.items():
+            found = tuple(getattr(self, name).columns)
+            if found != columns:
+                raise ValueError(f"table '{name}' has columns {found}; wants {columns}")
+
+    @property
+    def on_time(self) -> float:
+        """The on-time share over everything that everybody wants; NaN when that is nothing."""
+        return self._share("on_time")
+
+    @property
+    def delivered(self) -> float:
+        """The delivered share over everything that everybody wants."""
+        return self._share("delivered")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader of this result must know."""
+        return tuple(self.provenance.get("warnings", ()))
+
+    def _share(self, column: str) -> float:
+        known = self.subscribers[self.subscribers[column].notna()]
+        weight = known["wanted_per_s"] * known["count"]
+        total = float(weight.sum())
+        return float((known[column] * weight).sum()) / total if total > 0 else math.nan
+
+    def worst(self, number: int = 5) -> pd.DataFrame:
+        """The subscribers with the lowest on-time shares."""
+        return self.subscribers.nsmallest(number, "on_time").reset_index(drop=True)

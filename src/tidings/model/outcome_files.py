@@ -1,0 +1,111 @@
+"""Outcomes to files and back: one JSON file, or a folder with a Parquet file per table."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from tidings.errors import InvalidInputError
+from tidings.model.outcome import SOURCES, TABLES, Outcome, table
+from tidings.model.tables import write_atomically
+
+FORMAT_VERSION = 1
+HEAD = "outcome.json"
+
+
+def outcome_document(outcome: Outcome) -> dict[str, Any]:
+    """The outcome as plain values, ready for JSON: unknown numbers are null."""
+    return {
+        "tidings_outcome": FORMAT_VERSION,
+        "source": outcome.source,
+        "on_time": plain(outcome.on_time),
+        "delivered": plain(outcome.delivered),
+        "provenance": plain(dict(outcome.provenance)),
+        **{name: _records(getattr(outcome, name)) for name in TABLES},
+    }
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [plain(row) for row in frame.to_dict("records")]
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: NaN and infinity become null, NumPy numbers plain ones."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def save_outcome(outcome: Outcome, path: str | os.PathLike[str]) -> None:
+    """Write an outcome as one JSON file, or, where the path has no suffix, as a Parquet folder."""
+    target = Path(path)
+    if target.suffix == ".json":
+        text = json.dumps(outcome_document(outcome), allow_nan=False, indent=1)
+        write_atomically(target, text.encode())
+    elif target.suffix:
+        raise InvalidInputError(f"{target}: an outcome goes to a .json file or a folder")
+    else:
+        _save_folder(outcome, target)
+
+
+def _save_folder(outcome: Outcome, target: Path) -> None:
+    if target.exists():
+        raise InvalidInputError(f"{target} exists already; choose another place or remove it")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
+        folder = Path(scratch) / "outcome"
+        folder.mkdir()
+        head = {
+            "tidings_outcome": FORMAT_VERSION,
+            "source": outcome.source,
+            "provenance": plain(dict(outcome.provenance)),
+        }
+        (folder / HEAD).write_text(json.dumps(head, indent=1), encoding="utf-8")
+        for name in TABLES:
+            getattr(outcome, name).to_parquet(folder / f"{name}.parquet", index=False)
+        os.replace(folder, target)
+
+
+def load_outcome(path: str | os.PathLike[str]) -> Outcome:
+    """Read an outcome from a JSON file or a Parquet folder."""
+    source = Path(path)
+    try:
+        folder = source.is_dir()
+        head = json.loads((source / HEAD if folder else source).read_text(encoding="utf-8"))
+        if not isinstance(head, Mapping) or head.get("tidings_outcome") != FORMAT_VERSION:
+            raise InvalidInputError(
+                f"{source}: not an outcome of Tidings (no 'tidings_outcome: {FORMAT_VERSION}'); "
+                "make one with 'tidings predict --output FILE.json'"
+            )
+        if head.get("source") not in SOURCES:
+            raise InvalidInputError(f"{source}: its source is {head.get('source')!r}")
+        frames = {
+            name: pd.read_parquet(source / f"{name}.parquet") if folder else head.get(name, [])
+            for name in TABLES
+        }
+        return Outcome(
+            source=head["source"],
+            provenance=head.get("provenance", {}),
+            **{
+                name: table(name, {str(c): frame[c] for c in frame} if folder else frame)
+                for name, frame in frames.items()
+            },
+        )
+    except OSError as error:
+        raise InvalidInputError(f"{source}: {(error.strerror or str(error)).lower()}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidInputError(f"{source}: not a readable outcome: {reason}") from error

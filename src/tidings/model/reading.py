@@ -1,0 +1,72 @@
+"""Systems from files and to files: YAML (or JSON), or a folder of tables for many peers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from tidings.errors import InvalidSystemError
+from tidings.model import records, tables, yaml_text
+from tidings.model.checks import check_system
+from tidings.model.document import Place
+from tidings.model.system import System
+
+
+def load(path: str | os.PathLike[str]) -> System:
+    """Read a system from a YAML or JSON file, or from a folder of tables.
+
+    Raises :class:`InvalidSystemError` with every problem of the file at once.
+    """
+    source = Path(path)
+    place = tables.read_folder(source) if source.is_dir() else yaml_text.read(source)
+    return _finish(place, str(path))
+
+
+def loads(text: str, name: str = "the text") -> System:
+    """Read a system from a YAML or JSON text.
+
+    >>> loads("{tidings: 1, brokers: {hub: {}}, publishers: {}, subscribers: {}}")
+    Traceback (most recent call last):
+        ...
+    tidings.errors.InvalidSystemError: the text: 2 problems
+      line 1, publishers: got {}; wants at least one of the publishers
+      line 1, subscribers: got {}; wants at least one of the subscribers
+    """
+    return _finish(yaml_text.parse(text), name)
+
+
+def _finish(place: Place, name: str) -> System:
+    if place.value is not None or not place.problems:
+        parts = records.read_fields(System, place)
+        if isinstance(place.value, dict):
+            check_system(parts, place)
+        if not place.problems:
+            return System(**parts)
+    count = len(place.problems)
+    raise InvalidSystemError(f"{name}: {count} problem{'s' if count > 1 else ''}", place.problems)
+
+
+def dumps(system: System) -> str:
+    """The canonical YAML text of a system; reading it gives the same system."""
+    return yaml_text.dump(system_document(system))
+
+
+def system_document(system: System) -> dict[str, Any]:
+    """The canonical document of a system, as plain values."""
+    return records.record_document(system)
+
+
+def save(system: System, path: str | os.PathLike[str]) -> None:
+    """Write a system as YAML, or as a folder of tables where the path has no suffix."""
+    target = Path(path)
+    if target.suffix:
+        tables.write_atomically(target, dumps(system).encode())
+    else:
+        tables.write_folder(system_document(system), target)
+
+
+def fingerprint(system: System) -> str:
+    """A short hash of a system's canonical text, for provenance."""
+    return hashlib.sha256(dumps(system).encode()).hexdigest()[:16]

@@ -1,0 +1,204 @@
+"""Records that read, write and describe themselves from one declaration.
+
+A field of a record says once what kind of value it holds, what it means and what it is when left
+out. From that come the reader (which finds every problem), the canonical writer, the JSON Schema
+and the reference table in the documentation, so that none of them can drift from another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidings.model import units
+from tidings.model.document import Place
+
+REQUIRED = dataclasses.MISSING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """How one kind of value is read (None after a noted problem), written, and put in a schema."""
+
+    label: str
+    read: Callable[[Place], Any]
+    schema: Callable[[], dict[str, Any]]
+    write: Callable[[Any], Any] = lambda value: value
+
+
+def spec(kind: Kind, meaning: str, *, default: Any = REQUIRED, key: str = "") -> Any:
+    """A dataclass field that belongs to the document: its kind, its meaning, its default."""
+    return dataclasses.field(default=default, metadata={"kind": kind, "doc": meaning, "key": key})
+
+
+def document_fields(record: type) -> dict[str, dataclasses.Field[Any]]:
+    """The fields of a record that stand in its document, by the name they have there."""
+    return {
+        field.metadata["key"] or field.name: field
+        for field in dataclasses.fields(record)
+        if "kind" in field.metadata
+    }
+
+
+def read_fields(record: type, place: Place) -> dict[str, Any]:
+    """What a mapping gives for the fields of a record; None where something was wrong (noted)."""
+    fields = document_fields(record)
+    parts = place.mapping(list(fields))
+    values: dict[str, Any] = {}
+    for key, field in fields.items():
+        part = parts.get(key)
+        if part is None or (part.value is None and field.default is None):
+            if field.default is REQUIRED and isinstance(place.value, Mapping):
+                place.report(f"the field '{key}' ({field.metadata['doc']})", saw="none")
+            continue
+        values[field.name] = field.metadata["kind"].read(part)
+    return values
+
+
+def read_record(record: type, place: Place, **given: Any) -> Any:
+    """Read a record from a mapping; None when something was wrong (noted at its place)."""
+    before = len(place.problems)
+    values = read_fields(record, place)
+    return record(**given, **values) if len(place.problems) == before else None
+
+
+def record_document(record: Any) -> dict[str, Any]:
+    """The canonical document of a record: what differs from the defaults, in declared order."""
+    return {
+        key: field.metadata["kind"].write(getattr(record, field.name))
+        for key, field in document_fields(type(record)).items()
+        if field.default is REQUIRED or getattr(record, field.name) != field.default
+    }
+
+
+def record_schema(record: type) -> dict[str, Any]:
+    """The JSON Schema of a record."""
+    fields = document_fields(record)
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            key: {"description": field.metadata["doc"], **field.metadata["kind"].schema()}
+            for key, field in fields.items()
+        },
+        "required": [key for key, field in fields.items() if field.default is REQUIRED],
+    }
+
+
+# ---- the plain kinds ---------------------------------------------------------------------------
+
+
+def _quantity(label: str, known: Mapping[str, float], *, positive: bool, example: str) -> Kind:
+    limit = "above 0" if positive else "0 or more"
+    want = f"{label}, {limit}, such as {example}"
+
+    def read(place: Place) -> float | None:
+        low: dict[str, float] = {"above": 0.0} if positive else {"least": 0.0}
+        return place.number(want, of=known, **low)
+
+    bound = {"exclusiveMinimum": 0} if positive else {"minimum": 0}
+    numbers = {"type": "number", **bound}
+    words = {"type": "string", "examples": [example]}
+    return Kind(label=label, read=read, schema=lambda: {"anyOf": [numbers, words]})
+
+
+TIME = _quantity("a time", units.SECONDS, positive=False, example="250ms")
+POSITIVE_TIME = _quantity("a time", units.SECONDS, positive=True, example="250ms")
+SIZE = _quantity("a size", units.BYTES, positive=True, example="64B")
+BANDWIDTH = _quantity("a bandwidth", units.BYTES_PER_S, positive=True, example="10Mbit/s")
+RATE = _quantity("a rate", units.PER_S, positive=False, example="2/s")
+
+TEXT = Kind(label="text", read=Place.text, schema=lambda: {"type": "string", "minLength": 1})
+FLAG = Kind(label="true or false", read=Place.flag, schema=lambda: {"type": "boolean"})
+SHARE = Kind(
+    label="a share from 0 to 1",
+    read=Place.share,
+    schema=lambda: {"type": "number", "minimum": 0, "maximum": 1},
+)
+
+
+def whole(minimum: int) -> Kind:
+    """A whole number, at least ``minimum``."""
+    return Kind(
+        label=f"a whole number, {minimum} or more",
+        read=lambda place: place.whole(minimum),
+        schema=lambda: {"type": "integer", "minimum": minimum},
+    )
+
+
+def number_from(least: float) -> Kind:
+    """A number, at least ``least``."""
+    return Kind(
+        label=f"a number, {least:g} or more",
+        read=lambda place: place.number(f"a number, {least:g} or more", least=least),
+        schema=lambda: {"type": "number", "minimum": least},
+    )
+
+
+def choice(*options: str) -> Kind:
+    """One of a few words."""
+    return Kind(
+        label=" | ".join(options),
+        read=lambda place: place.choice(options),
+        schema=lambda: {"enum": list(options)},
+    )
+
+
+def part(record: type) -> Kind:
+    """Another record."""
+    return Kind(
+        label=record.__name__,
+        read=lambda place: read_record(record, place),
+        write=record_document,
+        schema=lambda: {"$ref": f"#/$defs/{record.__name__}"},
+    )
+
+
+def listing(item: Kind, *, least: int = 0) -> Kind:
+    """A list of values of one kind, as a tuple."""
+
+    def read(place: Place) -> tuple[Any, ...]:
+        if isinstance(place.value, list) and len(place.value) < least:
+            place.report(f"a list of at least {least}")
+        return tuple(item.read(each) for each in place.items(f"a list ({item.label})"))
+
+    return Kind(
+        label=f"a list ({item.label})",
+        read=read,
+        write=lambda values: [item.write(value) for value in values],
+        schema=lambda: {"type": "array", "items": item.schema(), "minItems": least},
+    )
+
+
+def by_name(item: Kind) -> Kind:
+    """Values of one kind by name, as a tuple of pairs, so that records stay hashable."""
+
+    def read(place: Place) -> tuple[tuple[str, Any], ...]:
+        return tuple((name, item.read(each)) for name, each in place.mapping().items())
+
+    return Kind(
+        label=f"name: {item.label}",
+        read=read,
+        write=lambda pairs: {name: item.write(value) for name, value in pairs},
+        schema=lambda: {"type": "object", "additionalProperties": item.schema()},
+    )
+
+
+def named(record: type, shorthand: Callable[[Place], Place] = lambda place: place) -> Kind:
+    """Records by name, each knowing its own ``name``; ``shorthand`` rewrites what it may be."""
+
+    def read(place: Place) -> tuple[Any, ...]:
+        parts: Sequence[tuple[str, Place]] = list(place.mapping().items())
+        return tuple(read_record(record, shorthand(each), name=name) for name, each in parts)
+
+    return Kind(
+        label=f"name: {record.__name__}",
+        read=read,
+        write=lambda records: {each.name: record_document(each) for each in records},
+        schema=lambda: {
+            "type": "object",
+            "additionalProperties": {"$ref": f"#/$defs/{record.__name__}"},
+        },
+    )

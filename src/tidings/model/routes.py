@@ -1,0 +1,176 @@
+"""Which events go where: contents in classes, filters united per arc, rates per publisher.
+
+Contents that no filter tells apart (and that follow the same tree) are one *class*. What crosses an
+arc is the union of what is wanted behind it, so an event crosses an arc once however many
+subscriptions match behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.model import topology
+from tidings.model.events import Event
+from tidings.model.laws import Law
+from tidings.model.matching import content_classes, match_matrix
+from tidings.model.system import System
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentRow:
+    """A share of a publisher's events that are alike in all that matters: class, lifetime, size."""
+
+    publisher: int
+    content_class: int
+    probability: float
+    lifetime: Law | None
+    size_bytes: float | None
+    event: int  # an event of this kind, by position in Routes.events
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routes:
+    """A system's contents, classes and ways; indices are positions in the system's own tuples."""
+
+    events: tuple[Event, ...]  # the distinct contents
+    class_of_event: Ints
+    rows: tuple[ContentRow, ...]
+    arcs: tuple[topology.Arc, ...]
+    trees: tuple[topology.Tree, ...]
+    tree_of_class: Ints
+    home_of_publisher: Ints
+    home_of_subscriber: Ints
+    filter_of_subscriber: Ints
+    wants: Bools  # [class, filter]
+    interest: Ints  # [arc, class]: how many subscribers behind the arc want the class
+
+    @property
+    def class_count(self) -> int:
+        """How many classes of contents there are."""
+        return int(self.wants.shape[0])
+
+    def wanted_by(self, subscriber: int) -> Bools:
+        """Which classes a subscriber wants."""
+        return self.wants[:, self.filter_of_subscriber[subscriber]]
+
+    def rates(self, publisher_rates: Floats) -> Floats:
+        """Events published per second, [publisher, class]."""
+        found = np.zeros((self.home_of_publisher.size, self.class_count))
+        for row in self.rows:
+            rate = publisher_rates[row.publisher] * row.probability
+            found[row.publisher, row.content_class] += rate
+        return found
+
+
+def route(system: System) -> Routes:
+    """Work out classes, trees and interests of a system."""
+    trees = topology.trees(system)
+    arcs = topology.arcs(system)
+    contents: dict[str, int] = {}
+    events: list[Event] = []
+    drafts = []
+    for position, publisher in enumerate(system.publishers):
+        for row in publisher.content.rows():
+            if row.text not in contents:
+                contents[row.text] = len(events)
+                events.append(row.event)
+            lifetime = system.lifetime_of(publisher, row.lifetime)
+            size = row.size_bytes or publisher.size_bytes or system.size_bytes
+            drafts.append((position, contents[row.text], row.probability, lifetime, size))
+    filters = list(dict.fromkeys(subscriber.wants for subscriber in system.subscribers))
+    position_of = {wanted: index for index, wanted in enumerate(filters)}
+    tree_of_event = _trees_of_events(system, trees, events)
+    seen = np.column_stack([match_matrix(filters, events), _one_hot(tree_of_event, len(trees))])
+    class_of_event, table = content_classes(seen)
+    tree_of_class = np.zeros(len(table), dtype=np.int64)
+    tree_of_class[class_of_event] = tree_of_event
+    wants = table[:, : len(filters)]
+    home = system.broker_index
+    filter_of = np.array([position_of[s.wants] for s in system.subscribers], dtype=np.int64)
+    home_of = np.array([home[s.at] for s in system.subscribers], dtype=np.int64)
+    local = np.zeros((len(system.brokers), len(filters)), dtype=np.int64)
+    np.add.at(local, (home_of, filter_of), [s.count for s in system.subscribers])
+    return Routes(
+        events=tuple(events),
+        class_of_event=class_of_event,
+        rows=_merge(drafts, class_of_event),
+        arcs=arcs,
+        trees=trees,
+        tree_of_class=tree_of_class,
+        home_of_publisher=np.array([home[p.at] for p in system.publishers], dtype=np.int64),
+        home_of_subscriber=home_of,
+        filter_of_subscriber=filter_of,
+        wants=wants,
+        interest=_interest(trees, arcs, tree_of_class, local @ wants.T.astype(np.int64)),
+    )
+
+
+def _trees_of_events(system: System, trees: tuple[topology.Tree, ...], events: list[Event]) -> Ints:
+    position = {tree.name: index for index, tree in enumerate(trees)}
+    attribute = system.routing.by if system.routing else None
+    if attribute is None:
+        return np.zeros(len(events), dtype=np.int64)
+    default = position.get(topology.ONLY_TREE, 0)
+    return np.array([position.get(str(e.get(attribute)), default) for e in events], dtype=np.int64)
+
+
+def _one_hot(values: Ints, size: int) -> Bools:
+    return np.asarray(values[:, None] == np.arange(size)[None, :], dtype=np.bool_)
+
+
+def _merge(
+    drafts: list[tuple[int, int, float, Law | None, float | None]], class_of_event: Ints
+) -> tuple[ContentRow, ...]:
+    """Contents of one publisher that share class, lifetime and size become one row."""
+    shares: dict[tuple[int, int, Law | None, float | None], list[float]] = {}
+    example: dict[tuple[int, int, Law | None, float | None], int] = {}
+    for publisher, event, probability, lifetime, size in drafts:
+        key = (publisher, int(class_of_event[event]), lifetime, size)
+        shares.setdefault(key, []).append(probability)
+        example.setdefault(key, event)
+    return tuple(
+        ContentRow(
+            publisher=key[0],
+            content_class=key[1],
+            probability=sum(parts),
+            lifetime=key[2],
+            size_bytes=key[3],
+            event=example[key],
+        )
+        for key, parts in shares.items()
+    )
+
+
+def _interest(
+    trees: tuple[topology.Tree, ...],
+    arcs: tuple[topology.Arc, ...],
+    tree_of_class: Ints,
+    local: Ints,
+) -> Ints:
+    """Subscribers behind each arc that want each class, from those at each broker: two sweeps.
+
+    From the leaves inwards, what is behind an arc is what is at its end and behind the arcs that
+    lead on from there; the arcs outwards then see everything that is not behind their reverse.
+    """
+    found = np.zeros((len(arcs), local.shape[1]), dtype=np.int64)
+    for index, tree in enumerate(trees):
+        mine = np.flatnonzero(tree_of_class == index)
+        here = local[:, mine]
+        behind = here.copy()
+        order = list(topology.walk(tree, arcs, 0))
+        for broker, into in reversed(order):
+            if into >= 0:
+                found[into, mine] = behind[broker]
+                behind[arcs[into].source] += behind[broker]
+        total = here.sum(axis=0)
+        for _, into in order:
+            if into >= 0:
+                found[into ^ 1, mine] = total - found[into, mine]
+    return found

@@ -1,0 +1,310 @@
+"""What a publish/subscribe system is, as data.
+
+Every record is frozen; its fields say what they mean, and from them come the YAML format, its JSON
+Schema and the reference in ``docs/format.md``. Times are seconds, sizes bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tidings.model import records
+from tidings.model.behaviour import (
+    CONNECTIVITY,
+    DISCIPLINES,
+    FAILURE,
+    LAW,
+    PERFECT,
+    POSITIVE_LAW,
+    SERVICE,
+    STATION,
+    Channel,
+    Connectivity,
+    DailyRates,
+    Failure,
+    Service,
+    Station,
+)
+from tidings.model.content import Content, content_document, content_schema, read_content
+from tidings.model.document import Place
+from tidings.model.filters import Filter, filter_document, filter_schema, read_filter
+from tidings.model.laws import Law
+from tidings.model.records import Kind, spec
+
+FORMAT_VERSION = 1
+SCHEMES = ("none", "periodic", "buffering", "bypass", "bypass-buffering")
+EXPIRY = ("at subscriber", "at hop", "in queue")
+
+CONTENT = Kind(label="contents", read=read_content, write=content_document, schema=content_schema)
+WANTS = Kind(label="a filter", read=read_filter, write=filter_document, schema=filter_schema)
+CHANNEL = records.part(Channel)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A broker: every copy of an event that crosses it is served once, then forwarded."""
+
+    name: str
+    service: Service | None = spec(SERVICE, "time to match and forward one event", default=None)
+    servers: int = spec(records.whole(1), "how many events are served in parallel", default=1)
+    buffer: int | None = spec(
+        records.whole(0), "events that may wait; no limit if left out", default=None
+    )
+    discipline: str = spec(records.choice(*DISCIPLINES), "order of service", default="fcfs")
+    cpu: Station | None = spec(STATION, "the CPU as a queue of its own", default=None)
+    disk: Station | None = spec(STATION, "the disk as a queue of its own", default=None)
+    out: Station | None = spec(STATION, "the output as a queue of its own", default=None)
+    failure: Failure | None = spec(FAILURE, "how it crashes and is repaired", default=None)
+
+    @property
+    def stations(self) -> tuple[Station, ...]:
+        """The queues an event passes at this broker, in order."""
+        first: tuple[Station, ...] = ()
+        if self.service is not None:
+            first = (
+                Station(
+                    service=self.service,
+                    servers=self.servers,
+                    buffer=self.buffer,
+                    discipline=self.discipline,
+                ),
+            )
+        return first + tuple(each for each in (self.cpu, self.disk, self.out) if each is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link between two brokers, there and back."""
+
+    between: tuple[str, str]
+    there: Channel = PERFECT
+    back: Channel = PERFECT
+
+    @property
+    def name(self) -> str:
+        """How the link is called, in failure groups for example: ``hub--east``."""
+        return "--".join(self.between)
+
+
+def _read_link(place: Place) -> Link | None:
+    known = ("between", *records.document_fields(Channel), "back")
+    parts = place.mapping(known, "a link: {between: [a, b], delay: ..., reliability: ...}")
+    before = len(place.problems)
+    ends: list[str | None] = []
+    if "between" not in parts:
+        if isinstance(place.value, dict):
+            place.report("the field 'between' (the two brokers it joins)", saw="none")
+    else:
+        ends = [each.text("a broker's name") for each in parts["between"].items("two brokers")]
+        if isinstance(parts["between"].value, list) and len(ends) != 2:
+            parts["between"].report("two brokers")
+    own = {key: value for key, value in _mapping(place).items() if key not in ("between", "back")}
+    there = records.read_record(Channel, _instead(place, own))
+    back = there
+    if "back" in parts:  # what the way back does not say it shares with the way there
+        merged = own | _mapping(parts["back"])
+        parts["back"].mapping([key for key in known if key not in ("between", "back", "failure")])
+        back = records.read_record(Channel, _instead(parts["back"], merged))
+    if len(place.problems) > before:
+        return None
+    return Link(between=(str(ends[0]), str(ends[1])), there=there, back=back)
+
+
+def _mapping(place: Place) -> dict[str, Any]:
+    return dict(place.value) if isinstance(place.value, dict) else {}
+
+
+def _instead(place: Place, value: Any) -> Place:
+    return Place(value, place.path, place.problems, place.lines)
+
+
+def _link_document(link: Link) -> dict[str, Any]:
+    document = {"between": list(link.between), **records.record_document(link.there)}
+    if link.back != link.there:
+        defaults = {
+            key: field.metadata["kind"].write(field.default) if field.default is not None else None
+            for key, field in records.document_fields(Channel).items()
+        }
+        there, back = ({**defaults, **records.record_document(c)} for c in (link.there, link.back))
+        document["back"] = {key: back[key] for key in back if back[key] != there[key]}
+    return document
+
+
+def _link_schema() -> dict[str, Any]:
+    schema = records.record_schema(Channel)
+    ends = {"type": "array", "items": {"type": "string"}, "minItems": 2, "maxItems": 2}
+    schema["properties"] = {
+        "between": {"description": "the two brokers it joins", **ends},
+        **schema["properties"],
+        "back": {
+            "description": "what differs on the way back, from the second to the first",
+            **records.record_schema(Channel),
+        },
+    }
+    return {**schema, "required": ["between"]}
+
+
+LINK = Kind(label="a link", read=_read_link, write=_link_document, schema=_link_schema)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publisher:
+    """A publisher: what it publishes, how often, and from where."""
+
+    name: str
+    at: str = spec(records.TEXT, "its home broker")
+    every: Law | None = spec(
+        POSITIVE_LAW,
+        "time between two events; {rate: 2/s} is short for a Poisson stream",
+        default=None,
+    )
+    rates: DailyRates | None = spec(
+        records.part(DailyRates), "rates by time of day, instead of 'every'", default=None
+    )
+    content: Content = spec(CONTENT, "what it publishes, with probabilities")
+    lifetime: Law | None = spec(LAW, "how long its events are of use", default=None)
+    size_bytes: float | None = spec(records.SIZE, "of its messages", default=None, key="size")
+    link: Channel = spec(CHANNEL, "its connection to the broker", default=PERFECT)
+    connectivity: Connectivity | None = spec(CONNECTIVITY, "if it comes and goes", default=None)
+
+    @property
+    def rate_per_s(self) -> float:
+        """Events published per second, in the long run."""
+        if self.every is not None:
+            return 1.0 / self.every.mean_s
+        assert self.rates is not None
+        return sum(self.rates.per_s) / len(self.rates.per_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscriber:
+    """A subscriber: what it wants, and where it is."""
+
+    name: str
+    at: str = spec(records.TEXT, "its home broker")
+    wants: Filter = spec(WANTS, "the events it wants")
+    lifetime: Law | None = spec(
+        LAW, "what is older is late for it, whatever the event itself allows", default=None
+    )
+    link: Channel = spec(CHANNEL, "its connection to the broker", default=PERFECT)
+    connectivity: Connectivity | None = spec(CONNECTIVITY, "if it comes and goes", default=None)
+    processing: Law | None = spec(LAW, "its own time to take in one event (a queue)", default=None)
+    stays: Law | None = spec(POSITIVE_LAW, "how long a subscription lasts", default=None)
+    away: Law | None = spec(LAW, "time between two subscriptions", default=None)
+    count: int = spec(records.whole(1), "how many such subscribers there are", default=1)
+    group: str | None = spec(records.TEXT, "a name to report several subscribers by", default=None)
+    target: float | None = spec(records.SHARE, "the on-time share it should get", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """What the brokers do about failures."""
+
+    scheme: str = spec(records.choice(*SCHEMES), "how subscriptions and events survive")
+    refresh_s: float = spec(
+        records.TIME,
+        "subscriptions are sent again this often; 0 is ideal",
+        default=0.0,
+        key="refresh",
+    )
+    timeout_s: float | None = spec(
+        records.POSITIVE_TIME,
+        "a subscription not refreshed for so long is forgotten",
+        default=None,
+        key="timeout",
+    )
+    detection_s: float = spec(
+        records.TIME, "time until a failure is noticed", default=0.0, key="detection"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """Which tree events follow, where the links allow more than one."""
+
+    root: str | None = spec(
+        records.TEXT, "shortest hops from this broker, ties broken by name", default=None
+    )
+    tree: tuple[tuple[str, ...], ...] | None = spec(
+        records.listing(records.listing(records.TEXT, least=2)),
+        "the links of the tree",
+        default=None,
+    )
+    by: str | None = spec(records.TEXT, "attribute whose value chooses the tree", default=None)
+    roots: tuple[tuple[str, str], ...] = spec(
+        records.by_name(records.TEXT), "root of the tree for each value of 'by'", default=()
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureGroup:
+    """Components that fail and are repaired together."""
+
+    name: str
+    members: tuple[str, ...] = spec(
+        records.listing(records.TEXT, least=1), "brokers by name, links as a--b"
+    )
+    failure: Failure = spec(FAILURE, "how the group fails and is repaired")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A physical network that several links share."""
+
+    name: str
+    bandwidth_bytes_per_s: float = spec(records.BANDWIDTH, "shared by all", key="bandwidth")
+    duplex: str = spec(records.choice("full", "half"), "both ways at once, or not", default="full")
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """A publish/subscribe system, complete and consistent."""
+
+    version: int = spec(records.whole(1), "version of this format", key="tidings")
+    description: str | None = spec(records.TEXT, "what system this is", default=None)
+    lifetime: Law | None = spec(
+        LAW, "how long events are of use, unless they say otherwise", default=None
+    )
+    expired: str = spec(
+        records.choice(*EXPIRY),
+        "where events that are too old are dropped",
+        default="at subscriber",
+    )
+    event_type: str | None = spec(
+        records.TEXT, "attribute that is an event's type (for demands by type)", default=None
+    )
+    size_bytes: float | None = spec(
+        records.SIZE, "of messages, unless they say otherwise", default=None, key="size"
+    )
+    recovery: Recovery | None = spec(
+        records.part(Recovery), "what is done about failures", default=None
+    )
+    routing: Routing | None = spec(
+        records.part(Routing), "needed when the links are not a tree already", default=None
+    )
+    brokers: tuple[Broker, ...] = spec(records.named(Broker), "the brokers")
+    links: tuple[Link, ...] = spec(records.listing(LINK), "the links between brokers", default=())
+    publishers: tuple[Publisher, ...] = spec(records.named(Publisher), "the publishers")
+    subscribers: tuple[Subscriber, ...] = spec(records.named(Subscriber), "the subscribers")
+    failure_groups: tuple[FailureGroup, ...] = spec(
+        records.named(FailureGroup), "what fails together", default=()
+    )
+    networks: tuple[Network, ...] = spec(
+        records.named(Network), "physical networks that links share", default=()
+    )
+    standard_errors: tuple[tuple[str, float], ...] = spec(
+        records.by_name(records.number_from(0.0)),
+        "of measured parameters, by their path, such as brokers.hub.service",
+        default=(),
+    )
+
+    @cached_property
+    def broker_index(self) -> dict[str, int]:
+        """Position of each broker by name."""
+        return {broker.name: index for index, broker in enumerate(self.brokers)}
+
+    def lifetime_of(self, publisher: Publisher, own: Law | None) -> Law | None:
+        """How long an event is of use: its own word, else the publisher's, else the system's."""
+        return own or publisher.lifetime or self.lifetime

@@ -1,0 +1,160 @@
+"""YAML and JSON texts to plain values, keeping the line of everything, and back.
+
+YAML is read by its version 1.2 rules: ``on`` and ``off`` are words, only ``true`` and ``false`` are
+truth values, ``1:30`` is not a number. JSON is a part of YAML and needs no reader of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path as FilePath
+from typing import Any
+
+import yaml
+
+from tidings.errors import Problem
+from tidings.model.document import Path, Place
+
+# A few nested aliases can otherwise expand without end; honest files have far fewer values.
+MOST_VALUES, MOST_VALUES_PER_CHARACTER = 100_000, 10
+MOST_DEPTH = 60
+
+_NULL = re.compile(r"~|null|Null|NULL|")
+_BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INF = re.compile(r"([-+]?)(\.inf|\.Inf|\.INF)|(\.nan|\.NaN|\.NAN)")
+_MOST_DIGITS = 400  # longer whole numbers are no quantities, and slow to convert
+
+
+class _Converter:
+    """Turns the node graph of one text into plain values, noting lines and problems on the way."""
+
+    def __init__(self, characters: int) -> None:
+        self.most_values = MOST_VALUES + MOST_VALUES_PER_CHARACTER * characters
+        self.lines: dict[Path, int] = {}
+        self.problems: list[Problem] = []
+        self.values = 0
+
+    def convert(self, node: yaml.Node, path: Path) -> Any:
+        self.values += 1
+        if self.values > self.most_values or len(path) > MOST_DEPTH:
+            raise yaml.YAMLError("the document is nested too deeply, or aliases expand too far")
+        self.lines[path] = node.start_mark.line + 1
+        if isinstance(node, yaml.ScalarNode):
+            return _scalar(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.convert(each, (*path, index)) for index, each in enumerate(node.value)]
+        return self._mapping(node, path)
+
+    def _mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                place = Place(None, path, self.problems, self.lines)
+                place.report("names as plain texts", saw="a name that is a list or mapping")
+                continue
+            key = str(key_node.value)
+            if key in found:
+                self.lines[(*path, key)] = key_node.start_mark.line + 1
+                place = Place(key, (*path, key), self.problems, self.lines)
+                place.report("each name once", saw="the same name a second time")
+                continue
+            found[key] = self.convert(value_node, (*path, key))
+            self.lines[(*path, key)] = key_node.start_mark.line + 1
+        return found
+
+
+def _scalar(node: yaml.ScalarNode) -> Any:
+    text = str(node.value)
+    if node.style in ("'", '"', "|", ">"):
+        return text
+    if _NULL.fullmatch(text):
+        return None
+    if _BOOL.fullmatch(text):
+        return text.lower() == "true"
+    if len(text) < _MOST_DIGITS:
+        if _INT.fullmatch(text):
+            return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
+        if _FLOAT.fullmatch(text):
+            return float(text)
+    special = _INF.fullmatch(text)
+    if special:
+        return math.nan if special[3] else float(f"{special[1]}inf")
+    return text
+
+
+def parse(text: str) -> Place:
+    """The document of a text; what is wrong with the text itself is already among its problems."""
+    converter = _Converter(len(text))
+    value: Any = None
+    try:
+        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+        value = converter.convert(node, ()) if node is not None else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        converter.problems.append(
+            Problem(
+                at="the text",
+                saw=str(error.problem or error.context),
+                want="well-formed YAML or JSON",
+                line=mark.line + 1 if mark else None,
+            )
+        )
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "nesting without end"
+        converter.problems.append(
+            Problem(at="the text", saw=reason, want="well-formed YAML or JSON")
+        )
+    return Place(value, (), converter.problems, converter.lines)
+
+
+def read(path: FilePath) -> Place:
+    """The document of a file; an unreadable file is a problem like any other."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8 text"
+        problem = Problem(at=str(path), saw=str(reason).lower(), want="a readable text file")
+        return Place(None, (), [problem])
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Short mappings and lists of plain values on one line, as a person would write them."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+def _represent_float(dumper: _Dumper, value: float) -> yaml.ScalarNode:
+    # repr is exact; whole numbers are written without their ".0", which reads better aloud.
+    text = repr(value)
+    if text.endswith(".0"):
+        return dumper.represent_scalar("tag:yaml.org,2002:int", text.removesuffix(".0"))
+    if "e" in text and "." not in text:
+        text = text.replace("e", ".0e")  # older readers of YAML want the point
+    return dumper.represent_scalar("tag:yaml.org,2002:float", text)
+
+
+def _represent_str(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    # Whatever our own reader would take for something else than text must stand in quotes.
+    plain = yaml.ScalarNode("tag:yaml.org,2002:str", value)
+    risky = not isinstance(_scalar(plain), str) or value != value.strip()
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style='"' if risky else None)
+
+
+_Dumper.add_representer(float, _represent_float)
+_Dumper.add_representer(str, _represent_str)
+
+
+def dump(document: Any) -> str:
+    """A plain value as YAML text, in the given order; one line for what is short."""
+    return yaml.dump(
+        document,
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=None,
+        width=100,
+    )

@@ -1,0 +1,1 @@
+"""Readers of trace tables, and Spark to read them with."""

@@ -1,0 +1,87 @@
+"""Rows that cannot be true, set aside with the reason, never lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from tidings.model.trace_tables import TraceTable
+
+REASON = "reason"
+# What a reader could not make out of a row, where it could not; readers add this column.
+UNREADABLE = "unreadable"
+
+SUBSCRIPTION_ACTIONS = ("subscribe", "unsubscribe", "learnt", "forgotten")
+
+
+def split_bad_rows(frame: DataFrame, table: TraceTable) -> tuple[DataFrame, DataFrame]:
+    """The rows that can be used, and those that cannot, with the reason in a column ``reason``.
+
+    Together they are all rows. The first reason that applies is given.
+    """
+    tagged = with_reasons(frame, table, thorough=True)
+    names = [column.name for column in table.columns]
+    good = tagged.where(F.col(REASON).isNull()).select(*names)
+    bad = tagged.where(F.col(REASON).isNotNull()).select(*names, REASON)
+    return good, bad
+
+
+def with_reasons(frame: DataFrame, table: TraceTable, *, thorough: bool = False) -> DataFrame:
+    """Every row, with why it cannot be used in a column ``reason``: null where it can.
+
+    ``thorough`` also parses every content, which costs more than all the rest; statistics leave it
+    out and look at each distinct content once instead.
+    """
+    conditions = list(_conditions(frame, table))
+    if thorough and table.name == "publications":
+        conditions.append((not_an_event(F.col("content")), "content is not an event in JSON"))
+    reason: Column = F.lit(None).cast("string")
+    for condition, text in reversed(conditions):
+        reason = F.when(condition, F.lit(text)).otherwise(reason)
+    if UNREADABLE in frame.columns:
+        reason = F.coalesce(F.col(UNREADABLE), reason)
+    return frame.withColumn(REASON, reason)
+
+
+def not_an_event(content: Column) -> Column:
+    """Whether a text is not a JSON object."""
+    return F.json_object_keys(content).isNull()
+
+
+def _conditions(frame: DataFrame, table: TraceTable) -> Iterator[tuple[Column, str]]:
+    for column in table.columns:
+        value = F.col(column.name)
+        if not column.nullable:
+            empty = value.isNull() | (value == "") if column.type == "string" else value.isNull()
+            yield empty, f"no {column.name}"
+        if column.type == "bigint":
+            yield value < 0, f"{column.name} is negative"
+    yield from _contradictions(table.name)
+
+
+def _contradictions(table: str) -> Iterator[tuple[Column, str]]:
+    """What cannot be true between the columns of one row."""
+
+    def before(early: str, late: str) -> Column:
+        return F.col(early) < F.col(late)
+
+    match table:
+        case "hops":
+            yield before("started_ns", "arrived_ns"), "it started before it arrived"
+            yield before("left_ns", "started_ns"), "it left before it started"
+            yield before("left_ns", "arrived_ns"), "it left before it arrived"
+        case "probes":
+            yield before("received_ns", "sent_ns"), "it was received before it was sent"
+        case "states":
+            yield ~F.col("state").isin("up", "down"), "state is not up or down"
+        case "sessions":
+            known = F.col("state").isin("connected", "disconnected")
+            yield ~known, "state is not connected or disconnected"
+        case "subscriptions":
+            yield ~F.col("action").isin(*SUBSCRIPTION_ACTIONS), "action is none that is known"
+            lacks = (F.col("action") == "subscribe") & F.col("filter").isNull()
+            yield lacks, "it subscribes without a filter"
+        case "utilisation":
+            yield ~F.col("busy").between(0.0, 1.0), "busy is not a share"

@@ -1,0 +1,219 @@
+"""Trace tables from a folder, as DataFrames with the canonical columns.
+
+Each table is a Parquet folder or file, or CSV or JSON Lines (plain or gzipped) with the same
+column names: ``publications/``, ``hops.parquet``, ``deliveries.csv.gz`` and so on. ``traces.json``
+gives the observed window; without it the window is that of the publications.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidings.errors import InvalidTracesError
+from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES, TraceTable
+from tidings.traces.canonical import CORRUPT, canonical
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import Window
+
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json", ".ndjson": "json"}
+_COMPRESSED = (".gz", ".bz2", ".zst")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traces:
+    """What was recorded of a system: canonical tables by name, and the window they cover.
+
+    The tables still hold their bad rows (see :mod:`tidings.traces.quarantine`), and a column
+    ``unreadable`` with what a reader could not make out.
+    """
+
+    tables: Mapping[str, DataFrame]
+    window: Window
+    source: str = "traces"
+    notes: tuple[str, ...] = ()
+
+    def require(self, *names: str) -> None:
+        """Raise :class:`InvalidTracesError` unless all these tables are there."""
+        missing = [name for name in names if name not in self.tables]
+        if missing:
+            raise InvalidTracesError(
+                f"{self.source} has no table {_listed(missing)}; wants {_listed(names)}, "
+                f"found {_listed(list(self.tables)) or 'none'}"
+            )
+
+
+def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
+    """The canonical tables in a folder, or behind a URL such as ``s3a://bucket/traces``.
+
+    Reads only schemas, unless ``traces.json`` is missing: then the publications are read once for
+    their first and last moment.
+    """
+    name = os.fspath(folder)
+    if name.startswith("file:"):
+        name = "/" + name.removeprefix("file:").lstrip("/")
+    remote = "://" in name
+    places = _remote_tables(name) if remote else _local_tables(Path(name))
+    tables = {}
+    for table, (kind, path) in places.items():
+        frame = _open(spark, kind, path, TRACE_TABLES[table], optional=remote)
+        if frame is not None:
+            tables[table] = canonical(frame, TRACE_TABLES[table], path)
+    if not tables:
+        raise InvalidTracesError(
+            f"{name}: no trace tables here; wants {_listed(TRACE_TABLES)}, {_found(name, remote)}"
+        )
+    manifest = _manifest(spark, name, remote=remote)
+    if manifest is not None:
+        return Traces(tables=tables, window=manifest, source=name)
+    note = f"no {MANIFEST}: the window is from the first to the last publication"
+    return Traces(tables=tables, window=_window_of(tables, name), source=name, notes=(note,))
+
+
+def read_rows(frame: DataFrame, table: TraceTable) -> DataFrame:
+    """A frame of one's own as a canonical table: columns checked, types made canonical."""
+    return canonical(frame, table, f"the given {table.name}")
+
+
+# ---- where tables are ----------------------------------------------------------------------------
+
+
+def _local_tables(folder: Path) -> dict[str, tuple[str, str]]:
+    if not folder.is_dir():
+        what = "a file" if folder.exists() else "nothing"
+        raise InvalidTracesError(f"{folder}: got {what}; wants a folder of trace tables")
+    found: dict[str, tuple[str, str]] = {}
+    for path in sorted(folder.iterdir()):
+        table = path.name.split(".")[0]
+        kind = _kind(path)
+        if table not in TRACE_TABLES or kind is None:
+            continue
+        if table in found:
+            raise InvalidTracesError(
+                f"{folder}: the table {table} is there twice "
+                f"({Path(found[table][1]).name} and {path.name}); wants one"
+            )
+        # With the scheme, a cluster whose default is another file system reads it here too.
+        found[table] = (kind, f"file://{path.resolve()}")
+    return found
+
+
+def _kind(path: Path) -> str | None:
+    """The format of a file by its name, of a folder by the files in it."""
+    if path.is_dir():
+        kinds = {_kind_of_name(each.name) for each in path.iterdir() if each.name[0] not in "._"}
+        kinds.discard(None)
+        if len(kinds) > 1:
+            raise InvalidTracesError(
+                f"{path}: holds files of several formats ({_listed(sorted(map(str, kinds)))}); "
+                "wants one"
+            )
+        return kinds.pop() if kinds else None
+    return _kind_of_name(path.name)
+
+
+def _kind_of_name(name: str) -> str | None:
+    for suffix in _COMPRESSED:
+        name = name.removesuffix(suffix)
+    return _FORMATS.get(Path(name).suffix)
+
+
+def _remote_tables(url: str) -> dict[str, tuple[str, str]]:
+    """Object stores cannot be listed from here: only Parquet folders by their canonical names."""
+    return {name: ("parquet", f"{url.rstrip('/')}/{name}") for name in TRACE_TABLES}
+
+
+def _found(name: str, remote: bool) -> str:
+    if remote:
+        return "none could be opened as Parquet"
+    names = sorted(path.name for path in Path(name).iterdir())
+    shown = _listed(names[:8]) + (" …" if len(names) > 8 else "")
+    return f"found {shown}" if names else "the folder is empty"
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(names)
+
+
+# ---- opening -------------------------------------------------------------------------------------
+
+
+def _open(
+    spark: SparkSession, kind: str, path: str, table: TraceTable, *, optional: bool
+) -> DataFrame | None:
+    try:
+        if kind == "parquet":
+            return spark.read.parquet(path)
+        if kind == "csv":
+            # Contents are JSON: their quotes are doubled in CSV, not escaped with a backslash.
+            return spark.read.csv(path, header=True, escape='"', enforceSchema=False)
+        texts = ", ".join(f"{column.name} string" for column in table.columns)
+        return spark.read.json(
+            path, schema=f"{texts}, {CORRUPT} string", columnNameOfCorruptRecord=CORRUPT
+        )
+    except AnalysisException as problem:
+        if optional and problem.getCondition() == "PATH_NOT_FOUND":
+            return None
+        raise InvalidTracesError(f"{path}: {str(problem).strip().splitlines()[0]}") from problem
+    except Exception as problem:  # whatever a broken file makes the reader throw
+        reason = str(problem).strip().splitlines()[0]
+        raise InvalidTracesError(f"{path}: cannot be read as {kind} ({reason})") from problem
+
+
+def _manifest(spark: SparkSession, name: str, *, remote: bool) -> Window | None:
+    text: str | None
+    if remote:
+        try:
+            rows = spark.read.text(f"{name.rstrip('/')}/{MANIFEST}", wholetext=True).collect()
+        except AnalysisException:
+            return None
+        text = str(rows[0][0]) if rows else ""
+    else:
+        path = Path(name) / MANIFEST
+        if not path.exists():
+            return None
+        text = path.read_text(encoding="utf-8", errors="replace")
+    return parse_manifest(text, f"{name}/{MANIFEST}")
+
+
+def parse_manifest(text: str, where: str = MANIFEST) -> Window:
+    """The observed window that a manifest names.
+
+    >>> parse_manifest('{"version": 1, "from_ns": 5, "until_ns": 8}')
+    Window(from_ns=5, until_ns=8)
+    """
+    want = '{"version": 1, "from_ns": ..., "until_ns": ...} with whole nanoseconds'
+    try:
+        document = json.loads(text)
+    except ValueError as problem:
+        raise InvalidTracesError(f"{where}: not JSON; wants {want}") from problem
+    if not isinstance(document, dict) or document.get("version") != FORMAT_VERSION:
+        saw = document.get("version") if isinstance(document, dict) else document
+        raise InvalidTracesError(f"{where}: got version {saw!r}; wants {want}")
+    ends = [document.get(key) for key in ("from_ns", "until_ns")]
+    if not all(type(end) is int for end in ends):
+        raise InvalidTracesError(f"{where}: got from {ends[0]!r} until {ends[1]!r}; wants {want}")
+    return Window(from_ns=int(str(ends[0])), until_ns=int(str(ends[1])))
+
+
+def _window_of(tables: Mapping[str, DataFrame], name: str) -> Window:
+    if "publications" not in tables:
+        raise InvalidTracesError(
+            f"{name}: neither {MANIFEST} nor publications; wants one of them for the window"
+        )
+    good = with_reasons(tables["publications"], TRACE_TABLES["publications"])
+    times = good.where(F.col(REASON).isNull()).agg(F.min("published_ns"), F.max("published_ns"))
+    first, last = times.collect()[0]
+    if first is None or first == last:
+        raise InvalidTracesError(
+            f"{name}: no {MANIFEST}, and fewer than two moments of publication to tell the window"
+        )
+    return Window(from_ns=first, until_ns=last + 1)

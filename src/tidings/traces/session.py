@@ -1,0 +1,188 @@
+"""Spark, started inside this process or reached over the network, quiet and leaving nothing behind.
+
+Only commands and users start a session; every other function is handed one, or DataFrames.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import urlsplit
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from tidings.errors import EngineError
+from tidings.traces.java import ensure_java
+
+EMBEDDED = "local[*]"
+LOOPBACK = "127.0.0.1"
+_REACHED_WITHIN_S = 10.0
+_SHOWN_LINES = 12
+_CONNECT_PORT = 15002
+
+_ANYWHERE = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.adaptive.enabled": "true",
+}
+_CLASSIC = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+# A JVM that does small things starts soonest with one collector thread and the quick compiler.
+_LOCAL_JVM = "-XX:+UseSerialGC"
+_SMALL_JVM = "-XX:TieredStopAtLevel=1"
+
+
+def spark_session(
+    master: str | None = None,
+    *,
+    app: str = "tidings",
+    memory: str | None = None,
+    small: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A Spark session: embedded in this process unless ``master`` names a cluster.
+
+    ``master`` is ``local[2]``, ``spark://host:7077``, ``yarn`` and so on, or ``sc://host`` for
+    Spark Connect; ``memory`` is the driver's, such as ``4g``; ``small`` tunes an embedded JVM for
+    jobs of seconds rather than minutes; ``settings`` are Spark's own and win over ours. Use it as a
+    context manager, or call ``stop()``. Raises :class:`EngineError` when Spark cannot be had.
+    """
+    where = master or EMBEDDED
+    own = dict(settings or {})
+    if where.startswith("sc://"):
+        _check_reachable(where, default_port=_CONNECT_PORT)
+        return _connect(where, {**_ANYWHERE, **own})
+    if where.startswith("spark://"):
+        _check_reachable(where)
+    ensure_java()
+    _name_python(local=where.startswith("local"))
+    chosen = {**_ANYWHERE, **_CLASSIC, **_local_settings(where, small=small), **own}
+    if memory is not None:
+        chosen["spark.driver.memory"] = memory
+    return _start(SparkConf(loadDefaults=False).setAll(list(chosen.items())), where, app)
+
+
+def _local_settings(master: str, *, small: bool) -> dict[str, str]:
+    logging = f"-Dlog4j2.configurationFile={_log_settings().as_uri()}"
+    warehouse = Path(tempfile.gettempdir()) / f"tidings-warehouse-{os.getpid()}"
+    everywhere = {"spark.sql.warehouse.dir": warehouse.as_uri()}
+    if not master.startswith("local"):
+        return {**everywhere, "spark.driver.extraJavaOptions": logging}
+    os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    tuning = f"{_LOCAL_JVM} {_SMALL_JVM}" if small else _LOCAL_JVM
+    return {
+        **everywhere,
+        "spark.driver.extraJavaOptions": f"{logging} {tuning}",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.memory": f"{_default_memory_mib()}m",
+        "spark.sql.shuffle.partitions": str(max(4, 2 * (os.cpu_count() or 1))),
+    }
+
+
+def _default_memory_mib() -> int:
+    """A quarter of the machine's memory, from one to four GiB."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1024
+    return min(4096, max(1024, total // 4 // 2**20))
+
+
+def _log_settings() -> Path:
+    with resources.as_file(resources.files("tidings.traces") / "log4j2.properties") as path:
+        return path.resolve()
+
+
+def _name_python(*, local: bool) -> None:
+    """Have Spark's workers run this Python: theirs would be whatever ``python3`` is on the path."""
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        if local or name not in os.environ:
+            os.environ[name] = sys.executable
+
+
+def _start(conf: SparkConf, master: str, app: str) -> SparkSession:
+    conf = conf.setMaster(master).setAppName(app)
+    with tempfile.TemporaryFile(mode="w+b") as said:
+        try:
+            if SparkContext._active_spark_context is None:
+                launch: Any = launch_gateway
+                gateway = SparkContext._gateway or launch(conf, {"stderr": said})
+                SparkContext(conf=conf, gateway=gateway)
+            builder: Any = SparkSession.builder
+            session: SparkSession = builder.config(conf=conf).getOrCreate()
+        except Exception as problem:
+            raise EngineError(_why_not(master, problem, said)) from problem
+    return session
+
+
+def _connect(url: str, settings: Mapping[str, str]) -> SparkSession:
+    try:
+        builder: Any = SparkSession.builder
+        session: SparkSession = builder.remote(url).getOrCreate()
+        for key, value in settings.items():
+            if key.startswith("spark.sql."):
+                session.conf.set(key, value)
+    except ImportError as problem:
+        raise EngineError(
+            f"Spark Connect ({url}) needs more packages ({problem}). "
+            "Run: pip install 'tidings[connect]'"
+        ) from problem
+    except Exception as problem:
+        raise EngineError(f"no Spark session at {url}: {_first_line(problem)}") from problem
+    return session
+
+
+def _check_reachable(url: str, default_port: int | None = None) -> None:
+    """Try to open a connection first: Spark itself would go on trying for minutes."""
+    failures = []
+    scheme, _, rest = url.partition("://")
+    for each in re.split(r"[/;]", rest)[0].split(","):
+        try:
+            parts = urlsplit(f"{scheme}://{each}")
+            host, port = parts.hostname, parts.port or default_port
+        except ValueError:
+            host, port = None, None
+        if host is None or port is None:
+            raise EngineError(f"'{url}' is not a Spark master; wants {scheme}://HOST:PORT")
+        try:
+            socket.create_connection((host, port), timeout=_REACHED_WITHIN_S).close()
+        except OSError as problem:
+            failures.append(f"{host}:{port}: {problem.strerror or problem}")
+        else:
+            return
+    raise EngineError(
+        f"nothing answers at {url} ({'; '.join(failures)}). "
+        "Start the cluster, or leave --master out to run Spark on this machine"
+    )
+
+
+def _why_not(master: str, problem: Exception, said: IO[bytes]) -> str:
+    """What went wrong, with the last lines that Java wrote: the reason usually stands there."""
+    said.seek(0)
+    lines = said.read().decode(errors="replace").splitlines()
+    noise = re.compile(r"^\s*(at |\.\.\. \d+ more|WARNING: Using incubator)")
+    shown = [line for line in lines if line.strip() and not noise.match(line)][-_SHOWN_LINES:]
+    headline = f"Spark did not start with master '{master}': {_first_line(problem)}"
+    return "\n".join([headline, *(f"  {line}" for line in shown)])
+
+
+def _first_line(problem: Exception) -> str:
+    if isinstance(problem, PySparkException):
+        return str(problem).strip().splitlines()[0]
+    java = getattr(problem, "java_exception", None)
+    text = str(java.toString() if java is not None else problem).strip()
+    return text.splitlines()[0] if text else type(problem).__name__

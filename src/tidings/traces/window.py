@@ -1,0 +1,62 @@
+"""The time that traces cover, and its division into equal batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidings.errors import InvalidTracesError
+
+NANOSECONDS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """From one moment (included) until another (excluded), in nanoseconds.
+
+    >>> Window(from_ns=0, until_ns=2_500_000_000).seconds
+    2.5
+    """
+
+    from_ns: int
+    until_ns: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.from_ns < self.until_ns:
+            raise InvalidTracesError(
+                f"the observed window runs from {self.from_ns} to {self.until_ns} ns; "
+                "wants a beginning of 0 or later and an end after it"
+            )
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return (self.until_ns - self.from_ns) / NANOSECONDS
+
+    def shortened(self, by_s: float) -> Window:
+        """The same window, ended earlier; at least a tenth of it must remain.
+
+        >>> Window(from_ns=0, until_ns=10 * NANOSECONDS).shortened(2.5).seconds
+        7.5
+        """
+        if not 0 <= by_s <= 0.9 * self.seconds:
+            raise InvalidTracesError(
+                f"to settle for {by_s:g} s leaves too little of a window of {self.seconds:g} s; "
+                "wants at most nine tenths of it"
+            )
+        return Window(from_ns=self.from_ns, until_ns=self.until_ns - round(by_s * NANOSECONDS))
+
+    def holds(self, at_ns: Column) -> Column:
+        """Whether a moment lies in the window."""
+        return (at_ns >= F.lit(self.from_ns)) & (at_ns < F.lit(self.until_ns))
+
+    def batch(self, at_ns: Column, batches: int) -> Column:
+        """Which of so many equal parts of the window holds a moment; beyond its ends, the nearest.
+
+        Whole numbers throughout, so that every engine agrees on the last nanosecond.
+        """
+        width = -(-(self.until_ns - self.from_ns) // batches)
+        index = F.call_function("div", at_ns - F.lit(self.from_ns), F.lit(width))
+        return F.least(F.greatest(index, F.lit(0)), F.lit(batches - 1)).cast("int")

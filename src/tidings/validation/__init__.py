@@ -1,0 +1,1 @@
+"""Two outcomes side by side."""

@@ -1,0 +1,243 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidings.errors import InvalidSystemError
+from tidings.model import reading, yaml_text
+from tidings.model.laws import Deterministic, Exponential
+
+GOOD = (Path(__file__).parent / "small_system.yaml").read_text()
+FULL = (Path(__file__).parent / "full_system.yaml").read_text()
+
+
+def test_quarter_of_a_second_has_two_spellings():
+    one, other = (
+        reading.loads(GOOD.replace("lifetime: 1s", f"lifetime: {t}")) for t in ("250ms", "0.25")
+    )
+    assert one.lifetime == other.lifetime == Deterministic(value_s=0.25)
+
+
+@pytest.mark.parametrize("text", [GOOD, FULL])
+def test_what_is_written_reads_as_the_same_system(text):
+    system = reading.loads(text)
+    assert reading.loads(reading.dumps(system)) == system
+
+
+@pytest.mark.parametrize("text", [GOOD, FULL])
+def test_a_folder_of_tables_reads_as_the_same_system(text, tmp_path):
+    system = reading.loads(text)
+    reading.save(system, tmp_path / "folder")
+    assert reading.load(tmp_path / "folder") == system
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
+
+
+def test_tables_may_be_csv(tmp_path):
+    (tmp_path / "brokers.csv").write_text(
+        'name,service\nhub,"{""exponential"": ""3ms""}"\neast,2ms\n'
+    )
+    (tmp_path / "links.csv").write_text(
+        'between,delay,reliability\n"[""hub"", ""east""]",20ms,0.9\n'
+    )
+    (tmp_path / "publishers.csv").write_text("name,at,every\np,hub,1s\n")
+    (tmp_path / "contents.csv").write_text(
+        "publisher,p,event\np,0.5,{topic: a}\np,0.5,{topic: b}\n"
+    )
+    (tmp_path / "subscribers.csv").write_text(
+        "name,at,wants,count\n007,east,{topic: a},3\nt,hub,{},\n"
+    )
+    system = reading.load(tmp_path)
+    assert system.brokers[0].service.law == Exponential(mean_s=0.003)
+    assert system.links[0].there.reliability == 0.9
+    assert [s.name for s in system.subscribers] == ["007", "t"]
+    assert [s.count for s in system.subscribers] == [3, 1]
+    assert len(system.publishers[0].content.rows()) == 2
+
+
+def test_rows_of_a_bad_table_are_named_by_file_and_line(tmp_path):
+    reading.save(reading.loads(GOOD), tmp_path / "sys")
+    (tmp_path / "sys" / "subscribers.parquet").unlink()
+    (tmp_path / "sys" / "subscribers.csv").write_text(
+        "name,at,wants\nal,east,{}\nal,hub,{}\nbo,nowhere,{}\n"
+    )
+    with pytest.raises(InvalidSystemError) as error:
+        reading.load(tmp_path / "sys")
+    assert "line 3, subscribers.csv: al: got it twice" in str(error.value)
+    assert "line 4, subscribers.bo.at: got 'nowhere'" in str(error.value)
+
+
+# Each mistake, the place that must be named, and a word of what is wanted.
+MISTAKES = [
+    ("tidings: 1", "tidings: 7", "tidings", "1"),
+    ("at: east\n", "at: west\n", "subscribers.alice.at", "hub, east"),
+    ("p: 0.7", "p: 0.6", "publishers.nasdaq.content", "sum"),
+    ("{exponential: 3ms}", "{exponential: -3ms}", "brokers.hub.service", "above 0"),
+    ("{exponential: 3ms}", "{exponential: .nan}", "brokers.hub.service", "above 0"),
+    ("{exponential: 3ms}", "{exponental: 3ms}", "brokers.hub.service", "exponential"),
+    ("{exponential: 3ms}", "{exponential: 3 parsecs}", "brokers.hub.service", "250ms"),
+    ("reliability: 0.99", "reliability: 1.2", "links[1].reliability", "from 0 to 1"),
+    ("[hub, east]", "[hub, hub]", "links[1].between", "two different"),
+    ("[hub, east]", "[hub, mars]", "links[1].between[2]", "one of the brokers"),
+    ("[hub, east]", "[hub]", "links[1].between", "two brokers"),
+    ("  alice:", "  nasdaq:", "subscribers.nasdaq", "a name of its own"),
+    ("  east: {", "  hub: {", "brokers.hub", "each name once"),
+    ("scheme: buffering", "scheme: hope", "recovery.scheme", "none, periodic"),
+    ("availability: 0.95", "availability: 1.5", "brokers.east.failure.availability", "share"),
+    ("mttr: 600s", "mtr: 600s", "links[1].failure", "mttr"),
+    ("  nasdaq:\n    at: hub", "  nasdaq:\n    home: hub", "publishers.nasdaq", "at"),
+    ("every: {exponential: 1s}", "every: 0s", "publishers.nasdaq.every", "above 0"),
+    ("{below: 20}", "{bellow: 20}", "subscribers.alice.wants", "below"),
+    ("stays: {exponential: 40s}", "stay: {exponential: 40s}", "subscribers.alice", "stays"),
+    ("off: {exponential: 96s}, ", "", "subscribers.alice.connectivity", "both laws"),
+]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "place", "want"), MISTAKES, ids=lambda text: str(text)[:24]
+)
+def test_a_mistake_is_reported_with_its_place_and_what_is_wanted(right, wrong, place, want):
+    assert right in GOOD
+    with pytest.raises(InvalidSystemError) as error:
+        reading.loads(GOOD.replace(right, wrong, 1))
+    problems = error.value.problems
+    assert any(place in p.at and want in f"{p.want} {p.fix} {p.saw}" for p in problems), str(
+        error.value
+    )
+    assert all(p.line is not None for p in problems), str(error.value)
+
+
+def test_all_problems_are_reported_at_once_also_those_between_fields():
+    text = GOOD
+    for right, wrong in [
+        ("{exponential: 3ms}", "{exponential: -3ms}"),
+        ("p: 0.7", "p: 0.6"),
+        ("at: east", "at: west"),
+        ("reliability: 0.99", "reliability: 2"),
+        ("lifetime: 1s", "lifetime: yesterday"),
+    ]:
+        text = text.replace(right, wrong, 1)
+    with pytest.raises(InvalidSystemError) as error:
+        reading.loads(text)
+    assert len(error.value.problems) == 5, str(error.value)
+    assert str(error.value).startswith("the text: 5 problems\n")
+
+
+def test_a_cycle_wants_a_routing_tree():
+    cyclic = FULL.replace("routing: {root: a, by: topic, roots: {stock: b, fx: c}}\n", "")
+    with pytest.raises(InvalidSystemError, match="a cycle through"):
+        reading.loads(cyclic)
+
+
+def test_a_chosen_tree_must_be_one():
+    def with_tree(tree):
+        routing = "routing: {root: a, by: topic, roots: {stock: b, fx: c}}"
+        return FULL.replace(routing, f"routing: {{tree: {tree}}}")
+
+    reading.loads(with_tree("[[a, b], [b, c]]"))
+    for tree, complaint in [
+        ("[[a, b], [b, c], [c, a]]", "a cycle"),
+        ("[[a, b]]", "join all brokers"),
+        ("[[a, b], [b, d]]", "one of the links"),
+    ]:
+        with pytest.raises(InvalidSystemError, match=complaint):
+            reading.loads(with_tree(tree))
+
+
+def test_brokers_that_nothing_joins_are_named():
+    with pytest.raises(InvalidSystemError, match="no way from hub to east"):
+        reading.loads(GOOD.replace(GOOD[GOOD.index("links:") : GOOD.index("publishers:")], ""))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "42",
+        "a: [",
+        "\t- x",
+        "*a",
+        "&a [*a]",
+        "{tidings: 1}",
+        "tidings: 1\nbrokers: []",
+        "? [a]\n: b",
+    ],
+)
+def test_what_is_no_system_at_all_is_an_error_of_input(text):
+    with pytest.raises(InvalidSystemError):
+        reading.loads(text)
+
+
+def test_unreadable_files_are_errors_of_input(tmp_path):
+    (tmp_path / "latin.yaml").write_bytes("tidings: 1 # é".encode("latin-1"))
+    for path in ("missing.yaml", "latin.yaml", "."):
+        with pytest.raises(InvalidSystemError):
+            reading.load(tmp_path / path)
+
+
+def test_aliases_that_expand_without_end_are_refused():
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]\n" for i in range(1, 30))
+    with pytest.raises(InvalidSystemError):
+        reading.loads(bomb)
+
+
+_LINES = FULL.splitlines()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_a_damaged_file_is_read_or_refused_cleanly(data):
+    """Lines dropped, doubled or given odd values: a system, or an error of input; nothing else."""
+    lines = list(_LINES)
+    for _ in range(data.draw(st.integers(1, 4))):
+        index = data.draw(st.integers(0, len(lines) - 1))
+        damage = data.draw(st.sampled_from(["drop", "double", "value", "cut", "noise"]))
+        if damage == "drop":
+            lines[index] = ""
+        elif damage == "double":
+            lines.insert(index, lines[index])
+        elif damage == "value" and ":" in lines[index]:
+            odd = [
+                "-1",
+                ".nan",
+                ".inf",
+                "null",
+                "[]",
+                "{}",
+                "true",
+                "x",
+                "1e999",
+                '""',
+                "[[[]]]",
+                "-5ms",
+            ]
+            lines[index] = lines[index].rsplit(":", 1)[0] + ": " + data.draw(st.sampled_from(odd))
+        elif damage == "cut":
+            lines[index] = lines[index][: data.draw(st.integers(0, len(lines[index])))]
+        else:
+            lines[index] += data.draw(st.text(max_size=5))
+    try:
+        system = reading.loads("\n".join(lines))
+    except InvalidSystemError:
+        return
+    assert reading.loads(reading.dumps(system)) == system
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+        max_leaves=12,
+    )
+)
+def test_what_is_dumped_parses_as_the_same_values(value):
+    place = yaml_text.parse(yaml_text.dump(value))
+    assert not place.problems
+    assert place.value == value
