@@ -1,1 +1,74 @@
-"""Tidings: will it arrive in time?"""
+"""Tidings: will it arrive in time?
+
+Everything below is loaded when it is first used, so that ``import tidings`` costs nothing.
+
+>>> import tidings as td
+>>> system = td.market_and_weather()
+>>> round(td.predict(system).on_time, 1) <= 1.0
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidings.characterisation.job import Characterisation as Characterisation
+    from tidings.characterisation.job import characterise as characterise
+    from tidings.demonstration.sample_system import market_and_weather as market_and_weather
+    from tidings.model.outcome import Outcome as Outcome
+    from tidings.model.outcome_files import load_outcome as load_outcome
+    from tidings.model.outcome_files import save_outcome as save_outcome
+    from tidings.model.reading import dumps as dumps
+    from tidings.model.reading import load as load
+    from tidings.model.reading import loads as loads
+    from tidings.model.reading import save as save
+    from tidings.model.system import System as System
+    from tidings.prediction.predicting import predict as predict
+    from tidings.reporting.page import Report as Report
+    from tidings.reporting.page import write_page as write_page
+    from tidings.simulation.recording import record as record
+    from tidings.simulation.recording import write_traces as write_traces
+    from tidings.simulation.run import simulate as simulate
+    from tidings.traces.reading import read_traces as read_traces
+    from tidings.traces.session import spark_session as spark_session
+    from tidings.validation.comparison import compare as compare
+
+_HOMES = {
+    "Characterisation": "characterisation.job",
+    "Outcome": "model.outcome",
+    "Report": "reporting.page",
+    "System": "model.system",
+    "characterise": "characterisation.job",
+    "compare": "validation.comparison",
+    "dumps": "model.reading",
+    "load": "model.reading",
+    "load_outcome": "model.outcome_files",
+    "loads": "model.reading",
+    "market_and_weather": "demonstration.sample_system",
+    "predict": "prediction.predicting",
+    "read_traces": "traces.reading",
+    "record": "simulation.recording",
+    "save": "model.reading",
+    "save_outcome": "model.outcome_files",
+    "simulate": "simulation.run",
+    "spark_session": "traces.session",
+    "write_page": "reporting.page",
+    "write_traces": "simulation.recording",
+}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tidings")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tidings' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"tidings.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -36,6 +36,16 @@ def test_the_matrix_is_what_matching_one_by_one_gives(filters, events):
     assert matrix.tolist() == [[matches(wanted, event) for wanted in filters] for event in events]
 
 
+def test_bounds_cut_exactly_at_values_that_occur():
+    """Every bound at, between and beside values of its kind and of others."""
+    values = [False, True, 0, 1, 1.5, 2, "", "a", "a\0", "b", "ba"]
+    cuts = [-1, 0, 0.5, 1, 2, 3, "", "a", "aa", "b", "c"]
+    events = [{}, *({"a": value} for value in values)]
+    filters = [as_filter({"a": {test: cut}}) for test in [*BOUNDS, "equals", "not"] for cut in cuts]
+    expected = [[matches(wanted, event) for wanted in filters] for event in events]
+    assert match_matrix(filters, events).tolist() == expected
+
+
 def test_pieces_are_found_in_every_text_and_not_across_texts():
     events = [{"a": text} for text in ("ab", "ba", "b", "aab", "", "xabab", "b\0a")]
     wanted = [

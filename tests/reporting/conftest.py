@@ -44,8 +44,8 @@ def sample_system(subscribers: int = 100, rename=lambda name: name) -> System:
         description="market data and airport weather",
         lifetime=Deterministic(value_s=1.0),
         brokers=tuple(
-            Broker(name=rename(name), service=Service(law=Exponential(mean_s=SERVICE_S[name] / 1e3)))
-            for name in NAMES
+            Broker(name=rename(n), service=Service(law=Exponential(mean_s=SERVICE_S[n] / 1e3)))
+            for n in NAMES
         ),
         links=tuple(
             Link(

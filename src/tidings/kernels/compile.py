@@ -21,6 +21,7 @@ from numba.core import caching
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+_NJIT: Any = numba.njit  # whose types know neither all its options nor all its results
 _CONFIG: Any = numba.config
 IS_COMPILING = not _CONFIG.DISABLE_JIT  # else kernels run as plain Python, for debugging
 
@@ -51,7 +52,7 @@ def inlined(function: Function) -> Function:
 
 
 def _compiled(function: Function, **options: bool) -> Function:
-    fast: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+    fast: Any = _NJIT(nogil=True, error_model="numpy", **options)(function)
     if IS_COMPILING:
         make_cache: Any = _KernelCache
         fast._cache = make_cache(function)

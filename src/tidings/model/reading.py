@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,11 @@ def loads(text: str, name: str = "the text") -> System:
       line 1, subscribers: got {}; wants at least one of the subscribers
     """
     return _finish(yaml_text.parse(text), name)
+
+
+def from_document(document: Mapping[str, Any], name: str = "the document") -> System:
+    """Make a system from plain values (mappings, lists, texts, numbers), as YAML would give them."""
+    return _finish(Place(dict(document)), name)
 
 
 def _finish(place: Place, name: str) -> System:

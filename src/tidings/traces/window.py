@@ -59,4 +59,5 @@ class Window:
         """
         width = -(-(self.until_ns - self.from_ns) // batches)
         index = F.call_function("div", at_ns - F.lit(self.from_ns), F.lit(width))
-        return F.least(F.greatest(index, F.lit(0)), F.lit(batches - 1)).cast("int")
+        inside = F.least(F.greatest(index, F.lit(0)), F.lit(batches - 1)).cast("int")
+        return F.when(at_ns.isNotNull(), inside)  # greatest and least pass over nulls

@@ -1,5 +1,6 @@
 """Laws of random times: what they are, how they are written, and how they are computed with."""
 
+from tidings.model.laws.absorption import ended_share
 from tidings.model.laws.empirical import Empirical, cumulative, from_quantiles
 from tidings.model.laws.heavy import LogNormal, Weibull
 from tidings.model.laws.law import Complexes, Law, Reals
@@ -34,6 +35,7 @@ __all__ = [
     "Uniform",
     "Weibull",
     "cumulative",
+    "ended_share",
     "from_quantiles",
     "law_document",
     "law_schema",

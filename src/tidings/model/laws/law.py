@@ -12,7 +12,6 @@ from typing import NoReturn, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import elementwise
 
 from tidings.errors import InvalidInputError, Problem
 
@@ -108,6 +107,13 @@ def mean_exponential(x: Complexes) -> Complexes:
     return ratio
 
 
+def log1p(x: Complexes) -> Complexes:
+    """ln(1 + x), exact to rounding near 0 too (NumPy's own is not, for complex x)."""
+    size = np.log1p(x.real * (2.0 + x.real) + x.imag**2) / 2.0
+    value: Complexes = size + 1j * np.arctan2(x.imag, 1.0 + x.real)
+    return value
+
+
 def invert(cdf: Callable[[npt.ArrayLike], Reals], u: Reals, typical_s: float) -> Reals:
     """The t > 0 at which a continuous increasing ``cdf`` reaches each u of (cdf(0), 1), in seconds.
 
@@ -119,12 +125,10 @@ def invert(cdf: Callable[[npt.ArrayLike], Reals], u: Reals, typical_s: float) ->
     high = np.full(u.shape, typical_s)
     while np.any(below := (cdf(high) < u) & (high < 1e290)):
         high = np.where(below, high * 2.0, high)
-    found = elementwise.find_root(
-        lambda t, share: cdf(t) - share,
-        (low, high),
-        args=(u,),
-        tolerances={"xrtol": 1e-15, "xatol": 0.0, "frtol": 0.0, "fatol": 0.0},
-        maxiter=400,
-    )
-    roots: Reals = np.where(np.isnan(found.x), low, found.x)
-    return roots
+    # Halving is slower than cleverer searches, but never fails and needs no further library.
+    while True:
+        middle = low + (high - low) / 2.0
+        if not np.any((middle > low) & (middle < high)):
+            return high
+        reached = cdf(middle) >= u
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)

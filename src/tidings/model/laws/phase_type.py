@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import linalg
 
+from tidings.model.laws.absorption import ended_share
 from tidings.model.laws.law import (
     WEIGHT_SLACK,
     Complexes,
@@ -62,7 +62,7 @@ class HyperExponential:
         """P[X ≤ t] = Σ wᵢ (1 − exp(−t/mᵢ))."""
         times = np.maximum(as_times(t_s), 0.0)[..., None]
         share: Reals = -np.expm1(-times / np.array(self.means_s)) @ _shares(self.weights)
-        return share
+        return np.minimum(share, 1.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
         """The inverse of the CDF by bracketing, in seconds; infinite at u = 1."""
@@ -124,17 +124,8 @@ class PhaseType:
         return max(square_s2 / mean_s**2 - 1.0, 0.0) if mean_s > 0 else 0.0
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[X ≤ t] = 1 − initial · exp(generator · t) · 1, by matrix exponentials."""
-        times = as_times(t_s)
-        flat = np.clip(times.ravel(), 0.0, 1e6 * self.mean_s)  # by then nothing is left
-        start, rates = _initial(self), np.array(self.generator)
-        alive = np.empty(flat.shape)
-        step = max(1, _BLOCK // rates.size)
-        for begin in range(0, flat.size, step):
-            part = flat[begin : begin + step, None, None]
-            alive[begin : begin + step] = start @ linalg.expm(rates * part).sum(axis=2).T
-        share: Reals = np.clip(1.0 - alive, 0.0, 1.0).reshape(times.shape)
-        return np.where(times < 0, 0.0, share)
+        """P[X ≤ t] = 1 − initial · exp(generator · t) · 1, to rounding."""
+        return ended_share(_initial(self), np.array(self.generator), t_s)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
         """The inverse of the CDF by bracketing, in seconds: 0 within the atom, infinite at 1."""

@@ -17,6 +17,7 @@ from tidings.model.laws.law import (
     as_shares,
     as_times,
     check_number,
+    log1p,
     mean_exponential,
     refuse,
 )
@@ -187,7 +188,7 @@ class Gamma:
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
         """E[exp(−zX)] = (1 + z·mean/shape)^(−shape), for Re z > −shape/mean."""
-        value: Complexes = np.exp(-self.shape * np.log1p(as_nodes(z) * (self.mean_s / self.shape)))
+        value: Complexes = np.exp(-self.shape * log1p(as_nodes(z) * (self.mean_s / self.shape)))
         return value
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:

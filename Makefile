@@ -1,0 +1,43 @@
+# Every target sets up what it needs in .venv, with uv where it is installed and pip where not.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test quick check lint bench clean
+
+demo: $(READY)  ## the main job: traces to report, on a sample system
+	$(BIN)/tidings demo
+
+test: $(READY) lint  ## everything that CI runs
+	$(BIN)/python -m pytest
+
+quick: $(READY)  ## what a developer runs between two edits: under two minutes
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/python -m pytest -m "not slow and not spark and not browser" -q
+
+check: test  ## the same as test
+
+lint: $(READY)
+	$(BIN)/ruff format --check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## speed and memory, recorded in benchmarks/results
+	$(BIN)/python benchmarks/simulator.py
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Tidings needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 1; }
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv --quiet --allow-existing --python $(PYTHON) $(VENV) && \
+	  uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[dev]'; \
+	else \
+	  $(PYTHON) -m venv $(VENV) && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'; \
+	fi
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,80 @@
+"""Writes the reference parts of the documentation from the code: ``python docs/make_reference.py``.
+
+What stands above the marker in a page is written by hand, what stands below it is made here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidings.model import records
+from tidings.model.behaviour import PERFECT, Channel
+from tidings.model.schema import RECORDS
+from tidings.model.system import System
+from tidings.model.trace_tables import TRACE_TABLES
+
+DOCS = Path(__file__).parent
+MARKER = "<!-- Below this line the page is made from the code by docs/make_reference.py. -->\n"
+
+
+def format_reference() -> str:
+    """Every field of the system file."""
+    parts = []
+    for record in (System, *RECORDS):
+        parts.append(f"### {record.__name__}\n\n{_first_line(record)}\n")
+        if record is Channel:
+            parts.append("A link has these fields too, beside `between` and `back`.\n")
+        parts.append("| field | value | meaning | if left out |\n|---|---|---|---|")
+        for key, field in records.document_fields(record).items():
+            kind = field.metadata["kind"]
+            parts.append(
+                f"| `{key}` | {_cell(kind.label)} | {_cell(field.metadata['doc'])} "
+                f"| {_default(field.default, kind)} |"
+            )
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _first_line(record: type) -> str:
+    return (record.__doc__ or "").strip().splitlines()[0]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _default(default: object, kind: records.Kind) -> str:
+    if default is records.REQUIRED:
+        return "must be there"
+    if default is None or default == ():
+        return "none"
+    if default is PERFECT:
+        return "perfect"
+    return f"`{kind.write(default)}`"
+
+
+def traces_reference() -> str:
+    """Every column of the trace tables."""
+    parts = []
+    for table in TRACE_TABLES.values():
+        parts.append(f"### {table.name}\n\nA row is {table.row}.\n")
+        parts.append("| column | type | meaning |\n|---|---|---|")
+        for column in table.columns:
+            null = ", may be null" if column.nullable else ""
+            parts.append(f"| `{column.name}` | {column.type}{null} | {column.meaning} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+REFERENCES = {"format.md": format_reference, "traces.md": traces_reference}
+
+
+def renewed(name: str) -> str:
+    """The page with its reference part made anew."""
+    by_hand, _, _ = (DOCS / name).read_text(encoding="utf-8").partition(MARKER)
+    return f"{by_hand}{MARKER}\n{REFERENCES[name]()}"
+
+
+if __name__ == "__main__":
+    for name in REFERENCES:
+        (DOCS / name).write_text(renewed(name), encoding="utf-8")

@@ -1,0 +1,174 @@
+"""A system from its fitted parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from tidings.characterisation.channels import Direction, FittedChannel
+from tidings.characterisation.fitting import fit_law
+from tidings.characterisation.parameters import Parameter, law_parameter
+from tidings.characterisation.samples import sample_from_rows
+from tidings.model import records
+from tidings.model.behaviour import PERFECT, Channel, Service
+from tidings.model.checks import check_system
+from tidings.model.document import Place
+from tidings.model.laws import Law
+from tidings.model.system import FORMAT_VERSION, Broker, Link, Publisher, Subscriber, System
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedNetwork:
+    """Brokers and links, their parameters, and what must be said of them."""
+
+    brokers: tuple[Broker, ...]
+    links: tuple[Link, ...]
+    parameters: tuple[Parameter, ...]
+    notes: tuple[str, ...]
+
+
+def fit_network(
+    hops: pd.DataFrame,
+    channels: Mapping[Direction, FittedChannel],
+    homes: Iterable[str],
+    base: System | None,
+) -> FittedNetwork:
+    """Brokers where anything happened or anybody lives, and the links between them."""
+    arrivals = hops[hops["statistic"] == "arrivals"]
+    names = {str(name) for name in arrivals["broker"]} | set(homes)
+    names |= {broker.name for broker in base.brokers} if base else set()
+    parameters: list[Parameter] = []
+    notes: list[str] = []
+    brokers = _brokers(sorted(names), hops, base, parameters, notes)
+    used = {
+        (str(row.came_from), str(row.broker))
+        for row in arrivals.itertuples()
+        if row.came_from in names
+    }
+    probed = {pair for pair in channels if set(pair) <= names}
+    links = _links(used | probed, channels, base, parameters, notes)
+    return FittedNetwork(
+        brokers=brokers, links=links, parameters=tuple(parameters), notes=tuple(notes)
+    )
+
+
+def assemble(
+    network: FittedNetwork,
+    publishers: Sequence[Publisher],
+    subscribers: Sequence[Subscriber],
+    parameters: Sequence[Parameter],
+    base: System | None,
+) -> tuple[System, list[str]]:
+    """The fitted system, and what keeps it from being a complete one."""
+    lifetime = _common([publisher.lifetime for publisher in publishers])
+    if lifetime is not None:
+        publishers = [replace(publisher, lifetime=None) for publisher in publishers]
+    errors = {
+        each.path: each.standard_error
+        for each in parameters
+        if math.isfinite(each.standard_error) and ".content." not in each.path
+    }
+    parts: dict[str, Any] = {
+        "lifetime": lifetime,
+        "brokers": network.brokers,
+        "links": network.links,
+        "publishers": tuple(publishers),
+        "subscribers": tuple(subscribers),
+        "standard_errors": tuple(sorted(errors.items())),
+    }
+    system = replace(base, **parts) if base else System(version=FORMAT_VERSION, **parts)
+    place = Place(records.record_document(system))
+    check_system(records.read_fields(System, place), place)
+    return system, [f"the fitted system is not complete: {each}" for each in place.problems]
+
+
+def _brokers(
+    names: Sequence[str],
+    hops: pd.DataFrame,
+    base: System | None,
+    parameters: list[Parameter],
+    notes: list[str],
+) -> tuple[Broker, ...]:
+    rows_of = dict(list(hops[hops["statistic"] == "service"].groupby("broker")))
+    known = {broker.name: broker for broker in base.brokers} if base else {}
+    brokers = []
+    for name in names:
+        broker = known.get(name, Broker(name=name))
+        rows = rows_of.get(name)
+        sample = sample_from_rows(rows) if rows is not None else None
+        if sample is None or sample.count == 0:
+            said = "taken from the base system" if broker.service else "taken as immediate"
+            notes.append(f"broker '{name}': nothing tells its service time; {said}")
+        else:
+            assert rows is not None
+            fitted = fit_law(sample)
+            parameters.append(law_parameter(f"brokers.{name}.service", fitted))
+            broker = replace(broker, service=Service(law=fitted.law))
+            without = int(rows["rows"].sum()) - sample.count
+            if without:
+                notes.append(f"broker '{name}': {without} hops tell no service time")
+        brokers.append(broker)
+    return tuple(brokers)
+
+
+def _links(
+    directions: Iterable[Direction],
+    channels: Mapping[Direction, FittedChannel],
+    base: System | None,
+    parameters: list[Parameter],
+    notes: list[str],
+) -> tuple[Link, ...]:
+    known = {frozenset(link.between): link for link in base.links} if base else {}
+    pairs = {(min(pair), max(pair)) for pair in directions} | {
+        link.between for link in known.values()
+    }
+    distinct = {frozenset(pair): pair for pair in sorted(pairs)}
+    distinct |= {ends: link.between for ends, link in known.items()}
+    links = []
+    for ends, (a, b) in sorted(distinct.items(), key=lambda item: item[1]):
+        old = known.get(ends, Link(between=(a, b)))
+        name = f"{a}--{b}"
+        there = _direction((a, b), name, old.there, channels, parameters)
+        back = _direction((b, a), f"{name}.back", old.back, channels, parameters)
+        if there is None or back is None:
+            known_way = "taken from the base system" if ends in known else "taken as the other way"
+            missing = [way for way, one in (((a, b), there), ((b, a), back)) if one is None]
+            shown = " and ".join(f"{source} to {target}" for source, target in missing)
+            said = known_way if there or back or ends in known else "taken as perfect"
+            notes.append(f"link {name}: nothing crossed it from {shown}; {said}")
+        if ends in known:
+            there, back = there or old.there, back or old.back
+        else:
+            there, back = there or back or PERFECT, back or there or PERFECT
+        links.append(Link(between=(a, b), there=there, back=back))
+        notes += _cannot_tell(name, [channels.get((a, b)), channels.get((b, a))])
+    return tuple(links)
+
+
+def _direction(
+    way: Direction,
+    name: str,
+    base: Channel,
+    channels: Mapping[Direction, FittedChannel],
+    parameters: list[Parameter],
+) -> Channel | None:
+    fitted = channels.get(way)
+    if fitted is None:
+        return None
+    parameters += fitted.parameters(f"links.{name}")
+    return fitted.channel(base)
+
+
+def _cannot_tell(name: str, ways: Sequence[FittedChannel | None]) -> list[str]:
+    if any(way is not None and way.lost is None for way in ways):
+        return [f"link {name}: the traces do not tell what it loses"]
+    return []
+
+
+def _common(laws: Sequence[Law | None]) -> Law | None:
+    """The law that all of them are, if there is one."""
+    return laws[0] if laws and all(law == laws[0] for law in laws) else None

@@ -1,0 +1,71 @@
+"""Links as channels: delay law and reliability from what was seen of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tidings.characterisation.fitting import FittedLaw, fit_law
+from tidings.characterisation.parameters import Parameter, law_parameter
+from tidings.characterisation.samples import sample_from_rows
+from tidings.characterisation.uncertainty import share_se
+from tidings.model.behaviour import Channel
+
+Direction = tuple[str, str]  # source, target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedChannel:
+    """One direction of a link: how often it was tried, how often it lost (None: cannot tell)."""
+
+    tried: int
+    lost: int | None
+    delay: FittedLaw | None
+
+    @property
+    def reliability(self) -> float | None:
+        """The share that was not lost."""
+        return None if self.lost is None or not self.tried else 1.0 - self.lost / self.tried
+
+    def channel(self, base: Channel) -> Channel:
+        """The channel as measured; what was not seen is that of ``base``."""
+        known = self.reliability
+        return Channel(
+            delay=base.delay if self.delay is None else self.delay.law,
+            reliability=base.reliability if known is None else known,
+            loss_burst=base.loss_burst,
+            bandwidth_bytes_per_s=base.bandwidth_bytes_per_s,
+            network=base.network,
+            failure=base.failure,
+        )
+
+    def parameters(self, path: str) -> list[Parameter]:
+        """Mean delay and reliability, under the path of the link."""
+        found = [] if self.delay is None else [law_parameter(f"{path}.delay", self.delay)]
+        if self.reliability is not None and self.lost is not None:
+            found.append(
+                Parameter(
+                    path=f"{path}.reliability",
+                    estimate=self.reliability,
+                    standard_error=share_se(self.tried - self.lost, self.tried),
+                    count=self.tried,
+                    unit="share",
+                )
+            )
+        return found
+
+
+def fit_channels(rows: pd.DataFrame) -> dict[Direction, FittedChannel]:
+    """The channel of every directed link in a link statistic."""
+    found = {}
+    good = rows[rows["source"].notna() & rows["target"].notna()]
+    for (source, target), part in good.groupby(["source", "target"]):
+        sample = sample_from_rows(part)
+        tells = part["lost"].notna().all()
+        found[str(source), str(target)] = FittedChannel(
+            tried=int(part["rows"].sum()),
+            lost=int(part["lost"].sum()) if tells else None,
+            delay=fit_law(sample) if sample.count else None,
+        )
+    return found

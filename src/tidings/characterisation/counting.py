@@ -1,0 +1,139 @@
+"""The measured outcome of a fitted system: what was wanted against what was delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tidings.characterisation.cells import BATCHES
+from tidings.characterisation.channels import Direction, FittedChannel
+from tidings.characterisation.collecting import Statistics
+from tidings.characterisation.contents import wanted_by_batch
+from tidings.characterisation.measured import (
+    Audience,
+    Tally,
+    broker_table,
+    delay_table,
+    pair_table,
+    subscriber_table,
+    tallies,
+)
+from tidings.model.outcome import Outcome, table
+from tidings.model.system import System
+from tidings.traces.reading import Traces
+from tidings.traces.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """The tables of a measured outcome, and what must be said of them."""
+
+    tables: Mapping[str, pd.DataFrame]
+    notes: tuple[str, ...]
+
+
+def count(
+    seen: Statistics,
+    system: System,
+    channels: Mapping[Direction, FittedChannel],
+    window: Window,
+    measured: Window,
+) -> Count:
+    """What became of the events published in ``measured``, by subscriber, pair, broker and link."""
+    filters = list(dict.fromkeys(each.wants for each in system.subscribers))
+    number = {wants: index for index, wants in enumerate(filters)}
+    audience = Audience(
+        names=tuple(each.name for each in system.subscribers),
+        homes=tuple(each.at for each in system.subscribers),
+        filter_of=np.array([number[each.wants] for each in system.subscribers], dtype=np.int64),
+    )
+    wanted = wanted_by_batch(seen.publications_by("batches"), seen.contents, filters, BATCHES)
+    pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
+    by_publisher, unwanted = tallies(pairs, wanted, audience)
+    total = reduce(Tally.plus, by_publisher.values(), _no_events(len(audience.names)))
+    servers = {broker.name: broker.servers for broker in system.brokers}
+    return Count(
+        tables={
+            "subscribers": subscriber_table(total, delays, audience, measured.seconds),
+            "pairs": pair_table(by_publisher, audience, measured.seconds),
+            "brokers": broker_table(seen.hops_by("batches"), servers, window.seconds),
+            "links": _link_table(seen.hops_by("arrivals"), system, channels, window.seconds),
+            "delays": delay_table(total, delays, audience),
+        },
+        notes=tuple(_said(pairs, audience, unwanted)),
+    )
+
+
+def measured_outcome(
+    counted: Count, traces: Traces, measured: Window, notes: tuple[str, ...]
+) -> Outcome:
+    """The outcome, with where it comes from and what its reader must know."""
+    provenance: dict[str, Any] = {
+        "version": metadata.version("tidings"),
+        "engine": "characterisation",
+        "traces": traces.source,
+        "from_ns": traces.window.from_ns,
+        "until_ns": traces.window.until_ns,
+        "settle_s": (traces.window.until_ns - measured.until_ns) / 1e9,
+        "batches": BATCHES,
+        "warnings": notes,
+    }
+    return Outcome(source="measured", **counted.tables, provenance=provenance)
+
+
+def _link_table(
+    arrivals: pd.DataFrame,
+    system: System,
+    channels: Mapping[Direction, FittedChannel],
+    window_s: float,
+) -> pd.DataFrame:
+    """Both directions of every link; what was sent is what arrived and what must have been lost."""
+    arrived = arrivals.groupby(["came_from", "broker"])["rows"].sum().to_dict()
+    rows = []
+    for link in system.links:
+        for way in (link.between, link.between[::-1]):
+            fitted = channels.get(way)
+            kept = fitted.reliability if fitted else None
+            delay = fitted.delay if fitted else None
+            rows.append(
+                {
+                    "source": way[0],
+                    "target": way[1],
+                    "events_per_s": arrived.get(way, 0) / (kept or 1.0) / window_s,
+                    "lost": np.nan if kept is None else 1.0 - kept,
+                    "delay_mean_s": np.nan if delay is None else delay.law.mean_s,
+                }
+            )
+    return table("links", rows)
+
+
+def _no_events(subscribers: int) -> Tally:
+    nothing = np.zeros((subscribers, BATCHES))
+    return Tally(wanted=nothing, delivered=nothing, on_time=nothing, delay_s=nothing)
+
+
+def _said(pairs: pd.DataFrame, audience: Audience, unwanted: Mapping[str, int]) -> list[str]:
+    notes = []
+    strangers = sorted(set(pairs["subscriber"]) - set(audience.names))
+    if strangers:
+        number = int(pairs.loc[pairs["subscriber"].isin(strangers), "delivered"].sum())
+        notes.append(
+            f"{number} deliveries to {len(strangers)} who never subscribed, '{strangers[0]}' for "
+            "one, are not counted"
+        )
+    if unwanted:
+        name, number = max(unwanted.items(), key=lambda item: item[1])
+        notes.append(
+            f"{len(unwanted)} subscribers received events that their filters do not want, "
+            f"'{name}' the most ({number}); they count as wanted"
+        )
+    doubled = int(pairs["doubled"].fillna(0).sum())
+    if doubled:
+        notes.append(f"{doubled} deliveries are of publications that stand in the traces twice")
+    return notes

@@ -1,0 +1,101 @@
+"""What reaches subscribers, how late, and how much of it in time."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidings.characterisation.cells import (
+    BATCHES,
+    delay_bin,
+    keys_of_good_rows,
+    seconds,
+    summed_up,
+)
+from tidings.model.trace_tables import DELIVERIES
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import Window
+
+UNPUBLISHED = "its publication is not among those used"
+TOO_EARLY = "it was received before it was published"
+SETTLING = "published while the window settles"
+
+# Per reason, per (subscriber, publisher, batch) and per (subscriber, bin) of the delay.
+DELIVERY_STATISTICS = (
+    "statistic string, reason string, subscriber string, publisher string, batch int, bin int, "
+    "rows bigint, duplicates bigint, doubled bigint, delivered bigint, on_time bigint, "
+    "delay_total_s double"
+)
+_SETS = {
+    "quality": (REASON,),
+    "pairs": ("subscriber", "publisher", "batch"),
+    "delays": ("subscriber", "bin"),
+}
+
+
+def delivery_statistics(
+    deliveries: DataFrame, publications: DataFrame, measured: Window
+) -> DataFrame:
+    """Events delivered and delivered in time, by pair and batch, and delays by subscriber.
+
+    ``publications`` are the good ones. On time is a delay of at most the lifetime. An event that a
+    subscriber received more than once counts once, by its first arrival. A publication that stands
+    there twice counts twice, here as in the counts of what was published.
+    """
+    received = _first_arrivals(deliveries)
+    published = _distinct_publications(publications)
+    joined = received.join(published, "event", "left")
+    delay_ns = F.col("received_ns") - F.col("published_ns")
+    reason = F.coalesce(
+        F.col(REASON),
+        F.when(F.col("published_ns").isNull(), F.lit(UNPUBLISHED)),
+        F.when(delay_ns < 0, F.lit(TOO_EARLY)),
+        F.when(~measured.holds(F.col("published_ns")), F.lit(SETTLING)),
+    )
+    rows = joined.withColumn(REASON, reason).select(
+        REASON,
+        "subscriber",
+        "publisher",
+        measured.batch(F.col("published_ns"), BATCHES).alias("batch"),
+        "rows",
+        F.when(reason.isNull(), F.col("copies")).alias("copies"),
+        F.when(reason.isNull(), seconds(delay_ns)).alias("delay_s"),
+        F.coalesce(delay_ns <= F.col("lifetime_ns"), F.lit(True)).alias("on_time"),
+    )
+    rows = rows.withColumn("bin", delay_bin(F.col("delay_s")))
+    keys = ("subscriber", "publisher", "batch", "bin")
+    cells = (
+        keys_of_good_rows(rows, *keys)
+        .groupBy(REASON, *keys)
+        .agg(
+            F.sum("rows").alias("rows"),
+            F.sum(F.when(F.col("copies").isNotNull(), F.col("rows") - 1)).alias("duplicates"),
+            F.sum(F.col("copies") - 1).alias("doubled"),
+            F.sum("copies").alias("delivered"),
+            F.sum(F.when(F.col("on_time"), F.col("copies"))).alias("on_time"),
+            F.sum(F.col("copies") * F.col("delay_s")).alias("delay_total_s"),
+        )
+    )
+    return summed_up(cells, _SETS)
+
+
+def _first_arrivals(deliveries: DataFrame) -> DataFrame:
+    """One row per event and subscriber; all bad rows of one reason are one row."""
+    tagged = keys_of_good_rows(with_reasons(deliveries, DELIVERIES), "event", "subscriber")
+    # Placed by event first: then neither this grouping nor the join moves the rows again.
+    return (
+        tagged.select(REASON, "event", "subscriber", "received_ns")
+        .repartition("event")
+        .groupBy(REASON, "event", "subscriber")
+        .agg(F.min("received_ns").alias("received_ns"), F.count(F.lit(1)).alias("rows"))
+    )
+
+
+def _distinct_publications(publications: DataFrame) -> DataFrame:
+    keys = ("event", "publisher", "published_ns", "lifetime_ns")
+    return (
+        publications.select(*keys)
+        .repartition("event")
+        .groupBy(*keys)
+        .agg(F.count(F.lit(1)).alias("copies"))
+    )

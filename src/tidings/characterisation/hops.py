@@ -1,0 +1,80 @@
+"""What happens at brokers: arrivals, waiting and service, and over which links events come."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Rows
+from pyspark.sql import functions as F
+
+from tidings.characterisation.cells import (
+    BATCHES,
+    SAMPLE,
+    delay_bin,
+    keys_of_good_rows,
+    sample_sums,
+    seconds,
+    summed_up,
+)
+from tidings.model.trace_tables import HOPS
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import Window
+
+# Per reason, per (broker, came_from), per (broker, bin) of the service time, per (broker, batch).
+# The sample is of service times; waits are of the same rows.
+HOP_STATISTICS = (
+    "statistic string, reason string, broker string, came_from string, bin int, batch int, "
+    f"rows bigint, wait_total_s double, {SAMPLE}"
+)
+_SETS = {
+    "quality": (REASON,),
+    "arrivals": ("broker", "came_from"),
+    "service": ("broker", "bin"),
+    "batches": ("broker", "batch"),
+}
+# The windows in which starts are reconstructed: short, so that many run side by side.
+_RECONSTRUCTION_BATCHES = 256
+
+
+def hop_statistics(hops: DataFrame, window: Window) -> DataFrame:
+    """Arrivals, waiting and service times per broker, in one pass.
+
+    Service is from start to leaving, waiting from arrival to start; a row without a start counts as
+    an arrival and in neither sample (see :func:`with_reconstructed_starts`).
+    """
+    service_s = seconds(F.col("left_ns") - F.col("started_ns"))
+    wait_s = seconds(F.col("started_ns") - F.col("arrived_ns"))
+    good = F.col(REASON).isNull()
+    rows = with_reasons(hops, HOPS).select(
+        REASON,
+        "broker",
+        "came_from",
+        F.when(good, window.batch(F.col("arrived_ns"), BATCHES)).alias("batch"),
+        F.when(good, service_s).alias("service_s"),
+        F.when(good, wait_s).alias("wait_s"),
+    )
+    rows = rows.withColumn("bin", delay_bin(F.col("service_s")))
+    keys = ("broker", "came_from", "bin", "batch")
+    cells = (
+        keys_of_good_rows(rows, *keys)
+        .groupBy(REASON, *keys)
+        .agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.sum("wait_s").alias("wait_total_s"),
+            *sample_sums(F.col("service_s")),
+        )
+    )
+    return summed_up(cells, _SETS)
+
+
+def with_reconstructed_starts(hops: DataFrame, window: Window) -> DataFrame:
+    """Hops with the start that a single first-come-first-served server had, where none is known.
+
+    Such a server begins when the event has arrived and the one before has left:
+    started = max(arrived, previous departure). Events are put in order of departure within short
+    batches of time; the first of each batch, whose predecessor is not in it, keeps no start.
+    """
+    batch = window.batch(F.col("left_ns"), _RECONSTRUCTION_BATCHES)
+    ordered = Rows.partitionBy("broker", batch).orderBy("left_ns")
+    previous: Column = F.lag("left_ns").over(ordered)
+    known = F.when(previous.isNotNull(), F.greatest(F.col("arrived_ns"), previous))
+    return hops.withColumn("started_ns", F.coalesce(F.col("started_ns"), known))

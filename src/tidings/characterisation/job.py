@@ -1,0 +1,102 @@
+"""The whole way from trace tables to a fitted system and the measured outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tidings.characterisation.assembling import assemble, fit_network
+from tidings.characterisation.channels import fit_channels
+from tidings.characterisation.collecting import Progress, Statistics, collect, nothing_of_links
+from tidings.characterisation.counting import count, measured_outcome
+from tidings.characterisation.parameters import parameter_table
+from tidings.characterisation.publishers import PublisherStatistics, fit_publishers
+from tidings.characterisation.quality import quality_table
+from tidings.characterisation.subscribers import find_subscribers, with_links
+from tidings.errors import InvalidTracesError
+from tidings.model.outcome import Outcome
+from tidings.model.system import System
+from tidings.traces.reading import Traces
+from tidings.traces.window import Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Characterisation:
+    """What traces tell: a fitted system, what was measured, and how far to trust both.
+
+    ``parameters`` has every fitted number with its standard error; ``quality`` counts the rows of
+    every table by what became of them; ``notes`` say what could not be told and was assumed.
+    """
+
+    system: System
+    measured: Outcome
+    parameters: pd.DataFrame
+    quality: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+
+def characterise(
+    traces: Traces,
+    *,
+    base: System | None = None,
+    settle_s: float = 0.0,
+    progress: Progress | None = None,
+) -> Characterisation:
+    """A fitted system and the measured outcome, from the tables of some traces.
+
+    Needs publications, hops and deliveries; filters come from subscriptions, or else from ``base``,
+    which also gives whatever else the traces do not tell. An event that was published and not
+    received by the end of the traces is lost. Where recording simply stopped at the end of the
+    window, ``settle_s`` leaves out the events published in that many last seconds, which may still
+    have been on their way. ``progress`` is called with the name of each stage.
+    """
+    traces.require("publications", "hops", "deliveries")
+    if base is None and "subscriptions" not in traces.tables:
+        raise InvalidTracesError(
+            f"{traces.source} has no table subscriptions, so nothing tells who wants what; "
+            "wants it, or a base system to take the filters from"
+        )
+    measured = traces.window.shortened(settle_s)
+    tell = progress or (lambda stage: None)
+    seen = collect(traces, measured, tell)
+    tell("fitting")
+    return fit(traces, seen, measured, base)
+
+
+def fit(
+    traces: Traces, seen: Statistics, measured: Window, base: System | None
+) -> Characterisation:
+    """The same from statistics that have been collected: everything here is model-sized."""
+    probed = nothing_of_links() if seen.probes is None else seen.probes
+    channels = fit_channels(seen.crossings) | fit_channels(probed)
+    found = find_subscribers(seen.subscriptions, base, traces.window)
+    publishers = fit_publishers(
+        PublisherStatistics(
+            homes=seen.publications_by("publishers"),
+            contents=seen.publications_by("contents"),
+            intervals=seen.intervals,
+            arrivals=seen.hops_by("arrivals"),
+            events=seen.contents,
+            channels=channels,
+            window_s=traces.window.seconds,
+        ),
+        base,
+    )
+    homes = [each.at for each in publishers.publishers] + [each.at for each in found.subscribers]
+    network = fit_network(seen.hops, channels, homes, base)
+    peers = with_links(found.subscribers, channels)
+    parameters = [*network.parameters, *publishers.parameters, *peers.parameters]
+    system, gaps = assemble(network, publishers.publishers, peers.subscribers, parameters, base)
+    counted = count(seen, system, channels, traces.window, measured)
+    notes = (
+        *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *peers.notes,
+        *gaps, *counted.notes,
+    )  # fmt: skip
+    return Characterisation(
+        system=system,
+        measured=measured_outcome(counted, traces, measured, notes),
+        parameters=parameter_table(parameters),
+        quality=quality_table(seen, bad_filters=found.bad_rows),
+        notes=notes,
+    )

@@ -1,0 +1,51 @@
+"""Every fitted number, where it stands in the system, and how sure it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+import pandas as pd
+
+from tidings.characterisation.fitting import FittedLaw
+
+PARAMETER_COLUMNS = (
+    "path", "estimate", "standard_error", "count", "family", "goodness", "unit", "verdict",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One fitted number: its path in the system, its estimate, and from how many observations.
+
+    ``goodness`` is the Kolmogorov distance of a law from the histogram (0: none is smaller).
+    """
+
+    path: str
+    estimate: float
+    standard_error: float
+    count: int
+    unit: str
+    family: str = ""
+    goodness: float = math.nan
+    verdict: str = ""
+
+
+def law_parameter(path: str, fitted: FittedLaw) -> Parameter:
+    """A fitted law as the parameter that is its mean."""
+    return Parameter(
+        path=path,
+        estimate=fitted.law.mean_s,
+        standard_error=fitted.mean_se_s,
+        count=fitted.count,
+        unit="s",
+        family=fitted.family,
+        goodness=fitted.distance,
+        verdict=fitted.verdict,
+    )
+
+
+def parameter_table(parameters: Iterable[Parameter]) -> pd.DataFrame:
+    """All of them as a table."""
+    return pd.DataFrame([asdict(each) for each in parameters], columns=list(PARAMETER_COLUMNS))

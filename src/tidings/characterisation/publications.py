@@ -1,0 +1,108 @@
+"""What is published: how often, at which intervals, with which contents, lifetimes and sizes."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import Window as Rows
+from pyspark.sql import functions as F
+
+from tidings.characterisation.cells import (
+    BATCHES,
+    SAMPLE,
+    delay_bin,
+    keys_of_good_rows,
+    sample_sums,
+    seconds,
+    summed_up,
+)
+from tidings.model.trace_tables import PUBLICATIONS
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import Window
+
+OUTSIDE = "published outside the observed window"
+
+# Per reason, per (publisher, broker), per (publisher, content, lifetime bin) and per (publisher,
+# content, batch); a batch is null after the end of the measured window, a lifetime for ever.
+PUBLICATION_STATISTICS = (
+    "statistic string, reason string, publisher string, broker string, content string, "
+    "lifetime_bin int, batch int, rows bigint, lifetime_total_s double, "
+    "least_lifetime_ns bigint, most_lifetime_ns bigint, sizes bigint, size_total_bytes double, "
+    "least_size_bytes bigint, most_size_bytes bigint"
+)
+_SETS = {
+    "quality": (REASON,),
+    "publishers": ("publisher", "broker"),
+    "contents": ("publisher", "content", "lifetime_bin"),
+    "batches": ("publisher", "content", "batch"),
+}
+
+# Per (publisher, bin): intervals between events; per (publisher, batch): first and last moment.
+INTERVAL_STATISTICS = (
+    "statistic string, publisher string, bin int, batch int, "
+    f"{SAMPLE}, first_ns bigint, last_ns bigint"
+)
+_INTERVAL_SETS = {"intervals": ("publisher", "bin"), "ends": ("publisher", "batch")}
+
+
+def checked_publications(publications: DataFrame, window: Window) -> DataFrame:
+    """Every publication with the reason why it cannot be used, null where it can."""
+    tagged = with_reasons(publications, PUBLICATIONS)
+    outside = F.when(~window.holds(F.col("published_ns")), F.lit(OUTSIDE))
+    return tagged.withColumn(REASON, F.coalesce(F.col(REASON), outside))
+
+
+def publication_statistics(publications: DataFrame, window: Window, measured: Window) -> DataFrame:
+    """Counts of publications by publisher, content, lifetime and batch, in one pass.
+
+    Contents are grouped as texts, before anything looks into them; lifetimes by the bins of the
+    delay grid, with the exact value where a bin holds only one. Batches are those of ``measured``.
+    """
+    lifetime_s = seconds(F.col("lifetime_ns"))
+    in_time = measured.holds(F.col("published_ns"))
+    rows = checked_publications(publications, window).select(
+        REASON,
+        "publisher",
+        "broker",
+        "content",
+        "lifetime_ns",
+        "size_bytes",
+        delay_bin(lifetime_s).alias("lifetime_bin"),
+        F.when(in_time, measured.batch(F.col("published_ns"), BATCHES)).alias("batch"),
+    )
+    keys = ("publisher", "broker", "content", "lifetime_bin", "batch")
+    cells = (
+        keys_of_good_rows(rows, *keys)
+        .groupBy(REASON, *keys)
+        .agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.sum(lifetime_s).alias("lifetime_total_s"),
+            F.min("lifetime_ns").alias("least_lifetime_ns"),
+            F.max("lifetime_ns").alias("most_lifetime_ns"),
+            F.count("size_bytes").alias("sizes"),
+            F.sum(F.col("size_bytes").cast("double")).alias("size_total_bytes"),
+            F.min("size_bytes").alias("least_size_bytes"),
+            F.max("size_bytes").alias("most_size_bytes"),
+        )
+    )
+    return summed_up(cells, _SETS)
+
+
+def interval_statistics(publications: DataFrame, window: Window) -> DataFrame:
+    """Times between a publisher's successive events, in seconds, and the ends of every batch.
+
+    Events are put in order within a publisher *and* a batch, so that a publisher with most of the
+    events does not serialise the job. The intervals that bridge two batches are missing here:
+    whoever reads this adds them from the batches' first and last moments.
+    """
+    batch = window.batch(F.col("published_ns"), BATCHES)
+    good = checked_publications(publications, window).where(F.col(REASON).isNull())
+    ordered = Rows.partitionBy("publisher", "batch").orderBy("published_ns")
+    rows = good.select("publisher", batch.alias("batch"), "published_ns").withColumn(
+        "interval_s", seconds(F.col("published_ns") - F.lag("published_ns").over(ordered))
+    )
+    cells = rows.groupBy("publisher", "batch", delay_bin(F.col("interval_s")).alias("bin")).agg(
+        *sample_sums(F.col("interval_s")),
+        F.min("published_ns").alias("first_ns"),
+        F.max("published_ns").alias("last_ns"),
+    )
+    return summed_up(cells, _INTERVAL_SETS)

@@ -1,0 +1,68 @@
+"""How sure the measured numbers are: standard errors of shares, ratios and means."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+Reals = npt.NDArray[np.float64]
+
+
+def share_se(hits: float, trials: float) -> float:
+    r"""The standard error of a share of independent trials; NaN of none.
+
+    .. math:: \sqrt{p (1 - p) / n}
+
+    Where all trials or none of them hit, that would be zero, which no finite number of trials can
+    prove. There it is the standard deviation of Jeffreys' posterior, Beta(hits + ½, misses + ½):
+    about 0.7/n.
+
+    >>> share_se(50, 100)
+    0.05
+    >>> round(share_se(1000, 1000), 5)
+    0.00071
+    """
+    if trials <= 0:
+        return math.nan
+    if 0 < hits < trials:
+        share = hits / trials
+        return math.sqrt(share * (1.0 - share) / trials)
+    a, b = hits + 0.5, trials - hits + 0.5
+    return math.sqrt(a * b / ((a + b) ** 2 * (a + b + 1.0)))
+
+
+def ratio_se(parts: npt.ArrayLike, wholes: npt.ArrayLike) -> Reals:
+    r"""The standard error of Σ parts / Σ wholes over batches (last axis), as a ratio estimator.
+
+    .. math:: \frac{1}{\sum_i w_i} \sqrt{\frac{m}{m - 1} \sum_i (x_i - R w_i)^2}, \quad
+              R = \frac{\sum_i x_i}{\sum_i w_i}
+
+    Batches may depend on what happens inside them, as events that queue together do; only different
+    batches are taken as independent. NaN where fewer than two batches hold anything.
+
+    >>> float(ratio_se([1.0, 3.0], [4.0, 4.0]))
+    0.25
+    """
+    x, w = np.asarray(parts, dtype=np.float64), np.asarray(wholes, dtype=np.float64)
+    filled = (w > 0).sum(axis=-1)
+    total = w.sum(axis=-1)
+    safe = np.where(total > 0, total, 1.0)
+    ratio = x.sum(axis=-1) / safe
+    spread = ((x - ratio[..., None] * w) ** 2).sum(axis=-1)
+    batches = np.where(filled > 1, filled, 2)
+    error: Reals = np.sqrt(spread * batches / (batches - 1)) / safe
+    return np.where(filled > 1, error, np.nan)
+
+
+def batch_share_se(hits: npt.ArrayLike, trials: npt.ArrayLike) -> Reals:
+    """The standard error of a share from its batches (last axis), never zero without proof.
+
+    Where the batches cannot differ (all hits or none), or there is one only, that of
+    :func:`share_se`.
+    """
+    x, n = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    error = ratio_se(x, n)
+    plain = np.vectorize(share_se, otypes=[np.float64])(x.sum(axis=-1), n.sum(axis=-1))
+    return np.where(np.isnan(error) | (error <= 0), plain, error)

@@ -1,0 +1,75 @@
+"""``tidings check``: is this a valid system, and what is in it?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from tidings.cli import console, options
+from tidings.model import reading
+from tidings.model.features import used_features
+from tidings.model.graph_files import read_topology
+from tidings.model.schema import system_schema
+from tidings.model.system import System
+from tidings.model.yaml_text import dump
+
+
+def check(
+    system: options.SystemFile,
+    json: options.Json = False,
+    canonical: Annotated[
+        bool, typer.Option("--canonical", help="Print the system in its canonical form.")
+    ] = False,
+    topology: Annotated[
+        bool,
+        typer.Option(
+            "--topology",
+            help="SYSTEM is a .graphml, .gml or node-link .json file; print its brokers and links "
+            "as the beginning of a system.",
+        ),
+    ] = False,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON Schema of system files instead.")
+    ] = False,
+) -> None:
+    """Check a system file; all its problems are reported at once, each with its place.
+
+    Example: [bold]tidings check city.yaml[/]
+    """
+    if schema:
+        console.show_json(system_schema())
+        return
+    if topology:
+        document = read_topology(system)
+        console.show_json(document) if json else typer.echo(dump(document), nl=False)
+        return
+    found = reading.load(system)
+    if canonical:
+        document = reading.system_document(found)
+        console.show_json(document) if json else typer.echo(dump(document), nl=False)
+        return
+    facts = _facts(found)
+    if json:
+        console.show_json({"valid": True, **facts})
+        return
+    table = Table(title=f"{system}: a valid system", show_header=False, title_justify="left")
+    for name, value in facts.items():
+        shown = ", ".join(value) if isinstance(value, list) else str(value)
+        table.add_row(name.replace("_", " "), shown or "none")
+    console.show(table)
+
+
+def _facts(system: System) -> dict[str, Any]:
+    return {
+        "description": system.description or "",
+        "brokers": len(system.brokers),
+        "links": len(system.links),
+        "publishers": len(system.publishers),
+        "published_per_s": round(sum(p.rate_per_s for p in system.publishers), 6),
+        "subscribers": sum(subscriber.count for subscriber in system.subscribers),
+        "distinct_filters": len({subscriber.wants for subscriber in system.subscribers}),
+        "features_used": list(used_features(system)),
+        "fingerprint": reading.fingerprint(system),
+    }

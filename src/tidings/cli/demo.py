@@ -1,0 +1,57 @@
+"""``tidings demo``: the main job from end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.demonstration.run import demonstrate
+from tidings.demonstration.sample_system import market_and_weather
+from tidings.model import reading
+from tidings.reporting import terminal
+from tidings.traces.session import spark_session
+
+DISAGREE = 1
+
+
+def demo(
+    to: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where traces, results and the page go.")
+    ] = Path("tidings-demo"),
+    system: Annotated[
+        Path | None,
+        typer.Option(metavar="SYSTEM", help="A system of your own instead of the sample."),
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(metavar="N", min=0.5, help="Minutes of traffic recorded as reality.")
+    ] = 60.0,
+    seed: options.Seed = 1,
+    master: options.Master = None,
+    memory: options.Memory = None,
+    json: options.Json = False,
+) -> int:
+    """From traces to a report: a system is played as "reality", learnt from its traces on Spark,
+    predicted, simulated, and all three are set side by side.
+
+    Example: [bold]tidings demo --to /tmp/demo[/]
+    """
+    found = reading.load(system) if system is not None else market_and_weather()
+    with console.progress("demo") as step:
+        step("starting Spark")
+        with spark_session(master, memory=memory, small=True) as spark:
+            result = demonstrate(found, spark, folder=to, minutes=minutes, seed=seed, progress=step)
+    if json:
+        console.show_json(result.to_document())
+    else:
+        outcomes = [result.measured, result.simulated, result.predicted]
+        console.show(terminal.broker_table(result.predicted))
+        console.show(terminal.side_by_side(outcomes, limit=12))
+        for check in result.checks:
+            mark = "[green]holds[/]  " if check.passed else "[red]does not[/]"
+            console.show(f"{mark} {check.text}")
+        console.show(f"\nThe page: {result.page} (open it in a browser; it needs no network)")
+    console.warn(result.warnings)
+    return 0 if all(check.passed for check in result.checks) else DISAGREE

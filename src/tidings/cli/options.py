@@ -1,0 +1,45 @@
+"""Arguments and options that several commands share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SystemFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SYSTEM", help="The system: a YAML or JSON file, or a folder of tables."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="PATH",
+        help="Also save the result: a .json file, or a folder of Parquet tables.",
+    ),
+]
+Pairs = Annotated[bool, typer.Option("--pairs", help="Also give every publisher–subscriber pair.")]
+Limit = Annotated[
+    int, typer.Option("--limit", metavar="N", min=1, help="Show so many rows a table, worst first.")
+]
+Seed = Annotated[
+    int, typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same numbers.")
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect. "
+        "By default inside this process, on all cores.",
+    ),
+]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="Memory of Spark's driver, such as 4g."),
+]

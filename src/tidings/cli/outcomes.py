@@ -1,0 +1,26 @@
+"""How commands show and save an outcome."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidings.cli import console
+from tidings.model.outcome import Outcome
+from tidings.model.outcome_files import outcome_document, save_outcome
+from tidings.reporting import terminal
+
+
+def present(outcome: Outcome, *, json: bool, output: Path | None, limit: int) -> None:
+    """Save an outcome where asked, and show it to a person or a program."""
+    if output is not None:
+        save_outcome(outcome, output)
+    if json:
+        console.show_json(outcome_document(outcome))
+    else:
+        console.show(
+            terminal.outcome_table(outcome, limit=limit),
+            terminal.broker_table(outcome, limit=limit),
+        )
+        if output is not None:
+            console.err().print(f"saved to {output}", highlight=False)
+    console.warn(outcome.warnings)

@@ -1,0 +1,36 @@
+"""``tidings predict``: what the theory says about a system."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.cli.outcomes import present
+from tidings.model import reading
+from tidings.prediction.predicting import QUEUE_MODELS
+from tidings.prediction.predicting import predict as predict_outcome
+
+
+def predict(
+    system: options.SystemFile,
+    model: Annotated[
+        str,
+        typer.Option("--model", metavar="|".join(QUEUE_MODELS), help="How brokers queue."),
+    ] = next(iter(QUEUE_MODELS)),
+    pairs: options.Pairs = False,
+    json: options.Json = False,
+    output: options.Output = None,
+    limit: options.Limit = 10,
+) -> None:
+    """Predict which share of its events each subscriber gets in time, and why not the rest.
+
+    Example: [bold]tidings predict city.yaml --output predicted.json[/]
+    """
+    if model not in QUEUE_MODELS:
+        raise typer.BadParameter(f"'{model}' is not one of {', '.join(QUEUE_MODELS)}")
+    found = reading.load(system)
+    with console.progress("predicting") as step:
+        outcome = predict_outcome(found, model=model, pairs=pairs, progress=step)
+    present(outcome, json=json, output=output, limit=limit)

@@ -1,0 +1,46 @@
+"""``tidings report``: one page that shows who gets late events, and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.errors import InvalidInputError
+from tidings.model import reading
+from tidings.model.outcome_files import load_outcome
+from tidings.reporting.page import Report, write_page
+
+
+def report(
+    system: options.SystemFile,
+    outcomes: Annotated[
+        list[Path],
+        typer.Argument(metavar="OUTCOME...", help="One to three outcomes, of different sources."),
+    ],
+    to: Annotated[Path, typer.Option(metavar="FILE", help="Where the page goes.")] = Path(
+        "report.html"
+    ),
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    json: options.Json = False,
+) -> None:
+    """Write one self-contained HTML page about a system and its outcomes.
+
+    Example: [bold]tidings report city.yaml predicted.json measured.json --to city.html[/]
+    """
+    found = reading.load(system)
+    loaded = {}
+    for path in outcomes:
+        outcome = load_outcome(path)
+        if outcome.source in loaded:
+            raise InvalidInputError(f"{path}: a second {outcome.source} outcome; give one of each")
+        loaded[outcome.source] = outcome
+    name = title or found.description or Path(system).stem
+    with console.progress("writing the page"):
+        write_page(Report(title=name, system=found, outcomes=loaded), to)
+    if json:
+        console.show_json({"page": str(to), "bytes": to.stat().st_size})
+    else:
+        console.show(f"the page is {to}")

@@ -1,0 +1,85 @@
+"""``tidings simulate``: what happens when the system is played through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.cli.outcomes import present
+from tidings.errors import InvalidInputError
+from tidings.model import reading, units
+from tidings.simulation.recording import record, write_traces
+from tidings.simulation.run import simulate as simulate_outcome
+
+
+def simulate(
+    system: options.SystemFile,
+    events: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Events published in each replication."),
+    ] = None,
+    duration: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Simulated time of each replication instead, as 2h."),
+    ] = None,
+    replications: Annotated[int, typer.Option(metavar="N", min=1, help="Independent runs.")] = 10,
+    precision: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=1e-5,
+            max=0.5,
+            help="Go on until every on-time share is known to ± this (95 %), or to the cap.",
+        ),
+    ] = None,
+    max_replications: Annotated[
+        int, typer.Option(metavar="N", min=2, help="The cap for --precision.")
+    ] = 200,
+    seed: options.Seed = 1,
+    traces: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Record one run as trace tables in this folder, and show that run's outcome.",
+        ),
+    ] = None,
+    json: options.Json = False,
+    output: options.Output = None,
+    limit: options.Limit = 10,
+) -> None:
+    """Simulate a system: on-time shares with standard errors, or traces to learn from.
+
+    Example: [bold]tidings simulate city.yaml --precision 0.005[/]
+    """
+    found = reading.load(system)
+    length = {"events": events, "duration_s": _seconds(duration)}
+    with console.progress("simulating") as step:
+        if traces is None:
+            outcome = simulate_outcome(
+                found,
+                seed=seed,
+                replications=replications,
+                precision=precision,
+                max_replications=max_replications,
+                progress=step,
+                **length,
+            )
+        else:
+            if traces.exists():
+                raise InvalidInputError(f"{traces} exists already; choose another place")
+            recording = record(found, seed=seed, **length)
+            write_traces(recording, traces)
+            outcome = recording.outcome
+    present(outcome, json=json, output=output, limit=limit)
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    seconds = units.parse(text, units.SECONDS)
+    if seconds is None or seconds <= 0:
+        raise typer.BadParameter(f"'{text}' is not a time above 0, such as 90s or 2h")
+    return seconds

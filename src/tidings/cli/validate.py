@@ -1,0 +1,56 @@
+"""``tidings validate``: do two outcomes agree?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.model.outcome_files import load_outcome
+from tidings.reporting import terminal
+from tidings.validation.comparison import compare, verdict
+
+DISAGREE = 1
+
+
+def validate(
+    a: Annotated[Path, typer.Argument(metavar="A", help="An outcome: .json file or folder.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another, say of another source.")],
+    max_mae: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Largest mean absolute error of on-time shares."),
+    ] = 0.02,
+    max_error: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Largest error of any subscriber's on-time share."),
+    ] = None,
+    min_within_2se: Annotated[
+        float | None,
+        typer.Option(
+            "--min-within-2se",
+            metavar="SHARE",
+            help="Share of subscribers that must agree within two combined standard errors.",
+        ),
+    ] = None,
+    json: options.Json = False,
+    limit: options.Limit = 10,
+) -> int:
+    """Compare two outcomes; the exit code is 0 where they agree and 1 where they do not.
+
+    Example: [bold]tidings validate predicted.json measured.json --max-mae 0.02[/]
+    """
+    comparison = compare(load_outcome(a), load_outcome(b))
+    result = verdict(
+        comparison, max_mae=max_mae, max_error=max_error, min_within_2se=min_within_2se
+    )
+    if json:
+        console.show_json({**comparison.to_document(), "verdict": result.to_document()})
+    else:
+        console.show(terminal.comparison_table(comparison, limit=limit))
+        for check in result.checks:
+            console.show(
+                f"{'[green]agrees[/]  ' if check.passed else '[red]disagrees[/]'} {check.text}"
+            )
+    return 0 if result.passed else DISAGREE

@@ -1,0 +1,180 @@
+"""The main job: play a system as reality, learn it from its traces, predict, simulate, compare."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidings.characterisation.job import Characterisation, characterise
+from tidings.demonstration.truth import with_truth
+from tidings.errors import InvalidInputError
+from tidings.model import reading
+from tidings.model.outcome import Outcome
+from tidings.model.outcome_files import plain, save_outcome
+from tidings.model.system import System
+from tidings.prediction.predicting import predict
+from tidings.reporting.page import Report, write_page
+from tidings.reporting.terminal import parameter_z
+from tidings.simulation.recording import record, write_traces
+from tidings.simulation.run import simulate
+from tidings.traces.reading import read_traces
+from tidings.validation.comparison import Check, compare, verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql import SparkSession
+
+MARKER = "demo.json"  # a folder with this file is ours to replace
+MAX_MAE = 0.02
+MIN_WITHIN_2SE = 0.9
+MAX_Z = 5.0
+REPLICATIONS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demonstration:
+    """What the main job found, and whether measured, predicted and simulated agree."""
+
+    folder: Path
+    fitted: Characterisation
+    parameters: pd.DataFrame
+    measured: Outcome
+    predicted: Outcome
+    simulated: Outcome
+    checks: tuple[Check, ...]
+
+    @property
+    def page(self) -> Path:
+        """The report."""
+        return self.folder / "report.html"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader of the results must know, each once."""
+        every = (*self.fitted.notes, *self.predicted.warnings, *self.simulated.warnings)
+        return tuple(dict.fromkeys(every))
+
+    def to_document(self) -> dict[str, Any]:
+        """The findings as plain data for JSON."""
+        outcomes = (self.measured, self.predicted, self.simulated)
+        document = {
+            "folder": str(self.folder),
+            "page": str(self.page),
+            "on_time": {outcome.source: outcome.on_time for outcome in outcomes},
+            "checks": [asdict(check) for check in self.checks],
+            "warnings": list(self.warnings),
+        }
+        return dict(plain(document))
+
+
+def demonstrate(
+    system: System,
+    spark: SparkSession,
+    *,
+    folder: Path,
+    minutes: float = 60.0,
+    seed: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Demonstration:
+    """Run the main job and leave traces, systems, outcomes and the page in ``folder``.
+
+    The folder appears whole or not at all; an earlier one of ours is replaced.
+    """
+    if folder.exists() and not (folder / MARKER).exists():
+        raise InvalidInputError(f"{folder} exists and is not of ours; choose another with --to")
+    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        dir=folder.absolute().parent, prefix=f".{folder.name}."
+    ) as scratch:
+        place = Path(scratch) / "demo"
+        place.mkdir()
+        progress(f"playing {minutes:g} minutes of traffic as reality")
+        write_traces(record(system, seed=seed, duration_s=60.0 * minutes), place / "traces")
+        found = characterise(read_traces(spark, place / "traces"), progress=progress)
+        progress("predicting the fitted system")
+        predicted = predict(found.system)
+        progress("simulating the fitted system")
+        simulated = simulate(
+            found.system,
+            seed=seed + 1,
+            replications=REPLICATIONS,
+            duration_s=60.0 * minutes,
+            progress=progress,
+        )
+        parameters = with_truth(found.parameters, system, found.system)
+        result = Demonstration(
+            folder=folder,
+            fitted=found,
+            parameters=parameters,
+            measured=found.measured,
+            predicted=predicted,
+            simulated=simulated,
+            checks=_checks(found.measured, predicted, simulated, parameters),
+        )
+        progress("writing the page")
+        _write(result, system, place)
+        _replace(place, folder)
+    return result
+
+
+def _checks(
+    measured: Outcome, predicted: Outcome, simulated: Outcome, parameters: pd.DataFrame
+) -> tuple[Check, ...]:
+    theory = verdict(compare(predicted, measured), max_mae=MAX_MAE)
+    runs = verdict(compare(simulated, measured), max_mae=None, min_within_2se=MIN_WITHIN_2SE)
+    worst = float(parameter_z(parameters).abs().max())
+    learnt = Check(
+        name="parameters",
+        value=worst,
+        limit=MAX_Z,
+        passed=worst <= MAX_Z,
+        text=f"parameters learnt from the traces: the worst of {len(parameters)} is {worst:.1f} "
+        f"standard errors from the truth, wants at most {MAX_Z:g}",
+    )
+    named = [("predicted and measured", theory, "mean_absolute")]
+    named.append(("simulated and measured", runs, "within_2se"))
+    return (
+        *(
+            Check(**{**asdict(check), "text": f"{between}: {check.text}"})
+            for between, found, name in named
+            for check in found.checks
+            if check.name == name
+        ),
+        learnt,
+    )
+
+
+def _write(result: Demonstration, truth: System, place: Path) -> None:
+    reading.save(truth, place / "system.yaml")
+    reading.save(result.fitted.system, place / "fitted.yaml")
+    outcomes = {each.source: each for each in (result.predicted, result.simulated, result.measured)}
+    for source, outcome in outcomes.items():
+        save_outcome(outcome, place / f"{source}.json")
+    write_page(
+        Report(
+            title=truth.description or "Demonstration",
+            system=result.fitted.system,
+            outcomes=outcomes,
+            parameters=result.parameters,
+            notes=[check.text for check in result.checks],
+        ),
+        place / "report.html",
+    )
+    (place / MARKER).write_text(json.dumps(result.to_document(), indent=1), encoding="utf-8")
+
+
+def _replace(new: Path, folder: Path) -> None:
+    """Put the new folder in the place of an older one of ours."""
+    if folder.exists():
+        old = new.with_name("old")
+        os.replace(folder, old)
+        os.replace(new, folder)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        os.replace(new, folder)

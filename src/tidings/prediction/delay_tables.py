@@ -1,0 +1,248 @@
+"""Whole delay laws at a price that allows thousands: tables of paths, mixtures of them, quantiles.
+
+The random part of each path is tabulated once on a common grid of times that grow by a constant
+factor, with its slopes; between the points a cubic follows both. Shifts never enter the tables, so
+a corner at a shift stays a corner. Values are good to about 1e-5, which moves a quantile little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.prediction.inversion import FEWER_TERMS, NodeValues, euler_rule
+from tidings.prediction.path_laws import (
+    ClosedForm,
+    Enclosed,
+    Workshop,
+    has_closed_form,
+    is_rough,
+)
+from tidings.prediction.stages import Delay, Floats, Stage
+
+_WIDEST_STEP, _NARROWEST_STEP = 0.1, 0.02  # of the grid, in the logarithm
+_MOST_POINTS = 500
+_MOST_TABLES = 20_000  # kept for paths that come again
+_BLOCK = 1 << 18  # (mixture, time, part) triples handled at once
+_LATTICE_POINTS = 1 << 10  # the middle of the bracket is far better than the bracket is wide
+_ROUNDS = 80
+
+
+@dataclass(slots=True)
+class Extent:
+    """How far and how finely the tables must reach, gathered path by path."""
+
+    least_s: float = math.inf
+    most_s: float = 0.0
+    narrowest: float = math.inf  # standard deviation over mean
+
+    def include(self, stage: Stage) -> None:
+        """Take a path's random part into account."""
+        mean_s = sum(delay.mean_s for delay in stage.delays)
+        if mean_s <= 0.0:
+            return
+        deviation_s = math.sqrt(sum(delay.variance_s2 for delay in stage.delays))
+        self.least_s = min(self.least_s, mean_s)
+        self.most_s = max(self.most_s, mean_s + 14.0 * deviation_s)
+        self.narrowest = min(self.narrowest, deviation_s / mean_s)
+
+    def times_s(self) -> Floats:
+        """The grid, in seconds."""
+        if self.most_s == 0.0:
+            return np.array([1e-6, 1e-5])
+        low, high = math.log(0.02 * self.least_s), math.log(self.most_s)
+        step = min(max(0.25 * self.narrowest, _NARROWEST_STEP), _WIDEST_STEP)
+        count = min(int((high - low) / step) + 2, _MOST_POINTS)
+        times: Floats = np.exp(np.linspace(low, high, count))
+        return times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The random part of a path: CDF at the grid's times, change per grid step, atom at 0."""
+
+    below: Floats
+    slope: Floats
+    atom: float
+
+
+class Tables:
+    """The tables of one prediction, each made once."""
+
+    def __init__(self, times_s: Floats, workshop: Workshop) -> None:
+        self.times_s = times_s
+        self.step = math.log(times_s[1] / times_s[0])
+        self._workshop = workshop
+        self._nodes = NodeValues((FEWER_TERMS,))
+        self._known: dict[tuple[Delay, ...], Table] = {}
+
+    def table(self, delays: tuple[Delay, ...]) -> Table:
+        """The table of a sum of delays."""
+        key = tuple(sorted(delays, key=id))
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_TABLES:
+                self._known.clear()
+            found = self._known[key] = self._make(key)
+        return found
+
+    def _make(self, delays: tuple[Delay, ...]) -> Table:
+        atom = math.prod(delay.atom for delay in delays)
+        if not delays:
+            ones = np.ones(self.times_s.size)
+            return Table(below=ones, slope=np.zeros(ones.size), atom=1.0)
+        if has_closed_form(delays):
+            below = ClosedForm(delay=delays[0]).cdf(self.times_s).value
+            slope = np.gradient(below)
+        elif is_rough(delays):
+            form = Enclosed(delays=delays, workshop=self._workshop, most_points=_LATTICE_POINTS)
+            below = form.cdf(self.times_s).value
+            slope = np.gradient(below)
+        else:
+            z, transform = self._nodes.product(delays, self.times_s)
+            _, weights = euler_rule(FEWER_TERMS)
+            below = (transform / z).real @ weights / self.times_s
+            slope = transform.real @ weights * self.step  # t f(t), the slope in the logarithm
+        below = np.maximum.accumulate(np.clip(below, atom, 1.0))
+        return Table(below=below, slope=_monotone(below, slope), atom=atom)
+
+
+def _monotone(below: Floats, slope: Floats) -> Floats:
+    """Slopes cut to what keeps the cubics between the points from turning back."""
+    rise = np.diff(below)
+    most = 3.0 * np.minimum(np.append(rise, rise[-1]), np.insert(rise, 0, rise[0]))
+    cut: Floats = np.clip(slope, 0.0, most)
+    return cut
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixtures:
+    """Several mixtures of the same paths: row i of ``weights`` mixes the paths into law i."""
+
+    tables: Tables
+    shifts_s: Floats
+    below: Floats  # [path, grid point]
+    slope: Floats
+    atoms: Floats
+    weights: Floats  # [mixture, path], rows sum to 1
+    _first: Floats = field(init=False)  # exponent below the grid
+    _last: Floats = field(init=False)  # rate beyond it, 1/s
+
+    def __post_init__(self) -> None:
+        grown = np.maximum(self.below[:, 0] - self.atoms, 1e-300)
+        power = np.clip(self.slope[:, 0] / self.tables.step / grown, 0.05, 60.0)
+        left = np.maximum(1.0 - self.below[:, -1], 1e-300)
+        per_s = self.slope[:, -1] / self.tables.step / self.tables.times_s[-1]
+        object.__setattr__(self, "_first", power)
+        least = 1.0 / self.tables.times_s[-1]
+        object.__setattr__(self, "_last", np.clip(per_s / left, least, 1e300))
+
+    def cdf(self, t_s: Floats) -> Floats:
+        """P[delay ≤ t] of each mixture, [mixture, time]; times are [mixture, time] too."""
+        return self._cdf_and_density(t_s)[0]
+
+    def quantiles(self, shares: Sequence[float]) -> Floats:
+        """Quantiles of each mixture in seconds, [mixture, share]."""
+        count = max(1, _BLOCK // (len(shares) * self.shifts_s.size))
+        parts = [
+            self._rows(slice(begin, begin + count))._solve(np.array(shares))
+            for begin in range(0, len(self.weights), count)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, len(shares)))
+
+    def only(self, row: int) -> Mixtures:
+        """One of the mixtures."""
+        return self._rows(slice(row, row + 1))
+
+    def _rows(self, rows: slice) -> Mixtures:
+        return Mixtures(
+            tables=self.tables,
+            shifts_s=self.shifts_s,
+            below=self.below,
+            slope=self.slope,
+            atoms=self.atoms,
+            weights=self.weights[rows],
+        )
+
+    def _solve(self, shares: Floats) -> Floats:
+        """Newton's steps where they stay inside the bracket, halving where they do not."""
+        used = self.weights > 0
+        shape = (len(self.weights), shares.size)
+        least = np.where(used, self.shifts_s, np.inf).min(axis=1)
+        low = np.broadcast_to(least[:, None], shape) * (1.0 - 1e-12)
+        most = np.where(used, self.shifts_s, 0.0).max(axis=1)
+        high = np.broadcast_to(most[:, None], shape) + 2.0 * self.tables.times_s[-1]
+        t_s = low + 0.1 * (high - low)
+        for number in range(_ROUNDS):
+            value, density = self._cdf_and_density(t_s)
+            missing = shares - value
+            low = np.where(missing > 0, t_s, low)
+            high = np.where(missing > 0, high, t_s)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = t_s + missing / density
+            inside = (step > low) & (step < high) & (number < 12 or number % 2 == 0)
+            next_s = np.where(inside, step, 0.5 * (low + high))
+            settled = (np.abs(next_s - t_s) <= 1e-9 * t_s) | (high - low <= 1e-12 * high)
+            t_s = next_s
+            if np.all(settled):
+                break
+        found: Floats = np.where(high - low <= 1e-9 * high, high, t_s)
+        return found
+
+    def _cdf_and_density(self, t_s: Floats) -> tuple[Floats, Floats]:
+        times_s, step = self.tables.times_s, self.tables.step
+        rest = t_s[:, :, None] - self.shifts_s
+        rest = np.where(np.abs(rest) <= 1e-14 * self.shifts_s, 0.0, rest)
+        safe = np.maximum(rest, 1e-300)
+        place = np.log(safe / times_s[0]) / step
+        at = np.clip(place, 0, times_s.size - 2).astype(np.int64)
+        path = np.arange(self.shifts_s.size)
+        value, slope = _cubic(self.below, self.slope, path, at, place - at)
+        early = place < 0
+        if np.any(early):
+            shrunk = np.exp(np.minimum(place, 0.0) * step * self._first)
+            grown = (self.below[:, 0] - self.atoms) * shrunk
+            value = np.where(early, self.atoms + grown, value)
+            slope = np.where(early, grown * self._first * step, slope)
+        late = place > times_s.size - 1
+        if np.any(late):
+            over = np.maximum(rest - times_s[-1], 0.0)
+            left = (1.0 - self.below[:, -1]) * np.exp(-self._last * over)
+            value = np.where(late, 1.0 - left, value)
+            slope = np.where(late, left * self._last * safe * step, slope)
+        value = np.where(rest < 0, 0.0, np.where(rest == 0, self.atoms, value))
+        density = np.where(rest > 0, slope / (step * safe), 0.0)
+        return (
+            np.einsum("atp,ap->at", value, self.weights),
+            np.einsum("atp,ap->at", density, self.weights),
+        )
+
+
+def _cubic(
+    below: Floats, slope: Floats, path: NDArray[np.int64], at: NDArray[np.int64], x: Floats
+) -> tuple[Floats, Floats]:
+    """Value and derivative of the cubic between two grid points, x from 0 to 1."""
+    f0, f1 = below[path, at], below[path, at + 1]
+    s0, s1 = slope[path, at], slope[path, at + 1]
+    rise = f1 - f0
+    bend, twist = 3.0 * rise - 2.0 * s0 - s1, s0 + s1 - 2.0 * rise
+    value = f0 + x * (s0 + x * (bend + x * twist))
+    return value, s0 + x * (2.0 * bend + 3.0 * x * twist)
+
+
+def mixtures(tables: Tables, stages: Iterable[Stage], weights: Floats) -> Mixtures:
+    """Mixtures of the delays of what survives each stage; rows of weights need not sum to 1."""
+    listed = list(stages)
+    found = [tables.table(stage.delays) for stage in listed]
+    return Mixtures(
+        tables=tables,
+        shifts_s=np.array([stage.shift_s for stage in listed]),
+        below=np.array([table.below for table in found]),
+        slope=np.array([table.slope for table in found]),
+        atoms=np.array([table.atom for table in found]),
+        weights=weights / weights.sum(axis=1, keepdims=True),
+    )

@@ -1,0 +1,142 @@
+"""Which events flow where, per second: over every arc, through every broker, by class of content.
+
+Each publisher's events enter at its home broker, less what its own link loses. From there a class
+goes over an arc if somebody behind the arc wants it, and each arc passes on its reliability. A
+broker that is offered more than it can do passes on what it can, the same share of everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.model import topology
+from tidings.model.laws import Law
+from tidings.model.routes import Routes
+from tidings.model.system import System
+from tidings.prediction.queues import FULL_LOAD
+
+Floats = NDArray[np.float64]
+
+_MOST_ROUNDS = 10_000
+_SETTLED = 1e-13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flows:
+    """Events per second; indices are positions in the system and in its routes."""
+
+    entering: Floats  # [broker, class]: from publishers, their link's losses taken off
+    offered: Floats  # [arc, class]: sent into the arc, before its losses
+    arrivals: Floats  # [broker]
+    passes: Floats  # [broker]: share of what arrives that leaves; below 1 where overloaded
+    services: tuple[tuple[Law, ...], ...]  # of each broker's stations, in order
+
+    @property
+    def loads(self) -> Floats:
+        """Work offered to each broker's busiest station, in seconds per second.
+
+        A station behind a busier one is offered no more than that one lets through.
+        """
+        means = [max((law.mean_s for law in laws), default=0.0) for laws in self.services]
+        load: Floats = self.arrivals * np.array(means)
+        return load
+
+    @property
+    def overloaded(self) -> NDArray[np.bool_]:
+        """Brokers that are offered all they can do, or more."""
+        return self.loads >= FULL_LOAD
+
+
+def stored_subscriptions(system: System) -> int:
+    """How many subscriptions every broker stores: all of them, since each is sent everywhere."""
+    return sum(subscriber.count for subscriber in system.subscribers)
+
+
+def flows(system: System, routes: Routes) -> Flows:
+    """The rates in a system, overloaded brokers included."""
+    stored = stored_subscriptions(system)
+    services = tuple(
+        tuple(
+            station.service.with_stored(stored)
+            for station in broker.stations
+            if station.service is not None
+        )
+        for broker in system.brokers
+    )
+    published = routes.rates(np.array([each.rate_per_s for each in system.publishers]))
+    kept = np.array([publisher.link.reliability for publisher in system.publishers])
+    entering = np.zeros((len(system.brokers), routes.class_count))
+    np.add.at(entering, routes.home_of_publisher, published * kept[:, None])
+    passes = np.ones(len(system.brokers))
+    for _ in range(_MOST_ROUNDS):
+        offered = _offered(routes, entering, passes)
+        found = Flows(
+            entering=entering,
+            offered=offered,
+            arrivals=_arrivals(routes, entering, offered),
+            passes=passes,
+            services=services,
+        )
+        wanted = 1.0 / np.maximum(found.loads, 1.0)
+        if np.all(np.abs(wanted - passes) <= _SETTLED * passes):
+            break
+        # Overloaded brokers that feed each other would swing to and fro: go half of the way.
+        first = np.all(passes == 1.0)
+        passes = wanted if first else np.sqrt(wanted * passes)
+    return found
+
+
+def _arrivals(routes: Routes, entering: Floats, offered: Floats) -> Floats:
+    arrivals: Floats = entering.sum(axis=1)
+    for arc, sent in zip(routes.arcs, offered.sum(axis=1), strict=True):
+        arrivals[arc.target] += arc.channel.reliability * sent
+    return arrivals
+
+
+def _offered(routes: Routes, entering: Floats, passes: Floats) -> Floats:
+    """What is sent into each arc, [arc, class]: two sweeps over each tree.
+
+    From the leaves inwards every broker hands on what entered behind it; then from the root
+    outwards every broker hands to each neighbour what came from all the others.
+    """
+    offered = np.zeros((len(routes.arcs), routes.class_count))
+    reliability = np.array([arc.channel.reliability for arc in routes.arcs])
+    for index, tree in enumerate(routes.trees):
+        mine = np.flatnonzero(routes.tree_of_class == index)
+        open_to = routes.interest[:, mine] > 0
+        local = entering[:, mine]
+        carried = np.zeros((len(routes.arcs), mine.size))
+        order = list(topology.walk(tree, routes.arcs, 0))
+        behind = local.copy()
+        for broker, into in reversed(order):
+            if into >= 0:
+                back = into ^ 1
+                sent = passes[broker] * behind[broker] * open_to[back]
+                offered[back, mine] = sent
+                carried[back] = reliability[back] * sent
+                behind[routes.arcs[into].source] += carried[back]
+        for broker, into in order:
+            onwards = np.array(
+                [arc for arc in tree.outgoing[broker] if into < 0 or arc != into ^ 1],
+                dtype=np.int64,
+            )
+            if not onwards.size:
+                continue
+            came = local[broker] + (carried[into] if into >= 0 else 0.0)
+            others = _sums_of_others(carried[onwards ^ 1])
+            sent = passes[broker] * (came + others) * open_to[onwards]
+            offered[np.ix_(onwards, mine)] = sent
+            carried[onwards] = reliability[onwards, None] * sent
+    return offered
+
+
+def _sums_of_others(rows: Floats) -> Floats:
+    """For each row the sum of all the other rows, without subtracting (which leaves rounding)."""
+    before, after = np.zeros_like(rows), np.zeros_like(rows)
+    np.cumsum(rows[:-1], axis=0, out=before[1:])
+    after[:-1] = np.cumsum(rows[:0:-1], axis=0)[::-1]
+    total: Floats = before + after
+    return total

@@ -1,0 +1,188 @@
+"""The prediction of a system: from its description to its outcome, by theory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from tidings.errors import InvalidInputError
+from tidings.model.features import require_only
+from tidings.model.outcome import Outcome, table
+from tidings.model.routes import Routes, route
+from tidings.model.system import System
+from tidings.prediction.audiences import Floats, audiences, streams
+from tidings.prediction.delay_columns import delay_columns
+from tidings.prediction.delay_tables import Extent, Tables
+from tidings.prediction.flows import Flows, flows
+from tidings.prediction.path_laws import Workshop
+from tidings.prediction.provenance import provenance
+from tidings.prediction.queues import QUEUE_MODELS, QueueModel
+from tidings.prediction.shares import Shares, shares
+from tidings.prediction.ways import ways
+
+HANDLED = frozenset({"one tree per topic", "several stations in a broker"})
+MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given unasked
+
+Progress = Callable[[str], None]
+
+
+def predict(
+    system: System,
+    *,
+    model: str = "law",
+    pairs: bool = False,
+    delays: bool | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Which share of the events each subscriber wants reaches it in time, and why not the rest.
+
+    ``model`` says how queues are predicted, one of ``QUEUE_MODELS``; ``pairs`` adds a row for every
+    publisher and subscriber; ``delays`` adds each subscriber's delay law (left out by itself only
+    for systems of thousands). ``progress`` is told what is being worked on.
+    """
+    if model not in QUEUE_MODELS:
+        names = ", ".join(QUEUE_MODELS)
+        raise InvalidInputError(f"there is no queue model '{model}'; wants one of {names}")
+    require_only(system, HANDLED, "prediction")
+    tell = progress or (lambda _: None)
+    tell("contents and routes")
+    routes = route(system)
+    tell("rates")
+    rates = flows(system, routes)
+    chosen = QUEUE_MODELS[model]
+    workshop, results = _all_shares(system, routes, rates, chosen, pairs=pairs, tell=tell)
+    tell("delays")
+    tables = Tables(_extent(results).times_s(), workshop)
+    whole_laws = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
+    timing = delay_columns(system, tables, results, whole_laws=whole_laws)
+    columns = {**_subscriber_columns(system, results), **timing.quantiles}
+    return Outcome(
+        source="predicted",
+        subscribers=table("subscribers", columns),
+        pairs=_pairs(system, results) if pairs else table("pairs"),
+        brokers=_brokers(system, rates, chosen),
+        links=_links(system, routes, rates),
+        delays=table("delays", timing.laws),
+        provenance=provenance(system, model, rates, results),
+    )
+
+
+def _all_shares(
+    system: System,
+    routes: Routes,
+    rates: Flows,
+    model: QueueModel,
+    *,
+    pairs: bool,
+    tell: Progress,
+) -> tuple[Workshop, list[Shares]]:
+    workshop = Workshop()
+    published = streams(system, routes, by_publisher=pairs)
+    stages = ways(routes, rates, model)
+    everybody = list(audiences(system, routes))
+    results = []
+    for number, audience in enumerate(everybody):
+        if number % 50 == 0:
+            tell(f"ways to subscribers, {number} of {len(everybody)}")
+        results.append(shares(audience, published, routes, stages, workshop))
+    return workshop, results
+
+
+def _extent(results: list[Shares]) -> Extent:
+    extent = Extent()
+    for result in results:
+        for stage in set(result.stages):
+            if stage.survives > 0.0:
+                extent.include(stage)
+    return extent
+
+
+def _subscriber_columns(system: System, results: list[Shares]) -> dict[str, object]:
+    everyone = system.subscribers
+    columns: dict[str, object] = {
+        "subscriber": [each.name for each in everyone],
+        "broker": [each.at for each in everyone],
+        "count": [each.count for each in everyone],
+    }
+    numbers: dict[str, Floats] = {}
+
+    def put(name: str, result: Shares, by_filter: Floats, empty: float) -> None:
+        column = numbers.setdefault(name, np.full(len(everyone), empty))
+        column[result.audience.subscribers] = by_filter[result.audience.filter_of]
+
+    for result in results:
+        total = result.wanted.sum(axis=1)
+        put("wanted_per_s", result, total, 0.0)
+        with np.errstate(invalid="ignore"):
+            weights = result.wanted / total[:, None]
+        delivered = weights @ result.delivered
+        put("on_time", result, weights @ result.on_time, np.nan)
+        put("delivered", result, delivered, np.nan)
+        put("late", result, weights @ (result.delivered - result.on_time), np.nan)
+        for cause, lost in result.lost.items():
+            put(f"lost_{cause}", result, np.nan_to_num(weights @ lost), 0.0)
+        with np.errstate(invalid="ignore"):
+            mean_s = weights @ (result.delivered * result.means_s) / delivered
+        put("delay_mean_s", result, mean_s, np.nan)
+    return {**columns, **numbers}
+
+
+def _pairs(system: System, results: list[Shares]) -> pd.DataFrame:
+    """A row for every publisher and subscriber of whom the second wants something of the first."""
+    publishers = np.array([each.name for each in system.publishers], dtype=object)
+    names = np.array([each.name for each in system.subscribers], dtype=object)
+    parts = []
+    for result in results:
+        source = np.array([stream.publisher for stream in result.streams], dtype=np.int64)
+        present, position = np.unique(source, return_inverse=True)
+        sums = np.zeros((len(source), len(present)))
+        sums[np.arange(len(source)), position] = 1.0
+
+        wanted = result.wanted @ sums
+        which, whose = np.nonzero(wanted[result.audience.filter_of])
+        of_filter = result.audience.filter_of[which]
+        rate = wanted[of_filter, whose]
+        survived = ((result.wanted * result.delivered) @ sums)[of_filter, whose]
+        in_time = ((result.wanted * result.on_time) @ sums)[of_filter, whose]
+        delay = ((result.wanted * result.delivered * result.means_s) @ sums)[of_filter, whose]
+        with np.errstate(invalid="ignore"):
+            part = {
+                "publisher": publishers[present[whose]],
+                "subscriber": names[result.audience.subscribers[which]],
+                "wanted_per_s": rate,
+                "on_time": in_time / rate,
+                "delivered": survived / rate,
+                "late": (survived - in_time) / rate,
+                "delay_mean_s": delay / survived,
+            }
+        parts.append(pd.DataFrame(part))
+    return table("pairs", pd.concat(parts).to_dict("list") if parts else ())
+
+
+def _brokers(system: System, rates: Flows, model: QueueModel) -> pd.DataFrame:
+    waits = [
+        sum(model.mean_wait_s(float(rate), law) for law in laws)
+        for rate, laws in zip(rates.arrivals, rates.services, strict=True)
+    ]
+    columns = {
+        "broker": [broker.name for broker in system.brokers],
+        "arrivals_per_s": rates.arrivals,
+        "utilisation": np.minimum(rates.loads, 1.0),
+        "service_mean_s": [sum(law.mean_s for law in laws) for laws in rates.services],
+        "wait_mean_s": waits,
+    }
+    return table("brokers", columns)
+
+
+def _links(system: System, routes: Routes, rates: Flows) -> pd.DataFrame:
+    names = [broker.name for broker in system.brokers]
+    columns = {
+        "source": [names[arc.source] for arc in routes.arcs],
+        "target": [names[arc.target] for arc in routes.arcs],
+        "events_per_s": rates.offered.sum(axis=1),
+        "lost": [1.0 - arc.channel.reliability for arc in routes.arcs],
+        "delay_mean_s": [arc.channel.delay.mean_s for arc in routes.arcs],
+    }
+    return table("links", columns)

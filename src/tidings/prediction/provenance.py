@@ -1,0 +1,76 @@
+"""How a prediction came about: what was assumed, how exact the numbers are, what to beware of."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from tidings.model.laws import Exponential
+from tidings.model.system import System
+from tidings.prediction.flows import Flows
+from tidings.prediction.queues import QUEUE_MODELS
+from tidings.prediction.shares import Shares
+
+
+def provenance(system: System, model: str, rates: Flows, results: list[Shares]) -> dict[str, Any]:
+    """Version, model, approximations, largest numerical error and warnings of a prediction."""
+    errors = [float(result.error.max()) for result in results if result.error.size]
+    return {
+        "version": metadata.version("tidings"),
+        "engine": "prediction",
+        "model": model,
+        "approximations": approximations(system, model, rates),
+        "numerical_error": max(errors, default=0.0),  # of any on-time share
+        "warnings": _overloads(system, rates) + _without_events(system, results),
+    }
+
+
+def approximations(system: System, model: str, rates: Flows) -> list[str]:
+    """What a prediction assumes of this system that need not be so, as sentences."""
+    found = []
+    laws = [law for services in rates.services for law in services if law.mean_s > 0]
+    if laws:
+        found.append(QUEUE_MODELS[model].assumes)
+    if model == "law" and any(not isinstance(law, Exponential) for law in laws):
+        found.append("services of other laws than exponential by Pollaczek and Khinchine")
+    others = [p.name for p in system.publishers if not isinstance(p.every, Exponential)]
+    if laws and others:
+        found.append(
+            "publishers count by their mean rate only; "
+            f"{len(others)} do not publish as a Poisson stream, {others[0]} for one"
+        )
+    if len(laws) > 1:
+        found.append("delays of one event at successive queues taken as independent")
+    if any(len(services) > 1 for services in rates.services):
+        found.append("the stations of a broker taken as queues in series")
+    if any(s.service and s.service.per_subscription for b in system.brokers for s in b.stations):
+        found.append("every broker taken to store every subscription")
+    if system.standard_errors:
+        found.append(
+            "standard errors of the parameters are known but not yet turned into intervals"
+        )
+    return found
+
+
+def _overloads(system: System, rates: Flows) -> list[str]:
+    return [
+        f"broker '{system.brokers[index].name}' is overloaded: it is offered "
+        f"{rates.loads[index]:.3g} s of work per second ({rates.arrivals[index]:.4g} events/s "
+        f"arrive, at most {rates.arrivals[index] * rates.passes[index]:.4g} leave); "
+        "events that cross it count as lost"
+        for index in np.flatnonzero(rates.overloaded)
+    ]
+
+
+def _without_events(system: System, results: list[Shares]) -> list[str]:
+    names: list[str] = []
+    for result in results:
+        idle = result.wanted.sum(axis=1) == 0.0
+        chosen = result.audience.subscribers[idle[result.audience.filter_of]]
+        names.extend(system.subscribers[int(index)].name for index in chosen)
+    if not names:
+        return []
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"nobody publishes anything that these subscribers want: {listed}"]

@@ -1,0 +1,79 @@
+"""What becomes of the events an audience wants: shares on time, delivered, lost by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.model.outcome import CAUSES
+from tidings.model.routes import Routes
+from tidings.prediction.audiences import Audience, Floats, Stream, Streams
+from tidings.prediction.path_laws import Workshop, path_law
+from tidings.prediction.stages import Stage
+from tidings.prediction.ways import Ways
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """By filter of an audience: what it wants and gets, from the streams it wants anything of."""
+
+    audience: Audience
+    streams: tuple[Stream, ...]
+    stages: tuple[Stage, ...]  # the way of each stream
+    lifetimes_s: Floats  # of each stream's events for this audience
+    wanted: Floats  # [filter, stream], events per second
+    on_time: Floats  # [stream], share of what is published
+    error: Floats  # [stream], bound of the numerical error of on_time
+
+    @property
+    def delivered(self) -> Floats:
+        """Share of each stream that is delivered, in time or not."""
+        return np.array([stage.survives for stage in self.stages])
+
+    @property
+    def means_s(self) -> Floats:
+        """Mean delay of what is delivered of each stream, in seconds."""
+        return np.array([stage.mean_s for stage in self.stages])
+
+    @property
+    def lost(self) -> Mapping[str, Floats]:
+        """Shares lost of each stream, by cause; only causes that occur."""
+        causes = [cause for cause in CAUSES if any(cause in stage.lost for stage in self.stages)]
+        return {
+            cause: np.array([stage.lost.get(cause, 0.0) for stage in self.stages])
+            for cause in causes
+        }
+
+
+def shares(
+    audience: Audience, streams: Streams, routes: Routes, ways: Ways, workshop: Workshop
+) -> Shares:
+    """Follow every stream that the audience wants anything of to its exit."""
+    wanted = streams.wanted(routes, audience.filters)
+    used = np.flatnonzero(wanted.any(axis=0))
+    chosen = tuple(streams.each[index] for index in used)
+    # A stream and its twin with another lifetime share their way.
+    found: dict[tuple[int, int], Stage] = {}
+    stages = []
+    for stream in chosen:
+        key = (id(stream.entry), stream.tree)
+        if key not in found:
+            found[key] = ways.way(stream.entry, audience.exit, stream.tree)
+        stages.append(found[key])
+    lifetimes_s = np.array([min(s.lifetime_s, audience.lifetime_s) for s in chosen])
+    on_time, error = np.zeros(len(chosen)), np.zeros(len(chosen))
+    for index, (stage, lifetime_s) in enumerate(zip(stages, lifetimes_s, strict=True)):
+        if stage.survives > 0.0:
+            estimate = path_law(stage, workshop).cdf(lifetime_s)
+            on_time[index], error[index] = float(estimate.value), float(estimate.error)
+    return Shares(
+        audience=audience,
+        streams=chosen,
+        stages=tuple(stages),
+        lifetimes_s=lifetimes_s,
+        wanted=wanted[:, used],
+        on_time=on_time,
+        error=error,
+    )

@@ -1,0 +1,82 @@
+"""The way of an event from a publisher to a subscriber, as one stage made of many.
+
+Publishers with the same home broker and the same kind of link share an *entry*, subscribers an
+*exit*; a way is made once for each pair of those and each tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import reduce
+
+from tidings.model import topology
+from tidings.model.behaviour import Channel
+from tidings.model.routes import Routes
+from tidings.prediction.flows import Flows
+from tidings.prediction.queues import QueueModel, station_stage
+from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """An entry or an exit: a broker by position, and the link of a peer to it."""
+
+    broker: int
+    channel: Channel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ways:
+    """The stages of a system, from which ways are put together."""
+
+    routes: Routes
+    at_broker: tuple[Stage, ...]
+    over_arc: tuple[Stage, ...]
+    _over_channel: dict[Channel, Stage] = field(default_factory=dict)
+    _between: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
+
+    def way(self, entry: Ends, exit_: Ends, tree: int) -> Stage:
+        """From publisher to subscriber: the link of the one, brokers and arcs, the other's link."""
+        inside = self._towards(exit_.broker, tree)[entry.broker]
+        first = in_series(self.over_channel(entry.channel), inside)
+        return in_series(first, self.over_channel(exit_.channel))
+
+    def over_channel(self, channel: Channel) -> Stage:
+        """The stage of a peer's link; equal links are one stage."""
+        if channel not in self._over_channel:
+            self._over_channel[channel] = channel_stage(channel)
+        return self._over_channel[channel]
+
+    def _towards(self, home: int, tree: int) -> list[Stage]:
+        """For every broker the way from it (its own queue included) to ``home``."""
+        key = (home, tree)
+        if key not in self._between:
+            found = [NOTHING] * len(self.at_broker)
+            arcs = self.routes.arcs
+            for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
+                found[broker] = self.at_broker[broker]
+                if into >= 0:  # the walk leads away from home, the event comes the other way
+                    onwards = in_series(self.over_arc[into ^ 1], found[arcs[into].source])
+                    found[broker] = in_series(found[broker], onwards)
+            self._between[key] = found
+        return self._between[key]
+
+
+def ways(routes: Routes, flows: Flows, model: QueueModel) -> Ways:
+    """The stages of every broker and arc, by a queue model."""
+    known: dict[Channel, Stage] = {}
+    for arc in routes.arcs:
+        if arc.channel not in known:
+            known[arc.channel] = channel_stage(arc.channel)
+    return Ways(
+        routes=routes,
+        at_broker=tuple(
+            reduce(
+                in_series,
+                (station_stage(model, float(rate), law) for law in services),
+                NOTHING,
+            )
+            for rate, services in zip(flows.arrivals, flows.services, strict=True)
+        ),
+        over_arc=tuple(known[arc.channel] for arc in routes.arcs),
+    )

@@ -1,0 +1,1 @@
+"""Outcomes as tables, pictures and one HTML page; computes nothing."""

@@ -1,0 +1,264 @@
+"""What the page says first: who gets late events and why, in a few sentences with numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome
+from tidings.reporting.reasons import ARROW, Explanation, Part, Reasons
+from tidings.reporting.wording import percent, plural, rate, seconds, short, whole_percent
+from tidings.validation.comparison import Comparison, compare
+
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+MOST_BELOW = 0.05  # a threshold is worth naming when this share of the subscribers is below it
+LINK_CAUSES = ("link", "unexplained")  # causes that the known losses of the links may account for
+NEGLIGIBLE = 0.005  # who misses less than this needs no reason
+_NOUNS = {"predicted": "prediction", "simulated": "simulation", "measured": "measurement"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One answer: the question it belongs to, and the words."""
+
+    question: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One key figure: a label, the number, and what is to be said beside it."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+def main_source(outcomes: Mapping[str, Outcome]) -> str:
+    """The outcome that the page speaks of: what was measured, else simulated, else predicted."""
+    return next(source for source in reversed(SOURCES) if source in outcomes)
+
+
+def lead(outcome: Outcome) -> str:
+    """The first sentence of the page: which share of all wanted events arrives in time."""
+    if math.isnan(outcome.on_time):
+        return "Nobody publishes anything that anybody wants."
+    late, lost = _late_and_lost(outcome)
+    return (
+        f"{percent(outcome.on_time)} of the wanted events arrive in time; "
+        f"{percent(late)} arrive late and {percent(lost)} never."
+    )
+
+
+def sentences(outcomes: Mapping[str, Outcome], reasons: Reasons) -> list[Sentence]:
+    """Who gets late events, why, what is lost where, and how sure all this is."""
+    outcome = outcomes[main_source(outcomes)]
+    known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
+    if not len(known):
+        return []
+    found = [Sentence(question="Who", text=_who(known, reasons))]
+    _, lost = _late_and_lost(outcome)
+    texts = {
+        "Why late": _why_late(outcome, reasons),
+        "Why lost": _why_lost(outcome, reasons) if lost > 0 else "",
+        "How sure": " ".join(_how_sure(each) for each in comparisons(outcomes)),
+    }
+    return found + [Sentence(question=q, text=text) for q, text in texts.items() if text]
+
+
+def figures(outcomes: Mapping[str, Outcome]) -> list[Figure]:
+    """The key figures of the page."""
+    main = main_source(outcomes)
+    outcome = outcomes[main]
+    late, lost = _late_and_lost(outcome)
+    known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
+    found = [
+        Figure(label="on time", value=percent(outcome.on_time), note=f"of wanted events, {main}"),
+        Figure(label="late", value=percent(late), note="arrived after their deadline"),
+        Figure(label="lost", value=percent(lost), note="never arrived"),
+    ]
+    if len(known):
+        limit = threshold(known)
+        below = _count(known[known["on_time"] < limit])
+        total = _count(outcome.subscribers)
+        note = f"of {plural(total, 'subscriber')} get less than {percent_limit(limit)}"
+        found.append(Figure(label="badly served", value=f"{below:,}", note=note))
+    busy = outcome.brokers[outcome.brokers["utilisation"].notna()]
+    if len(busy):
+        most = busy.loc[busy["utilisation"].idxmax()]
+        value = whole_percent(float(most["utilisation"]))
+        found.append(Figure(label="busiest broker", value=value, note=short(str(most["broker"]))))
+    for each in comparisons(outcomes):
+        error = each.summary.mean_absolute
+        noun = _NOUNS[each.source_a]
+        note = f"mean absolute, against {each.source_b}"
+        found.append(Figure(label=f"{noun} error", value=f"{100 * error:.2g} %", note=note))
+    return found
+
+
+def comparisons(outcomes: Mapping[str, Outcome]) -> list[Comparison]:
+    """Every other outcome against the main one."""
+    main = main_source(outcomes)
+    others = [source for source in SOURCES if source in outcomes and source != main]
+    return [compare(outcomes[source], outcomes[main]) for source in others]
+
+
+def threshold(known: pd.DataFrame) -> float:
+    """The lowest round on-time share that a telling number of subscribers does not reach."""
+    weights = known["count"].fillna(1.0)
+    total = float(weights.sum())
+    for limit in THRESHOLDS:
+        if float(weights[known["on_time"] < limit].sum()) >= MOST_BELOW * total:
+            return limit
+    return THRESHOLDS[-1]
+
+
+def percent_limit(limit: float) -> str:
+    """A round limit in percent.
+
+    >>> percent_limit(0.7)
+    '70 %'
+    """
+    return f"{100 * limit:.3g} %"
+
+
+def reason(row: Mapping[str, float], explanation: Explanation | None) -> str:
+    """Why one subscriber misses what it misses, in a few words; empty when it misses nothing."""
+    missed = 1.0 - row["on_time"]
+    if math.isnan(missed) or missed < NEGLIGIBLE:
+        return ""
+    losses = {cause: row[f"lost_{cause}"] for cause in CAUSES}
+    cause = max(losses, key=lambda each: losses[each])
+    lost = sum(value for value in losses.values() if not math.isnan(value))
+    if lost > missed / 2:
+        return _lost_words(cause, losses[cause], explanation)
+    if explanation is None or not explanation.parts:
+        return "gets them late"
+    return _part_words(explanation.parts[0], explanation)
+
+
+def _lost_words(cause: str, share: float, explanation: Explanation | None) -> str:
+    if cause in LINK_CAUSES and explanation is not None and explanation.losses:
+        place, lost = explanation.losses[0]
+        if lost > 0:
+            return f"loses {percent(lost)} on {short(place, 64)}"
+    return f"loses {percent(share)} ({CAUSES[cause]})"
+
+
+def _part_words(part: Part, explanation: Explanation) -> str:
+    total = sum(each.mean_s for each in explanation.parts)
+    verb = {"wait": "waits at", "service": "is served at", "link": "travels"}[part.kind]
+    place = short(part.place, 64)
+    if not math.isfinite(part.mean_s):
+        return f"{verb} {place} without end"
+    return f"{verb} {place} ({whole_percent(part.mean_s / total)} of its delay)"
+
+
+def _who(known: pd.DataFrame, reasons: Reasons) -> str:
+    limit, total = threshold(known), _count(known)
+    below = _count(known[known["on_time"] < limit])
+    worst = known.loc[known["on_time"].idxmin()]
+    name = str(worst["subscriber"])
+    who = short(name) + (f" at broker {short(str(worst['broker']))}" if worst["broker"] else "")
+    first = (
+        f"{below:,} of {plural(total, 'subscriber')} get fewer than {percent_limit(limit)} in time"
+        if below
+        else f"All {plural(total, 'subscriber')} get at least {percent_limit(limit)} in time"
+    )
+    text = f"{first}; the worst, {who}, gets {percent(float(worst['on_time']))}"
+    explanation = reasons.subscribers.get(name)
+    why = reason(worst, explanation)
+    if not why:
+        return f"{text}."
+    return f"{text}: it {why}{_against_deadline(worst, explanation)}."
+
+
+def _against_deadline(row: Mapping[str, float], explanation: Explanation | None) -> str:
+    limits = explanation.deadlines if explanation is not None else ()
+    mean_s = row["delay_mean_s"]
+    if not limits or math.isnan(mean_s):
+        return ""
+    first, last = seconds(limits[0].lifetime_s), seconds(limits[-1].lifetime_s)
+    limit = f"deadlines of {first} to {last}" if len(limits) > 1 else f"a deadline of {first}"
+    return f"; what arrives takes {seconds(mean_s)} on average, against {limit}"
+
+
+def _why_late(outcome: Outcome, reasons: Reasons) -> str:
+    """The broker at which most late events have waited longest."""
+    brokers = outcome.brokers[outcome.brokers["wait_mean_s"].notna()]
+    through = brokers["broker"].map(reasons.late_through).fillna(0.0)
+    if not len(brokers) or not through.max() > 0:
+        return ""
+    guilty = brokers.loc[(through * brokers["wait_mean_s"]).idxmax()]
+    name, share = short(str(guilty["broker"])), float(through.loc[guilty.name])
+    wait, service = float(guilty["wait_mean_s"]), float(guilty["service_mean_s"])
+    if math.isinf(wait) or guilty["utilisation"] >= 1:
+        return f"Broker {name} is offered more than it can do: its queue never ends."
+    load = f"{whole_percent(float(guilty['utilisation']))} busy"
+    serves = f", for a service of {seconds(service)}" if service > 0 else ""
+    arrivals = float(guilty["arrivals_per_s"])
+    stream = f" with {rate(arrivals, 'events')}" if math.isfinite(arrivals) else ""
+    return (
+        f"{whole_percent(share)} of all late events pass broker {name}, which is {load}"
+        f"{stream}: an event waits {seconds(wait)} there on average{serves}."
+    )
+
+
+def _why_lost(outcome: Outcome, reasons: Reasons) -> str:
+    weights = outcome.subscribers["wanted_per_s"] * outcome.subscribers["count"].fillna(1.0)
+    losses = outcome.subscribers[list(LOSSES)].mul(weights, axis=0).sum()
+    total = float(losses.sum())
+    if not total > 0:
+        return ""
+    cause = str(losses.idxmax()).removeprefix("lost_")
+    words = CAUSES[cause][0].upper() + CAUSES[cause][1:]
+    text = f"{words}: {whole_percent(float(losses.max()) / total)} of all losses"
+    return f"{text}{_lossiest_link(outcome, reasons) if cause in LINK_CAUSES else ''}."
+
+
+def _lossiest_link(outcome: Outcome, reasons: Reasons) -> str:
+    """The link on which most is lost, going by the losses known of each link."""
+    on_links = sum(reasons.lost_on.values())
+    if not on_links > 0:
+        return ""
+    place = max(reasons.lost_on, key=lambda each: reasons.lost_on[each])
+    share = whole_percent(reasons.lost_on[place] / on_links)
+    text = f"; of what the links lose, the largest part ({share}) is lost on {short(place, 64)}"
+    links = outcome.links
+    found = links[(links["source"] + ARROW + links["target"] == place) & links["lost"].notna()]
+    if len(found):
+        text += f", which loses {percent(float(found['lost'].iloc[0]))} of what it carries"
+    return text
+
+
+def _how_sure(comparison: Comparison) -> str:
+    found = comparison.summary
+    if not found.compared:
+        return ""
+    text = (
+        f"The {_NOUNS[comparison.source_a]} misses the {comparison.source_b} on-time shares by "
+        f"{100 * found.mean_absolute:.2g} percentage points on average, "
+        f"{100 * found.maximum:.2g} at most"
+    )
+    if found.with_se:
+        inside = whole_percent(found.within_2se)
+        text += f"; {inside} of the subscribers agree within two combined standard errors"
+    return text + "."
+
+
+def _late_and_lost(outcome: Outcome) -> tuple[float, float]:
+    known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
+    weights = known["wanted_per_s"] * known["count"].fillna(1.0)
+    total = float(weights.sum())
+    if not total > 0:
+        return math.nan, math.nan
+    late = float((known["late"].fillna(0.0) * weights).sum()) / total
+    lost = float((known[list(LOSSES)].sum(axis=1) * weights).sum()) / total
+    return late, lost
+
+
+def _count(rows: pd.DataFrame) -> int:
+    return int(rows["count"].fillna(1.0).sum())

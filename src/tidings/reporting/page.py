@@ -1,0 +1,130 @@
+"""One self-contained HTML page: who gets late events, and why.
+
+Everything is inside the file (data, styles, scripts), nothing is fetched, and its content security
+policy forbids it: only the scripts written here may run, whatever the names in the data are.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import pandas as pd
+
+from tidings.errors import TidingsError
+from tidings.model.outcome import SOURCES, Outcome
+from tidings.model.system import System
+from tidings.reporting import headline
+from tidings.reporting.page_data import page_data, to_script
+from tidings.reporting.reasons import Reasons, explain
+
+# In the order in which they need each other.
+_SCRIPTS = ("basics", "axes", "charts", "topology", "table", "page")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a page tells of: a system and one to three outcomes, by their source.
+
+    ``parameters`` has the columns path, estimate, standard_error, count, family, goodness and unit,
+    and may have ``truth``.
+    """
+
+    title: str
+    system: System
+    outcomes: Mapping[str, Outcome]
+    parameters: pd.DataFrame | None = None
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    def __post_init__(self) -> None:
+        unknown = [source for source in self.outcomes if source not in SOURCES]
+        if unknown or not self.outcomes:
+            raise ValueError(f"outcomes are {list(self.outcomes)}; wants some of {SOURCES}")
+
+
+def render_page(report: Report) -> str:
+    """The page as HTML text."""
+    outcomes = {source: report.outcomes[source] for source in SOURCES if source in report.outcomes}
+    main = outcomes[headline.main_source(outcomes)]
+    reasons, problem = _reasons(report.system, main)
+    data = page_data(report.system, outcomes, reasons, report.parameters)
+    script = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    script = f'(() => {{\n"use strict";\n{script}\n}})();'
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(_asset("page.html.jinja")).render(
+        title=report.title,
+        system=report.system,
+        outcomes=outcomes,
+        main=main.source,
+        lead=headline.lead(main),
+        sentences=headline.sentences(outcomes, reasons),
+        figures=headline.figures(outcomes),
+        warnings=[f"{each.source}: {text}" for each in outcomes.values() for text in each.warnings],
+        notes=[*report.notes, *problem, *data.omissions],
+        provenance={source: list(_facts(each.provenance)) for source, each in outcomes.items()},
+        has_parameters=report.parameters is not None and len(report.parameters) > 0,
+        data=to_script(data.document),
+        style=_asset("page.css"),
+        script=script,
+        script_hash=_script_hash(script),
+    )
+
+
+def write_page(report: Report, path: str | Path) -> Path:
+    """Write the page to a file, whole or not at all; answers where it is."""
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # A lone half of a surrogate pair may come in with a name; UTF-8 has no place for it.
+    text = render_page(report).encode("utf-8", errors="replace")
+    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+        Path(draft).chmod(0o644)
+        Path(draft).replace(target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            Path(draft).unlink()
+        raise
+    return target
+
+
+def _reasons(system: System, main: Outcome) -> tuple[Reasons, list[str]]:
+    """Why events are late; a system whose ways cannot be worked out still gets a page."""
+    try:
+        return explain(system, main), []
+    except TidingsError as error:
+        return Reasons(), [f"The ways of the events could not be worked out: {error}"]
+
+
+def _facts(value: Any, name: str = "") -> Iterable[tuple[str, str]]:
+    """Nested provenance as lines: a name with dots, and a text."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from _facts(each, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple) and not isinstance(value, str):
+        yield name, "; ".join(str(each) for each in value) or "none"
+    else:
+        yield name, "none" if value is None else str(value)
+
+
+@cache
+def _asset(name: str) -> str:
+    return (resources.files("tidings.reporting") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _script_hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return "sha256-" + base64.b64encode(digest).decode("ascii")

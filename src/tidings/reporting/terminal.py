@@ -1,0 +1,269 @@
+"""Outcomes, comparisons and fitted parameters as tables for a terminal.
+
+A table knows which of its columns matter most and leaves out the others where the terminal is too
+narrow for them, so that numbers are never cut. Colours are the caller's console's affair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from rich import box
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome
+from tidings.reporting import wording
+from tidings.validation.comparison import Comparison, compare
+
+_WIDEST_NAME = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its title, a cell for every row, and how soon it may be left out (0: never)."""
+
+    title: str
+    cells: Sequence[str]
+    left: bool = False  # names stand left, numbers right
+    spare: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittingTable:
+    """A table that leaves out what it can spare until it fits the width it is given."""
+
+    title: str
+    columns: Sequence[Column]
+    caption: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        columns = list(self.columns)
+        drawn = self._draw(columns)
+        unlimited = options.update(width=10_000)
+        while console.measure(drawn, options=unlimited).maximum > options.max_width:
+            spare = max(columns, key=lambda column: column.spare)
+            if spare.spare == 0:
+                break
+            columns.remove(spare)
+            drawn = self._draw(columns)
+        yield drawn
+
+    def _draw(self, columns: Sequence[Column]) -> Table:
+        drawn = Table(
+            title=Text(self.title),
+            caption=Text(self.caption) if self.caption else None,
+            box=box.SIMPLE_HEAD,
+            title_justify="left",
+            caption_justify="left",
+            pad_edge=False,
+        )
+        for column in columns:
+            side: dict[str, object] = {"justify": "left" if column.left else "right"}
+            # Only names may be cut, and only where nothing else can give way.
+            cut = {"overflow": "ellipsis", "no_wrap": True, "min_width": 8 if column.left else None}
+            drawn.add_column(Text(column.title), **side, **cut)  # type: ignore[arg-type]
+        for row in zip(*(column.cells for column in columns), strict=True):
+            drawn.add_row(*(Text(cell) for cell in row))
+        return drawn
+
+
+def outcome_table(
+    outcome: Outcome, limit: int | None = None, worst_first: bool = True
+) -> RenderableType:
+    """One outcome, a row per subscriber: what arrives in time, what does not, how long it takes."""
+    rows = outcome.subscribers
+    if worst_first:
+        rows = rows.sort_values("on_time", kind="stable")
+    shown = rows if limit is None else rows.head(limit)
+    columns = [
+        _names(shown["subscriber"], "subscriber"),
+        _names(shown["broker"], "at", spare=2),
+        Column(title="wanted", cells=_cells(wording.rate, shown["wanted_per_s"]), spare=4),
+        Column(
+            title="on time", cells=_cells(wording.percent, shown["on_time"], shown["on_time_se"])
+        ),
+        Column(title="late", cells=_cells(wording.percent, shown["late"])),
+        Column(title="lost", cells=_cells(wording.percent, shown[list(LOSSES)].sum(axis=1))),
+        Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=1),
+        Column(title="p95", cells=_cells(wording.seconds, shown["delay_p95_s"]), spare=3),
+        Column(title="p99", cells=_cells(wording.seconds, shown["delay_p99_s"]), spare=5),
+        Column(title="main loss", cells=_causes(shown), left=True, spare=6),
+    ]
+    on_time = wording.percent(outcome.on_time)
+    number = wording.plural(len(rows), "subscriber")
+    title = f"{outcome.source.capitalize()}: {on_time} of wanted events arrive in time ({number})"
+    return FittingTable(title=title, columns=columns, caption=_hidden(len(shown), len(rows)))
+
+
+def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
+    """How busy each broker is and how long events wait and are served there, the busiest first."""
+    rows = outcome.brokers.sort_values("utilisation", ascending=False, kind="stable")
+    shown = rows if limit is None else rows.head(limit)
+    busy = _cells(wording.percent, shown["utilisation"], shown["utilisation_se"])
+    wait = _cells(wording.seconds, shown["wait_mean_s"], shown["wait_mean_se_s"])
+    columns = [
+        _names(shown["broker"], "broker"),
+        Column(title="busy", cells=busy),
+        Column(title="arrivals", cells=_cells(wording.rate, shown["arrivals_per_s"]), spare=2),
+        Column(title="mean wait", cells=wait),
+        Column(title="service", cells=_cells(wording.seconds, shown["service_mean_s"]), spare=1),
+    ]
+    return FittingTable(
+        title=f"Brokers, {outcome.source}",
+        columns=columns,
+        caption=_hidden(len(shown), len(rows), "brokers"),
+    )
+
+
+def link_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
+    """What each link carries, loses and takes, the lossiest first."""
+    rows = outcome.links.sort_values("lost", ascending=False, kind="stable")
+    shown = rows if limit is None else rows.head(limit)
+    columns = [
+        _names(shown["source"], "from"),
+        _names(shown["target"], "to"),
+        Column(title="events", cells=_cells(wording.rate, shown["events_per_s"])),
+        Column(title="lost", cells=_cells(wording.percent, shown["lost"])),
+        Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=1),
+        Column(title="busy", cells=_cells(wording.percent, shown["utilisation"]), spare=2),
+    ]
+    return FittingTable(
+        title=f"Links, {outcome.source}",
+        columns=columns,
+        caption=_hidden(len(shown), len(rows), "links"),
+    )
+
+
+def comparison_table(comparison: Comparison, limit: int = 10) -> RenderableType:
+    """How far two outcomes are apart, and the subscribers for which they are farthest apart."""
+    a, b = comparison.source_a, comparison.source_b
+    a, b = (f"{a} A", f"{b} B") if a == b else (a, b)
+    rows = comparison.worst(limit)
+    columns = [
+        _names(rows["subscriber"], "subscriber"),
+        _names(rows["broker"], "at", spare=2),
+        Column(title=a, cells=_cells(wording.percent, rows["on_time_a"])),
+        Column(title=b, cells=_cells(wording.percent, rows["on_time_b"])),
+        Column(title="difference", cells=[f"{100 * d:+.2f} %" for d in rows["on_time_difference"]]),
+        Column(title="in std errors", cells=[_signed(z) for z in rows["on_time_z"]], spare=1),
+    ]
+    worst = FittingTable(title=f"Farthest apart, of {len(comparison.subscribers)}", columns=columns)
+    return Group(Text(agreement(comparison)), worst)
+
+
+def agreement(comparison: Comparison) -> str:
+    """How far two outcomes are apart, in a sentence or two.
+
+    Errors of shares are in percentage points, written ``%`` as the shares are.
+    """
+    found = comparison.summary
+    words = [
+        f"{comparison.source_a.capitalize()} against {comparison.source_b}, on-time shares of "
+        f"{wording.plural(found.compared, 'subscriber')}: mean absolute error "
+        f"{100 * found.mean_absolute:.2g} %, largest {100 * found.maximum:.2g} %, "
+        f"mean difference {_points(found.mean_signed)}."
+    ]
+    if found.with_se:
+        words.append(
+            f"{wording.percent(found.within_2se)} are within two combined standard errors."
+        )
+    if found.undefined_in_one:
+        words.append(f"{found.undefined_in_one} could not be compared: one side saw no events.")
+    missing = len(comparison.only_a) + len(comparison.only_b)
+    if missing:
+        words.append(f"{wording.plural(missing, 'subscriber')} on one side only.")
+    return " ".join(words)
+
+
+def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> RenderableType:
+    """Several outcomes of one system in one table, and below it how well they agree."""
+    ordered = sorted(outcomes, key=lambda each: SOURCES.index(each.source))
+    reference = ordered[-1]
+    rows = reference.subscribers.sort_values("on_time", kind="stable")
+    shown = rows if limit is None else rows.head(limit)
+    columns = [_names(shown["subscriber"], "subscriber"), _names(shown["broker"], "at", spare=3)]
+    for each in ordered:
+        mine = each.subscribers.set_index("subscriber").reindex(shown["subscriber"])
+        cells = _cells(wording.percent, mine["on_time"], mine["on_time_se"])
+        columns.append(Column(title=each.source, cells=cells))
+    for position, each in enumerate(ordered):
+        mine = each.subscribers.set_index("subscriber").reindex(shown["subscriber"])
+        cells = _cells(wording.seconds, mine["delay_mean_s"])
+        columns.append(Column(title=f"{each.source} delay", cells=cells, spare=4 + position))
+    totals = ", ".join(f"{each.source} {wording.percent(each.on_time)}" for each in ordered)
+    table = FittingTable(
+        title=f"On time: {totals}", columns=columns, caption=_hidden(len(shown), len(rows))
+    )
+    lines = [Text(agreement(compare(each, reference))) for each in ordered[:-1]]
+    return Group(table, *lines)
+
+
+def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> RenderableType:
+    """Fitted parameters with their standard errors; with the truth, where it is known, and z."""
+    shown = parameters if limit is None else parameters.head(limit)
+    units = shown["unit"].fillna("").astype(str)
+    estimated, errors = shown["estimate"].astype(float), shown["standard_error"].astype(float)
+    estimates = _cells(wording.quantity, estimated, units, errors)
+    columns = [
+        _names(shown["path"], "parameter", widest=60),
+        Column(title="estimate", cells=estimates),
+        _names(shown["family"], "family", spare=2),
+        Column(title="from", cells=[wording.number(n) for n in shown["count"]], spare=3),
+        Column(title="misfit", cells=[wording.number(d) for d in shown["goodness"]], spare=4),
+    ]
+    if "truth" in shown:
+        truths = _cells(wording.quantity, shown["truth"].astype(float), units)
+        columns.append(Column(title="truth", cells=truths, spare=1))
+        columns.append(Column(title="z", cells=[_signed(z) for z in parameter_z(shown)]))
+    return FittingTable(
+        title="Fitted parameters",
+        columns=columns,
+        caption=_hidden(len(shown), len(parameters), "parameters"),
+    )
+
+
+def parameter_z(parameters: pd.DataFrame) -> pd.Series:
+    """How many standard errors each estimate lies from its truth; NaN where either is unknown."""
+    difference = parameters["estimate"].astype(float) - parameters["truth"].astype(float)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return difference / parameters["standard_error"].astype(float)
+
+
+def _names(values: pd.Series, title: str, spare: int = 0, widest: int = _WIDEST_NAME) -> Column:
+    # Control characters in a name must not reach the terminal.
+    clean = ["".join(c if c.isprintable() else "�" for c in str(v)) for v in values.fillna("")]
+    cut = [v if len(v) <= widest else v[: widest - 1] + "…" for v in clean]
+    return Column(title=title, cells=cut, left=True, spare=spare)
+
+
+def _cells(write: Callable[..., str], *columns: pd.Series) -> list[str]:
+    return [write(*values) for values in zip(*columns, strict=True)]
+
+
+def _causes(rows: pd.DataFrame) -> list[str]:
+    if not len(rows):
+        return []
+    losses = rows[list(LOSSES)].fillna(0.0)
+    names = losses.idxmax(axis=1).str.removeprefix("lost_")
+    known: Mapping[str, str] = CAUSES
+    return [
+        known[name] if most > 0 else ""
+        for name, most in zip(names, losses.max(axis=1), strict=True)
+    ]
+
+
+def _signed(z: float) -> str:
+    return wording.UNKNOWN if np.isnan(z) else f"{z:+.1f}"
+
+
+def _points(difference: float) -> str:
+    return wording.UNKNOWN if np.isnan(difference) else f"{100 * difference:+.2f} %"
+
+
+def _hidden(shown: int, total: int, noun: str = "subscribers") -> str:
+    return "" if shown == total else f"{shown} of {total} {noun}"

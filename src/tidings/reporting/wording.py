@@ -1,0 +1,122 @@
+"""Numbers as people read them: shares in percent, times and rates with units, standard errors."""
+
+from __future__ import annotations
+
+import math
+
+from tidings.model.units import format_seconds
+
+UNKNOWN = "–"
+
+
+def percent(share: float, se: float = math.nan) -> str:
+    """A share in percent with the digits it deserves, and ± its standard error where known.
+
+    One decimal, more close to nothing and to everything (where the odd event matters) and where
+    the standard error is smaller than that.
+
+    >>> percent(0.873), percent(0.873, 0.0042), percent(0.99972), percent(1.0), percent(math.nan)
+    ('87.3 %', '87.3 ± 0.4 %', '99.97 %', '100 %', '–')
+    """
+    if not math.isfinite(share):
+        return UNKNOWN
+    digits = decimals(share, se)
+    if math.isfinite(se):
+        return f"{100 * share:.{digits}f} ± {100 * se:.{digits}f} %"
+    if share in (0.0, 1.0):
+        return f"{100 * share:.0f} %"
+    return f"{100 * share:.{digits}f} %"
+
+
+def decimals(share: float, se: float = math.nan) -> int:
+    """How many decimals of a percentage mean something."""
+    if math.isfinite(se) and se > 0:
+        return min(3, max(1, math.ceil(-math.log10(100 * se) - 1e-9)))
+    edge = 100 * min(abs(share), abs(1.0 - share))
+    return 1 if edge >= 0.5 or edge == 0 else 2 if edge >= 0.02 else 3
+
+
+def whole_percent(share: float) -> str:
+    """A share in percent without decimals, for running text.
+
+    >>> whole_percent(0.784), whole_percent(0.004), whole_percent(0.9999)
+    ('78 %', 'under 1 %', 'over 99 %')
+    """
+    if not math.isfinite(share):
+        return UNKNOWN
+    if 0 < share < 0.005:
+        return "under 1 %"
+    if 0.995 <= share < 1:
+        return "over 99 %"
+    return f"{100 * share:.0f} %"
+
+
+def seconds(value_s: float, se_s: float = math.nan) -> str:
+    """A time in the unit a person would pick, with ± its standard error in the same unit.
+
+    >>> seconds(0.25), seconds(0.25, 0.002), seconds(math.inf), seconds(math.nan)
+    ('250 ms', '250 ± 2 ms', 'without end', '–')
+    """
+    if math.isnan(value_s):
+        return UNKNOWN
+    if math.isinf(value_s):
+        return "without end"
+    text = format_seconds(value_s)
+    if not math.isfinite(se_s) or value_s == 0:
+        return text
+    number, _, unit = text.rpartition(" ")
+    return f"{number} ± {se_s * float(number) / value_s:.2g} {unit}"
+
+
+def rate(per_s: float, of: str = "") -> str:
+    """A rate in events per second, minute, hour or day, whichever reads best.
+
+    >>> rate(12.34), rate(0.05, "events"), rate(1e-4), rate(0.0)
+    ('12.3 /s', '3 events/min', '8.64 /d', '0 /s')
+    """
+    if not math.isfinite(per_s):
+        return UNKNOWN
+    for unit, size in (("s", 1.0), ("min", 60.0), ("h", 3600.0)):
+        if per_s == 0 or per_s * size >= 0.5:
+            return f"{per_s * size:.3g} {of}/{unit}"
+    return f"{per_s * 86400:.3g} {of}/d"
+
+
+def number(value: float, se: float = math.nan) -> str:
+    """A plain number with four significant digits, and ± its standard error where known."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    return f"{value:.4g} ± {se:.2g}" if math.isfinite(se) else f"{value:.4g}"
+
+
+def quantity(value: float, unit: str, se: float = math.nan) -> str:
+    """A value with its unit: times and shares in their own way, the rest as a number.
+
+    >>> quantity(0.004, "s"), quantity(0.98, "share", 0.001), quantity(2.5, "1/s")
+    ('4 ms', '98.0 ± 0.1 %', '2.5 /s')
+    """
+    if unit == "s":
+        return seconds(value, se)
+    if unit in ("share", "probability"):
+        return percent(value, se)
+    if unit == "1/s":
+        return rate(value) if math.isnan(se) else f"{number(value, se)} /s"
+    return f"{number(value, se)} {unit}".rstrip()
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "subscriber"), plural(1200, "subscriber")
+    ('1 subscriber', '1,200 subscribers')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def short(name: str, most: int = 40) -> str:
+    """A name that is not longer than so many characters.
+
+    >>> short("an airport with a rather long name", 16)
+    'an airport with…'
+    """
+    return name if len(name) <= most else name[: most - 1].rstrip() + "…"

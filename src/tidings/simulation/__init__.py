@@ -1,0 +1,1 @@
+"""The one simulator of publish/subscribe systems."""

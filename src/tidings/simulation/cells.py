@@ -1,0 +1,93 @@
+"""Where events of each kind come by: a *cell* is a row of contents at a broker it can reach.
+
+For one row (a publisher's events of one class) every broker is reached by one way only, so what is
+lost on the way to a broker, or there, is lost for exactly the subscribers at and behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.model.routes import Routes
+from tidings.model.system import System
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """All cells; a row's cells lie together, its home broker first and every broker after the
+    one it is reached from."""
+
+    row: Ints
+    broker: Ints
+    parent: Ints  # the cell the events come from; −1 at the home broker
+    depth: Ints  # brokers passed before this one
+    flow_per_s: Floats  # arrivals in the long run, unless brokers drop events
+
+    def table(self, rows: int, brokers: int) -> NDArray[np.int32]:
+        """The cell of each [row, broker], −1 where there is none."""
+        found = np.full((rows, brokers), -1, dtype=np.int32)
+        found[self.row, self.broker] = np.arange(self.row.size)
+        return found
+
+    def summed_along_ways(self, values: Ints) -> Ints:
+        """What each cell has together with all cells on the way to it, [cell, …]."""
+        total = values.copy()
+        for depth in range(1, int(self.depth.max(initial=0)) + 1):
+            here = np.flatnonzero(self.depth == depth)
+            total[here] += total[self.parent[here]]
+        return total
+
+
+def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> Cells:
+    """The cells of a system, with their long-run flows."""
+    ways: dict[tuple[int, int], tuple[Ints, Ints, Ints, Floats]] = {}
+    rows, brokers, parents, depths, flows = [], [], [], [], []
+    count = 0
+    for index, row in enumerate(routes.rows):
+        home = int(routes.home_of_publisher[row.publisher])
+        key = (home, row.content_class)
+        if key not in ways:
+            ways[key] = _way(routes, *key)
+        reached, before, depth, share = ways[key]
+        entering = rates_per_s[row.publisher] * row.probability
+        entering *= system.publishers[row.publisher].link.reliability
+        rows.append(np.full(reached.size, index, dtype=np.int64))
+        brokers.append(reached)
+        parents.append(np.where(before >= 0, before + count, -1))
+        depths.append(depth)
+        flows.append(entering * share)
+        count += reached.size
+    return Cells(
+        row=np.concatenate(rows),
+        broker=np.concatenate(brokers),
+        parent=np.concatenate(parents),
+        depth=np.concatenate(depths),
+        flow_per_s=np.concatenate(flows),
+    )
+
+
+def _way(routes: Routes, home: int, content_class: int) -> tuple[Ints, Ints, Ints, Floats]:
+    """The brokers a class reaches from a home: which, from where, how deep, which share arrives."""
+    outgoing = routes.trees[routes.tree_of_class[content_class]].outgoing
+    interest = routes.interest[:, content_class]
+    reached, parents, depths, shares, into = [home], [-1], [0], [1.0], [-1]
+    position = 0
+    while position < len(reached):
+        for arc in outgoing[reached[position]]:
+            if arc != into[position] ^ 1 and interest[arc] > 0:
+                reached.append(routes.arcs[arc].target)
+                parents.append(position)
+                depths.append(depths[position] + 1)
+                shares.append(shares[position] * routes.arcs[arc].channel.reliability)
+                into.append(arc)
+        position += 1
+    whole = (np.array(each, dtype=np.int64) for each in (reached, parents, depths))
+    reached_at, parent, depth = whole
+    return reached_at, parent, depth, np.array(shares)

@@ -1,0 +1,315 @@
+"""A system compiled for the kernel: names become positions, laws become rows of one table.
+
+Subscribers that see exactly the same are not told apart: those with a perfect link and no lifetime
+of their own are *plain* and are counted by (home broker, row of contents). Every other subscriber
+is a *receiver* with random numbers of its own. A subscriber with a ``count`` above one is one
+representative of its kind: with a perfect link all of them see the same anyway, and otherwise the
+shares of one are unbiased for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.kernels.sampling import encode
+from tidings.model.behaviour import Channel
+from tidings.model.laws import Deterministic, Law, residual
+from tidings.model.routes import Routes, route
+from tidings.model.system import EXPIRY, Subscriber, System
+from tidings.simulation import kernel_layout as layout
+from tidings.simulation.cells import Cells, find_cells
+from tidings.simulation.kernel_bins import bin_tables
+
+Ints = NDArray[np.int64]
+NO_LIMIT = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledSystem:
+    """A system, its routes, and everything the kernel needs to begin with."""
+
+    system: System
+    routes: Routes
+    cells: Cells
+    net: layout.Network
+    stations: Any  # STATION, as they are in the beginning
+    servers: Any  # SERVER
+    stream_keys: tuple[tuple[str, str], ...]
+    receiver_of: Ints  # of each subscriber; −1: it is plain
+    curves: int  # histograms of plain deliveries
+
+    @property
+    def expiry(self) -> int:
+        """Where expired events are dropped: 0 at subscriber, 1 at hop, 2 in queue."""
+        return EXPIRY.index(self.system.expired)
+
+    @property
+    def has_queues(self) -> bool:
+        """Whether anything ever waits."""
+        return bool(self.stations.size > 0)
+
+    @cached_property
+    def publisher_rates(self) -> NDArray[np.float64]:
+        """Events published per second, by publisher."""
+        return np.array([publisher.rate_per_s for publisher in self.system.publishers])
+
+
+class _Numbering:
+    """Positions of things in the order in which they are first asked for."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+
+    def __call__(self, *thing: Any) -> int:
+        key = thing[0] if len(thing) == 1 else thing
+        return self.known.setdefault(key, len(self.known))
+
+
+def is_perfect(channel: Channel) -> bool:
+    """Whether a channel neither loses nor delays anything."""
+    return channel.reliability >= 1.0 and _is_instant(channel)
+
+
+def _is_instant(channel: Channel) -> bool:
+    return isinstance(channel.delay, Deterministic) and channel.delay.value_s == 0.0
+
+
+def compile_system(system: System) -> CompiledSystem:
+    """Turn a system into arrays. The caller has made sure that the simulator handles it."""
+    routes = route(system)
+    laws, streams = _Numbering(), _Numbering()
+    rows, first_rows = _rows(system, routes, laws)
+    publishers = _publishers(system, routes, first_rows, laws, streams)
+    representatives, receiver_of = _receivers(system, routes)
+    channels = _channels(system, routes, representatives, laws, streams)
+    receivers = _receiver_records(system, representatives, channels.size, laws, streams)
+    brokers, stations, servers = _stations(system, laws, streams)
+    curve_of, curves = _curves(routes, receiver_of, len(system.brokers))
+    out_first, out_arcs = _outgoing(routes, len(system.brokers))
+    receivers_first, receivers_of = _receiver_lists(routes, representatives, len(system.brokers))
+    cells = find_cells(routes, [publisher.rate_per_s for publisher in system.publishers], system)
+    table = encode(laws.known)
+    bin_guess, bin_edges = bin_tables()
+    net = layout.Network(
+        publishers=publishers,
+        rows=rows,
+        brokers=brokers,
+        arc_target=np.array([arc.target for arc in routes.arcs], dtype=np.int64),
+        channels=channels,
+        receivers=receivers,
+        out_first=out_first,
+        out_arcs=out_arcs,
+        interest=np.ascontiguousarray(routes.interest),
+        cell_of=cells.table(len(routes.rows), len(system.brokers)),
+        curve_of=curve_of,
+        receivers_first=receivers_first,
+        receivers_of=receivers_of,
+        law_kinds=table.kinds,
+        law_offsets=table.offsets,
+        law_params=table.params,
+        bin_guess=bin_guess,
+        bin_edges=bin_edges,
+    )
+    return CompiledSystem(
+        system=system,
+        routes=routes,
+        cells=cells,
+        net=net,
+        stations=stations,
+        servers=servers,
+        stream_keys=tuple(streams.known),
+        receiver_of=receiver_of,
+        curves=curves,
+    )
+
+
+def _records(kind: np.dtype[Any], rows: list[tuple[Any, ...]]) -> Any:
+    return np.array(rows, dtype=kind).view(np.recarray)
+
+
+def _rows(system: System, routes: Routes, laws: Callable[..., int]) -> tuple[Any, list[int]]:
+    """The rows in the order of their publishers, as the routes have them."""
+    found, firsts, below, publisher = [], [0] * (len(system.publishers) + 1), 0.0, -1
+    for index, row in enumerate(routes.rows):
+        if row.publisher != publisher:
+            publisher, below = row.publisher, 0.0
+            firsts[publisher] = index
+        below += row.probability
+        lifetime = -1 if row.lifetime is None else laws(row.lifetime)
+        tree = routes.tree_of_class[row.content_class]
+        found.append((below, publisher, row.content_class, tree, lifetime))
+    firsts[-1] = len(found)
+    return _records(layout.ROW, found), firsts
+
+
+def _publishers(
+    system: System,
+    routes: Routes,
+    first_rows: list[int],
+    laws: Callable[..., int],
+    streams: Callable[..., int],
+) -> Any:
+    found = []
+    for index, publisher in enumerate(system.publishers):
+        assert publisher.every is not None
+        name = f"publisher {publisher.name}"
+        found.append(
+            (
+                routes.home_of_publisher[index],
+                first_rows[index],
+                first_rows[index + 1],
+                laws(publisher.every),
+                laws(residual(publisher.every)),
+                len(routes.arcs) + index,
+                streams(name, "phase"),
+                streams(name, "interval"),
+                streams(name, "content"),
+                streams(name, "lifetime"),
+            )
+        )
+    return _records(layout.PUBLISHER, found)
+
+
+def _receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:
+    """Subscribers to be followed on their own (one of each kind), and whose receiver is whose.
+
+    Where nothing but a fixed lifetime tells subscribers from plain ones, all of a kind are one.
+    """
+    representatives: list[int] = []
+    kinds: dict[Any, int] = {}
+    receiver_of = np.full(len(system.subscribers), -1, dtype=np.int64)
+    for index, subscriber in enumerate(system.subscribers):
+        perfect = is_perfect(subscriber.link)
+        if perfect and subscriber.lifetime is None:
+            continue
+        kind: Any = index
+        if perfect and isinstance(subscriber.lifetime, Deterministic):
+            kind = (subscriber.at, routes.filter_of_subscriber[index], subscriber.lifetime)
+        if kind not in kinds:
+            kinds[kind] = len(representatives)
+            representatives.append(index)
+        receiver_of[index] = kinds[kind]
+    return representatives, receiver_of
+
+
+def _channels(
+    system: System,
+    routes: Routes,
+    representatives: list[int],
+    laws: Callable[..., int],
+    streams: Callable[..., int],
+) -> Any:
+    """The channels of arcs, then of publishers, then of receivers."""
+    names = [broker.name for broker in system.brokers]
+    ends: list[tuple[str, Channel]] = [
+        (f"link {names[arc.source]}--{names[arc.target]}", arc.channel) for arc in routes.arcs
+    ]
+    ends += [(f"publisher {each.name}", each.link) for each in system.publishers]
+    chosen: list[Subscriber] = [system.subscribers[index] for index in representatives]
+    ends += [(f"subscriber {each.name}", each.link) for each in chosen]
+    return _records(
+        layout.CHANNEL,
+        [
+            (
+                channel.reliability,
+                _is_instant(channel),
+                laws(channel.delay),
+                streams(name, "link loss"),
+                streams(name, "link delay"),
+            )
+            for name, channel in ends
+        ],
+    )
+
+
+def _receiver_records(
+    system: System,
+    representatives: list[int],
+    channels: int,
+    laws: Callable[..., int],
+    streams: Callable[..., int],
+) -> Any:
+    found = []
+    first = channels - len(representatives)
+    for position, index in enumerate(representatives):
+        subscriber = system.subscribers[index]
+        own: Law | None = subscriber.lifetime
+        stream = streams(f"subscriber {subscriber.name}", "lifetime")
+        found.append((first + position, -1 if own is None else laws(own), stream))
+    return _records(layout.RECEIVER, found)
+
+
+def _stations(
+    system: System, laws: Callable[..., int], streams: Callable[..., int]
+) -> tuple[Any, Any, Any]:
+    stored = sum(subscriber.count for subscriber in system.subscribers)
+    brokers, stations, servers = [], [], []
+    for index, broker in enumerate(system.brokers):
+        first = len(stations)
+        for place, station in enumerate(broker.stations):
+            assert station.service is not None
+            stream = streams(f"broker {broker.name}", f"service {place}")
+            law = laws(station.service.with_stored(stored))
+            limit = NO_LIMIT if station.buffer is None else station.buffer
+            at = len(servers)
+            stations.append(
+                (index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0)
+            )
+            last = at + station.servers - 1
+            servers += [
+                (len(stations) - 1, -1, server + 1 if server < last else -1, 0.0)
+                for server in range(at, last + 1)
+            ]
+        brokers.append((first, len(stations)))
+    return (
+        _records(layout.BROKER, brokers),
+        _records(layout.STATION, stations),
+        _records(layout.SERVER, servers),
+    )
+
+
+def _curves(routes: Routes, receiver_of: Ints, brokers: int) -> tuple[Ints, int]:
+    """One histogram for each set of local plain filters that some class meets, at each broker."""
+    curve_of = np.full((brokers, routes.class_count), -1, dtype=np.int64)
+    count = 0
+    plain = receiver_of < 0
+    for broker in range(brokers):
+        here = np.unique(routes.filter_of_subscriber[plain & (routes.home_of_subscriber == broker)])
+        met = routes.wants[:, here]
+        wanted = np.flatnonzero(met.any(axis=1))
+        if wanted.size:
+            _, kind = np.unique(met[wanted], axis=0, return_inverse=True)
+            curve_of[broker, wanted] = count + kind.ravel()
+            count += int(kind.max()) + 1
+    return curve_of, count
+
+
+def _outgoing(routes: Routes, brokers: int) -> tuple[Ints, Ints]:
+    """The arcs that leave each broker in each tree, one list after the other."""
+    lists = [tree.outgoing[broker] for tree in routes.trees for broker in range(brokers)]
+    first = np.concatenate([[0], np.cumsum([len(each) for each in lists])])
+    arcs = [arc for each in lists for arc in each]
+    return first.astype(np.int64), np.array(arcs, dtype=np.int64)
+
+
+def _receiver_lists(
+    routes: Routes, representatives: list[int], brokers: int
+) -> tuple[Ints, Ints]:
+    """The receivers at each broker that want each class, one list after the other."""
+    keys: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    found: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    for receiver, index in enumerate(representatives):
+        wanted = np.flatnonzero(routes.wanted_by(index))
+        keys.append(routes.home_of_subscriber[index] * routes.class_count + wanted)
+        found.append(np.full(wanted.size, receiver, dtype=np.int64))
+    key = np.concatenate(keys)
+    order = np.argsort(key, kind="stable")
+    counts = np.bincount(key, minlength=brokers * routes.class_count)
+    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return first, np.concatenate(found)[order]

@@ -1,0 +1,103 @@
+"""The cache of compiled kernels: kept between processes, forgotten when any kernel changes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+import tidings
+from tidings.kernels import compile as compiling
+from tidings.kernels.streams import uniform
+
+PACKAGE = Path(tidings.__file__).parent
+PROGRAM = """
+from tidings.kernels import sampling
+from tidings.kernels.streams import stream_states
+from tidings.model.laws import Uniform
+kinds, offsets, params = sampling.encode([Uniform(low_s=1.0, high_s=2.0)])
+states = stream_states(0, 0, [("a", "b")])
+print(sampling.draw(kinds[0], offsets[0], params, states, 0))
+print(sum(sampling.draw.stats.cache_hits.values()))
+"""
+
+
+def run(source, cache):
+    """The draw, and how often the cache served, in a new process."""
+    env = {**os.environ, "PYTHONPATH": str(source), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=True
+    )
+    value, hits = done.stdout.split()
+    return float(value), int(hits)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not compiling.IS_COMPILING, reason="nothing is compiled")
+def test_the_cache_serves_until_a_called_module_changes(tmp_path):
+    copy = tmp_path / "src" / "tidings"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    source, cache = copy.parent, tmp_path / "cache"
+    first, hits = run(source, cache)
+    assert hits == 0
+    assert 1.0 <= first < 2.0
+    assert run(source, cache) == (first, 1)
+    # Now the draw's own file stays, and what it calls changes.
+    streams = copy / "kernels" / "streams.py"
+    text = streams.read_text()
+    streams.write_text(text.replace("* 1.1102230246251565e-16", "* 0.0"))
+    assert streams.read_text() != text
+    assert run(source, cache) == (1.0, 0)
+
+
+def test_the_hash_covers_every_kernel_module_and_no_other(tmp_path, monkeypatch):
+    def hashed():
+        compiling.source_hash.cache_clear()
+        return compiling.source_hash()
+
+    monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
+    files = [Path("kernels/streams.py"), Path("simulation/kernel_calendar.py")]
+    other = tmp_path / "simulation" / "run.py"
+    for file in files:
+        (tmp_path / file).parent.mkdir()
+        (tmp_path / file).write_text("a = 1\n")
+    try:
+        before = hashed()
+        other.write_text("b = 1\n")
+        assert hashed() == before
+        for file in files:
+            (tmp_path / file).write_text("a = 2\n")
+            assert hashed() != before
+            before = hashed()
+    finally:
+        monkeypatch.undo()
+        compiling.source_hash.cache_clear()
+
+
+def test_an_unwritable_cache_folder_is_replaced(tmp_path, monkeypatch):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
+    monkeypatch.setattr(compiling.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    compiling.cache_folder.cache_clear()
+    try:
+        folder = compiling.cache_folder()
+        assert folder.is_relative_to(tmp_path / "temporary")
+        assert folder.is_dir()
+    finally:
+        compiling.cache_folder.cache_clear()
+
+
+@pytest.mark.skipif(not compiling.IS_COMPILING, reason="nothing is compiled")
+def test_others_who_use_numba_are_left_alone():
+    @numba.njit(cache=True)
+    def foreign(x):
+        return x + 1
+
+    assert foreign.stats.cache_path != uniform.stats.cache_path
+    assert os.environ.get("NUMBA_CACHE_DIR", "") == numba.config.CACHE_DIR

@@ -1,0 +1,53 @@
+"""The documentation says what the code does: reference pages are current, examples run."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from tidings.model import reading, yaml_text
+from tidings.model.document import Place
+from tidings.model.filters import read_filter
+from tidings.model.laws import read_law
+
+ROOT = Path(__file__).parent.parent
+
+
+def _make_reference():
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "make_reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["format.md", "traces.md"])
+def test_reference_pages_are_current(name):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert page == _make_reference().renewed(name), "run: python docs/make_reference.py"
+
+
+def test_the_system_in_the_format_page_is_valid():
+    page = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    assert reading.loads(text).subscribers[0].name == "alice"
+
+
+def _spellings(heading):
+    page = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
+    section = page.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return [text for row in rows for text in re.findall(r"`([^`]+)`", row)]
+
+
+@pytest.mark.parametrize("text", [t for t in _spellings("Laws of random times") if t != "scv"])
+def test_laws_in_the_format_page_are_read(text):
+    place = yaml_text.parse(text)
+    assert read_law(place) is not None, place.problems
+
+
+@pytest.mark.parametrize("text", [t for t in _spellings("Filters") if ":" in t])
+def test_filters_in_the_format_page_are_read(text):
+    value = text if not text.startswith("{") else f"symbol: {text}"
+    place = Place(yaml_text.parse(value).value)
+    assert read_filter(place) is not None, place.problems

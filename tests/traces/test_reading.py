@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import gzip
+import json
+
+import pandas as pd
+import pytest
+
+from tidings.errors import InvalidTracesError
+from tidings.model.trace_tables import PUBLICATIONS
+from tidings.traces.quarantine import split_bad_rows
+from tidings.traces.reading import parse_manifest, read_rows, read_traces
+from tidings.traces.window import Window
+
+ROWS = [
+    {"event": "e1", "publisher": "p", "broker": "hub", "published_ns": 1_700_000_000_000_000_001,
+     "content": '{"topic":"a, \\"b\\""}', "lifetime_ns": 5, "size_bytes": None},
+    {"event": "e2", "publisher": "p", "broker": None, "published_ns": 1_700_000_000_000_000_009,
+     "content": "{}", "lifetime_ns": None, "size_bytes": 7},
+]  # fmt: skip
+
+
+def in_parquet_folder(folder):
+    (folder / "publications").mkdir()
+    kinds = {"lifetime_ns": "Int64", "size_bytes": "Int64"}
+    pd.DataFrame(ROWS).astype(kinds).to_parquet(folder / "publications" / "a.parquet")
+
+
+def in_parquet_of_other_tools(folder):  # whole numbers with gaps as floats
+    pd.DataFrame(ROWS).to_parquet(folder / "publications.parquet")
+
+
+def in_csv(folder):
+    pd.DataFrame(ROWS).astype({"lifetime_ns": "Int64", "size_bytes": "Int64"})[
+        [*reversed(list(ROWS[0]))]
+    ].to_csv(folder / "publications.csv", index=False)
+
+
+def in_gzipped_csv(folder):
+    kinds = {"lifetime_ns": "Int64", "size_bytes": "Int64"}
+    pd.DataFrame(ROWS).astype(kinds).to_csv(folder / "publications.csv.gz", index=False)
+
+
+def in_json_lines(folder):
+    text = "\n".join(json.dumps(row) for row in ROWS)
+    (folder / "publications.jsonl").write_text(text)
+
+
+def in_gzipped_json_lines(folder):
+    (folder / "publications").mkdir()
+    with gzip.open(folder / "publications" / "x.ndjson.gz", "wt") as file:
+        file.write("\n".join(json.dumps(row) for row in ROWS))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        in_parquet_folder,
+        in_parquet_of_other_tools,
+        in_csv,
+        in_gzipped_csv,
+        in_json_lines,
+        in_gzipped_json_lines,
+    ],
+)
+def test_every_format_gives_the_same_rows(spark, tmp_path, write):
+    write(tmp_path)
+    traces = read_traces(spark, tmp_path)
+    good, bad = split_bad_rows(traces.tables["publications"], PUBLICATIONS)
+    assert sorted(map(str, good.collect())) == sorted(
+        map(str, spark.createDataFrame(ROWS, good.schema).collect())
+    )
+    assert bad.count() == 0
+    # without a manifest the window is that of the publications
+    assert traces.window == Window(
+        from_ns=ROWS[0]["published_ns"], until_ns=ROWS[1]["published_ns"] + 1
+    )  # noqa: E501
+    assert traces.notes
+
+
+def test_what_cannot_be_read_in_a_text_format_is_noted_not_lost(spark, tmp_path):
+    (tmp_path / "publications.csv").write_text(
+        "event,publisher,published_ns,content,lifetime_ns\n"
+        "e1,p,1,{},\ne2,p,12x,{},\ne3,p,99999999999999999999,{},1\ne4,p,2,{},soon\ne5,p\n"
+    )
+    (tmp_path / "probes.jsonl").write_text(
+        '{"source":"a","target":"b","sent_ns":1,"received_ns":null}\n'
+        'nonsense\n{"source":"a","target":"b","sent_ns":1.5}\n{"source":"a","sent_ns":[2]}\n'
+    )
+    (tmp_path / "traces.json").write_text('{"version": 1, "from_ns": 0, "until_ns": 9}')
+    traces = read_traces(spark, tmp_path)
+    reasons = {}
+    for name in ("publications", "probes"):
+        from tidings.model.trace_tables import TRACE_TABLES
+
+        _, bad = split_bad_rows(traces.tables[name], TRACE_TABLES[name])
+        reasons[name] = sorted(row.reason for row in bad.collect())
+    assert reasons == {
+        "publications": [
+            "lifetime_ns is not a whole number",
+            "no published_ns",
+            "published_ns is not a whole number",
+            "published_ns is not a whole number",
+        ],
+        "probes": [
+            "not a line of JSON",
+            "sent_ns is not a whole number",
+            "sent_ns is not a whole number",
+        ],
+    }
+
+
+def test_lists_of_names_may_be_json_in_a_text_format(spark, tmp_path):
+    (tmp_path / "hops.csv").write_text(
+        "event,broker,came_from,arrived_ns,left_ns,sent_to\n"
+        'e1,hub,p,1,2,"[""a"",""b""]"\ne2,hub,p,1,2,\n'
+    )
+    (tmp_path / "traces.json").write_text('{"version": 1, "from_ns": 0, "until_ns": 9}')
+    rows = read_traces(spark, tmp_path).tables["hops"].orderBy("event").collect()
+    assert [row.sent_to for row in rows] == [["a", "b"], None]
+    assert rows[0].started_ns is None  # a nullable column may be missing
+
+
+def test_missing_and_wrong_columns_are_all_named_with_what_was_found(spark, tmp_path):
+    pd.DataFrame(
+        {"event": ["e"], "who": ["p"], "published_ns": [[1]], "content": ["{}"]}
+    ).to_parquet(tmp_path / "publications.parquet")
+    with pytest.raises(InvalidTracesError) as told:
+        read_traces(spark, tmp_path)
+    text = str(told.value)
+    assert "(found: event, who, published_ns, content)" in text
+    assert "publisher: got no such column; wants string: who published it" in text
+    assert "published_ns: got a column of type array<bigint>; wants bigint: when" in text
+
+
+def test_a_folder_without_tables_says_what_it_holds(spark, tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(InvalidTracesError, match=r"no trace tables here.*found notes.txt"):
+        read_traces(spark, tmp_path)
+    with pytest.raises(InvalidTracesError, match="got nothing; wants a folder"):
+        read_traces(spark, tmp_path / "absent")
+    with pytest.raises(InvalidTracesError, match="got a file; wants a folder"):
+        read_traces(spark, tmp_path / "notes.txt")
+
+
+def test_a_table_that_is_there_twice_is_refused(spark, tmp_path):
+    in_csv(tmp_path)
+    in_json_lines(tmp_path)
+    with pytest.raises(InvalidTracesError, match="publications is there twice"):
+        read_traces(spark, tmp_path)
+
+
+def test_a_broken_parquet_file_is_an_error_in_one_line(spark, tmp_path):
+    (tmp_path / "publications.parquet").write_bytes(b"PAR1 this is none")
+    with pytest.raises(InvalidTracesError, match="publications.parquet") as told:
+        read_traces(spark, tmp_path)
+    assert "\n" not in str(told.value)
+
+
+def test_a_url_without_tables_is_an_error_too(spark, tmp_path):
+    with pytest.raises(InvalidTracesError, match="got nothing"):
+        read_traces(spark, f"file://{tmp_path}/absent")
+
+
+def test_require_names_what_is_missing_and_what_there_is(spark, tmp_path):
+    in_csv(tmp_path)
+    traces = read_traces(spark, tmp_path)
+    with pytest.raises(InvalidTracesError, match=r"has no table hops; wants .*found publications"):
+        traces.require("publications", "hops")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"version": 2, "from_ns": 0, "until_ns": 1}', '{"version": 1}',
+     '{"version": 1, "from_ns": "0", "until_ns": 1}', '{"version": 1, "from_ns": 0.5, "until_ns": 1}',
+     '{"version": 1, "from_ns": true, "until_ns": 2}', '{"version": 1, "from_ns": 2, "until_ns": 1}'],
+)  # fmt: skip
+def test_a_bad_manifest_is_refused(text):
+    with pytest.raises(InvalidTracesError):
+        parse_manifest(text)
+
+
+def test_a_frame_of_ones_own_is_made_canonical(spark):
+    frame = spark.createDataFrame(
+        [("a", "b", 5, "extra")], "source string, target string, sent_ns int, x string"
+    )  # noqa: E501
+    from tidings.model.trace_tables import PROBES
+
+    read = read_rows(frame, PROBES)
+    assert [(f.name, f.dataType.simpleString()) for f in read.schema] == [
+        ("source", "string"),
+        ("target", "string"),
+        ("sent_ns", "bigint"),
+        ("received_ns", "bigint"),
+        ("unreadable", "string"),
+    ]
