@@ -255,3 +255,24 @@ def planted() -> Planted:
 @pytest.fixture(scope="session")
 def planted_folder(planted: Planted, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(planted, tmp_path_factory.mktemp("planted"))
+
+
+@pytest.fixture(scope="session")
+def characterised(spark, planted_folder):
+    """The usual traces, characterised once."""
+    from tidings.characterisation.job import characterise
+    from tidings.traces.reading import read_traces
+
+    return characterise(read_traces(spark, planted_folder))
+
+
+@pytest.fixture(scope="session")
+def plant_traces():
+    """Draw traces of one's own."""
+    return plant
+
+
+@pytest.fixture(scope="session")
+def write_traces():
+    """Write planted traces to a folder."""
+    return write

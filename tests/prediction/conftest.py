@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -107,6 +107,3 @@ class Make:
 @pytest.fixture(scope="session")
 def make() -> type[Make]:
     return Make
-
-
-Builder = Callable[..., System]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -9,13 +11,14 @@ from hypothesis import strategies as st
 
 from tidings.model.laws import Empirical, Exponential, Uniform
 from tidings.prediction.lattice import Lattice, bracket
-from tidings.prediction.path_laws import WANTED_ERROR, Enclosed, Workshop
-from tidings.prediction.stages import law_stage
+from tidings.prediction.path_laws import WANTED_ERROR, Enclosed, Workshop, path_law
+from tidings.prediction.stages import in_series, law_stage
 
 
 def enclosed(laws, points=1 << 10):
-    delays = tuple(delay for law in laws for delay in law_stage(law).delays)
-    return Enclosed(delays=delays, workshop=Workshop(), most_points=points)
+    stage = reduce(in_series, map(law_stage, laws))
+    form = Enclosed(delays=stage.delays, workshop=Workshop(), most_points=points)
+    return replace(path_law(stage, Workshop()), randomness=form)
 
 
 def two_uniforms(a, b, t):

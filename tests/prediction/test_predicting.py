@@ -151,72 +151,68 @@ def test_stations_of_a_broker_are_queues_in_series(make):
 # ---- the published recursion over links, content by content, remaining life by remaining life --
 
 
+def neighbours(system, broker):
+    """The brokers next to one, each with the channel *from* it."""
+    for link in system.links:
+        for (here, there), channel in (
+            (link.between, link.there),
+            (link.between[::-1], link.back),
+        ):
+            if here == broker:
+                yield there, channel
+
+
+def service_s(system, broker):
+    return system.brokers[system.broker_index[broker]].service.law.value_s
+
+
+def wanted_behind(system, source, target, topic):
+    here = any(s.at == target and matches(s.wants, {"topic": topic}) for s in system.subscribers)
+    return here or any(
+        wanted_behind(system, target, other, topic)
+        for other, _ in neighbours(system, target)
+        if other != source
+    )
+
+
+def at_broker(system, broker, except_from, waits_s):
+    """Rate by (topic, remaining lifetime) of what arrives, but for what comes over one link."""
+    found = defaultdict(float)
+    for p in system.publishers:
+        if p.at == broker:
+            for row in p.content.rows():
+                left_s = row.lifetime.value_s - p.link.delay.value_s
+                rate = p.rate_per_s * row.probability * p.link.reliability
+                found[row.event["topic"], left_s] += rate
+    for other, _ in neighbours(system, broker):
+        if other != except_from:
+            channel = dict(neighbours(system, other))[broker]
+            spent_s = channel.delay.value_s + service_s(system, other) + waits_s.get(other, 0.0)
+            for (topic, left_s), rate in at_broker(system, other, broker, waits_s).items():
+                if wanted_behind(system, other, broker, topic):
+                    found[topic, left_s - spent_s] += channel.reliability * rate
+    return found
+
+
 def recursion(system):
     """Steps 2 to 5 of the method: the joint law of content and remaining lifetime on each link.
 
-    For constant delays and services (a subscriber's link may have several), one tree.
+    For constant services and delays (a subscriber's own link may have several).
     """
-    neighbours = defaultdict(list)
-    for link in system.links:
-        (a, b) = link.between
-        neighbours[a].append((b, link.there))
-        neighbours[b].append((a, link.back))
-    services = {b.name: b.service.law.value_s if b.service else 0.0 for b in system.brokers}
-
-    def wanted_behind(source, target, event):
-        found = any(s.at == target and matches(s.wants, event) for s in system.subscribers)
-        return found or any(
-            wanted_behind(target, other, event)
-            for other, _ in neighbours[target]
-            if other != source
-        )
-
-    events = {row.text: row.event for p in system.publishers for row in p.content.rows()}
-
-    def on_link(source, target, channel, shift):
-        """Rate by (content, remaining lifetime) at the end of a link between brokers."""
-        found = defaultdict(float)
-        for (text, left), rate in at_broker(source, target, shift).items():
-            if wanted_behind(source, target, events[text]):
-                remaining = left - channel.delay.value_s - services[source] - shift[source]
-                found[text, remaining] += channel.reliability * rate
-        return found
-
-    def at_broker(broker, except_from, shift):
-        """What arrives at a broker, but for what comes over one link."""
-        found = defaultdict(float)
-        for p in system.publishers:
-            if p.at == broker:
-                for row in p.content.rows():
-                    life = system.lifetime_of(p, row.lifetime).value_s - p.link.delay.value_s
-                    rate = p.rate_per_s * row.probability * p.link.reliability
-                    found[row.text, life] += rate
-        for other, _ in neighbours[broker]:
-            if other != except_from:
-                channel = dict(neighbours[other])[broker]
-                for key, rate in on_link(other, broker, channel, shift).items():
-                    found[key] += rate
-        return found
-
-    nothing = defaultdict(float)
-    shift = {}
+    waits_s = {}
     for b in system.brokers:
-        rate = sum(at_broker(b.name, None, nothing).values())
-        mean = services[b.name]
-        shift[b.name] = rate * mean * mean / (1.0 - rate * mean)
+        rate, mean_s = sum(at_broker(system, b.name, None, {}).values()), service_s(system, b.name)
+        waits_s[b.name] = rate * mean_s**2 / (1.0 - rate * mean_s)
     result = {}
     for s in system.subscribers:
-        asked = sum(
-            p.rate_per_s * row.probability
-            for p in system.publishers
-            for row in p.content.rows()
-            if matches(s.wants, row.event)
-        )
-        good = 0.0
-        for (text, left), rate in at_broker(s.at, None, shift).items():
-            if matches(s.wants, events[text]):
-                remaining = left - services[s.at] - shift[s.at]
-                good += s.link.reliability * rate * float(s.link.delay.cdf(remaining))
+        good, asked = 0.0, 0.0
+        for p in system.publishers:
+            rows = [row for row in p.content.rows() if matches(s.wants, row.event)]
+            asked += p.rate_per_s * sum(row.probability for row in rows)
+        for (topic, left_s), rate in at_broker(system, s.at, None, waits_s).items():
+            if matches(s.wants, {"topic": topic}):
+                left_s -= service_s(system, s.at) + waits_s[s.at]
+                good += s.link.reliability * rate * float(s.link.delay.cdf(left_s))
         result[s.name] = good / asked if asked else math.nan
     return result
 
@@ -362,7 +358,7 @@ def test_every_model_accounts_for_every_event(make, model, service):
     assert total == pytest.approx(np.ones(len(total)), abs=1e-12)
     quantiles = outcome.subscribers[["delay_p50_s", "delay_p95_s", "delay_p99_s"]].to_numpy()
     some = outcome.subscribers["delivered"] > 0
-    assert np.all(np.diff(quantiles[some], axis=1) > 0)
+    assert np.all(np.diff(quantiles[some], axis=1) >= 0)  # equal where nothing varies
     assert np.all(np.isnan(quantiles[~some]))
     laws = outcome.delays.groupby("subscriber")
     for name, law in laws:
@@ -422,10 +418,6 @@ def test_a_more_reliable_last_link_helps_and_nobody_else_notices(make):
 @pytest.mark.parametrize("factor", [1e-3, 60.0, 3600.0])
 def test_the_unit_of_time_does_not_matter(make, factor):
     system = tree(make)
-    one, other = predict(system), predict(make.scaled(system, factor))
-    for column in ("on_time", "delivered", "late", "lost_link"):
-        # the lifetimes that content carries are not scaled by the helper: ask those without any
-        pass
     plain = replace(
         system,
         publishers=tuple(replace(p, content=make.content({"x": 1.0})) for p in system.publishers),
@@ -469,7 +461,7 @@ def test_what_is_not_handled_is_refused_by_name(make):
     system = make.line([None])
     away = Connectivity(on=Exponential(mean_s=1.0), off=Exponential(mean_s=1.0))
     subscriber = replace(system.subscribers[0], connectivity=away)
-    with pytest.raises(UnsupportedError, match="subscribers.s0.connectivity"):
+    with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.connectivity"):
         predict(replace(system, subscribers=(subscriber,)))
     with pytest.raises(UnsupportedError, match="random lifetimes"):
         predict(replace(system, lifetime=Exponential(mean_s=1.0)))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tidings.errors import InvalidTracesError
-from tidings.model.trace_tables import PUBLICATIONS
+from tidings.model.trace_tables import PROBES, PUBLICATIONS, TRACE_TABLES
 from tidings.traces.quarantine import split_bad_rows
 from tidings.traces.reading import parse_manifest, read_rows, read_traces
 from tidings.traces.window import Window
@@ -72,9 +72,8 @@ def test_every_format_gives_the_same_rows(spark, tmp_path, write):
     )
     assert bad.count() == 0
     # without a manifest the window is that of the publications
-    assert traces.window == Window(
-        from_ns=ROWS[0]["published_ns"], until_ns=ROWS[1]["published_ns"] + 1
-    )  # noqa: E501
+    first, last = (row["published_ns"] for row in ROWS)
+    assert traces.window == Window(from_ns=first, until_ns=last + 1)
     assert traces.notes
 
 
@@ -91,8 +90,6 @@ def test_what_cannot_be_read_in_a_text_format_is_noted_not_lost(spark, tmp_path)
     traces = read_traces(spark, tmp_path)
     reasons = {}
     for name in ("publications", "probes"):
-        from tidings.model.trace_tables import TRACE_TABLES
-
         _, bad = split_bad_rows(traces.tables[name], TRACE_TABLES[name])
         reasons[name] = sorted(row.reason for row in bad.collect())
     assert reasons == {
@@ -152,7 +149,7 @@ def test_a_table_that_is_there_twice_is_refused(spark, tmp_path):
 
 def test_a_broken_parquet_file_is_an_error_in_one_line(spark, tmp_path):
     (tmp_path / "publications.parquet").write_bytes(b"PAR1 this is none")
-    with pytest.raises(InvalidTracesError, match="publications.parquet") as told:
+    with pytest.raises(InvalidTracesError, match=r"publications\.parquet") as told:
         read_traces(spark, tmp_path)
     assert "\n" not in str(told.value)
 
@@ -171,21 +168,26 @@ def test_require_names_what_is_missing_and_what_there_is(spark, tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"version": 2, "from_ns": 0, "until_ns": 1}', '{"version": 1}',
-     '{"version": 1, "from_ns": "0", "until_ns": 1}', '{"version": 1, "from_ns": 0.5, "until_ns": 1}',
-     '{"version": 1, "from_ns": true, "until_ns": 2}', '{"version": 1, "from_ns": 2, "until_ns": 1}'],
-)  # fmt: skip
+    [
+        "",
+        "[]",
+        "{}",
+        '{"version": 1}',
+        '{"version": 2, "from_ns": 0, "until_ns": 1}',
+        '{"version": 1, "from_ns": "0", "until_ns": 1}',
+        '{"version": 1, "from_ns": 0.5, "until_ns": 1}',
+        '{"version": 1, "from_ns": true, "until_ns": 2}',
+        '{"version": 1, "from_ns": 2, "until_ns": 1}',
+    ],
+)
 def test_a_bad_manifest_is_refused(text):
     with pytest.raises(InvalidTracesError):
         parse_manifest(text)
 
 
 def test_a_frame_of_ones_own_is_made_canonical(spark):
-    frame = spark.createDataFrame(
-        [("a", "b", 5, "extra")], "source string, target string, sent_ns int, x string"
-    )  # noqa: E501
-    from tidings.model.trace_tables import PROBES
-
+    columns = "source string, target string, sent_ns int, x string"
+    frame = spark.createDataFrame([("a", "b", 5, "extra")], columns)
     read = read_rows(frame, PROBES)
     assert [(f.name, f.dataType.simpleString()) for f in read.schema] == [
         ("source", "string"),

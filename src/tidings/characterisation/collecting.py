@@ -13,7 +13,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidings.characterisation.contents import Contents, read_contents
+from tidings.characterisation.contents import Contents, read_contents, too_many_contents
 from tidings.characterisation.crossings import crossings
 from tidings.characterisation.deliveries import delivery_statistics
 from tidings.characterisation.hops import hop_statistics, with_reconstructed_starts
@@ -29,6 +29,8 @@ from tidings.traces.reading import Traces
 from tidings.traces.window import Window
 
 Progress = Callable[[str], None]
+
+MOST_CELLS = 5_000_000  # counts of publications by content and batch that are brought here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,10 @@ def collect(traces: Traces, measured: Window, tell: Progress) -> Statistics:
     """All statistics that the tables of some traces allow."""
     tables, window = traces.tables, traces.window
     tell("publications")
-    publications = collected(publication_statistics(tables["publications"], window, measured))
+    counts = publication_statistics(tables["publications"], window, measured)
+    publications = collected(counts.limit(MOST_CELLS + 1))
+    if len(publications) > MOST_CELLS:
+        raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
     texts = publications.loc[publications["statistic"] == "contents", "content"]
     contents = read_contents(str(text) for text in texts.dropna().unique())
     good = checked_publications(tables["publications"], window).where(F.col(REASON).isNull())

@@ -66,7 +66,7 @@ def count(
             "links": _link_table(seen.hops_by("arrivals"), system, channels, window.seconds),
             "delays": delay_table(total, delays, audience),
         },
-        notes=tuple(_said(pairs, audience, unwanted)),
+        notes=tuple(_said(pairs, audience, unwanted) + _own_lifetimes(system)),
     )
 
 
@@ -116,6 +116,16 @@ def _link_table(
 def _no_events(subscribers: int) -> Tally:
     nothing = np.zeros((subscribers, BATCHES))
     return Tally(wanted=nothing, delivered=nothing, on_time=nothing, delay_s=nothing)
+
+
+def _own_lifetimes(system: System) -> list[str]:
+    names = [each.name for each in system.subscribers if each.lifetime is not None]
+    if not names:
+        return []
+    return [
+        f"{len(names)} subscribers, '{names[0]}' for one, have a lifetime of their own, which "
+        "traces do not hold; measured on-time shares go by the events' lifetimes alone"
+    ]
 
 
 def _said(pairs: pd.DataFrame, audience: Audience, unwanted: Mapping[str, int]) -> list[str]:

@@ -26,7 +26,8 @@ def crossings(
     """The link statistic of everything that was used and not probed, or None if there is no such.
 
     ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Needs a join of hops
-    by event, so it is done only where there is no other way.
+    by event, so it is done only where there is no other way. Links that were probed may be among
+    the answers; what the probes say of them is better.
     """
     probed = {(str(row.source), str(row.target)) for row in probes.itertuples()}
     arrivals = hops[(hops["statistic"] == "arrivals") & hops["broker"].notna()]
@@ -52,10 +53,7 @@ def crossings(
         parts.append(crossing_statistics(_left(good), _received(tables["deliveries"])))
     if not parts:
         return None
-    both = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-    for source, target in sorted(probed & used):
-        both = both.where(~((F.col("source") == source) & (F.col("target") == target)))
-    return both
+    return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
 
 
 def _good(frame: DataFrame, table: TraceTable) -> DataFrame:

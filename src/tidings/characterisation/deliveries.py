@@ -42,24 +42,17 @@ def delivery_statistics(
     subscriber received more than once counts once, by its first arrival. A publication that stands
     there twice counts twice, here as in the counts of what was published.
     """
-    received = _first_arrivals(deliveries)
-    published = _distinct_publications(publications)
-    joined = received.join(published, "event", "left")
+    rows = _first_arrivals(deliveries, publications, measured)
+    good = F.col(REASON).isNull()
     delay_ns = F.col("received_ns") - F.col("published_ns")
-    reason = F.coalesce(
-        F.col(REASON),
-        F.when(F.col("published_ns").isNull(), F.lit(UNPUBLISHED)),
-        F.when(delay_ns < 0, F.lit(TOO_EARLY)),
-        F.when(~measured.holds(F.col("published_ns")), F.lit(SETTLING)),
-    )
-    rows = joined.withColumn(REASON, reason).select(
+    rows = rows.select(
         REASON,
         "subscriber",
         "publisher",
         measured.batch(F.col("published_ns"), BATCHES).alias("batch"),
         "rows",
-        F.when(reason.isNull(), F.col("copies")).alias("copies"),
-        F.when(reason.isNull(), seconds(delay_ns)).alias("delay_s"),
+        F.when(good, F.col("copies")).alias("copies"),
+        F.when(good, seconds(delay_ns)).alias("delay_s"),
         F.coalesce(delay_ns <= F.col("lifetime_ns"), F.lit(True)).alias("on_time"),
     )
     rows = rows.withColumn("bin", delay_bin(F.col("delay_s")))
@@ -79,14 +72,23 @@ def delivery_statistics(
     return summed_up(cells, _SETS)
 
 
-def _first_arrivals(deliveries: DataFrame) -> DataFrame:
-    """One row per event and subscriber; all bad rows of one reason are one row."""
-    tagged = keys_of_good_rows(with_reasons(deliveries, DELIVERIES), "event", "subscriber")
-    # Placed by event first: then neither this grouping nor the join moves the rows again.
+def _first_arrivals(deliveries: DataFrame, publications: DataFrame, measured: Window) -> DataFrame:
+    """One row per event and subscriber with its publication; what cannot be true is kept apart."""
+    # Placed by event first: then neither the join nor the groupings move the rows again.
+    tagged = with_reasons(deliveries, DELIVERIES)
+    received = tagged.select(REASON, "event", "subscriber", "received_ns").repartition("event")
+    published = _distinct_publications(publications)
+    known = ("publisher", "published_ns", "lifetime_ns", "copies")
+    reason = F.coalesce(
+        F.col(REASON),
+        F.when(F.col("published_ns").isNull(), F.lit(UNPUBLISHED)),
+        F.when(F.col("received_ns") < F.col("published_ns"), F.lit(TOO_EARLY)),
+        F.when(~measured.holds(F.col("published_ns")), F.lit(SETTLING)),
+    )
     return (
-        tagged.select(REASON, "event", "subscriber", "received_ns")
-        .repartition("event")
-        .groupBy(REASON, "event", "subscriber")
+        received.join(published, "event", "left")
+        .withColumn(REASON, reason)
+        .groupBy("event", "subscriber", REASON, *known)
         .agg(F.min("received_ns").alias("received_ns"), F.count(F.lit(1)).alias("rows"))
     )
 

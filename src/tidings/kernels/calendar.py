@@ -11,53 +11,61 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.kernels.compile import compiled
 
+# A game of the tournament: when the winner is due, and which slot it is.
+NODE = np.dtype([("key", "f8"), ("slot", "i8")], align=True)
 # A copy under way: when it lands, in which order it was sent (breaks ties), and which it is.
 LANDING = np.dtype([("time", "f8"), ("order", "i8"), ("cargo", "i8")], align=True)
 CHILDREN = 4  # of a node in the heap: shallower than two, and four landings lie close together
 
 
-def tournament(slots: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """An empty tournament: keys and slots of the winners, the root at 1, the leaves in the end.
+def tournament(slots: int) -> Any:
+    """An empty tournament of NODEs: the winner of all at 1, the slots' own in the second half.
 
-    >>> keys, winners = tournament(3)
-    >>> set_key(keys, winners, 2, 5.0)
-    >>> set_key(keys, winners, 1, 7.0)
-    >>> float(keys[1]), int(winners[1])
+    >>> nodes = tournament(3)
+    >>> set_key(nodes, 2, 5.0)
+    >>> set_key(nodes, 1, 7.0)
+    >>> float(nodes[1].key), int(nodes[1].slot)
     (5.0, 2)
     """
     leaves = 1
     while leaves < max(slots, 2):
         leaves *= 2
-    keys = np.full(2 * leaves, np.inf)
-    winners = np.zeros(2 * leaves, dtype=np.int64)
-    winners[leaves:] = np.arange(leaves)
+    nodes = np.zeros(2 * leaves, dtype=NODE).view(np.recarray)
+    nodes.key = np.inf
+    nodes.slot[leaves:] = np.arange(leaves)
     for node in range(leaves - 1, 0, -1):
-        winners[node] = winners[2 * node]
-    return keys, winners
+        nodes[node].slot = nodes[2 * node].slot
+    return nodes
 
 
 @compiled
-def set_key(keys: Any, winners: Any, slot: int, key: float) -> None:
+def set_key(nodes: Any, slot: int, key: float) -> None:
     """Let a slot be due at ``key`` (+inf: never), and replay its games up to the root."""
-    node = keys.size // 2 + slot
-    keys[node] = key
+    at = nodes.size // 2 + slot
+    nodes[at].key = key
     winner = slot
-    while node > 1:
-        rival = node ^ 1
-        rival_key = keys[rival]
+    while at > 1:
+        rival = nodes[at ^ 1]
+        rival_key = rival.key
         # An even node is a left one: its slots are lower than its rival's and win ties.
-        if rival_key < key or (rival_key == key and (node & 1) == 1):
+        if rival_key < key or (rival_key == key and (at & 1) == 1):
             key = rival_key
-            winner = winners[rival]
-        node >>= 1
-        if keys[node] == key and winners[node] == winner and winner != slot:
+            winner = rival.slot
+        at >>= 1
+        node = nodes[at]
+        if node.key == key and node.slot == winner and winner != slot:
             return  # the game went as it had before, and so will all games above
-        keys[node] = key
-        winners[node] = winner
+        node.key = key
+        node.slot = winner
+
+
+@compiled
+def key_of(nodes: Any, slot: int) -> float:
+    """When a slot is due."""
+    return nodes[nodes.size // 2 + slot].key
 
 
 @compiled

@@ -68,13 +68,19 @@ def seconds(lifetime: Law | None) -> float:
 
 def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
     """The streams of a system, per publisher if these are to be told apart."""
+    known: dict[Ends, Ends] = {}
+    entries = [
+        Ends(broker=int(home), channel=publisher.link)
+        for home, publisher in zip(routes.home_of_publisher, system.publishers, strict=True)
+    ]
+    entries = [known.setdefault(entry, entry) for entry in entries]  # equal ones are one object
     found: dict[Stream, int] = {}
     places: list[int] = []
     rates: list[float] = []
     for row in routes.rows:
         publisher = system.publishers[row.publisher]
         stream = Stream(
-            entry=Ends(broker=int(routes.home_of_publisher[row.publisher]), channel=publisher.link),
+            entry=entries[row.publisher],
             tree=int(routes.tree_of_class[row.content_class]),
             lifetime_s=seconds(row.lifetime),
             publisher=row.publisher if by_publisher else -1,
@@ -93,7 +99,9 @@ def audiences(system: System, routes: Routes) -> Iterator[Audience]:
         home = int(routes.home_of_subscriber[index])
         key = (Ends(broker=home, channel=subscriber.link), seconds(subscriber.lifetime))
         members.setdefault(key, []).append(index)
-    for (exit_, lifetime_s), indices in members.items():
+    # Neighbours in this order share most of their ways: what is remembered serves the next one too.
+    ordered = sorted(members.items(), key=lambda item: item[0][0].broker)
+    for (exit_, lifetime_s), indices in ordered:
         chosen = np.array(indices, dtype=np.int64)
         filters, filter_of = np.unique(routes.filter_of_subscriber[chosen], return_inverse=True)
         yield Audience(

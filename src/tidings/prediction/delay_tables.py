@@ -2,19 +2,20 @@
 
 The random part of each path is tabulated once on a common grid of times that grow by a constant
 factor, with its slopes; between the points a cubic follows both. Shifts never enter the tables, so
-a corner at a shift stays a corner. Values are good to about 1e-5, which moves a quantile little.
+a corner at a shift stays a corner. Values are good to about 1e-5, beside other corners to about
+1e-3 (a step of the grid is 0.1 or less in the logarithm, 0.03 where there are corners).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.prediction.inversion import FEWER_TERMS, NodeValues, euler_rule
+from tidings.prediction.inversion import NodeValues, euler_rule
 from tidings.prediction.path_laws import (
     ClosedForm,
     Enclosed,
@@ -25,8 +26,10 @@ from tidings.prediction.path_laws import (
 from tidings.prediction.stages import Delay, Floats, Stage
 
 _WIDEST_STEP, _NARROWEST_STEP = 0.1, 0.02  # of the grid, in the logarithm
-_MOST_POINTS = 500
-_MOST_TABLES = 20_000  # kept for paths that come again
+_STEP_BESIDE_CORNERS = 0.03
+_TERMS = 10  # of the inversion rule: good to about 1e-6
+_NUDGE = 1e-5  # by which times are moved to see a slope
+_MOST_POINTS = 600
 _BLOCK = 1 << 18  # (mixture, time, part) triples handled at once
 _LATTICE_POINTS = 1 << 10  # the middle of the bracket is far better than the bracket is wide
 _ROUNDS = 80
@@ -39,6 +42,7 @@ class Extent:
     least_s: float = math.inf
     most_s: float = 0.0
     narrowest: float = math.inf  # standard deviation over mean
+    corners: bool = False
 
     def include(self, stage: Stage) -> None:
         """Take a path's random part into account."""
@@ -46,76 +50,83 @@ class Extent:
         if mean_s <= 0.0:
             return
         deviation_s = math.sqrt(sum(delay.variance_s2 for delay in stage.delays))
-        self.least_s = min(self.least_s, mean_s)
+        # The smoother a law begins and the narrower it is, the less of it lies near 0.
+        order = sum(delay.order for delay in stage.delays)
+        wide = order < 2.0 or deviation_s > mean_s
+        near_0 = 0.002 if wide else 0.01 if order < 4.0 else 0.04
+        self.least_s = min(self.least_s, near_0 * mean_s)
         self.most_s = max(self.most_s, mean_s + 14.0 * deviation_s)
         self.narrowest = min(self.narrowest, deviation_s / mean_s)
+        self.corners = self.corners or is_rough(stage.delays)
 
     def times_s(self) -> Floats:
         """The grid, in seconds."""
         if self.most_s == 0.0:
             return np.array([1e-6, 1e-5])
-        low, high = math.log(0.02 * self.least_s), math.log(self.most_s)
-        step = min(max(0.25 * self.narrowest, _NARROWEST_STEP), _WIDEST_STEP)
+        low, high = math.log(self.least_s), math.log(self.most_s)
+        widest = _STEP_BESIDE_CORNERS if self.corners else _WIDEST_STEP
+        step = min(max(0.25 * self.narrowest, _NARROWEST_STEP), widest)
         count = min(int((high - low) / step) + 2, _MOST_POINTS)
         times: Floats = np.exp(np.linspace(low, high, count))
         return times
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
-    """The random part of a path: CDF at the grid's times, change per grid step, atom at 0."""
-
-    below: Floats
-    slope: Floats
-    atom: float
-
-
 class Tables:
-    """The tables of one prediction, each made once."""
+    """Makes the tables of one prediction: CDF and slope at each time of one grid."""
 
     def __init__(self, times_s: Floats, workshop: Workshop) -> None:
         self.times_s = times_s
         self.step = math.log(times_s[1] / times_s[0])
         self._workshop = workshop
-        self._nodes = NodeValues((FEWER_TERMS,))
-        self._known: dict[tuple[Delay, ...], Table] = {}
+        self._nodes = NodeValues((_TERMS,))
 
-    def table(self, delays: tuple[Delay, ...]) -> Table:
-        """The table of a sum of delays."""
-        key = tuple(sorted(delays, key=id))
-        found = self._known.get(key)
-        if found is None:
-            if len(self._known) >= _MOST_TABLES:
-                self._known.clear()
-            found = self._known[key] = self._make(key)
-        return found
+    def stack(self, stages: Sequence[Stage]) -> tuple[Floats, Floats, Floats]:
+        """CDF and change per grid step of the random part of each path, [path, time]; its atom."""
+        atoms = np.array([math.prod(delay.atom for delay in stage.delays) for stage in stages])
+        below = np.ones((len(stages), self.times_s.size))
+        slope = np.zeros(below.shape)
+        smooth = []
+        for index, stage in enumerate(stages):
+            if has_closed_form(stage.delays):
+                below[index], slope[index] = self._closed(stage.delays[0])
+            elif is_rough(stage.delays):
+                below[index], slope[index] = self._enclosed(stage.delays)
+            elif stage.delays:
+                smooth.append(index)
+        if smooth:
+            below[smooth], slope[smooth] = self._inverted([stages[i].delays for i in smooth])
+        below = np.maximum.accumulate(np.clip(below, atoms[:, None], 1.0), axis=1)
+        return below, _monotone(below, slope), atoms
 
-    def _make(self, delays: tuple[Delay, ...]) -> Table:
-        atom = math.prod(delay.atom for delay in delays)
-        if not delays:
-            ones = np.ones(self.times_s.size)
-            return Table(below=ones, slope=np.zeros(ones.size), atom=1.0)
-        if has_closed_form(delays):
-            below = ClosedForm(delay=delays[0]).cdf(self.times_s).value
-            slope = np.gradient(below)
-        elif is_rough(delays):
-            form = Enclosed(delays=delays, workshop=self._workshop, most_points=_LATTICE_POINTS)
-            below = form.cdf(self.times_s).value
-            slope = np.gradient(below)
-        else:
+    def _closed(self, delay: Delay) -> tuple[Floats, Floats]:
+        form = ClosedForm(delay=delay)
+        above, under = (form.cdf(self.times_s * (1.0 + e)).value for e in (_NUDGE, -_NUDGE))
+        return form.cdf(self.times_s).value, (above - under) * (0.5 * self.step / _NUDGE)
+
+    def _enclosed(self, delays: tuple[Delay, ...]) -> tuple[Floats, Floats]:
+        form = Enclosed(delays=delays, workshop=self._workshop, most_points=_LATTICE_POINTS)
+        below = form.cdf(self.times_s).value
+        return below, np.gradient(below)
+
+    def _inverted(self, paths: list[tuple[Delay, ...]]) -> tuple[Floats, Floats]:
+        _, weights = euler_rule(_TERMS)
+        transforms = []
+        for delays in paths:
             z, transform = self._nodes.product(delays, self.times_s)
-            _, weights = euler_rule(FEWER_TERMS)
-            below = (transform / z).real @ weights / self.times_s
-            slope = transform.real @ weights * self.step  # t f(t), the slope in the logarithm
-        below = np.maximum.accumulate(np.clip(below, atom, 1.0))
-        return Table(below=below, slope=_monotone(below, slope), atom=atom)
+            transforms.append(transform)
+        stacked = np.array(transforms)
+        below: Floats = (stacked / z).real @ weights / self.times_s
+        slope: Floats = stacked.real @ weights * self.step  # t f(t), the slope in the logarithm
+        return below, slope
 
 
 def _monotone(below: Floats, slope: Floats) -> Floats:
     """Slopes cut to what keeps the cubics between the points from turning back."""
-    rise = np.diff(below)
-    most = 3.0 * np.minimum(np.append(rise, rise[-1]), np.insert(rise, 0, rise[0]))
-    cut: Floats = np.clip(slope, 0.0, most)
+    rise = np.diff(below, axis=1)
+    most = np.empty(below.shape)
+    most[:, 0], most[:, -1] = rise[:, 0], rise[:, -1]
+    np.minimum(rise[:, 1:], rise[:, :-1], out=most[:, 1:-1])
+    cut: Floats = np.clip(slope, 0.0, 3.0 * most)
     return cut
 
 
@@ -234,15 +245,14 @@ def _cubic(
     return value, s0 + x * (2.0 * bend + 3.0 * x * twist)
 
 
-def mixtures(tables: Tables, stages: Iterable[Stage], weights: Floats) -> Mixtures:
+def mixtures(tables: Tables, stages: Sequence[Stage], weights: Floats) -> Mixtures:
     """Mixtures of the delays of what survives each stage; rows of weights need not sum to 1."""
-    listed = list(stages)
-    found = [tables.table(stage.delays) for stage in listed]
+    below, slope, atoms = tables.stack(stages)
     return Mixtures(
         tables=tables,
-        shifts_s=np.array([stage.shift_s for stage in listed]),
-        below=np.array([table.below for table in found]),
-        slope=np.array([table.slope for table in found]),
-        atoms=np.array([table.atom for table in found]),
+        shifts_s=np.array([stage.shift_s for stage in stages]),
+        below=below,
+        slope=slope,
+        atoms=atoms,
         weights=weights / weights.sum(axis=1, keepdims=True),
     )

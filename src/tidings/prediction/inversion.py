@@ -22,6 +22,7 @@ TERMS, FEWER_TERMS = 17, 14
 _NEARBY = np.array([1.0, 0.965, 1.04])
 _CAUTION = 4.0
 _FLOOR = 2e-10
+_MOST_VALUES = 1 << 23  # complex numbers remembered
 
 
 @cache
@@ -46,20 +47,37 @@ class NodeValues:
 
     def __init__(self, terms: Iterable[int]) -> None:
         self._nodes: Complexes = np.concatenate([euler_rule(each)[0] for each in terms])
-        self._known: dict[tuple[Delay, bytes], Complexes] = {}
+        self._known: dict[tuple[tuple[Delay, ...], bytes], Complexes] = {}
 
     def product(self, delays: tuple[Delay, ...], t_s: Floats) -> tuple[Complexes, Complexes]:
-        """The nodes z [time, node] and the transform of the sum of the delays there."""
+        """The nodes z [time, node] and the transform of the sum of the delays there.
+
+        What comes before the last delay is remembered too: many paths differ only in their end.
+        """
         z: Complexes = self._nodes / t_s[:, None]
-        value: Complexes = np.ones(z.shape, dtype=np.complex128)
         times = t_s.tobytes()
-        for delay in delays:
-            key = (delay, times)
-            found = self._known.get(key)
-            if found is None:
-                found = self._known[key] = delay.transform(z)
-            value *= found
-        return z, value
+        before = self._remembered(delays[:-1], times)
+        if before is None:
+            before = np.ones(z.shape, dtype=np.complex128)
+            for delay in delays[:-1]:
+                before = before * self._transform(delay, z, times)
+            self._remember(delays[:-1], times, before)
+        return z, before * self._transform(delays[-1], z, times)
+
+    def _transform(self, delay: Delay, z: Complexes, times: bytes) -> Complexes:
+        found = self._remembered((delay,), times)
+        if found is None:
+            found = delay.transform(z)
+            self._remember((delay,), times, found)
+        return found
+
+    def _remembered(self, delays: tuple[Delay, ...], times: bytes) -> Complexes | None:
+        return self._known.get((delays, times))
+
+    def _remember(self, delays: tuple[Delay, ...], times: bytes, value: Complexes) -> None:
+        if len(self._known) * value.size > _MOST_VALUES:
+            self._known.clear()
+        self._known[delays, times] = value
 
 
 def inverted_cdf(

@@ -27,6 +27,7 @@ MOST_PHASES = 16
 SMOOTH_ENOUGH = 5.0  # orders of smoothness from which inversion is better than a lattice
 WANTED_ERROR = 5e-4  # of lattice values; refined until it is reached, or the lattice is full
 _FIRST_POINTS, _MOST_POINTS = 1 << 12, 1 << 16
+_MOST_VALUES, _MOST_FORMS = 1 << 23, 1 << 15  # remembered before all is forgotten
 
 
 class Estimate(NamedTuple):
@@ -143,6 +144,8 @@ class Workshop:
             key = (delay, lattice)
             found = self._images.get(key)
             if found is None:
+                if len(self._images) * lattice.points > _MOST_VALUES:
+                    self._images.clear()
                 found = self._images[key] = delay.on_lattice(lattice)
             early *= found[0]
             late *= found[1]
@@ -151,9 +154,12 @@ class Workshop:
     def randomness(self, delays: tuple[Delay, ...]) -> Randomness:
         """The law of the sum of the delays, in the form that suits them; delays in any order."""
         key = tuple(sorted(delays, key=id))
-        if key not in self._forms:
-            self._forms[key] = _form(key, self)
-        return self._forms[key]
+        found = self._forms.get(key)
+        if found is None:
+            if len(self._forms) > _MOST_FORMS:
+                self._forms.clear()
+            found = self._forms[key] = _form(key, self)
+        return found
 
     def chain(self, delay: Delay) -> Chain | None:
         """The phases of a delay, if it has them."""

@@ -114,19 +114,24 @@ def _subscriber_columns(system: System, results: list[Shares]) -> dict[str, obje
 
     for result in results:
         total = result.wanted.sum(axis=1)
+        delivered = _share(result, result.delivered)
         put("wanted_per_s", result, total, 0.0)
-        with np.errstate(invalid="ignore"):
-            weights = result.wanted / total[:, None]
-        delivered = weights @ result.delivered
-        put("on_time", result, weights @ result.on_time, np.nan)
+        put("on_time", result, _share(result, result.on_time), np.nan)
         put("delivered", result, delivered, np.nan)
-        put("late", result, weights @ (result.delivered - result.on_time), np.nan)
+        put("late", result, _share(result, result.delivered - result.on_time), np.nan)
         for cause, lost in result.lost.items():
-            put(f"lost_{cause}", result, np.nan_to_num(weights @ lost), 0.0)
-        with np.errstate(invalid="ignore"):
-            mean_s = weights @ (result.delivered * result.means_s) / delivered
-        put("delay_mean_s", result, mean_s, np.nan)
+            put(f"lost_{cause}", result, np.nan_to_num(_share(result, lost)), 0.0)
+        delays_s = _share(result, result.delivered * result.means_s)
+        arriving = np.where(delivered > 0, delivered, np.nan)
+        put("delay_mean_s", result, delays_s / arriving, np.nan)
     return {**columns, **numbers}
+
+
+def _share(result: Shares, per_stream: Floats) -> Floats:
+    """The mean over the events each filter wants; NaN where it wants nothing that is published."""
+    total = result.wanted.sum(axis=1)
+    found: Floats = (result.wanted @ per_stream) / np.where(total > 0, total, np.nan)
+    return found
 
 
 def _pairs(system: System, results: list[Shares]) -> pd.DataFrame:

@@ -88,9 +88,9 @@ class PoissonWait:
         mean_s = self.service.mean_s
         residual_s = 0.5 * mean_s * (1.0 + self.service.scv)
         small = np.abs(z) * residual_s < 1e-6
-        safe = np.where(small, 1.0 / mean_s, z)
+        safe: Complexes = np.where(small, 1.0 / mean_s, z).astype(np.complex128)
         whole = (1.0 - self.service.transform(safe)) / (safe * mean_s)
-        residual = np.where(small, 1.0 - z * residual_s, whole)
+        residual: Complexes = np.where(small, 1.0 - z * residual_s, whole)
         value: Complexes = (1.0 - self.load) / (1.0 - self.load * residual)
         return value
 

@@ -160,12 +160,26 @@ def in_series(first: Stage, second: Stage) -> Stage:
 
 def law_stage(law: Law) -> Stage:
     """A stage that loses nothing and takes a time of this law."""
-    base, shift_s = unshifted(law)
+    base, shift_s = _without_start(*unshifted(law))
     if isinstance(base, Deterministic):
         return Stage(shift_s=shift_s + base.value_s)
     order, kinked = _smoothness(base)
     delay = LawDelay(law=base, atom=float(base.cdf(0.0)), order=order, kinked=kinked)
     return Stage(shift_s=shift_s, delays=(delay,))
+
+
+def _without_start(law: Law, shift_s: float) -> tuple[Law, float]:
+    """A law that begins later than 0 as a shift and a law that begins at 0."""
+    match law:
+        case Uniform() if law.low_s > 0:
+            return Uniform(low_s=0.0, high_s=law.high_s - law.low_s), shift_s + law.low_s
+        case Empirical():
+            first = next(index for index, weight in enumerate(law.weights) if weight > 0)
+            start_s = law.edges_s[first]
+            if start_s > 0:
+                edges_s = tuple(edge_s - start_s for edge_s in law.edges_s[first:])
+                return Empirical(edges_s=edges_s, weights=law.weights[first:]), shift_s + start_s
+    return law, shift_s
 
 
 def channel_stage(channel: Channel) -> Stage:

@@ -21,8 +21,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """All cells; a row's cells lie together, its home broker first and every broker after the
-    one it is reached from."""
+    """All cells: a row's lie together, every broker after the one it is reached from."""
 
     row: Ints
     broker: Ints

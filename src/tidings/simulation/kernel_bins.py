@@ -1,4 +1,4 @@
-"""The bin of a delay on the common grid, fast: a table by exponent and leading bits, one comparison.
+"""The bin of a delay on the common grid, fast: a table by the leading bits, and one comparison.
 
 The leading five bits of a fraction split an octave into cells 3.1 % wide or less, narrower than the
 grid's bins (4.7 %), so that a cell touches at most two bins.

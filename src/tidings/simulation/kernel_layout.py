@@ -1,15 +1,18 @@
-"""What the simulator's kernel works on: arrays of records, held by four named tuples.
+"""What the simulator's kernel works on: tables of records, all hung on one *world*.
 
-The kernel knows only integers: brokers, arcs, classes, rows and the rest are positions. ``Network``
-is the system as it stands (interest excepted, nothing in it ever changes), ``State`` what changes
-from event to event, ``Tally`` what is counted, ``Tape`` what is recorded.
+The kernel knows only integers: brokers, arcs, classes, rows and the rest are positions. Tables of
+the network never change during a run (interest excepted: subscriptions may come and go), tables of
+the state change from event to event, tables of the tally only grow in value.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from tidings.kernels.calendar import LANDING, NODE
+from tidings.simulation.kernel_memory import Layout
 
 _I, _F = np.int64, np.float64
 
@@ -18,8 +21,11 @@ def _record(**fields: type) -> np.dtype[Any]:
     return np.dtype(list(fields.items()), align=True)
 
 
+WHOLE, SMALL = _record(value=_I), _record(value=np.int32)
+
 # ---- the network -------------------------------------------------------------------------------
 
+LAW = _record(kind=_I, offset=_I)
 # A publisher: home broker, its rows [first, last) of contents, laws of its intervals, its channel
 # and its streams.
 PUBLISHER = _record(
@@ -36,38 +42,26 @@ PUBLISHER = _record(
 )
 # A row: events of one publisher alike in class and lifetime. ``below`` is the cumulative share of
 # the publisher's events up to and including this row.
-ROW = _record(below=_F, publisher=_I, content_class=_I, tree=_I, lifetime=_I)
+ROW = _record(below=_F, publisher=_I, content_class=_I, tree=_I, lifetime=_I, published=_I)
 # A broker: its stations [first, last), in the order an event passes them.
 BROKER = _record(first_station=_I, last_station=_I)
-# A channel: a direction of a link, or a client's link. ``instant`` = no delay at all.
-CHANNEL = _record(reliability=_F, instant=_I, delay=_I, loss_stream=_I, delay_stream=_I)
+# A channel: one direction of a link, or a client's link. ``instant``: no delay at all. A failure
+# begins a new generation of the channel, and what was sent in an older one never arrives.
+CHANNEL = _record(
+    reliability=_F,
+    instant=_I,
+    delay=_I,
+    loss_stream=_I,
+    delay_stream=_I,
+    target=_I,
+    generation=_I,
+    sent=_I,
+    lost=_I,
+    delay_sum=_F,
+)
 # A receiver: a subscriber that is followed on its own, because its link loses or delays events or
-# because it has a lifetime of its own (law, or −1).
+# because it has a lifetime of its own (a law, or −1).
 RECEIVER = _record(channel=_I, lifetime=_I, lifetime_stream=_I)
-
-
-class Network(NamedTuple):
-    """A system as arrays."""
-
-    publishers: Any  # PUBLISHER
-    rows: Any  # ROW
-    brokers: Any  # BROKER
-    arc_target: Any  # the broker each arc leads to
-    channels: Any  # CHANNEL: of arcs, publishers, receivers, in this order
-    receivers: Any  # RECEIVER
-    out_first: Any  # [tree × brokers + broker (+ 1)]: where its arcs begin in ...
-    out_arcs: Any  # ... this
-    interest: Any  # [arc, class]: forwarded if above 0
-    cell_of: Any  # [row, broker]: where its counts are kept; −1: it never comes there
-    curve_of: Any  # [broker, class]: histogram of the plain local deliveries; −1: nobody there
-    receivers_first: Any  # [broker × classes + class (+ 1)]: where its receivers begin in ...
-    receivers_of: Any  # ... this
-    law_kinds: Any
-    law_offsets: Any
-    law_params: Any
-    bin_guess: Any  # see kernel_bins
-    bin_edges: Any
-
 
 # ---- the state ---------------------------------------------------------------------------------
 
@@ -85,14 +79,19 @@ STATION = _record(
     head=_I,
     tail=_I,
     waiting=_I,
+    arrivals=_I,
+    served=_I,
+    busy=_F,
+    wait=_F,
+    wait_square=_F,
 )
 SERVER = _record(station=_I, serves=_I, next_idle=_I, left=_F)
-# A copy: at (or on its way to) a broker, by an arc (−1: from its publisher). ``stamp`` is the arc's
-# generation when it was sent: should the arc fail meanwhile, the copy is forgotten when it lands.
+# A copy: at (or on its way to) a broker, over a channel. ``stamp`` is the generation in which it
+# was sent.
 COPY = _record(
-    next=_I, publication=_I, broker=_I, arc=_I, stamp=_I, entered=_F, arrived=_F, started=_F
+    next=_I, publication=_I, broker=_I, channel=_I, stamp=_I, entered=_F, arrived=_F, started=_F
 )
-# A publication: an event, kept while there are copies of it.
+# A publication: an event, kept as long as there are copies of it.
 PUBLICATION = _record(
     next=_I,
     number=_I,
@@ -104,91 +103,97 @@ PUBLICATION = _record(
     born=_F,
     lifetime=_F,
 )
-# Everything there is only one of. ``expiry``: 0 at subscriber, 1 at hop, 2 in queue.
-CLOCK = _record(
-    now=_F,
-    warmup=_F,
-    end=_F,
-    next_sample=_F,
-    sample_every=_F,
-    samples=_I,
-    expiry=_I,
-    recording=_I,
-    fan_out=_I,  # most copies that one step can make
-    order=_I,  # copies put on their way so far
-    in_flight=_I,
-    passing_head=_I,  # copies that enter a broker at this very moment
-    passing_tail=_I,
-    free_copy=_I,
-    free_copies=_I,
-    copies=_I,
-    most_copies=_I,
-    free_publication=_I,
-    published=_I,
-    measured_alive=_I,
-    taped_publications=_I,
-    taped_hops=_I,
-    taped_sends=_I,
-    taped_deliveries=_I,
+
+# ---- what is counted: of measured events only, those born in the window ------------------------
+
+# A cell: a row of contents at a broker. What its plain subscribers got, and what was lost on the
+# way to this broker or there, by cause.
+CELL = _record(
+    delivered=_I, on_time=_I, delay_sum=_F, lost_link=_I, lost_overflow=_I, lost_expired=_I
 )
-
-
-class State(NamedTuple):
-    """What changes from event to event."""
-
-    clock: Any  # one CLOCK
-    stations: Any
-    servers: Any
-    copies: Any
-    publications: Any
-    arc_generation: Any
-    keys: Any  # the tournament: publishers first, then servers
-    winners: Any
-    flight: Any  # LANDING
-    streams: Any
-
-
-# ---- what is counted ---------------------------------------------------------------------------
-
-LOST_LINK, LOST_OVERFLOW, LOST_EXPIRED = 0, 1, 2
 KERNEL_CAUSES = ("link", "overflow", "expired")
-
-CELL = _record(delivered=_I, on_time=_I, delay=_F)
-RECEIPT = _record(lost=_I, delivered=_I, on_time=_I, delay=_F)
-STATION_COUNT = _record(arrivals=_I, served=_I, busy=_F, wait=_F, wait_square=_F)
-ARC_COUNT = _record(sent=_I, lost=_I, delay=_F)
-
-
-class Tally(NamedTuple):
-    """Counts of measured events only, those born in the window; sums are in seconds."""
-
-    published: Any  # [row]
-    cells: Any  # CELL [cell]: handed to the plain subscribers of its broker
-    losses: Any  # [cell, cause]: lost on the way to this broker, or there
-    curves: Any  # [curve, bin]: delays of the plain deliveries
-    receipts: Any  # RECEIPT [receiver × publishers + publisher]
-    receiver_curves: Any  # [receiver, bin]
-    stations: Any  # STATION_COUNT
-    arcs: Any  # ARC_COUNT
-    samples: Any  # copies in the system at regular moments
-
+BY_LINK, BY_OVERFLOW, BY_EXPIRY = 0, 1, 2
+# What one receiver got of one publisher's events.
+RECEIPT = _record(lost=_I, delivered=_I, on_time=_I, delay_sum=_F)
 
 # ---- what is recorded --------------------------------------------------------------------------
 
 TAPED_PUBLICATION = _record(number=_I, row=_I, born=_F, lifetime=_F)
-TAPED_HOP = _record(number=_I, broker=_I, arc=_I, sent=_I, entered=_F, started=_F, left=_F)
+TAPED_HOP = _record(number=_I, broker=_I, channel=_I, sent=_I, entered=_F, started=_F, left=_F)
+# ``place``: a broker (all plain subscribers there), or −1 − receiver.
 TAPED_DELIVERY = _record(number=_I, content_class=_I, place=_I, received=_F)
 
+NUMBERS: dict[str, type] = {
+    "now": _F,
+    "warmup": _F,
+    "end": _F,
+    "next_sample": _F,
+    "sample_every": _F,
+    "samples_taken": _I,
+    "expiry": _I,  # 0 at subscriber, 1 at hop, 2 in queue
+    "recording": _I,
+    "publisher_count": _I,
+    "broker_count": _I,
+    "class_count": _I,
+    "bin_count": _I,
+    "receiver_count": _I,
+    "fan_out": _I,  # most copies that one step can make
+    "deliveries_at_once": _I,  # most deliveries that one step can make
+    "order": _I,  # copies put on their way so far
+    "in_flight": _I,
+    "passing_head": _I,  # copies that enter a broker at this very moment, a linked list
+    "passing_tail": _I,
+    "free_copy": _I,
+    "free_copies": _I,
+    "copy_count": _I,
+    "most_copies": _I,
+    "free_publication": _I,
+    "published": _I,
+    "measured_alive": _I,
+    "taped_publications": _I,
+    "taped_hops": _I,
+    "taped_sends": _I,
+    "taped_deliveries": _I,
+}
+TABLES: dict[str, np.dtype[Any]] = {
+    # the network
+    "laws": LAW,
+    "law_params": np.dtype(_F),
+    "publishers": PUBLISHER,
+    "rows": ROW,
+    "brokers": BROKER,
+    "channels": CHANNEL,  # of arcs, publishers, receivers, in this order
+    "receivers": RECEIVER,
+    "out_first": WHOLE,  # [tree × brokers + broker (+ 1)]: where its arcs begin in ...
+    "out_arcs": WHOLE,  # ... this
+    "interest": WHOLE,  # [arc × classes + class]: forwarded if above 0
+    "cell_of": SMALL,  # [row × brokers + broker]; −1: it never comes there
+    "curve_of": WHOLE,  # [broker × classes + class]: histogram of plain deliveries; −1: nobody
+    "receivers_first": WHOLE,  # [broker × classes + class (+ 1)]: where its receivers begin in ...
+    "receivers_of": WHOLE,  # ... this
+    "bin_guess": np.dtype(_I),
+    "bin_edges": np.dtype(_F),
+    # the state
+    "stations": STATION,
+    "servers": SERVER,
+    "copies": COPY,
+    "publications": PUBLICATION,
+    "nodes": NODE,  # the tournament: publishers first, then servers
+    "flight": LANDING,
+    "streams": np.dtype(np.uint64),  # four words each
+    # the tally
+    "cells": CELL,
+    "curves": WHOLE,  # [curve × bins + bin]: delays of plain deliveries
+    "receipts": RECEIPT,  # [receiver × publishers + publisher]
+    "receiver_curves": WHOLE,  # [receiver × bins + bin]
+    "samples": WHOLE,  # copies in the system at regular moments
+    # the tape
+    "tape_publications": TAPED_PUBLICATION,
+    "tape_hops": TAPED_HOP,
+    "tape_sends": WHOLE,  # the arcs of each hop's copies, hop after hop
+    "tape_deliveries": TAPED_DELIVERY,
+}
+LAYOUT = Layout(NUMBERS, TABLES)
 
-class Tape(NamedTuple):
-    """Buffers of what happened to measured events; empty when nothing is recorded."""
-
-    publications: Any
-    hops: Any
-    sends: Any  # the arcs of each hop's copies, hop after hop
-    deliveries: Any  # place: a broker (all plain subscribers there), or −1 − receiver
-
-
-# ---- how a run comes back ----------------------------------------------------------------------
-
+# How a run comes back.
 DONE, NEEDS_ROOM, TAPE_FULL = 0, 1, 2

@@ -9,154 +9,180 @@ import numpy as np
 from tidings.kernels.calendar import pop, set_key
 from tidings.kernels.compile import compiled
 from tidings.kernels.streams import uniform
-from tidings.simulation.kernel_flow import (
-    draw_law,
-    enter,
-    finish,
-    is_lost,
+from tidings.simulation.kernel_brokers import enter, finish
+from tidings.simulation.kernel_copies import (
+    count_loss,
+    draw_time,
+    forget,
+    loses,
     new_copy,
     release,
     travel,
 )
-from tidings.simulation.kernel_layout import DONE, LOST_LINK, NEEDS_ROOM, TAPE_FULL
+from tidings.simulation.kernel_layout import BY_LINK, DONE, NEEDS_ROOM, TAPE_FULL
+from tidings.simulation.kernel_tables import (
+    channel_at,
+    copy_at,
+    flight_of,
+    landing_at,
+    node_at,
+    nodes_of,
+    publication_at,
+    publisher_at,
+    row_at,
+    sample_at,
+    streams_of,
+    taped_publication_at,
+)
 
 
 @compiled
-def schedule_first(net: Any, state: Any) -> None:
+def schedule_first(worlds: Any) -> int:
     """Give every publisher its first moment, as if it had been publishing for ever."""
-    for index in range(net.publishers.size):
-        publisher = net.publishers[index]
-        first = draw_law(net, state, publisher.residual, publisher.phase_stream)
-        set_key(state.keys, state.winners, index, first)
+    world = worlds[0]
+    for index in range(world.publisher_count):
+        publisher = publisher_at(world, index)
+        first = draw_time(world, publisher.residual, publisher.phase_stream)
+        set_key(nodes_of(world), index, first)
+    return DONE
 
 
 @compiled
-def run(net: Any, state: Any, tally: Any, tape: Any) -> int:
-    """Simulate on from where the state stands; why it came back.
+def run(worlds: Any) -> int:
+    """Simulate on from where the world stands; why it came back.
 
-    ``DONE``, or ``NEEDS_ROOM`` when copies, publications run short, or ``TAPE_FULL``: the caller
+    ``DONE``, or ``NEEDS_ROOM`` when copies or publications run short, or ``TAPE_FULL``: the caller
     makes room and calls again. Nothing is half done at those moments.
     """
-    clock = state.clock[0]
+    world = worlds[0]
     while True:
-        if clock.free_copies <= clock.fan_out or clock.free_publication < 0:
+        if world.free_copies <= world.fan_out or world.free_publication < 0:
             return NEEDS_ROOM
-        if clock.recording and tape_is_short(net, state, tape):
+        if world.recording and tape_is_short(world):
             return TAPE_FULL
-        if clock.passing_head >= 0:
-            index = clock.passing_head
-            clock.passing_head = state.copies[index].next
-            enter(net, state, tally, tape, index)
+        if world.passing_head >= 0:
+            index = world.passing_head
+            world.passing_head = copy_at(world, index).next
+            enter(world, index)
             continue
-        now = state.keys[1]
-        landing = clock.in_flight > 0 and state.flight[0].time < now
+        now = node_at(world, 1).key
+        landing = world.in_flight > 0 and landing_at(world, 0).time < now
         if landing:
-            now = state.flight[0].time
-        if now > clock.end and clock.measured_alive == 0:
+            now = landing_at(world, 0).time
+        if now > world.end and world.measured_alive == 0:
             return DONE
-        while now >= clock.next_sample:
-            sample(state, tally)
-        clock.now = now
+        while now >= world.next_sample:
+            sample(world)
+        world.now = now
         if landing:
-            land(net, state, tally, tape)
-        elif state.winners[1] < net.publishers.size:
-            publish(net, state, tally, tape, state.winners[1])
+            land(world)
         else:
-            finish(net, state, tally, tape, state.winners[1] - net.publishers.size)
+            slot = node_at(world, 1).slot
+            if slot < world.publisher_count:
+                publish(world, slot)
+            else:
+                finish(world, slot - world.publisher_count)
 
 
 @compiled
-def tape_is_short(net: Any, state: Any, tape: Any) -> bool:
+def tape_is_short(world: Any) -> bool:
     """Whether one more step might not fit on the tape."""
-    clock = state.clock[0]
     return (
-        clock.taped_publications >= tape.publications.size
-        or clock.taped_hops >= tape.hops.size
-        or clock.taped_sends + clock.fan_out > tape.sends.size
-        or clock.taped_deliveries + net.receivers.size + 1 > tape.deliveries.size
+        world.taped_publications >= world.tape_publications_length
+        or world.taped_hops >= world.tape_hops_length
+        or world.taped_sends + world.fan_out > world.tape_sends_length
+        or world.taped_deliveries + world.deliveries_at_once > world.tape_deliveries_length
     )
 
 
 @compiled
-def sample(state: Any, tally: Any) -> None:
+def sample(world: Any) -> None:
     """Note how many copies there are at a regular moment."""
-    clock = state.clock[0]
-    tally.samples[clock.samples] = clock.copies
-    clock.samples += 1
-    clock.next_sample = (clock.samples + 1) * clock.sample_every
-    if clock.samples >= tally.samples.size:
-        clock.next_sample = np.inf
+    sample_at(world, world.samples_taken).value = world.copy_count
+    world.samples_taken += 1
+    world.next_sample = (world.samples_taken + 1) * world.sample_every
+    if world.samples_taken >= world.samples_length:
+        world.next_sample = np.inf
 
 
 @compiled
-def land(net: Any, state: Any, tally: Any, tape: Any) -> None:
-    """The first copy in flight reaches its broker, unless its arc has failed meanwhile."""
-    clock = state.clock[0]
-    index = state.flight[0].cargo
-    pop(state.flight, clock.in_flight)
-    clock.in_flight -= 1
-    copy = state.copies[index]
-    if copy.arc >= 0 and state.arc_generation[copy.arc] != copy.stamp:
-        release(state, index)
-        return
-    enter(net, state, tally, tape, index)
+def land(world: Any) -> None:
+    """The first copy in flight reaches its broker, unless its channel has failed meanwhile."""
+    index = landing_at(world, 0).cargo
+    pop(flight_of(world), world.in_flight)
+    world.in_flight -= 1
+    copy = copy_at(world, index)
+    if channel_at(world, copy.channel).generation == copy.stamp:
+        enter(world, index)
+    else:
+        release(world, index)
 
 
 @compiled
-def choose_row(net: Any, state: Any, publisher: Any) -> int:
+def choose_row(world: Any, publisher: Any) -> int:
     """What a publisher publishes now: a row of its contents."""
     low, high = publisher.first_row, publisher.last_row - 1
-    if low == high:
-        return low
-    share = uniform(state.streams, publisher.content_stream)
-    while low < high:
-        middle = (low + high) // 2
-        if net.rows[middle].below > share:
-            high = middle
-        else:
-            low = middle + 1
+    if low < high:
+        share = uniform(streams_of(world), publisher.content_stream)
+        while low < high:
+            middle = (low + high) // 2
+            if row_at(world, middle).below > share:
+                high = middle
+            else:
+                low = middle + 1
     return low
 
 
 @compiled
-def publish(net: Any, state: Any, tally: Any, tape: Any, index: int) -> None:
+def publish(world: Any, index: int) -> None:
     """A publisher publishes an event and sends it to its home broker."""
-    clock = state.clock[0]
-    publisher = net.publishers[index]
-    interval = draw_law(net, state, publisher.interval, publisher.interval_stream)
-    set_key(state.keys, state.winners, index, clock.now + interval)
-    number = clock.free_publication
-    event = state.publications[number]
-    clock.free_publication = event.next
-    at = choose_row(net, state, publisher)
-    row = net.rows[at]
-    event.number = clock.published
-    clock.published += 1
-    event.row = at
-    event.content_class = row.content_class
-    event.tree = row.tree
-    event.copies = 0
-    event.born = clock.now
-    event.lifetime = np.inf
+    publisher = publisher_at(world, index)
+    interval = draw_time(world, publisher.interval, publisher.interval_stream)
+    set_key(nodes_of(world), index, world.now + interval)
+    number = create(world, publisher)
+    publication = publication_at(world, number)
+    channel = channel_at(world, publisher.channel)
+    lost = loses(world, channel)
+    delay = 0.0
+    if not lost:
+        copy = new_copy(world, number, publisher.home, publisher.channel)
+        delay = travel(world, copy, channel)
+    if publication.measured:
+        channel.sent += 1
+        channel.delay_sum += delay
+        if lost:
+            channel.lost += 1
+            count_loss(world, publication.row, publisher.home, BY_LINK)
+    if lost:
+        forget(world, number)
+
+
+@compiled
+def create(world: Any, publisher: Any) -> int:
+    """A new publication, measured if it is born in the window; its position."""
+    index = world.free_publication
+    publication = publication_at(world, index)
+    world.free_publication = publication.next
+    publication.row = choose_row(world, publisher)
+    row = row_at(world, publication.row)
+    publication.number = world.published
+    world.published += 1
+    publication.content_class = row.content_class
+    publication.tree = row.tree
+    publication.copies = 0
+    publication.born = world.now
+    publication.lifetime = np.inf
     if row.lifetime >= 0:
-        event.lifetime = draw_law(net, state, row.lifetime, publisher.lifetime_stream)
-    event.measured = 1 if clock.warmup <= clock.now <= clock.end else 0
-    if event.measured:
-        clock.measured_alive += 1
-        tally.published[at] += 1
-        if clock.recording:
-            taped = tape.publications[clock.taped_publications]
-            clock.taped_publications += 1
-            taped.number = event.number
-            taped.row = at
-            taped.born = event.born
-            taped.lifetime = event.lifetime
-    channel = net.channels[publisher.channel]
-    if not is_lost(state, channel):
-        travel(net, state, new_copy(state, number, publisher.home, -1), channel)
-        return
-    if event.measured:
-        clock.measured_alive -= 1
-        tally.losses[net.cell_of[at, publisher.home], LOST_LINK] += 1
-    event.next = clock.free_publication
-    clock.free_publication = number
+        publication.lifetime = draw_time(world, row.lifetime, publisher.lifetime_stream)
+    publication.measured = 1 if world.warmup <= world.now <= world.end else 0
+    if publication.measured:
+        world.measured_alive += 1
+        row.published += 1
+        if world.recording:
+            taped = taped_publication_at(world, world.taped_publications)
+            world.taped_publications += 1
+            taped.number = publication.number
+            taped.row = publication.row
+            taped.born = publication.born
+            taped.lifetime = publication.lifetime
+    return index

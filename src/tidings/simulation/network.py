@@ -9,7 +9,7 @@ shares of one are unbiased for each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.kernels.sampling import encode
+from tidings.model import delay_grid
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.routes import Routes, route
-from tidings.model.system import EXPIRY, Subscriber, System
+from tidings.model.system import EXPIRY, System
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.cells import Cells, find_cells
 from tidings.simulation.kernel_bins import bin_tables
@@ -37,27 +38,47 @@ class CompiledSystem:
     system: System
     routes: Routes
     cells: Cells
-    net: layout.Network
-    stations: Any  # STATION, as they are in the beginning
-    servers: Any  # SERVER
+    numbers: Mapping[str, float]  # of the world, as they are in the beginning
+    tables: Mapping[str, Any]  # of the world likewise; never changed, always copied
     stream_keys: tuple[tuple[str, str], ...]
     receiver_of: Ints  # of each subscriber; −1: it is plain
     curves: int  # histograms of plain deliveries
 
     @property
-    def expiry(self) -> int:
-        """Where expired events are dropped: 0 at subscriber, 1 at hop, 2 in queue."""
-        return EXPIRY.index(self.system.expired)
-
-    @property
     def has_queues(self) -> bool:
         """Whether anything ever waits."""
-        return bool(self.stations.size > 0)
+        return len(self.tables["stations"]) > 0
+
+    @property
+    def drops_events(self) -> bool:
+        """Whether brokers may drop events: full buffers, or expired events."""
+        bounded = any(s.buffer is not None for b in self.system.brokers for s in b.stations)
+        return bounded or self.system.expired != EXPIRY[0]
 
     @cached_property
     def publisher_rates(self) -> NDArray[np.float64]:
         """Events published per second, by publisher."""
         return np.array([publisher.rate_per_s for publisher in self.system.publishers])
+
+    @cached_property
+    def offered_load(self) -> NDArray[np.float64]:
+        """Work per second and server offered to each station, if no broker drops anything."""
+        arrivals = np.bincount(
+            self.cells.broker, weights=self.cells.flow_per_s, minlength=len(self.system.brokers)
+        )
+        stored = stored_subscriptions(self.system)
+        found = []
+        for broker, rate in zip(self.system.brokers, arrivals, strict=True):
+            for station in broker.stations:
+                assert station.service is not None
+                work = station.service.with_stored(stored).mean_s
+                found.append(rate * work / station.servers)
+        return np.array(found)
+
+
+def stored_subscriptions(system: System) -> int:
+    """How many subscriptions every broker stores: all there are, spread over the whole system."""
+    return sum(subscriber.count for subscriber in system.subscribers)
 
 
 class _Numbering:
@@ -88,7 +109,7 @@ def compile_system(system: System) -> CompiledSystem:
     publishers = _publishers(system, routes, first_rows, laws, streams)
     representatives, receiver_of = _receivers(system, routes)
     channels = _channels(system, routes, representatives, laws, streams)
-    receivers = _receiver_records(system, representatives, channels.size, laws, streams)
+    receivers = _receiver_records(system, representatives, len(channels), laws, streams)
     brokers, stations, servers = _stations(system, laws, streams)
     curve_of, curves = _curves(routes, receiver_of, len(system.brokers))
     out_first, out_arcs = _outgoing(routes, len(system.brokers))
@@ -96,41 +117,60 @@ def compile_system(system: System) -> CompiledSystem:
     cells = find_cells(routes, [publisher.rate_per_s for publisher in system.publishers], system)
     table = encode(laws.known)
     bin_guess, bin_edges = bin_tables()
-    net = layout.Network(
-        publishers=publishers,
-        rows=rows,
-        brokers=brokers,
-        arc_target=np.array([arc.target for arc in routes.arcs], dtype=np.int64),
-        channels=channels,
-        receivers=receivers,
-        out_first=out_first,
-        out_arcs=out_arcs,
-        interest=np.ascontiguousarray(routes.interest),
-        cell_of=cells.table(len(routes.rows), len(system.brokers)),
-        curve_of=curve_of,
-        receivers_first=receivers_first,
-        receivers_of=receivers_of,
-        law_kinds=table.kinds,
-        law_offsets=table.offsets,
-        law_params=table.params,
-        bin_guess=bin_guess,
-        bin_edges=bin_edges,
-    )
+    tables = {
+        "laws": _records(layout.LAW, list(zip(table.kinds, table.offsets, strict=True))),
+        "law_params": table.params,
+        "publishers": publishers,
+        "rows": rows,
+        "brokers": brokers,
+        "channels": channels,
+        "receivers": receivers,
+        "out_first": out_first,
+        "out_arcs": out_arcs,
+        "interest": routes.interest.ravel(),
+        "cell_of": cells.table(len(routes.rows), len(system.brokers)).ravel(),
+        "curve_of": curve_of.ravel(),
+        "receivers_first": receivers_first,
+        "receivers_of": receivers_of,
+        "bin_guess": bin_guess,
+        "bin_edges": bin_edges,
+        "stations": stations,
+        "servers": servers,
+    }
     return CompiledSystem(
         system=system,
         routes=routes,
         cells=cells,
-        net=net,
-        stations=stations,
-        servers=servers,
+        numbers=_numbers(system, routes, len(receivers), out_first),
+        tables=tables,
         stream_keys=tuple(streams.known),
         receiver_of=receiver_of,
         curves=curves,
     )
 
 
+def _numbers(system: System, routes: Routes, receivers: int, out_first: Ints) -> dict[str, float]:
+    return {
+        "expiry": EXPIRY.index(system.expired),
+        "publisher_count": len(system.publishers),
+        "broker_count": len(system.brokers),
+        "class_count": routes.class_count,
+        "bin_count": delay_grid.BINS,
+        "receiver_count": receivers,
+        "fan_out": 1 + int(np.diff(out_first).max()),
+        "deliveries_at_once": 1 + receivers,
+        "passing_head": -1,
+        "passing_tail": -1,
+    }
+
+
 def _records(kind: np.dtype[Any], rows: list[tuple[Any, ...]]) -> Any:
-    return np.array(rows, dtype=kind).view(np.recarray)
+    """Records from their first fields; what is not given (counts) begins at zero."""
+    found = np.zeros(len(rows), dtype=kind)
+    assert kind.names is not None
+    for name, values in zip(kind.names, zip(*rows, strict=True), strict=False):
+        found[name] = values
+    return found
 
 
 def _rows(system: System, routes: Routes, laws: Callable[..., int]) -> tuple[Any, list[int]]:
@@ -207,12 +247,14 @@ def _channels(
 ) -> Any:
     """The channels of arcs, then of publishers, then of receivers."""
     names = [broker.name for broker in system.brokers]
-    ends: list[tuple[str, Channel]] = [
-        (f"link {names[arc.source]}--{names[arc.target]}", arc.channel) for arc in routes.arcs
+    ends: list[tuple[str, Channel, int]] = [
+        (f"link {names[arc.source]}--{names[arc.target]}", arc.channel, arc.target)
+        for arc in routes.arcs
     ]
-    ends += [(f"publisher {each.name}", each.link) for each in system.publishers]
-    chosen: list[Subscriber] = [system.subscribers[index] for index in representatives]
-    ends += [(f"subscriber {each.name}", each.link) for each in chosen]
+    homes = routes.home_of_publisher
+    ends += [(f"publisher {p.name}", p.link, homes[i]) for i, p in enumerate(system.publishers)]
+    chosen = [system.subscribers[index] for index in representatives]
+    ends += [(f"subscriber {each.name}", each.link, -1) for each in chosen]
     return _records(
         layout.CHANNEL,
         [
@@ -222,8 +264,9 @@ def _channels(
                 laws(channel.delay),
                 streams(name, "link loss"),
                 streams(name, "link delay"),
+                target,
             )
-            for name, channel in ends
+            for name, channel, target in ends
         ],
     )
 
@@ -248,8 +291,10 @@ def _receiver_records(
 def _stations(
     system: System, laws: Callable[..., int], streams: Callable[..., int]
 ) -> tuple[Any, Any, Any]:
-    stored = sum(subscriber.count for subscriber in system.subscribers)
-    brokers, stations, servers = [], [], []
+    stored = stored_subscriptions(system)
+    brokers: list[tuple[int, ...]] = []
+    stations: list[tuple[int, ...]] = []
+    servers: list[tuple[float, ...]] = []
     for index, broker in enumerate(system.brokers):
         first = len(stations)
         for place, station in enumerate(broker.stations):
@@ -258,9 +303,7 @@ def _stations(
             law = laws(station.service.with_stored(stored))
             limit = NO_LIMIT if station.buffer is None else station.buffer
             at = len(servers)
-            stations.append(
-                (index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0)
-            )
+            stations.append((index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0))
             last = at + station.servers - 1
             servers += [
                 (len(stations) - 1, -1, server + 1 if server < last else -1, 0.0)
@@ -298,9 +341,7 @@ def _outgoing(routes: Routes, brokers: int) -> tuple[Ints, Ints]:
     return first.astype(np.int64), np.array(arcs, dtype=np.int64)
 
 
-def _receiver_lists(
-    routes: Routes, representatives: list[int], brokers: int
-) -> tuple[Ints, Ints]:
+def _receiver_lists(routes: Routes, representatives: list[int], brokers: int) -> tuple[Ints, Ints]:
     """The receivers at each broker that want each class, one list after the other."""
     keys: list[Ints] = [np.zeros(0, dtype=np.int64)]
     found: list[Ints] = [np.zeros(0, dtype=np.int64)]

@@ -1,0 +1,127 @@
+"""Copies of events: how they come to be, travel, are lost and forgotten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.kernels.calendar import push
+from tidings.kernels.compile import compiled
+from tidings.kernels.sampling import draw
+from tidings.kernels.streams import uniform
+from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK
+from tidings.simulation.kernel_tables import (
+    cell_at,
+    cell_of_at,
+    copy_at,
+    flight_of,
+    law_at,
+    law_params_of,
+    publication_at,
+    streams_of,
+)
+
+# Times are meant to the nanosecond: what is late by less than half of one is on time. Otherwise
+# rounding would decide wherever delay and lifetime are equal by construction.
+SLACK_S = 0.5e-9
+
+
+@compiled
+def draw_time(world: Any, law: int, stream: int) -> float:
+    """A random time by one of the world's laws, in seconds."""
+    chosen = law_at(world, law)
+    return draw(chosen.kind, chosen.offset, law_params_of(world), streams_of(world), stream)
+
+
+@compiled
+def new_copy(world: Any, publication: int, broker: int, channel: int) -> int:
+    """A copy on its way to a broker; the loop has made sure that there is room."""
+    index = world.free_copy
+    copy = copy_at(world, index)
+    world.free_copy = copy.next
+    world.free_copies -= 1
+    world.copy_count += 1
+    copy.publication = publication
+    copy.broker = broker
+    copy.channel = channel
+    publication_at(world, publication).copies += 1
+    return index
+
+
+@compiled
+def release(world: Any, index: int) -> None:
+    """Forget a copy, and its publication with the last one."""
+    copy = copy_at(world, index)
+    copy.next = world.free_copy
+    world.free_copy = index
+    world.free_copies += 1
+    world.copy_count -= 1
+    publication = publication_at(world, copy.publication)
+    publication.copies -= 1
+    if publication.copies == 0:
+        forget(world, copy.publication)
+
+
+@compiled
+def forget(world: Any, index: int) -> None:
+    """Forget a publication of which there are no copies any more."""
+    publication = publication_at(world, index)
+    world.measured_alive -= publication.measured
+    publication.next = world.free_publication
+    world.free_publication = index
+
+
+@compiled
+def count_loss(world: Any, row: int, broker: int, cause: int) -> None:
+    """Count that an event was lost on its way to a broker, or there."""
+    cell = cell_at(world, cell_of_at(world, row * world.broker_count + broker).value)
+    if cause == BY_LINK:
+        cell.lost_link += 1
+    elif cause == BY_EXPIRY:
+        cell.lost_expired += 1
+    else:
+        cell.lost_overflow += 1
+
+
+@compiled
+def lose(world: Any, index: int, cause: int) -> None:
+    """A copy is lost at its broker, and with it everything it would have become."""
+    copy = copy_at(world, index)
+    publication = publication_at(world, copy.publication)
+    if publication.measured:
+        count_loss(world, publication.row, copy.broker, cause)
+    release(world, index)
+
+
+@compiled
+def is_expired(world: Any, index: int) -> bool:
+    """Whether the event of a copy is past its lifetime."""
+    publication = publication_at(world, copy_at(world, index).publication)
+    return world.now - publication.born > publication.lifetime + SLACK_S
+
+
+@compiled
+def loses(world: Any, channel: Any) -> bool:
+    """Whether a channel loses what is sent over it now."""
+    if channel.reliability >= 1.0:
+        return False
+    return uniform(streams_of(world), channel.loss_stream) >= channel.reliability
+
+
+@compiled
+def travel(world: Any, index: int, channel: Any) -> float:
+    """Put a copy on its way over a channel; its delay in seconds."""
+    copy = copy_at(world, index)
+    copy.stamp = channel.generation
+    if channel.instant:
+        copy.next = -1
+        if world.passing_head < 0:
+            world.passing_head = index
+        else:
+            copy_at(world, world.passing_tail).next = index
+        world.passing_tail = index
+        return 0.0
+    delay = draw_time(world, channel.delay, channel.delay_stream)
+    world.order += 1
+    push(flight_of(world), world.in_flight, world.now + delay, world.order, index)
+    world.in_flight += 1
+    return delay

@@ -1,0 +1,140 @@
+"""How compiled functions reach the simulator's tables: one pointer instead of dozens of arrays.
+
+A compiled function that is handed forty arrays spends its time on handing them over. So all tables
+of a run hang on one record, the *world*, which holds their addresses beside its own numbers, and a
+table's accessor turns (world, position) into a record of that table: a load and an addition.
+Without compilation (``NUMBA_DISABLE_JIT=1``) the same accessors look the tables up by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
+
+from tidings.kernels.compile import IS_COMPILING
+
+_WORD = 8
+
+
+class Layout:
+    """The dtype of the world: its own numbers, then an address and a length for each table."""
+
+    def __init__(self, numbers: Mapping[str, type], tables: Mapping[str, np.dtype[Any]]) -> None:
+        self.tables = dict(tables)
+        fields: list[tuple[str, Any]] = list(numbers.items())
+        for name in tables:
+            fields += [(f"{name}_address", np.int64), (f"{name}_length", np.int64)]
+        self.dtype = np.dtype(fields, align=True)
+
+    def offset(self, field: str) -> int:
+        """Where a field lies in the world, in bytes."""
+        fields = self.dtype.fields
+        assert fields is not None
+        return int(fields[field][1])
+
+    def table(self, name: str) -> Callable[[Any, int], Any]:
+        """The accessor (world, position) -> record of a table."""
+        if not IS_COMPILING:
+            return lambda world, position: world.tables[name][position]
+        kind = numba.from_dtype(self.tables[name])
+        at, size = self.offset(f"{name}_address"), self.tables[name].itemsize
+
+        def record(typing_context: Any, world: Any, position: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                address = _load(builder, args[0], at)
+                step = context.cast(builder, args[1], signature.args[1], types.int64)
+                step = builder.mul(step, step.type(size))
+                return builder.inttoptr(builder.add(address, step), context.get_value_type(kind))
+
+            return kind(world, position), code
+
+        return _compiled_accessor(record)
+
+    def array(self, name: str, columns: int = 0) -> Callable[[Any], Any]:
+        """The accessor (world) -> whole table as an array; of two dimensions, given columns."""
+        if not IS_COMPILING:
+            return lambda world: world.tables[name]
+        kind = types.Array(numba.from_dtype(self.tables[name]), 2 if columns else 1, "C")
+        at, size = self.offset(f"{name}_address"), self.tables[name].itemsize
+        shape, strides = ((columns,), (columns * size, size)) if columns else ((), (size,))
+
+        def array(typing_context: Any, world: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                found = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
+                word = context.get_value_type(types.intp)
+                data = builder.inttoptr(_load(builder, args[0], at), found.data.type)
+                populate_array(  # type: ignore[no-untyped-call]
+                    found,
+                    data=data,
+                    shape=[_load(builder, args[0], at + _WORD), *map(word, shape)],
+                    strides=list(map(word, strides)),
+                    itemsize=word(size),
+                    meminfo=None,
+                )
+                return found._getvalue()
+
+            return kind(world), code
+
+        return _compiled_accessor(array)
+
+    def make(self, numbers: Mapping[str, float], tables: Mapping[str, Any]) -> World:
+        """A world with these numbers and tables."""
+        return World(self, numbers, tables)
+
+
+def _compiled_accessor(code: Callable[..., Any]) -> Callable[..., Any]:
+    accessor: Any = intrinsic(code)
+    return accessor
+
+
+def _load(builder: Any, world: Any, offset: int) -> Any:
+    """The word at an offset of the world; addresses stay as they are during a call."""
+    raw = builder.bitcast(world, cgutils.voidptr_t)
+    place = cgutils.gep_inbounds(builder, raw, offset)  # type: ignore[no-untyped-call]
+    word = builder.load(builder.bitcast(place, cgutils.intp_t.as_pointer()))
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
+
+
+class World:
+    """A world in Python's hands: its record, and the tables its addresses point into."""
+
+    def __init__(
+        self, layout: Layout, numbers: Mapping[str, float], tables: Mapping[str, Any]
+    ) -> None:
+        self.record = np.zeros(1, dtype=layout.dtype).view(np.recarray)
+        for name, value in numbers.items():
+            self.record[0][name] = value
+        self.tables: dict[str, Any] = {}
+        for name in layout.tables:
+            self.put(name, np.ascontiguousarray(tables[name], dtype=layout.tables[name]))
+
+    def put(self, name: str, table: Any) -> None:
+        """Hang a table in the place of another; the old one must not be used any more."""
+        self.tables[name] = table.view(np.recarray) if table.dtype.fields else table
+        self.record[0][f"{name}_address"] = table.ctypes.data
+        self.record[0][f"{name}_length"] = len(table)
+
+    def run(self, function: Callable[[Any], int]) -> int:
+        """Call a compiled function of the world."""
+        return function(self.record if IS_COMPILING else [_PlainWorld(self)])
+
+
+class _PlainWorld:
+    """What uncompiled functions see of a world."""
+
+    def __init__(self, world: World) -> None:
+        object.__setattr__(self, "tables", world.tables)
+        object.__setattr__(self, "numbers", world.record[0])
+
+    def __getattr__(self, name: str) -> Any:
+        return self.numbers[name].item()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.numbers[name] = value

@@ -1,0 +1,119 @@
+"""Stations, the queues inside brokers: joining, serving, stopping and going on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.calendar import key_of, set_key
+from tidings.kernels.compile import compiled
+from tidings.simulation.kernel_copies import draw_time, is_expired, lose
+from tidings.simulation.kernel_layout import BY_EXPIRY, BY_OVERFLOW
+from tidings.simulation.kernel_tables import (
+    broker_at,
+    copy_at,
+    nodes_of,
+    publication_at,
+    server_at,
+    station_at,
+)
+
+
+@compiled
+def join(world: Any, at: int, index: int) -> None:
+    """A copy joins a station: it is served at once, waits, or finds the buffer full."""
+    station = station_at(world, at)
+    copy = copy_at(world, index)
+    copy.arrived = world.now
+    station.arrivals += publication_at(world, copy.publication).measured
+    if station.idle >= 0 and station.is_open:
+        server = station.idle
+        station.idle = server_at(world, server).next_idle
+        start(world, server, index)
+    elif station.waiting < station.buffer:
+        copy.next = -1
+        if station.head < 0:
+            station.head = index
+        else:
+            copy_at(world, station.tail).next = index
+        station.tail = index
+        station.waiting += 1
+    else:
+        lose(world, index, BY_OVERFLOW)
+
+
+@compiled
+def start(world: Any, number: int, index: int) -> None:
+    """A server begins to work on a copy."""
+    server = server_at(world, number)
+    server.serves = index
+    station = station_at(world, server.station)
+    copy = copy_at(world, index)
+    work = draw_time(world, station.law, station.stream)
+    if server.station == broker_at(world, copy.broker).first_station:
+        copy.started = world.now
+    if publication_at(world, copy.publication).measured:
+        wait = world.now - copy.arrived
+        station.served += 1
+        station.busy += work
+        station.wait += wait
+        station.wait_square += wait * wait
+    set_key(nodes_of(world), world.publisher_count + number, world.now + work)
+
+
+@compiled
+def next_waiting(world: Any, station: Any) -> int:
+    """Take the first copy that waits at a station and is still of use; −1: there is none."""
+    while station.head >= 0:
+        index = station.head
+        station.head = copy_at(world, index).next
+        station.waiting -= 1
+        if world.expiry < 2 or not is_expired(world, index):
+            return index
+        lose(world, index, BY_EXPIRY)
+    return -1
+
+
+@compiled
+def serve_next(world: Any, number: int) -> None:
+    """A server that has nothing in hand takes the next copy, or is idle from now on."""
+    server = server_at(world, number)
+    station = station_at(world, server.station)
+    following = next_waiting(world, station)
+    if following >= 0:
+        start(world, number, following)
+    else:
+        server.serves = -1
+        server.next_idle = station.idle
+        station.idle = number
+        set_key(nodes_of(world), world.publisher_count + number, np.inf)
+
+
+@compiled
+def close_gate(world: Any, at: int) -> None:
+    """Stop a station: its servers keep what is left of their work, and what arrives waits."""
+    station = station_at(world, at)
+    station.is_open = 0
+    for number in range(station.first_server, station.first_server + station.servers):
+        server = server_at(world, number)
+        if server.serves >= 0:
+            slot = world.publisher_count + number
+            server.left = key_of(nodes_of(world), slot) - world.now
+            set_key(nodes_of(world), slot, np.inf)
+
+
+@compiled
+def open_gate(world: Any, at: int) -> None:
+    """Let a station go on where it stopped, and begin with what has come meanwhile."""
+    station = station_at(world, at)
+    station.is_open = 1
+    for number in range(station.first_server, station.first_server + station.servers):
+        server = server_at(world, number)
+        if server.serves >= 0:
+            due = world.now + server.left
+            set_key(nodes_of(world), world.publisher_count + number, due)
+    while station.idle >= 0 and station.head >= 0:
+        number = station.idle
+        station.idle = server_at(world, number).next_idle
+        serve_next(world, number)

@@ -1,0 +1,139 @@
+"""One run recorded as trace tables, as if it had been observed.
+
+Recorded is everything that happened to the events born in the window, to the end of each. Times
+are whole nanoseconds; the window begins at a fixed epoch, so that they look like real ones. A copy
+that a broker drops (full buffer, expired) leaves no row in ``hops``. A subscriber with a ``count``
+is one subscriber in the traces.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.errors import InvalidInputError
+from tidings.model.features import require_only
+from tidings.model.outcome import Outcome
+from tidings.model.system import System
+from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST
+from tidings.simulation.kernel_memory import World
+from tidings.simulation.network import compile_system
+from tidings.simulation.results import outcome_of
+from tidings.simulation.run import (
+    HANDLED,
+    Progress,
+    SimulationOptions,
+    find_window,
+    provenance_of,
+    refuse_overload,
+)
+from tidings.simulation.tally import count_world, find_units
+from tidings.simulation.totals import Totals
+from tidings.simulation.trace_rows import EPOCH_NS, Tapes, nanoseconds, trace_tables
+from tidings.simulation.world import Window, make_world, run_world
+
+ROWS_AT_ONCE = 1 << 16
+_TAPES = {
+    "tape_publications": "taped_publications",
+    "tape_hops": "taped_hops",
+    "tape_sends": "taped_sends",
+    "tape_deliveries": "taped_deliveries",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """Trace tables by name, the window they cover, and the outcome as the simulator counted it."""
+
+    tables: Mapping[str, pa.Table]
+    from_ns: int
+    until_ns: int
+    seed: int
+    outcome: Outcome
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What ``traces.json`` says."""
+        return {
+            "version": FORMAT_VERSION,
+            "source": "simulated",
+            "from_ns": self.from_ns,
+            "until_ns": self.until_ns,
+            "seed": self.seed,
+        }
+
+
+def record(
+    system: System,
+    *,
+    seed: int = 1,
+    duration_s: float | None = None,
+    events: int | None = None,
+    probes_per_s: float = 1.0,
+    progress: Progress | None = None,
+) -> Recording:
+    """Simulate one run, replication 0 of its seed, and record what happened.
+
+    Every link, clients' links included, is also probed ``probes_per_s`` times a second; probes meet
+    the link's delay and loss and nothing else. The warm-up is found as for a simulation and is not
+    recorded.
+    """
+    require_only(system, HANDLED, "simulation")
+    options = SimulationOptions(seed=seed, duration_s=duration_s, events=events, replications=1)
+    compiled = compile_system(system)
+    refuse_overload(compiled)
+    units = find_units(compiled)
+    plain, notes = find_window(compiled, options, progress or (lambda _: None))
+    window = Window(warmup_s=plain.warmup_s, end_s=plain.end_s, tape=ROWS_AT_ONCE)
+    world = make_world(compiled, window, seed, 0)
+    parts: dict[str, list[Any]] = {name: [] for name in _TAPES}
+    run_world(world, compiled, window, lambda each: _take(each, parts))
+    totals = Totals(compiled, units, window.length_s)
+    totals.add(count_world(world, compiled, units))
+    tapes = Tapes(**{name.removeprefix("tape_"): np.concatenate(parts[name]) for name in parts})
+    return Recording(
+        tables=trace_tables(compiled, tapes, window, seed, probes_per_s),
+        from_ns=EPOCH_NS,
+        until_ns=int(nanoseconds(np.array([window.end_s]), window)[0]),
+        seed=seed,
+        outcome=outcome_of(totals, provenance_of(totals, window, options, notes)),
+    )
+
+
+def _take(world: World, parts: dict[str, list[Any]]) -> None:
+    """Take what is on the tape off it."""
+    for name, count in _TAPES.items():
+        taken = int(world.record[0][count])
+        parts[name].append(world.tables[name][:taken].copy())
+        world.record[0][count] = 0
+
+
+def write_traces(
+    recording: Recording, folder: str | os.PathLike[str], *, overwrite: bool = False
+) -> None:
+    """Write a recording as a folder of Parquet tables; it appears whole or not at all."""
+    target = Path(folder).absolute()
+    if target.exists() and not overwrite:
+        raise InvalidInputError(f"{folder} exists already; choose another place, or overwrite it")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
+        place = Path(scratch) / "traces"
+        for name, table in recording.tables.items():
+            (place / name).mkdir(parents=True)
+            pq.write_table(table, place / name / "part-00000.parquet")
+        text = json.dumps(recording.manifest, indent=1)
+        (place / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        if target.exists():
+            os.replace(target, Path(scratch) / "old")
+        os.replace(place, target)
+        shutil.rmtree(Path(scratch) / "old", ignore_errors=True)

@@ -1,0 +1,162 @@
+"""The outcome of a simulation: totals of counts as the tables that every source shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tidings.model import delay_grid
+from tidings.model.outcome import QUANTILES, Outcome, table
+from tidings.simulation.kernel_layout import KERNEL_CAUSES
+from tidings.simulation.totals import Totals
+
+MOST_PAIRS = 100_000  # rows of pairs that are given unasked
+MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given
+
+Floats = NDArray[np.float64]
+
+
+def outcome_of(totals: Totals, provenance: Mapping[str, Any]) -> Outcome:
+    """The outcome of everything counted so far."""
+    return Outcome(
+        source="simulated",
+        subscribers=_subscribers(totals),
+        pairs=_pairs(totals),
+        brokers=_brokers(totals),
+        links=_links(totals),
+        delays=_delays(totals),
+        provenance=provenance,
+    )
+
+
+def _shares(x: Floats, w: Floats) -> Floats:
+    found: Floats = np.divide(x, w, out=np.full(x.shape, np.nan), where=w > 0)
+    return found
+
+
+def _subscribers(totals: Totals) -> pd.DataFrame:
+    everyone = totals.compiled.system.subscribers
+    wanted, delivered = totals.on_time.w, totals.delay.w
+    shares = list(QUANTILES.values())
+    quantiles = np.array([delay_grid.quantiles(curve, shares) for curve in totals.curves])
+    by_unit = {
+        "wanted_per_s": wanted / (totals.replications * totals.length_s),
+        "events": wanted,
+        "on_time": totals.on_time.value,
+        "on_time_se": totals.on_time.standard_error,
+        "delivered": _shares(delivered, wanted),
+        "late": _shares(delivered - totals.on_time.x, wanted),
+        "delay_mean_s": totals.delay.value,
+        "delay_mean_se_s": totals.delay.standard_error,
+    }
+    by_unit |= {
+        f"lost_{cause}": np.nan_to_num(_shares(totals.lost[:, index], wanted))
+        for index, cause in enumerate(KERNEL_CAUSES)
+    }
+    by_unit |= {name: quantiles[:, index] for index, name in enumerate(QUANTILES)}
+    columns: dict[str, Any] = {
+        "subscriber": [each.name for each in everyone],
+        "broker": [each.at for each in everyone],
+        "count": [each.count for each in everyone],
+    }
+    unit = totals.units.of_subscriber
+    return table("subscribers", columns | {key: each[unit] for key, each in by_unit.items()})
+
+
+def _pairs(totals: Totals) -> pd.DataFrame:
+    units = totals.units
+    members = np.bincount(units.of_subscriber, minlength=units.count)
+    if int(members[units.pair_unit].sum()) > MOST_PAIRS:
+        return table("pairs")
+    order = np.argsort(units.of_subscriber, kind="stable")
+    first = np.concatenate([[0], np.cumsum(members)])
+    pair = np.repeat(np.arange(units.pair_unit.size), members[units.pair_unit])
+    inside = np.arange(pair.size) - np.searchsorted(pair, pair)
+    subscriber = order[first[units.pair_unit[pair]] + inside]
+    ranked = np.lexsort((units.pair_publisher[pair], subscriber))
+    pair, subscriber = pair[ranked], subscriber[ranked]
+    system = totals.compiled.system
+    publishers = np.array([each.name for each in system.publishers], dtype=object)
+    names = np.array([each.name for each in system.subscribers], dtype=object)
+    wanted, on_time = totals.pair_on_time.w[pair], totals.pair_on_time.x[pair]
+    delivered = totals.pair_delivered[pair]
+    columns = {
+        "publisher": publishers[units.pair_publisher[pair]],
+        "subscriber": names[subscriber],
+        "wanted_per_s": wanted / (totals.replications * totals.length_s),
+        "events": wanted,
+        "on_time": _shares(on_time, wanted),
+        "on_time_se": totals.pair_on_time.standard_error[pair],
+        "delivered": _shares(delivered, wanted),
+        "late": _shares(delivered - on_time, wanted),
+        "delay_mean_s": _shares(totals.pair_delay_s[pair], delivered),
+    }
+    return table("pairs", columns)
+
+
+def _brokers(totals: Totals) -> pd.DataFrame:
+    """A broker of several stations is as busy as the busiest; its waits and services add up."""
+    system = totals.compiled.system
+    seconds = totals.replications * totals.length_s
+    channels = totals.compiled.tables["channels"]
+    into = np.asarray(channels["target"])
+    bound = into >= 0
+    came = (totals.channels[:, 0] - totals.channels[:, 1])[bound]
+    arrivals = np.bincount(into[bound], weights=came, minlength=len(system.brokers)) / seconds
+    rows = []
+    for index, broker in enumerate(system.brokers):
+        record = totals.compiled.tables["brokers"][index]
+        own = np.arange(record["first_station"], record["last_station"])
+        row = {"broker": broker.name, "arrivals_per_s": arrivals[index]}
+        if own.size:
+            busiest = own[np.argmax(totals.utilisation.value[own])]
+            row |= {
+                "utilisation": totals.utilisation.value[busiest],
+                "utilisation_se": totals.utilisation.standard_error[busiest],
+                "service_mean_s": totals.service.value[own].sum(),
+                "wait_mean_s": totals.wait.value[own].sum(),
+                "wait_mean_se_s": np.sqrt((totals.wait.standard_error[own] ** 2).sum()),
+            }
+        else:
+            row |= {"utilisation": 0.0, "service_mean_s": 0.0, "wait_mean_s": 0.0}
+        rows.append(row)
+    return table("brokers", rows)
+
+
+def _links(totals: Totals) -> pd.DataFrame:
+    names = [broker.name for broker in totals.compiled.system.brokers]
+    arcs = totals.compiled.routes.arcs
+    sent, lost, delay = totals.channels[: len(arcs)].T
+    columns = {
+        "source": [names[arc.source] for arc in arcs],
+        "target": [names[arc.target] for arc in arcs],
+        "events_per_s": sent / (totals.replications * totals.length_s),
+        "lost": _shares(lost, sent),
+        "delay_mean_s": _shares(delay, sent - lost),
+    }
+    return table("links", columns)
+
+
+def _delays(totals: Totals) -> pd.DataFrame:
+    """The share of wanted events that arrived within each edge of the grid, where it changes."""
+    everyone = totals.compiled.system.subscribers
+    if len(everyone) > MOST_DELAY_LAWS:
+        return table("delays")
+    parts = []
+    for subscriber, unit in zip(everyone, totals.units.of_subscriber, strict=True):
+        counts = totals.curves[unit]
+        used = np.flatnonzero(counts)
+        if used.size:
+            edges = np.arange(max(used[0] - 1, 0), used[-1] + 1)
+            arrived = np.cumsum(counts)[edges] / totals.on_time.w[unit]
+            parts.append((subscriber.name, delay_grid.EDGES_S[edges], arrived))
+    columns = {
+        "subscriber": [name for name, edges, _ in parts for _ in edges],
+        "delay_s": np.concatenate([edges for _, edges, _ in parts] or [np.zeros(0)]),
+        "arrived": np.concatenate([arrived for *_, arrived in parts] or [np.zeros(0)]),
+    }
+    return table("delays", columns)

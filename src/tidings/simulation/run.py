@@ -1,0 +1,271 @@
+"""The simulation of a system: independent replications, as many as asked for or as are needed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from tidings.errors import InvalidInputError, UnstableError
+from tidings.model.features import require_only
+from tidings.model.outcome import Outcome
+from tidings.model.reading import fingerprint
+from tidings.model.system import System
+from tidings.simulation.network import CompiledSystem, compile_system
+from tidings.simulation.results import MOST_PAIRS, outcome_of
+from tidings.simulation.tally import Counts, Units, count_world, find_units
+from tidings.simulation.totals import Totals
+from tidings.simulation.warmup import mser
+from tidings.simulation.world import MOST_COPIES, Window, make_world, run_world
+
+HANDLED = frozenset(
+    {
+        "bounded buffers",
+        "several servers",
+        "several stations in a broker",
+        "random lifetimes",
+        "dropping expired events on the way",
+        "one tree per topic",
+    }
+)
+USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
+PILOTS = 2
+PILOT_SAMPLES = 2_000
+MOST_PILOT_DOUBLINGS = 6
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """How long and how often to simulate."""
+
+    seed: int = 1
+    replications: int = 10  # at least so many; with a precision more, up to max_replications
+    duration_s: float | None = None  # measured time of each replication, or ...
+    events: int | None = None  # ... events published in it, on average
+    warmup_s: float | None = None  # left out before; found by pilot runs if not given
+    precision: float | None = None  # wanted half-width (95 %) of every on-time share
+    max_replications: int = 1_000
+    max_copies: int = MOST_COPIES  # of events in the system at once; above it, it is unstable
+
+    def __post_init__(self) -> None:
+        if self.duration_s is not None and self.events is not None:
+            raise InvalidInputError("give a duration or a number of events, not both")
+        for name in ("replications", "duration_s", "events", "precision", "max_copies"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise InvalidInputError(f"{name} is {value}; wants a number above 0")
+        if self.warmup_s is not None and not 0 <= self.warmup_s < math.inf:
+            raise InvalidInputError(f"warmup_s is {self.warmup_s}; wants 0 or more")
+
+
+def simulate(
+    system: System,
+    options: SimulationOptions | None = None,
+    *,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Outcome:
+    """Which share of the events each subscriber wants reaches it in time, by simulation.
+
+    Options are those of :class:`SimulationOptions`, also by name: ``simulate(system, seed=7,
+    precision=0.005)``. Standard errors are over replications, which are independent; each can be
+    repeated alone (:func:`replicate`). A subscriber whose own link loses or delays events stands
+    for all of its ``count``.
+    """
+    chosen = dataclasses.replace(options or SimulationOptions(), **changes)
+    tell = progress or (lambda _: None)
+    require_only(system, HANDLED, "simulation")
+    tell("contents and routes")
+    compiled = compile_system(system)
+    refuse_overload(compiled)
+    units = find_units(compiled)
+    window, notes = find_window(compiled, chosen, tell)
+    totals = Totals(compiled, units, window.length_s)
+    for number, counts in enumerate(_batch(compiled, units, window, chosen, 0), start=1):
+        totals.add(counts)
+        tell(f"replication {number} of {chosen.replications}")
+    notes += _until_precise(totals, window, chosen, tell)
+    return outcome_of(totals, provenance_of(totals, window, chosen, notes))
+
+
+def replicate(
+    system: System, *, seed: int, replication: int, warmup_s: float, duration_s: float
+) -> Counts:
+    """The counts of one replication, the same as inside a simulation of many."""
+    require_only(system, HANDLED, "simulation")
+    compiled = compile_system(system)
+    window = Window(warmup_s=warmup_s, end_s=warmup_s + duration_s)
+    return _replication(compiled, find_units(compiled), window, seed, replication)
+
+
+def _replication(
+    compiled: CompiledSystem, units: Units, window: Window, seed: int, replication: int
+) -> Counts:
+    world = make_world(compiled, window, seed, replication)
+    run_world(world, compiled, window)
+    return count_world(world, compiled, units)
+
+
+def _batch(
+    compiled: CompiledSystem,
+    units: Units,
+    window: Window,
+    options: SimulationOptions,
+    first: int,
+    count: int | None = None,
+) -> Iterator[Counts]:
+    """Replications in order, run side by side: compiled code does not hold the interpreter."""
+    numbers = range(first, first + (options.replications if count is None else count))
+    return _side_by_side(
+        lambda number: _replication(compiled, units, window, options.seed, number), numbers
+    )
+
+
+def _side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        waiting = [pool.submit(work, number) for number in numbers]
+        try:
+            for future in waiting:
+                yield future.result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def refuse_overload(compiled: CompiledSystem) -> None:
+    """Raise UnstableError where a broker is offered all it can do, or more.
+
+    Where brokers drop events the load cannot be known beforehand; then the limit on copies tells.
+    """
+    stations = compiled.tables["stations"]
+    if compiled.drops_events or len(stations) == 0:
+        return
+    worst = int(np.argmax(compiled.offered_load))
+    load = float(compiled.offered_load[worst])
+    if load < 1.0:
+        return
+    name = compiled.system.brokers[int(stations["broker"][worst])].name
+    others = int((compiled.offered_load >= 1.0).sum()) - 1
+    more = f"; {others} other {'is' if others == 1 else 'are'} overloaded too" if others else ""
+    raise UnstableError(
+        f"broker '{name}' is offered {load:.3g} s of work per second (limit 1){more}: its queue "
+        "grows without end. Give it servers or speed, or fewer events"
+    )
+
+
+# ---- how long ----------------------------------------------------------------------------------
+
+
+def find_window(
+    compiled: CompiledSystem, options: SimulationOptions, tell: Progress
+) -> tuple[Window, list[str]]:
+    """Which part of a replication is measured, and what to know about it."""
+    rate = float(compiled.publisher_rates.sum())
+    length_s = options.duration_s or (options.events or USUAL_EVENTS) / rate
+    warmup_s = options.warmup_s
+    notes: list[str] = []
+    if warmup_s is None:
+        warmup_s = 0.0
+        if compiled.has_queues:
+            tell("pilot runs for the warm-up")
+            warmup_s, notes = _detect_warmup(compiled, options, USUAL_EVENTS / rate)
+    window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
+    return window, notes
+
+
+def _detect_warmup(
+    compiled: CompiledSystem, options: SimulationOptions, length_s: float
+) -> tuple[float, list[str]]:
+    """How long the empty start shows in the number of copies, by MSER-5 on pilot runs, in seconds.
+
+    The pilots are averaged and are not used again. Where the answer lies in their second half they
+    were too short, and are run again at twice the length.
+    """
+    for doubling in range(MOST_PILOT_DOUBLINGS + 1):
+        window = Window(
+            warmup_s=0.0, end_s=length_s, samples=PILOT_SAMPLES, max_copies=options.max_copies
+        )
+
+        def pilot(number: int, window: Window = window) -> Any:
+            world = make_world(compiled, window, options.seed, number)
+            run_world(world, compiled, window)
+            return world.tables["samples"].value
+
+        # Replications count from 0; pilots have numbers of their own, below.
+        series = np.mean(list(_side_by_side(pilot, range(-PILOTS, 0))), axis=0)
+        cut = mser(series)
+        if cut <= PILOT_SAMPLES // 2 or doubling == MOST_PILOT_DOUBLINGS:
+            break
+        length_s *= 2.0
+    notes = []
+    if cut > PILOT_SAMPLES // 2:
+        notes.append("the system takes very long to settle; give a warm-up yourself to be sure")
+    return cut / PILOT_SAMPLES * length_s, notes
+
+
+def _until_precise(
+    totals: Totals, window: Window, options: SimulationOptions, tell: Progress
+) -> list[str]:
+    """Add replications until every on-time share is known well enough, or there are too many."""
+    wanted = options.precision
+    if wanted is None:
+        return []
+    while True:
+        reached = totals.on_time.half_width()
+        room = options.max_replications - totals.replications
+        if reached <= wanted:
+            return []
+        if room <= 0:
+            return [
+                f"the half-width wanted of every on-time share is {wanted:g}; after "
+                f"{totals.replications} replications, the most allowed, it is {reached:.2g}"
+            ]
+        done = totals.replications
+        # The half-width shrinks with the root of the number; never more than double at once.
+        needed = done * (reached / wanted) ** 2 if reached > 0 else 2.0 * done
+        count = max(1, min(room, done, math.ceil(1.1 * needed) - done))
+        tell(f"±{reached:.2g} after {done} replications, {count} more")
+        batch = _batch(totals.compiled, totals.units, window, options, done, count)
+        for counts in batch:
+            totals.add(counts)
+
+
+def provenance_of(
+    totals: Totals, window: Window, options: SimulationOptions, notes: list[str]
+) -> dict[str, Any]:
+    """How the outcome came about."""
+    warnings = list(notes)
+    idle = totals.on_time.w[totals.units.of_subscriber] == 0
+    names = [
+        s.name for s, none in zip(totals.compiled.system.subscribers, idle, strict=True) if none
+    ]
+    if names:
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        warnings.append(f"nothing that these subscribers want was published: {listed}")
+    members = np.bincount(totals.units.of_subscriber, minlength=totals.units.count)
+    if int(members[totals.units.pair_unit].sum()) > MOST_PAIRS:
+        warnings.append(f"pairs are left out: there are more than {MOST_PAIRS:,}")
+    found = {
+        "version": metadata.version("tidings"),
+        "engine": "simulation",
+        "system": fingerprint(totals.compiled.system),
+        "seed": options.seed,
+        "replications": totals.replications,
+        "warmup_s": window.warmup_s,
+        "duration_s": window.length_s,
+        "events_published": totals.published,
+        "warnings": warnings,
+    }
+    half_width = totals.on_time.half_width()
+    if not math.isnan(half_width):
+        found["half_width"] = half_width
+    return found

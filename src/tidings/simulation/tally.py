@@ -1,0 +1,159 @@
+"""What one replication counted, from the kernel's cells to subscribers and pairs; exact integers.
+
+A *unit* is a set of subscribers that saw exactly the same: all plain ones of one home and filter,
+or those that share a receiver. For every unit, wanted = on time + late + losses by cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.model import delay_grid
+from tidings.simulation.kernel_layout import BY_LINK, KERNEL_CAUSES
+from tidings.simulation.kernel_memory import World
+from tidings.simulation.network import CompiledSystem
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Units:
+    """The units of a system, and which cells and receipts make up their counts."""
+
+    of_subscriber: Ints
+    receiver: Ints  # of each unit; −1: plain
+    broker: Ints
+    curves: tuple[Ints, ...]  # of each plain unit: its histograms
+    entry_cell: Ints  # cells whose events a unit wants, by ...
+    entry_pair: Ints  # ... the pair that they belong to
+    pair_unit: Ints
+    pair_publisher: Ints
+
+    @property
+    def count(self) -> int:
+        """How many units there are."""
+        return int(self.receiver.size)
+
+
+def find_units(compiled: CompiledSystem) -> Units:
+    """Group a system's subscribers into units."""
+    routes = compiled.routes
+    known: dict[tuple[int, int, int], int] = {}
+    of_subscriber = np.zeros(len(compiled.system.subscribers), dtype=np.int64)
+    keys = zip(
+        compiled.receiver_of.tolist(),
+        routes.home_of_subscriber.tolist(),
+        routes.filter_of_subscriber.tolist(),
+        strict=True,
+    )
+    for index, key in enumerate(keys):
+        of_subscriber[index] = known.setdefault(key, len(known))
+    classes = np.array([row.content_class for row in routes.rows])[compiled.cells.row]
+    publishers = np.array([row.publisher for row in routes.rows])[compiled.cells.row]
+    order = np.argsort(compiled.cells.broker, kind="stable")
+    starts = np.searchsorted(
+        compiled.cells.broker[order], np.arange(len(compiled.system.brokers) + 1)
+    )
+    curve_of = np.asarray(compiled.tables["curve_of"]).reshape(-1, routes.class_count)
+    units, cells, curves = [], [], []
+    for unit, (receiver, home, wanted) in enumerate(known):
+        here = order[starts[home] : starts[home + 1]]
+        mine = here[routes.wants[classes[here], wanted]]
+        units.append(np.full(mine.size, unit, dtype=np.int64))
+        cells.append(mine)
+        met = curve_of[home, routes.wants[:, wanted]]
+        curves.append(np.unique(met) if receiver < 0 else np.zeros(0, dtype=np.int64))
+    entry_unit, entry_cell = np.concatenate(units), np.concatenate(cells)
+    pairs, entry_pair = np.unique(
+        entry_unit * len(compiled.system.publishers) + publishers[entry_cell], return_inverse=True
+    )
+    return Units(
+        of_subscriber=of_subscriber,
+        receiver=np.array([key[0] for key in known], dtype=np.int64),
+        broker=np.array([key[1] for key in known], dtype=np.int64),
+        curves=tuple(curves),
+        entry_cell=entry_cell,
+        entry_pair=entry_pair.astype(np.int64),
+        pair_unit=pairs // len(compiled.system.publishers),
+        pair_publisher=pairs % len(compiled.system.publishers),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What one replication counted; sums of delays in seconds."""
+
+    published: Ints  # by row of contents
+    wanted: Ints  # by pair, as are the next three
+    delivered: Ints
+    on_time: Ints
+    delay_sum_s: Floats
+    lost: Ints  # [unit, cause]
+    curves: Ints  # [unit, bin]
+    station_counts: Floats  # [station; arrivals, served, busy, wait]
+    channel_counts: Floats  # [channel; sent, lost, delay]
+    most_copies: int
+
+
+STATION_FIELDS = ("arrivals", "served", "busy", "wait")
+CHANNEL_FIELDS = ("sent", "lost", "delay_sum")
+
+
+def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
+    """Gather what a finished world has counted."""
+    cells, receipts = world.tables["cells"], world.tables["receipts"]
+    published = world.tables["rows"].published.copy()
+    wanted = _by_pair(published[compiled.cells.row], units)
+    own = np.column_stack([cells[f"lost_{cause}"] for cause in KERNEL_CAUSES])
+    before = compiled.cells.summed_along_ways(own)
+    entry_unit = units.pair_unit[units.entry_pair]
+    lost = np.column_stack(
+        [_total(entry_unit, before[units.entry_cell, k], units.count) for k in range(own.shape[1])]
+    )
+    receiver = units.receiver[units.pair_unit]
+    followed = receiver >= 0
+    at = receiver[followed] * len(compiled.system.publishers) + units.pair_publisher[followed]
+    lost[:, BY_LINK] += _total(units.pair_unit[followed], receipts.lost[at], units.count)
+    sums = {}
+    for name in ("delivered", "on_time", "delay_sum"):
+        sums[name] = _by_pair(cells[name], units)
+        sums[name][followed] = receipts[name][at]
+    stations, channels = world.tables["stations"], world.tables["channels"]
+    return Counts(
+        published=published,
+        wanted=wanted,
+        delivered=sums["delivered"],
+        on_time=sums["on_time"],
+        delay_sum_s=sums["delay_sum"],
+        lost=lost,
+        curves=_curves(world, units),
+        station_counts=np.column_stack([stations[name].astype(float) for name in STATION_FIELDS]),
+        channel_counts=np.column_stack([channels[name].astype(float) for name in CHANNEL_FIELDS]),
+        most_copies=len(world.tables["copies"]),
+    )
+
+
+def _total(where: Ints, values: Numbers, size: int) -> Numbers:
+    """Sums of values by where they belong; whole numbers stay whole (below 2⁵³)."""
+    found = np.bincount(where, weights=values, minlength=size)
+    return found.astype(values.dtype)
+
+
+def _by_pair(values: Numbers, units: Units) -> Numbers:
+    return _total(units.entry_pair, values[units.entry_cell], units.pair_unit.size)
+
+
+def _curves(world: World, units: Units) -> Ints:
+    plain = world.tables["curves"].value.reshape(-1, delay_grid.BINS)
+    own = world.tables["receiver_curves"].value.reshape(-1, delay_grid.BINS)
+    found = np.zeros((units.count, delay_grid.BINS), dtype=np.int64)
+    for unit in range(units.count):
+        receiver = units.receiver[unit]
+        found[unit] = own[receiver] if receiver >= 0 else plain[units.curves[unit]].sum(axis=0)
+    return found

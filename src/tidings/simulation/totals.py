@@ -1,0 +1,112 @@
+"""Counts of many replications added up, with standard errors over the replications."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from tidings.model import delay_grid
+from tidings.simulation.kernel_layout import KERNEL_CAUSES
+from tidings.simulation.network import CompiledSystem
+from tidings.simulation.tally import Counts, Units
+
+Floats = NDArray[np.float64]
+
+
+class Ratio:
+    r"""Ratios of two sums, element by element, with the standard error over replications.
+
+    Over n replications :math:`\hat r = \sum x_i / \sum w_i` and
+
+    .. math:: \mathrm{se}^2 = \frac{n}{n-1} \frac{\sum (x_i - \hat r w_i)^2}{(\sum w_i)^2}
+
+    Only five sums are kept, however many replications there are.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.replications = 0
+        self.x, self.w = np.zeros(size), np.zeros(size)
+        self._xx, self._xw, self._ww = np.zeros(size), np.zeros(size), np.zeros(size)
+
+    def add(self, x: ArrayLike, w: ArrayLike) -> None:
+        """One replication more."""
+        top, bottom = np.asarray(x, dtype=np.float64), np.asarray(w, dtype=np.float64)
+        self.replications += 1
+        self.x += top
+        self.w += bottom
+        self._xx += top * top
+        self._xw += top * bottom
+        self._ww += bottom * bottom
+
+    @property
+    def value(self) -> Floats:
+        """The ratios; NaN where there is nothing to divide by."""
+        return _divided(self.x, self.w)
+
+    @property
+    def standard_error(self) -> Floats:
+        """Of the ratios; NaN with fewer than two replications."""
+        n = self.replications
+        if n < 2:
+            return np.full(self.x.size, np.nan)
+        r = self.value
+        squares = np.maximum(self._xx - 2.0 * r * self._xw + r * r * self._ww, 0.0)
+        return np.sqrt(n / (n - 1) * squares) / np.where(self.w > 0, self.w, np.nan)
+
+    def half_width(self, confidence: float = 0.95) -> float:
+        """Half the widest confidence interval (Student's t over replications); NaN if unknown."""
+        if self.replications < 2 or not np.any(self.w > 0):
+            return math.nan
+        t = float(special.stdtrit(self.replications - 1, 0.5 + confidence / 2))
+        return t * float(np.nanmax(self.standard_error))
+
+
+def _divided(x: Floats, w: Floats) -> Floats:
+    found: Floats = np.divide(x, w, out=np.full(x.shape, np.nan), where=w > 0)
+    return found
+
+
+class Totals:
+    """Everything counted so far, over all replications."""
+
+    def __init__(self, compiled: CompiledSystem, units: Units, length_s: float) -> None:
+        self.compiled, self.units, self.length_s = compiled, units, length_s
+        self.replications = 0
+        self.published = 0
+        pairs, stations = units.pair_unit.size, len(compiled.tables["stations"])
+        self.on_time = Ratio(units.count)
+        self.delay = Ratio(units.count)
+        self.pair_on_time = Ratio(pairs)
+        self.pair_delivered, self.pair_delay_s = np.zeros(pairs), np.zeros(pairs)
+        self.lost = np.zeros((units.count, len(KERNEL_CAUSES)))
+        self.curves: Floats = np.zeros((units.count, delay_grid.BINS))
+        self.utilisation = Ratio(stations)
+        self.wait = Ratio(stations)
+        self.service = Ratio(stations)
+        self.channels = np.zeros((len(compiled.tables["channels"]), 3))  # sent, lost, delay
+
+    def add(self, counts: Counts) -> None:
+        """One replication more."""
+        units = self.units
+        self.replications += 1
+        self.published += int(counts.published.sum())
+        wanted, delivered, on_time, delay = (
+            np.bincount(units.pair_unit, weights=values, minlength=units.count)
+            for values in (counts.wanted, counts.delivered, counts.on_time, counts.delay_sum_s)
+        )
+        self.on_time.add(on_time, wanted)
+        self.delay.add(delay, delivered)
+        self.pair_on_time.add(counts.on_time, counts.wanted)
+        self.pair_delivered += counts.delivered
+        self.pair_delay_s += counts.delay_sum_s
+        self.lost += counts.lost
+        self.curves += counts.curves
+        _, served, busy, wait = counts.station_counts.T
+        servers = np.asarray(self.compiled.tables["stations"]["servers"], dtype=np.float64)
+        self.utilisation.add(busy, self.length_s * servers)
+        self.wait.add(wait, served)
+        self.service.add(busy, served)
+        self.channels += counts.channel_counts

@@ -1,0 +1,148 @@
+"""One replication: a world made from a compiled system, run to its end, growing as it must."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.errors import UnstableError
+from tidings.kernels.calendar import LANDING, tournament
+from tidings.kernels.streams import stream_states
+from tidings.model import delay_grid
+from tidings.simulation import kernel_layout as layout
+from tidings.simulation.kernel_memory import World
+from tidings.simulation.kernel_run import run, schedule_first
+from tidings.simulation.network import CompiledSystem
+
+FIRST_ROOM = 4096  # copies and publications there is room for in the beginning
+MOST_COPIES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """Which events are measured: those born from ``warmup_s`` to ``end_s``."""
+
+    warmup_s: float
+    end_s: float
+    samples: int = 0  # how often, at regular moments up to the end, copies are counted
+    max_copies: int = MOST_COPIES
+    tape: int = 0  # rows of each table recorded before they are taken off; 0: nothing is
+
+    @property
+    def length_s(self) -> float:
+        """How long events are measured."""
+        return self.end_s - self.warmup_s
+
+
+def make_world(compiled: CompiledSystem, window: Window, seed: int, replication: int) -> World:
+    """A world at time 0: queues empty, publishers at a stationary moment of their intervals."""
+    room = min(FIRST_ROOM, window.max_copies)
+    given = compiled.tables
+    publishers, receivers = len(given["publishers"]), len(given["receivers"])
+    streams = stream_states(seed, replication, compiled.stream_keys)
+    kinds = layout.TABLES
+    tables: dict[str, Any] = {name: _own(given[name], kinds[name]) for name in given}
+    tables |= {
+        "copies": _linked(room, layout.COPY),
+        "publications": _linked(room, layout.PUBLICATION),
+        "nodes": tournament(publishers + len(given["servers"])),
+        "flight": np.zeros(room, dtype=LANDING),
+        "streams": streams,
+        "cells": np.zeros(compiled.cells.row.size, dtype=layout.CELL),
+        "curves": np.zeros(compiled.curves * delay_grid.BINS, dtype=layout.WHOLE),
+        "receipts": np.zeros(receivers * publishers, dtype=layout.RECEIPT),
+        "receiver_curves": np.zeros(receivers * delay_grid.BINS, dtype=layout.WHOLE),
+        "samples": np.zeros(window.samples, dtype=layout.WHOLE),
+    }
+    most_at_once = int(max(compiled.numbers["fan_out"], compiled.numbers["deliveries_at_once"]))
+    tape = window.tape + most_at_once if window.tape else 0
+    tables |= {n: np.zeros(tape, dtype=k) for n, k in kinds.items() if n.startswith("tape_")}
+    every = window.end_s / window.samples if window.samples else np.inf
+    world = layout.LAYOUT.make(
+        {
+            **compiled.numbers,
+            "warmup": window.warmup_s,
+            "end": window.end_s,
+            "sample_every": every,
+            "next_sample": every,
+            "recording": int(window.tape > 0),
+            "free_copies": room,
+        },
+        tables,
+    )
+    world.run(schedule_first)
+    return world
+
+
+def _own(table: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+    """A copy of a table of its own, plain numbers becoming records of one field where wanted."""
+    if kind.fields and not table.dtype.fields:
+        return np.array(table, dtype=kind["value"]).view(kind)
+    return np.array(table, dtype=kind)
+
+
+def _linked(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Free records, each pointing to the next, the last to none."""
+    table = np.zeros(size, dtype=kind)
+    table["next"] = np.arange(1, size + 1)
+    table["next"][-1:] = -1
+    return table
+
+
+def run_world(
+    world: World,
+    compiled: CompiledSystem,
+    window: Window,
+    take_tape: Callable[[World], None] | None = None,
+) -> None:
+    """Run until every measured event has met its end; ``take_tape`` empties the tape meanwhile."""
+    while True:
+        why = world.run(run)
+        if take_tape is not None:
+            take_tape(world)
+        if why == layout.DONE:
+            return
+        if why == layout.NEEDS_ROOM:
+            _grow(world, compiled, window)
+
+
+def _grow(world: World, compiled: CompiledSystem, window: Window) -> None:
+    """Make room for twice as many copies and publications, within the limit."""
+    old = len(world.tables["copies"])
+    size = min(2 * old, window.max_copies)
+    if size <= old:
+        raise UnstableError(_overloaded(world, compiled, window))
+    for name, free in (("copies", "free_copy"), ("publications", "free_publication")):
+        table = np.zeros(size, dtype=layout.TABLES[name])
+        table[:old] = world.tables[name]
+        table["next"][old:] = np.arange(old + 1, size + 1)
+        table["next"][-1] = world.record[0][free]
+        world.record[0][free] = old
+        world.put(name, table)
+    flight = np.zeros(size, dtype=LANDING)
+    flight[:old] = world.tables["flight"]
+    world.put("flight", flight)
+    world.record[0].free_copies += size - old
+
+
+def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
+    """What to say of too many copies: where they wait, and what that broker is offered."""
+    stations = world.tables["stations"]
+    head = (
+        f"there are {window.max_copies:,} copies of events in the system after "
+        f"{float(world.record[0].now):.6g} simulated seconds"
+    )
+    if len(stations) == 0 or stations.waiting.max() == 0:
+        return f"{head}, all of them on links; allow more, or look for delays far too long"
+    longest = int(np.argmax(stations.waiting))
+    station = stations[longest]
+    name = compiled.system.brokers[station.broker].name
+    load = compiled.offered_load[longest]
+    return (
+        f"{head}, {int(station.waiting):,} of them waiting at broker '{name}', which is offered "
+        f"{load:.3g} s of work per second (limit 1); give it servers or speed, or events less"
+    )

@@ -1,0 +1,418 @@
+"""From planted traces back to what was planted."""
+
+from __future__ import annotations
+
+import copy
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tidings.characterisation.job import characterise
+from tidings.characterisation.quality import rows_read
+from tidings.errors import InvalidTracesError
+from tidings.model.delay_grid import EDGES_S
+from tidings.model.filters import as_filter, matches
+from tidings.model.laws import Deterministic, Exponential, LogNormal, Uniform
+from tidings.model.reading import dumps, loads
+from tidings.model.trace_tables import TRACE_TABLES
+from tidings.traces.reading import Traces, read_traces
+from tidings.traces.window import Window
+
+pytestmark = pytest.mark.statistical
+
+
+def expected_parameters(truth) -> dict[str, float]:
+    """Everything that was planted, by the path it should be found under."""
+    found = {f"brokers.{name}.service": law.mean_s for name, law in truth.services.items()}
+    found |= {f"publishers.{name}.rate": 1 / law.mean_s for name, law in truth.every.items()}
+    places = {
+        ("hub", "west"): "links.hub--west",
+        ("west", "hub"): "links.hub--west.back",
+        ("east", "hub"): "links.east--hub",
+        ("hub", "east"): "links.east--hub.back",
+        ("ticker", "west"): "publishers.ticker.link",
+        ("tower", "west"): "publishers.tower.link",
+        ("west", "carol"): "subscribers.carol.link",
+        ("hub", "bob"): "subscribers.bob.link",
+        ("east", "alice"): "subscribers.alice.link",
+    }
+    for way, (delay, kept) in truth.links.items():
+        found |= {f"{places[way]}.delay": delay.mean_s, f"{places[way]}.reliability": kept}
+    for name, rows in truth.contents.items():
+        for position, (p, _, _) in enumerate(sorted(rows, key=lambda row: -row[0]), start=1):
+            found[f"publishers.{name}.content.{position}.p"] = p
+    return found
+
+
+def test_everything_planted_is_found_within_five_standard_errors(planted, characterised):
+    table = characterised.parameters.set_index("path")
+    expected = expected_parameters(planted)
+    assert set(table.index) == set(expected)
+    for path, truth in expected.items():
+        estimate, error = table.loc[path, ["estimate", "standard_error"]]
+        # half a nanosecond: what rounding to whole nanoseconds may do
+        assert abs(estimate - truth) <= 5 * error + 5e-10, path
+        assert 5 * error < 0.1 * truth, f"{path} is too uncertain to notice an error"
+    deterministic = table.loc["links.east--hub.back.delay"]
+    assert deterministic["estimate"] == pytest.approx(0.005, abs=1e-9)
+
+
+def test_the_families_planted_are_found(planted, characterised):
+    system = characterised.system
+    laws = {broker.name: broker.service.law for broker in system.brokers}
+    assert {name: type(law) for name, law in laws.items()} == {
+        "west": Exponential,
+        "hub": Uniform,
+        "east": LogNormal,
+    }
+    assert laws["hub"].low_s == pytest.approx(0.001, rel=1e-2)
+    assert laws["hub"].high_s == pytest.approx(0.007, rel=1e-3)
+    assert laws["east"].scv == pytest.approx(2.0, rel=0.1)
+    assert isinstance(system.links[0].back.delay, Deterministic)
+
+
+def test_the_system_is_whole_and_reads_back(characterised):
+    system = characterised.system
+    assert loads(dumps(system)) == system
+    assert characterised.notes == ()
+    assert [link.name for link in system.links] == ["east--hub", "hub--west"]
+    homes = {each.name: each.at for each in system.subscribers}
+    assert homes == {"alice": "east", "bob": "hub", "carol": "west"}
+    ticker, tower = system.publishers
+    assert (ticker.lifetime, ticker.size_bytes) == (Deterministic(value_s=0.05), 64)
+    assert {row.lifetime for row in tower.content.rows()} == {Deterministic(value_s=0.03), None}
+    errors = dict(system.standard_errors)
+    assert errors["publishers.ticker.rate"] == pytest.approx(np.sqrt(60 * 600) / 600, rel=0.05)
+
+
+def naive_outcome(truth) -> pd.DataFrame:
+    """Events wanted, delivered and on time, and mean delay: by a join in pandas, event by event."""
+    published = truth.tables["publications"]
+    received = truth.tables["deliveries"].merge(published, on="event")
+    delay = received["received_ns"] - received["published_ns"]
+    received = received.assign(
+        delay_s=delay / 1e9, ok=(delay <= received["lifetime_ns"]).fillna(True).astype(bool)
+    )
+    rows = []
+    for name, (_, document) in truth.wants.items():
+        wants = as_filter(document)
+        wanted = sum(matches(wants, json.loads(text)) for text in published["content"])
+        mine = received[received["subscriber"] == name]
+        rows.append((name, wanted, len(mine), mine["ok"].sum(), mine["delay_s"].mean()))
+    columns = ["subscriber", "wanted", "delivered", "on_time", "delay_s"]
+    return pd.DataFrame(rows, columns=columns).set_index("subscriber")
+
+
+def test_the_measured_outcome_is_the_exact_count(planted, characterised):
+    naive = naive_outcome(planted)
+    found = characterised.measured.subscribers.set_index("subscriber")
+    assert (found["events"] == naive["wanted"]).all()
+    assert found["wanted_per_s"].to_dict() == (naive["wanted"] / 600.0).to_dict()
+    for column in ("on_time", "delivered"):
+        share = naive[column] / naive["wanted"]
+        assert found[column].to_numpy() == pytest.approx(share.to_numpy(), rel=1e-12)
+    assert found["delay_mean_s"].to_numpy() == pytest.approx(naive["delay_s"], rel=1e-9)
+    total = found["on_time"] + found["late"] + found["lost_unexplained"]
+    assert total.to_numpy() == pytest.approx(1.0, rel=1e-12)
+    assert ((found["on_time_se"] > 0) & (found["on_time_se"] < 0.01)).all()
+
+
+def test_pairs_add_up_to_subscribers(characterised):
+    pairs = characterised.measured.pairs
+    whole = characterised.measured.subscribers.set_index("subscriber")
+    for name, part in pairs.groupby("subscriber"):
+        assert part["events"].sum() == whole.loc[name, "events"]
+        mean = np.average(part["on_time"], weights=part["events"])
+        assert mean == pytest.approx(whole.loc[name, "on_time"], rel=1e-12)
+
+
+def test_delays_end_at_what_was_delivered_and_give_the_quantiles(planted, characterised):
+    measured = characterised.measured
+    whole = measured.subscribers.set_index("subscriber")
+    received = planted.tables["deliveries"].merge(planted.tables["publications"], on="event")
+    for name, part in measured.delays.groupby("subscriber"):
+        assert part["arrived"].is_monotonic_increasing
+        assert part["arrived"].iloc[-1] == pytest.approx(whole.loc[name, "delivered"], rel=1e-12)
+        mine = received[received["subscriber"] == name]
+        delays = ((mine["received_ns"] - mine["published_ns"]) / 1e9).to_numpy()
+        middle = part.iloc[len(part) // 2]
+        share = (delays <= middle["delay_s"] * (1 + 1e-9)).sum() / whole.loc[name, "events"]
+        assert middle["arrived"] == pytest.approx(share, rel=1e-12)
+        assert middle["delay_s"] in EDGES_S
+        assert whole.loc[name, "delay_p95_s"] == pytest.approx(np.quantile(delays, 0.95), rel=0.02)
+
+
+def test_brokers_are_as_loaded_as_their_hops_say(planted, characterised):
+    found = characterised.measured.brokers.set_index("broker")
+    for name, hops in planted.tables["hops"].groupby("broker"):
+        service_s = (hops["left_ns"] - hops["started_ns"]) / 1e9
+        wait_s = (hops["started_ns"] - hops["arrived_ns"]) / 1e9
+        row = found.loc[name]
+        assert row["arrivals_per_s"] == pytest.approx(len(hops) / 600, rel=1e-12)
+        assert row["utilisation"] == pytest.approx(service_s.sum() / 600, rel=1e-9)
+        assert row["service_mean_s"] == pytest.approx(service_s.mean(), rel=1e-9)
+        assert row["wait_mean_s"] == pytest.approx(wait_s.mean(), rel=1e-9)
+        assert 0 < row["wait_mean_se_s"] < 0.1 * row["wait_mean_s"]
+
+
+def test_links_carry_what_was_sent(planted, characterised):
+    links = characterised.measured.links.set_index(["source", "target"])
+    hops = planted.tables["hops"]
+    sent = (hops["broker"] == "west") & (hops["sent_to"].map(len) > 0)
+    rate = links.loc[("west", "hub"), "events_per_s"]
+    # what arrived and a measured loss of 2 ± 0.2 %
+    assert rate == pytest.approx(sent.sum() / 600, rel=0.01)
+    assert links.loc[("west", "hub"), "lost"] == pytest.approx(0.02, abs=0.01)
+
+
+def test_quality_counts_every_row(planted, characterised):
+    assert rows_read(characterised.quality) == {
+        name: len(table) for name, table in planted.tables.items()
+    }
+    assert set(characterised.quality["fate"]) == {"used"}
+
+
+@pytest.mark.slow
+def test_links_are_told_without_probes(spark, planted, write_traces, tmp_path):
+    write_traces(planted, tmp_path, leave_out=("probes",))
+    found = characterise(read_traces(spark, tmp_path))
+    table = found.parameters.set_index("path")
+    expected = expected_parameters(planted)
+    for path in ("links.hub--west.back", "links.east--hub.back", "publishers.tower.link"):
+        for what in ("delay", "reliability"):
+            row = table.loc[f"{path}.{what}"]
+            assert abs(row["estimate"] - expected[f"{path}.{what}"]) <= (
+                5 * row["standard_error"] + 5e-10
+            ), path
+    alice = table.loc["subscribers.alice.link.delay"]
+    assert abs(alice["estimate"] - 0.003) < 5 * alice["standard_error"]
+    assert "subscribers.alice.link.reliability" not in table.index
+    assert any("nothing crossed it from hub to west" in note for note in found.notes)
+
+
+@pytest.mark.slow
+def test_service_is_reconstructed_where_no_starts_were_recorded(
+    spark, planted, write_traces, tmp_path
+):
+    silent = copy.copy(planted)
+    hops = planted.tables["hops"].astype({"started_ns": "Int64"})
+    hops.loc[hops["broker"] == "west", "started_ns"] = pd.NA
+    silent.tables = {**planted.tables, "hops": hops}
+    found = characterise(read_traces(spark, write_traces(silent, tmp_path)))
+    row = found.parameters.set_index("path").loc["brokers.west.service"]
+    arrivals = (hops["broker"] == "west").sum()
+    # the first event of each of the short batches has no predecessor in it
+    assert arrivals - 256 <= row["count"] < arrivals
+    assert abs(row["estimate"] - 0.004) < 5 * row["standard_error"]
+    assert row["family"] == "exponential"
+    assert any("reconstructed as for one server" in note for note in found.notes)
+    assert rows_read(found.quality)["hops"] == len(hops)
+    whole = found.measured.brokers.set_index("broker")
+    truth = planted.tables["hops"].query("broker == 'west'")
+    busy = ((truth["left_ns"] - truth["started_ns"]) / 1e9).sum() / 600
+    assert whole.loc["west", "utilisation"] == pytest.approx(busy, rel=0.01)
+
+
+@pytest.mark.slow
+def test_dirt_is_counted_and_changes_nothing_else(
+    spark, planted, characterised, write_traces, tmp_path
+):
+    dirty = copy.copy(planted)
+    tables = {name: table.copy() for name, table in planted.tables.items()}
+    many = tables["publications"].head(50)
+    bad_publications = pd.concat(
+        [
+            many.assign(event=""),
+            many.assign(published_ns=-5),
+            many.assign(content="nonsense", event="bad-" + many["event"]),
+            many.assign(content='{"a":[1]}', event="odd-" + many["event"]),
+            many.assign(published_ns=5),
+        ]
+    )
+    few = tables["deliveries"].head(30)
+    bad_deliveries = pd.concat(
+        [
+            few.assign(event="unheard-of"),
+            few.assign(received_ns=1),
+            few.assign(event="bad-ticker-1"),
+        ]
+    ).assign(subscriber="alice")
+    hop = tables["hops"].head(20)
+    tables["publications"] = pd.concat([tables["publications"], bad_publications])
+    tables["deliveries"] = pd.concat([tables["deliveries"], bad_deliveries, few, few])
+    tables["hops"] = pd.concat([tables["hops"], hop.assign(left_ns=0), hop.assign(broker="")])
+    tables["subscriptions"] = pd.concat(
+        [tables["subscriptions"], tables["subscriptions"].assign(filter="{")]
+    )
+    dirty.tables = tables
+    found = characterise(read_traces(spark, write_traces(dirty, tmp_path)))
+    assert rows_read(found.quality) == {name: len(table) for name, table in tables.items()}
+    fates = found.quality.set_index(["table", "reason"])["rows"].to_dict()
+    assert fates["publications", "no event"] == 50
+    assert fates["publications", "content is not an event in JSON"] == 100
+    assert fates["publications", "published outside the observed window"] == 50
+    assert fates["publications", "published_ns is negative"] == 50
+    assert fates["deliveries", "received again by the same subscriber"] == 60
+    assert fates["deliveries", "its publication is not among those used"] == 60
+    assert fates["deliveries", "it was received before it was published"] == 30
+    assert fates["hops", "it left before it started"] == 20
+    assert fates["hops", "no broker"] == 20
+    assert fates["subscriptions", "filter is not a filter in JSON"] == 3
+    pd.testing.assert_frame_equal(found.parameters, characterised.parameters, rtol=1e-9)
+    pd.testing.assert_frame_equal(
+        found.measured.subscribers, characterised.measured.subscribers, rtol=1e-9
+    )
+
+
+def test_without_subscriptions_the_base_system_says_who_wants_what(
+    spark, planted, characterised, planted_folder
+):
+    traces = read_traces(spark, planted_folder)
+    tables = {name: frame for name, frame in traces.tables.items() if name != "subscriptions"}
+    alone = Traces(tables=tables, window=traces.window)
+    with pytest.raises(InvalidTracesError, match="or a base system"):
+        characterise(alone)
+    found = characterise(alone, base=characterised.system)
+    pd.testing.assert_frame_equal(
+        found.measured.subscribers, characterised.measured.subscribers, rtol=1e-9
+    )
+    assert any("the base system's" in note for note in found.notes)
+    assert [each.wants for each in found.system.subscribers] == [
+        each.wants for each in characterised.system.subscribers
+    ]
+
+
+def test_events_of_the_last_seconds_may_be_left_out(spark, planted, planted_folder):
+    stages: list[str] = []
+    found = characterise(
+        read_traces(spark, planted_folder), settle_s=60.0, progress=stages.append
+    ).measured
+    early = copy.copy(planted)
+    published = planted.tables["publications"]
+    kept = published[
+        published["published_ns"] < published["published_ns"].min() // 10**9 * 10**9 + 540 * 10**9
+    ]
+    early.tables = {**planted.tables, "publications": kept}
+    naive = naive_outcome(early)
+    row = found.subscribers.set_index("subscriber")
+    assert (row["events"] == naive["wanted"]).all()
+    assert row["on_time"].to_numpy() == pytest.approx(naive["on_time"] / naive["wanted"], rel=1e-12)
+    assert stages == [
+        "publications", "intervals", "hops", "links", "subscriptions", "deliveries", "fitting",
+    ]  # fmt: skip
+    assert found.provenance["settle_s"] == pytest.approx(60.0)
+
+
+SCRIPT = """
+import sys
+from tidings.characterisation.job import characterise
+from tidings.traces.reading import read_traces
+from tidings.traces.session import spark_session
+with spark_session("local[1]", small=True, settings={"spark.sql.shuffle.partitions": "3"}) as spark:
+    found = characterise(read_traces(spark, sys.argv[1]))
+    found.parameters.to_parquet(sys.argv[2] + "/parameters.parquet")
+    found.measured.subscribers.to_parquet(sys.argv[2] + "/subscribers.parquet")
+    found.measured.pairs.to_parquet(sys.argv[2] + "/pairs.parquet")
+"""
+
+
+@pytest.mark.slow
+def test_one_core_gives_the_same_numbers(characterised, planted_folder, tmp_path):
+    subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(planted_folder), str(tmp_path)], check=True, timeout=300
+    )
+    for name, here in (
+        ("parameters", characterised.parameters),
+        ("subscribers", characterised.measured.subscribers),
+        ("pairs", characterised.measured.pairs),
+    ):
+        there = pd.read_parquet(tmp_path / f"{name}.parquet")
+        # counts are equal; sums differ by rounding, and the searched Weibull shapes by little more
+        pd.testing.assert_frame_equal(there, here, rtol=1e-9)
+
+
+S = 10**9
+WINDOW = Window(from_ns=0, until_ns=100 * S)
+
+
+def traces_of(spark, **rows) -> Traces:
+    names = {"publications", "hops", "deliveries", "subscriptions"} | set(rows)
+    return Traces(
+        tables={
+            name: spark.createDataFrame(
+                rows.get(name, []), TRACE_TABLES[name].ddl.replace(" NOT NULL", "")
+            )
+            for name in names
+        },
+        window=WINDOW,
+    )
+
+
+def test_empty_tables_give_an_empty_system_that_says_so(spark):
+    found = characterise(traces_of(spark))
+    assert found.system.brokers == ()
+    assert len(found.measured.subscribers) == 0
+    assert any("not complete" in note for note in found.notes)
+    assert found.quality["rows"].sum() == 0
+
+
+def test_thin_traces_give_no_made_up_numbers(spark):
+    found = characterise(
+        traces_of(
+            spark,
+            publications=[("e1", "p", "hub", 5 * S, '{"a":1}', None, None)],
+            hops=[("e1", "hub", "p", 6 * S, None, 7 * S, None)],
+            subscriptions=[
+                ("s1", "s", "hub", "subscribe", 0, "{}"),
+                ("s2", "t", "hub", "subscribe", 0, '{"b":2}'),
+            ],
+        )
+    )
+    hub = found.system.brokers[0]
+    assert hub.service is None
+    text = "\n".join(found.notes)
+    assert "broker 'hub': nothing tells its service time" in text
+    assert "publisher 'p': too few events to tell its intervals" in text
+    assert "nothing tells of the links of s, t" in text
+    measured = found.measured.subscribers.set_index("subscriber")
+    assert measured.loc["s", ["events", "on_time", "lost_unexplained"]].tolist() == [1, 0, 1]
+    assert measured.loc["s", "on_time_se"] > 0.2  # one event proves little
+    assert np.isnan(measured.loc["t", "on_time"])  # nobody publishes what it wants
+    delay = found.parameters.set_index("path").loc["publishers.p.link.delay"]
+    assert (delay["count"], delay["estimate"]) == (1, 1.0)
+    assert np.isnan(delay["standard_error"])
+    assert "publishers.p.link.delay" not in dict(found.system.standard_errors)
+
+
+names = st.sampled_from(["", "a", "b", "hub"])
+times = st.one_of(st.none(), st.integers(0, 120 * S), st.integers(-(2**63), 2**63 - 1))
+texts = st.sampled_from(["{}", '{"a":1}', "{", "null", '{"a":{"b":1}}', '{"a":1e999}', ""])
+
+
+@given(
+    publications=st.lists(
+        st.tuples(names, names, names, times, texts, times, times), min_size=1, max_size=6
+    ),
+    hops=st.lists(
+        st.tuples(names, names, names, times, times, times, st.sampled_from([None, ["a", None]])),
+        max_size=6,
+    ),
+    deliveries=st.lists(st.tuples(names, names, names, times), max_size=6),
+    subscriptions=st.lists(
+        st.tuples(names, names, names, st.just("subscribe"), times, texts), max_size=4
+    ),
+)
+@settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
+def test_whatever_stands_in_the_tables_the_counts_add_up(spark, **rows):
+    found = characterise(traces_of(spark, **rows))
+    assert rows_read(found.quality) == {name: len(part) for name, part in rows.items()}
+    assert (found.quality["rows"] >= 0).all()
+    shares = found.measured.subscribers[["on_time", "delivered"]].dropna()
+    assert ((shares >= 0) & (shares <= 1)).all().all()
