@@ -1,5 +1,6 @@
 """The documentation says what the code does: reference pages are current, examples run."""
 
+import contextlib
 import importlib.util
 import re
 from pathlib import Path
@@ -51,3 +52,18 @@ def test_filters_in_the_format_page_are_read(text):
     value = text if not text.startswith("{") else f"symbol: {text}"
     place = Place(yaml_text.parse(value).value)
     assert read_filter(place) is not None, place.problems
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_the_python_of_the_readme_runs(spark, tmp_path, monkeypatch, capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+    monkeypatch.chdir(tmp_path)
+    # The session is shared by all tests, so the README's own must not stop it.
+    monkeypatch.setattr(
+        "tidings.traces.session.spark_session", lambda: contextlib.nullcontext(spark)
+    )
+    exec(compile(code, "README.md", "exec"), {})
+    assert "subscriber" in capsys.readouterr().out
+    assert (tmp_path / "city.html").stat().st_size > 10_000
+    assert len(code.strip().splitlines()) <= 12

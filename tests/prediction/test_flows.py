@@ -13,7 +13,7 @@ from tidings.model.filters import as_filter, matches
 from tidings.model.laws import Exponential
 from tidings.model.routes import route
 from tidings.model.system import Broker, Link, Publisher, Routing, Subscriber, System
-from tidings.prediction.flows import flows, stored_subscriptions
+from tidings.prediction.flows import flows
 
 TOPICS = "abcd"
 
@@ -180,5 +180,5 @@ def test_a_service_per_subscription_grows_with_all_of_them(make):
             Subscriber(name="t", at="a", wants=as_filter({})),
         ),
     )
-    assert stored_subscriptions(system) == 31
+    assert system.stored_subscriptions == 31
     assert flows(system, route(system)).loads == pytest.approx([0.031], rel=1e-12)

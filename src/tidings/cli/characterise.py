@@ -9,6 +9,7 @@ import typer
 
 from tidings.characterisation.job import characterise as characterise_traces
 from tidings.cli import console, options
+from tidings.errors import InvalidTracesError
 from tidings.model import reading
 from tidings.model.outcome_files import outcome_document, save_outcome
 from tidings.reporting import terminal
@@ -37,11 +38,12 @@ def characterise(
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Learn rates, contents, service and link laws from traces, on Spark; every number with its
-    standard error.
+    """Learn a system from its traces, on Spark; every number comes with its standard error.
 
     Example: [bold]tidings characterise traces/ --to fitted.yaml --measured measured.json[/]
     """
+    if "://" not in traces and not Path(traces).exists():  # before Spark takes its time to start
+        raise InvalidTracesError(f"{traces}: no such folder; wants one with trace tables")
     known = reading.load(base) if base is not None else None
     with console.progress("characterising") as step:
         step("starting Spark")

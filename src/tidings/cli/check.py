@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,7 +18,10 @@ from tidings.model.yaml_text import dump
 
 
 def check(
-    system: options.SystemFile,
+    system: Annotated[
+        Path | None,
+        typer.Argument(metavar="SYSTEM", help="A YAML or JSON file, or a folder of tables."),
+    ] = None,
     json: options.Json = False,
     canonical: Annotated[
         bool, typer.Option("--canonical", help="Print the system in its canonical form.")
@@ -41,6 +45,8 @@ def check(
     if schema:
         console.show_json(system_schema())
         return
+    if system is None:
+        raise typer.BadParameter("which system? give its file or folder")
     if topology:
         document = read_topology(system)
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
@@ -54,11 +60,11 @@ def check(
     if json:
         console.show_json({"valid": True, **facts})
         return
-    table = Table(title=f"{system}: a valid system", show_header=False, title_justify="left")
+    table = Table(show_header=False)
     for name, value in facts.items():
         shown = ", ".join(value) if isinstance(value, list) else str(value)
         table.add_row(name.replace("_", " "), shown or "none")
-    console.show(table)
+    console.show(f"{system}: a valid system", table)
 
 
 def _facts(system: System) -> dict[str, Any]:

@@ -67,8 +67,8 @@ def _escaped(text: str) -> str:
 def progress(task: str) -> Iterator[Callable[[str], None]]:
     """Tell what is going on while it takes long; gives a function to name the current step.
 
-    On a terminal a spinner shows the step and the seconds; elsewhere each step that begins more
-    than two seconds after the start is a line of its own.
+    On a terminal a spinner shows the step and the seconds; elsewhere a step is a line of its own
+    when two seconds have passed since the start or since the last such line.
     """
     console = err()
     started = time.monotonic()
@@ -78,12 +78,12 @@ def progress(task: str) -> Iterator[Callable[[str], None]]:
                 f"{task}: {_escaped(step)} ({time.monotonic() - started:.0f} s)"
             )
         return
-    said = ""
+    said_at = started
 
     def step(name: str) -> None:
-        nonlocal said
-        if time.monotonic() - started > SHOW_AFTER_S and name != said:
-            said = name
+        nonlocal said_at
+        if time.monotonic() - said_at > SHOW_AFTER_S:
+            said_at = time.monotonic()
             sys.stderr.write(f"{task}: {name} ({time.monotonic() - started:.0f} s)\n")
             sys.stderr.flush()
 

@@ -27,14 +27,16 @@ def demo(
     ] = None,
     minutes: Annotated[
         float, typer.Option(metavar="N", min=0.5, help="Minutes of traffic recorded as reality.")
-    ] = 60.0,
+    ] = 30.0,
     seed: options.Seed = 1,
     master: options.Master = None,
     memory: options.Memory = None,
     json: options.Json = False,
 ) -> int:
-    """From traces to a report: a system is played as "reality", learnt from its traces on Spark,
-    predicted, simulated, and all three are set side by side.
+    """Go the whole way on a sample system: traces, Spark, prediction, simulation, report.
+
+    A system is played as "reality" and recorded; its traces are characterised on Spark; what was
+    learnt is predicted and simulated; measured, predicted and simulated are set side by side.
 
     Example: [bold]tidings demo --to /tmp/demo[/]
     """

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 
 from tidings.cli import characterise, check, demo, predict, report, simulate, validate
@@ -20,6 +19,8 @@ from tidings.cli.console import complain, err
 from tidings.errors import TidingsError
 
 FAULT, INTERRUPTED = 70, 130
+# The root of all errors in how a command is used; typer may or may not bring a click of its own.
+UsageProblem: Any = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="tidings",
@@ -28,6 +29,7 @@ app = typer.Typer(
     epilog="Begin with: tidings demo",
     no_args_is_help=True,
     add_completion=False,
+    pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -66,10 +68,10 @@ def run(arguments: Sequence[str]) -> int:
     except TidingsError as error:
         complain(error)
         return error.exit_code
-    except click.ClickException as error:
+    except UsageProblem as error:
         error.show()
-        return error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+        return int(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
         err().print("interrupted")
         return INTERRUPTED
     except BrokenPipeError:

@@ -55,7 +55,7 @@ def simulate(
     Example: [bold]tidings simulate city.yaml --precision 0.005[/]
     """
     found = reading.load(system)
-    length = {"events": events, "duration_s": _seconds(duration)}
+    duration_s = _seconds(duration)
     with console.progress("simulating") as step:
         if traces is None:
             outcome = simulate_outcome(
@@ -64,13 +64,16 @@ def simulate(
                 replications=replications,
                 precision=precision,
                 max_replications=max_replications,
+                events=events,
+                duration_s=duration_s,
                 progress=step,
-                **length,
             )
         else:
             if traces.exists():
                 raise InvalidInputError(f"{traces} exists already; choose another place")
-            recording = record(found, seed=seed, **length)
+            recording = record(
+                found, seed=seed, events=events, duration_s=duration_s, progress=step
+            )
             write_traces(recording, traces)
             outcome = recording.outcome
     present(outcome, json=json, output=output, limit=limit)

@@ -78,7 +78,7 @@ def demonstrate(
     spark: SparkSession,
     *,
     folder: Path,
-    minutes: float = 60.0,
+    minutes: float = 30.0,
     seed: int = 1,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Demonstration:

@@ -19,10 +19,9 @@ def with_truth(parameters: pd.DataFrame, truth: System, fitted: System) -> pd.Da
 
 
 def _true_values(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
-    stored = sum(subscriber.count for subscriber in truth.subscribers)
     for broker in truth.brokers:
         if broker.service is not None:
-            mean_s = broker.service.with_stored(stored).mean_s
+            mean_s = broker.service.with_stored(truth.stored_subscriptions).mean_s
             yield f"brokers.{broker.name}.service", mean_s
     for link in truth.links:
         first, second = link.between

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.compile import compiled
+from tidings.kernels.compile import inlined
 
 # A game of the tournament: when the winner is due, and which slot it is.
 NODE = np.dtype([("key", "f8"), ("slot", "i8")], align=True)
@@ -41,7 +41,7 @@ def tournament(slots: int) -> Any:
     return nodes
 
 
-@compiled
+@inlined
 def set_key(nodes: Any, slot: int, key: float) -> None:
     """Let a slot be due at ``key`` (+inf: never), and replay its games up to the root."""
     at = nodes.size // 2 + slot
@@ -62,18 +62,18 @@ def set_key(nodes: Any, slot: int, key: float) -> None:
         node.slot = winner
 
 
-@compiled
+@inlined
 def key_of(nodes: Any, slot: int) -> float:
     """When a slot is due."""
     return nodes[nodes.size // 2 + slot].key
 
 
-@compiled
+@inlined
 def _before(time: float, order: int, other: Any) -> bool:
     return time < other.time or (time == other.time and order < other.order)
 
 
-@compiled
+@inlined
 def push(heap: Any, size: int, time: float, order: int, cargo: int) -> None:
     """Put a landing into a heap of ``size`` landings (the caller counts)."""
     hole = size
@@ -88,7 +88,7 @@ def push(heap: Any, size: int, time: float, order: int, cargo: int) -> None:
     heap[hole].cargo = cargo
 
 
-@compiled
+@inlined
 def pop(heap: Any, size: int) -> None:
     """Take the first landing, ``heap[0]``, out of a heap of ``size`` landings."""
     last = heap[size - 1]

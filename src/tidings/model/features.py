@@ -30,7 +30,9 @@ def _channels(system: System) -> Iterator[tuple[str, Channel]]:
 
 def _failures(system: System) -> Places:
     yield from (f"brokers.{b.name}.failure" for b in system.brokers if b.failure is not None)
-    yield from (f"{at}.failure" for at, channel in _channels(system) if channel.failure is not None)
+    for at, channel in _channels(system):
+        if channel.failure is not None and not at.endswith(".back"):  # a link fails as a whole
+            yield f"{at}.failure"
     yield from (f"failure_groups.{group.name}" for group in system.failure_groups)
 
 

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContentRow:
+class TrafficRow:
     """A share of a publisher's events that are alike in all that matters: class, lifetime, size."""
 
     publisher: int
@@ -41,7 +41,7 @@ class Routes:
 
     events: tuple[Event, ...]  # the distinct contents
     class_of_event: Ints
-    rows: tuple[ContentRow, ...]
+    rows: tuple[TrafficRow, ...]
     arcs: tuple[topology.Arc, ...]
     trees: tuple[topology.Tree, ...]
     tree_of_class: Ints
@@ -127,7 +127,7 @@ def _one_hot(values: Ints, size: int) -> Bools:
 
 def _merge(
     drafts: list[tuple[int, int, float, Law | None, float | None]], class_of_event: Ints
-) -> tuple[ContentRow, ...]:
+) -> tuple[TrafficRow, ...]:
     """Contents of one publisher that share class, lifetime and size become one row."""
     shares: dict[tuple[int, int, Law | None, float | None], list[float]] = {}
     example: dict[tuple[int, int, Law | None, float | None], int] = {}
@@ -136,7 +136,7 @@ def _merge(
         shares.setdefault(key, []).append(probability)
         example.setdefault(key, event)
     return tuple(
-        ContentRow(
+        TrafficRow(
             publisher=key[0],
             content_class=key[1],
             probability=sum(parts),

@@ -305,6 +305,11 @@ class System:
         """Position of each broker by name."""
         return {broker.name: index for index, broker in enumerate(self.brokers)}
 
+    @property
+    def stored_subscriptions(self) -> int:
+        """How many subscriptions every broker stores: all of them, as nothing is covered."""
+        return sum(subscriber.count for subscriber in self.subscribers)
+
     def lifetime_of(self, publisher: Publisher, own: Law | None) -> Law | None:
         """How long an event is of use: its own word, else the publisher's, else the system's."""
         return own or publisher.lifetime or self.lifetime

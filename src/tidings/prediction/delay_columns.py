@@ -14,7 +14,7 @@ from tidings.prediction.audiences import Floats
 from tidings.prediction.delay_tables import Mixtures, Tables, mixtures
 from tidings.prediction.shares import Shares
 
-_EDGES_S = EDGES_S[::5]
+_EDGES_S = EDGES_S[::2]
 _ENDS = (0.001, 0.999)  # of the delivered events: the part of the law that is written down
 
 

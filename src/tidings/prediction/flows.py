@@ -50,14 +50,9 @@ class Flows:
         return self.loads >= FULL_LOAD
 
 
-def stored_subscriptions(system: System) -> int:
-    """How many subscriptions every broker stores: all of them, since each is sent everywhere."""
-    return sum(subscriber.count for subscriber in system.subscribers)
-
-
 def flows(system: System, routes: Routes) -> Flows:
     """The rates in a system, overloaded brokers included."""
-    stored = stored_subscriptions(system)
+    stored = system.stored_subscriptions
     services = tuple(
         tuple(
             station.service.with_stored(stored)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tidings.model.laws import Exponential
+from tidings.model.reading import fingerprint
 from tidings.model.system import System
 from tidings.prediction.flows import Flows
 from tidings.prediction.queues import QUEUE_MODELS
@@ -20,6 +21,7 @@ def provenance(system: System, model: str, rates: Flows, results: list[Shares]) 
     return {
         "version": metadata.version("tidings"),
         "engine": "prediction",
+        "system": fingerprint(system),
         "model": model,
         "approximations": approximations(system, model, rates),
         "numerical_error": max(errors, default=0.0),  # of any on-time share

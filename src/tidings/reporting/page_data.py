@@ -266,7 +266,7 @@ def _parameters(parameters: pd.DataFrame) -> list[dict[str, Any]]:
     table = parameters.copy()
     if "truth" in table:
         table["z"] = parameter_z(table)
-    texts = ("path", "family", "unit")
+    texts = ("path", "family", "unit", "verdict")
     return [
         {
             str(key): ("" if pd.isna(value) else str(value)) if key in texts else number(value)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.kernels.compile import compiled
+from tidings.kernels.compile import inlined
 from tidings.model import delay_grid
 
 _SHIFT = 52 - 5  # of the 52 bits of a fraction, five are kept
@@ -38,7 +38,7 @@ def _greatest_in_bin() -> NDArray[np.float64]:
     return np.append(low.view(np.float64), np.inf)
 
 
-@compiled
+@inlined
 def bin_of(delay: float, guess: Any, edges: Any) -> int:
     """The bin of a delay, as ``delay_grid.bin_of`` has it."""
     if delay <= edges[0]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.compile import compiled
+from tidings.kernels.compile import inlined
 from tidings.simulation.kernel_bins import bin_of
 from tidings.simulation.kernel_copies import (
     SLACK_S,
@@ -47,7 +47,7 @@ from tidings.simulation.kernel_tables import (
 )
 
 
-@compiled
+@inlined
 def enter(world: Any, index: int) -> None:
     """A copy arrives at its broker."""
     if world.expiry >= 1 and is_expired(world, index):
@@ -63,7 +63,7 @@ def enter(world: Any, index: int) -> None:
         join(world, broker.first_station, index)
 
 
-@compiled
+@inlined
 def finish(world: Any, number: int) -> None:
     """A server is done with its copy: it takes the next, and the copy moves on."""
     server = server_at(world, number)
@@ -76,7 +76,7 @@ def finish(world: Any, number: int) -> None:
         leave(world, index)
 
 
-@compiled
+@inlined
 def leave(world: Any, index: int) -> None:
     """A broker is done with a copy: it goes to the subscribers here and to the neighbours."""
     copy = copy_at(world, index)
@@ -100,7 +100,7 @@ def leave(world: Any, index: int) -> None:
     release(world, index)
 
 
-@compiled
+@inlined
 def send(world: Any, index: int, arc: int) -> None:
     """Send a copy of an event over an arc."""
     publication = publication_at(world, index)
@@ -117,7 +117,7 @@ def send(world: Any, index: int, arc: int) -> None:
             count_loss(world, publication.row, channel.target, BY_LINK)
 
 
-@compiled
+@inlined
 def deliver(world: Any, copy: Any, publication: Any) -> None:
     """Hand a measured event to the subscribers at a broker that want it.
 
@@ -144,7 +144,7 @@ def deliver(world: Any, copy: Any, publication: Any) -> None:
             receive(world, publication, receivers_of_at(world, position).value)
 
 
-@compiled
+@inlined
 def receive(world: Any, publication: Any, index: int) -> None:
     """One subscriber gets an event over its own link, or does not."""
     receiver = receiver_at(world, index)
@@ -175,7 +175,7 @@ def receive(world: Any, publication: Any, index: int) -> None:
         tape_delivery(world, publication, -1 - index, received)
 
 
-@compiled
+@inlined
 def tape_hop(world: Any, copy: Any, number: int, sent: int) -> None:
     """Record that a broker is done with a copy."""
     hop = taped_hop_at(world, world.taped_hops)
@@ -189,7 +189,7 @@ def tape_hop(world: Any, copy: Any, number: int, sent: int) -> None:
     hop.left = world.now
 
 
-@compiled
+@inlined
 def tape_delivery(world: Any, publication: Any, place: int, received: float) -> None:
     """Record a delivery to all plain subscribers of a broker, or to one receiver."""
     delivery = taped_delivery_at(world, world.taped_deliveries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.calendar import push
-from tidings.kernels.compile import compiled
+from tidings.kernels.compile import inlined
 from tidings.kernels.sampling import draw
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK
@@ -25,21 +25,20 @@ from tidings.simulation.kernel_tables import (
 SLACK_S = 0.5e-9
 
 
-@compiled
+@inlined
 def draw_time(world: Any, law: int, stream: int) -> float:
     """A random time by one of the world's laws, in seconds."""
     chosen = law_at(world, law)
     return draw(chosen.kind, chosen.offset, law_params_of(world), streams_of(world), stream)
 
 
-@compiled
+@inlined
 def new_copy(world: Any, publication: int, broker: int, channel: int) -> int:
     """A copy on its way to a broker; the loop has made sure that there is room."""
     index = world.free_copy
     copy = copy_at(world, index)
     world.free_copy = copy.next
     world.free_copies -= 1
-    world.copy_count += 1
     copy.publication = publication
     copy.broker = broker
     copy.channel = channel
@@ -47,21 +46,20 @@ def new_copy(world: Any, publication: int, broker: int, channel: int) -> int:
     return index
 
 
-@compiled
+@inlined
 def release(world: Any, index: int) -> None:
     """Forget a copy, and its publication with the last one."""
     copy = copy_at(world, index)
     copy.next = world.free_copy
     world.free_copy = index
     world.free_copies += 1
-    world.copy_count -= 1
     publication = publication_at(world, copy.publication)
     publication.copies -= 1
     if publication.copies == 0:
         forget(world, copy.publication)
 
 
-@compiled
+@inlined
 def forget(world: Any, index: int) -> None:
     """Forget a publication of which there are no copies any more."""
     publication = publication_at(world, index)
@@ -70,7 +68,7 @@ def forget(world: Any, index: int) -> None:
     world.free_publication = index
 
 
-@compiled
+@inlined
 def count_loss(world: Any, row: int, broker: int, cause: int) -> None:
     """Count that an event was lost on its way to a broker, or there."""
     cell = cell_at(world, cell_of_at(world, row * world.broker_count + broker).value)
@@ -82,7 +80,7 @@ def count_loss(world: Any, row: int, broker: int, cause: int) -> None:
         cell.lost_overflow += 1
 
 
-@compiled
+@inlined
 def lose(world: Any, index: int, cause: int) -> None:
     """A copy is lost at its broker, and with it everything it would have become."""
     copy = copy_at(world, index)
@@ -92,14 +90,14 @@ def lose(world: Any, index: int, cause: int) -> None:
     release(world, index)
 
 
-@compiled
+@inlined
 def is_expired(world: Any, index: int) -> bool:
     """Whether the event of a copy is past its lifetime."""
     publication = publication_at(world, copy_at(world, index).publication)
     return world.now - publication.born > publication.lifetime + SLACK_S
 
 
-@compiled
+@inlined
 def loses(world: Any, channel: Any) -> bool:
     """Whether a channel loses what is sent over it now."""
     if channel.reliability >= 1.0:
@@ -107,7 +105,7 @@ def loses(world: Any, channel: Any) -> bool:
     return uniform(streams_of(world), channel.loss_stream) >= channel.reliability
 
 
-@compiled
+@inlined
 def travel(world: Any, index: int, channel: Any) -> float:
     """Put a copy on its way over a channel; its delay in seconds."""
     copy = copy_at(world, index)

@@ -145,8 +145,6 @@ NUMBERS: dict[str, type] = {
     "passing_tail": _I,
     "free_copy": _I,
     "free_copies": _I,
-    "copy_count": _I,
-    "most_copies": _I,
     "free_publication": _I,
     "published": _I,
     "measured_alive": _I,

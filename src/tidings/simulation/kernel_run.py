@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import pop, set_key
-from tidings.kernels.compile import compiled
+from tidings.kernels.compile import primitive
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_brokers import enter, finish
 from tidings.simulation.kernel_copies import (
@@ -36,7 +36,7 @@ from tidings.simulation.kernel_tables import (
 )
 
 
-@compiled
+@primitive
 def schedule_first(worlds: Any) -> int:
     """Give every publisher its first moment, as if it had been publishing for ever."""
     world = worlds[0]
@@ -47,7 +47,7 @@ def schedule_first(worlds: Any) -> int:
     return DONE
 
 
-@compiled
+@primitive
 def run(worlds: Any) -> int:
     """Simulate on from where the world stands; why it came back.
 
@@ -84,7 +84,7 @@ def run(worlds: Any) -> int:
                 finish(world, slot - world.publisher_count)
 
 
-@compiled
+@primitive
 def tape_is_short(world: Any) -> bool:
     """Whether one more step might not fit on the tape."""
     return (
@@ -95,17 +95,17 @@ def tape_is_short(world: Any) -> bool:
     )
 
 
-@compiled
+@primitive
 def sample(world: Any) -> None:
     """Note how many copies there are at a regular moment."""
-    sample_at(world, world.samples_taken).value = world.copy_count
+    sample_at(world, world.samples_taken).value = world.copies_length - world.free_copies
     world.samples_taken += 1
     world.next_sample = (world.samples_taken + 1) * world.sample_every
     if world.samples_taken >= world.samples_length:
         world.next_sample = np.inf
 
 
-@compiled
+@primitive
 def land(world: Any) -> None:
     """The first copy in flight reaches its broker, unless its channel has failed meanwhile."""
     index = landing_at(world, 0).cargo
@@ -118,7 +118,7 @@ def land(world: Any) -> None:
         release(world, index)
 
 
-@compiled
+@primitive
 def choose_row(world: Any, publisher: Any) -> int:
     """What a publisher publishes now: a row of its contents."""
     low, high = publisher.first_row, publisher.last_row - 1
@@ -133,7 +133,7 @@ def choose_row(world: Any, publisher: Any) -> int:
     return low
 
 
-@compiled
+@primitive
 def publish(world: Any, index: int) -> None:
     """A publisher publishes an event and sends it to its home broker."""
     publisher = publisher_at(world, index)
@@ -157,7 +157,7 @@ def publish(world: Any, index: int) -> None:
         forget(world, number)
 
 
-@compiled
+@primitive
 def create(world: Any, publisher: Any) -> int:
     """A new publication, measured if it is born in the window; its position."""
     index = world.free_publication

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import key_of, set_key
-from tidings.kernels.compile import compiled
+from tidings.kernels.compile import inlined
 from tidings.simulation.kernel_copies import draw_time, is_expired, lose
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_OVERFLOW
 from tidings.simulation.kernel_tables import (
@@ -20,7 +20,7 @@ from tidings.simulation.kernel_tables import (
 )
 
 
-@compiled
+@inlined
 def join(world: Any, at: int, index: int) -> None:
     """A copy joins a station: it is served at once, waits, or finds the buffer full."""
     station = station_at(world, at)
@@ -43,7 +43,7 @@ def join(world: Any, at: int, index: int) -> None:
         lose(world, index, BY_OVERFLOW)
 
 
-@compiled
+@inlined
 def start(world: Any, number: int, index: int) -> None:
     """A server begins to work on a copy."""
     server = server_at(world, number)
@@ -62,7 +62,7 @@ def start(world: Any, number: int, index: int) -> None:
     set_key(nodes_of(world), world.publisher_count + number, world.now + work)
 
 
-@compiled
+@inlined
 def next_waiting(world: Any, station: Any) -> int:
     """Take the first copy that waits at a station and is still of use; −1: there is none."""
     while station.head >= 0:
@@ -75,7 +75,7 @@ def next_waiting(world: Any, station: Any) -> int:
     return -1
 
 
-@compiled
+@inlined
 def serve_next(world: Any, number: int) -> None:
     """A server that has nothing in hand takes the next copy, or is idle from now on."""
     server = server_at(world, number)
@@ -90,7 +90,7 @@ def serve_next(world: Any, number: int) -> None:
         set_key(nodes_of(world), world.publisher_count + number, np.inf)
 
 
-@compiled
+@inlined
 def close_gate(world: Any, at: int) -> None:
     """Stop a station: its servers keep what is left of their work, and what arrives waits."""
     station = station_at(world, at)
@@ -103,7 +103,7 @@ def close_gate(world: Any, at: int) -> None:
             set_key(nodes_of(world), slot, np.inf)
 
 
-@compiled
+@inlined
 def open_gate(world: Any, at: int) -> None:
     """Let a station go on where it stopped, and begin with what has come meanwhile."""
     station = station_at(world, at)

@@ -1,0 +1,172 @@
+"""The simulator against SimPy: the same network, in the same run, by CPU time.
+
+Fifteen brokers in a binary tree, a publisher and two subscribers at each leaf, contents of eight
+kinds of which each subscriber wants one: exponential intervals and services, busiest broker at
+about 0.65. The SimPy model is the fastest plain one we could write: a process for each publisher
+and broker, a store as queue, forwarding looked up in a table made beforehand.
+
+    python benchmarks/simulator.py [--seconds 10] [--write]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import random
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import simpy
+
+from tidings.model.reading import loads
+from tidings.model.routes import route
+from tidings.model.system import System
+from tidings.simulation.network import compile_system
+from tidings.simulation.world import Window, make_world, run_world
+
+RESULTS = Path(__file__).parent / "results" / "simulator.json"
+LEAVES = range(8, 16)
+SERVICE_S = 0.00341
+ROOT_LOAD = 0.8  # if every event passed the root; about two thirds do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What one engine did."""
+
+    visits: int
+    cpu_s: float
+    delay_s: float
+    deliveries: int
+
+    @property
+    def visits_per_cpu_s(self) -> float:
+        return self.visits / self.cpu_s
+
+
+def binary_tree() -> System:
+    lines = ["tidings: 1", "lifetime: 60ms", "brokers:"]
+    lines += [f"  b{i}: {{service: {{exponential: {SERVICE_S}}}}}" for i in range(1, 16)]
+    lines += ["links:"] + [f"  - {{between: [b{i // 2}, b{i}]}}" for i in range(2, 16)]
+    lines.append("publishers:")
+    for i in LEAVES:
+        every = len(LEAVES) * SERVICE_S / ROOT_LOAD
+        lines += [f"  p{i}:", f"    at: b{i}", f"    every: {{exponential: {every}}}"]
+        lines += ["    content:"] + [f"      - {{p: 0.125, event: {{kind: {k}}}}}" for k in range(8)]
+    lines.append("subscribers:")
+    for i in LEAVES:
+        lines.append(f"  s{i}: {{at: b{i}, wants: {{kind: {i - 8}}}}}")
+        lines.append(f"  t{i}: {{at: b{i}, wants: {{kind: {(i - 7) % 8}}}}}")
+    return loads("\n".join(lines))
+
+
+def with_tidings(system: System, seconds: float, seed: int) -> Run:
+    compiled = compile_system(system)
+    short = Window(warmup_s=0.0, end_s=0.01)
+    run_world(make_world(compiled, short, seed, 0), compiled, short)  # compiles, or loads
+    window = Window(warmup_s=0.0, end_s=seconds)
+    world = make_world(compiled, window, seed, 0)
+    begun = time.process_time()
+    run_world(world, compiled, window)
+    cpu_s = time.process_time() - begun
+    cells = world.tables["cells"]
+    return Run(
+        visits=int(world.tables["stations"].arrivals.sum()),
+        cpu_s=cpu_s,
+        delay_s=float(cells.delay_sum.sum() / cells.delivered.sum()),
+        deliveries=int(cells.delivered.sum()),
+    )
+
+
+def with_simpy(system: System, seconds: float, seed: int) -> Run:
+    routes = route(system)
+    classes, brokers = routes.class_count, len(system.brokers)
+    outgoing = routes.trees[0].outgoing
+    onwards: list[list[list[tuple[int, int]]]] = [
+        [
+            [(a, routes.arcs[a].target) for a in outgoing[b] if routes.interest[a, c] > 0]
+            for c in range(classes)
+        ]
+        for b in range(brokers)
+    ]
+    wanted = np.zeros((brokers, classes), dtype=bool)
+    for index, home in enumerate(routes.home_of_subscriber):
+        wanted[home] |= routes.wanted_by(index)
+    local = wanted.tolist()
+    rng = random.Random(seed)
+    draw, choose = rng.expovariate, rng.random
+    env = simpy.Environment()
+    stores = [simpy.Store(env) for _ in range(brokers)]
+    visits, deliveries, delays = 0, 0, 0.0
+
+    def broker(index: int, rate: float) -> Any:
+        nonlocal visits, deliveries, delays
+        store, mine, ways = stores[index], local[index], onwards[index]
+        while True:
+            kind, born, back = yield store.get()
+            yield env.timeout(draw(rate))
+            visits += 1
+            if mine[kind]:
+                deliveries += 1
+                delays += env.now - born
+            for arc, target in ways[kind]:
+                if arc != back:
+                    stores[target].put((kind, born, arc ^ 1))
+
+    def publisher(home: int, rate: float, kinds: list[int]) -> Any:
+        store, count = stores[home], len(kinds)
+        while True:
+            yield env.timeout(draw(rate))
+            store.put((kinds[int(choose() * count)], env.now, -1))
+
+    for index in range(brokers):
+        env.process(broker(index, 1.0 / SERVICE_S))
+    for index, each in enumerate(system.publishers):
+        kinds = [row.content_class for row in routes.rows if row.publisher == index]
+        env.process(publisher(int(routes.home_of_publisher[index]), each.rate_per_s, kinds))
+    begun = time.process_time()
+    env.run(until=seconds)
+    cpu_s = time.process_time() - begun
+    return Run(visits=visits, cpu_s=cpu_s, delay_s=delays / deliveries, deliveries=deliveries)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds for SimPy, about")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--write", action="store_true", help=f"record in {RESULTS.name}")
+    args = parser.parse_args()
+    system = binary_tree()
+    slow = with_simpy(system, 32.0 * args.seconds, args.seed)
+    fast = with_tidings(system, 1600.0 * args.seconds, args.seed)
+    ratio = fast.visits_per_cpu_s / slow.visits_per_cpu_s
+    for name, found in (("SimPy", slow), ("Tidings", fast)):
+        print(
+            f"{name:8} {found.visits:>12,} broker visits  {found.cpu_s:7.2f} CPU s  "
+            f"{found.visits_per_cpu_s:>12,.0f} visits per CPU s  "
+            f"mean delay {1e3 * found.delay_s:.3f} ms over {found.deliveries:,} deliveries"
+        )
+    print(f"ratio    {ratio:.0f}")
+    if args.write:
+        document = {
+            "benchmark": "simulator",
+            "machine": f"{platform.machine()}, Python {platform.python_version()}",
+            "simpy": simpy.__version__,
+            "visits_per_cpu_s": {
+                "tidings": round(fast.visits_per_cpu_s),
+                "simpy": round(slow.visits_per_cpu_s),
+            },
+            "ratio": round(ratio, 1),
+            "mean_delay_s": {"tidings": fast.delay_s, "simpy": slow.delay_s},
+            "visits": {"tidings": fast.visits, "simpy": slow.visits},
+        }
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
