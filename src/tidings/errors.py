@@ -59,7 +59,7 @@ class InvalidTracesError(InvalidInputError):
 
 
 class UnsupportedError(TidingsError):
-    """The system is valid, but this engine cannot honour one of its fields, and will not ignore it."""
+    """The system is valid, but this engine cannot honour all of it, and will not ignore any."""
 
     exit_code = 3
 

@@ -125,3 +125,13 @@ def test_empty_outcomes_are_empty_tables():
     for make in (terminal.outcome_table, terminal.broker_table, terminal.link_table):
         assert printed(make(empty))
     assert printed(terminal.side_by_side([empty]))
+
+
+def test_quality_names_every_fate_and_reason():
+    quality = pd.DataFrame(
+        [("hops", "used", "", 1200), ("hops", "set aside", "left before it arrived", 3)],
+        columns=["table", "fate", "reason", "rows"],
+    )
+    text = printed(terminal.quality_table(quality))
+    assert "1,200" in text
+    assert "left before it arrived" in text

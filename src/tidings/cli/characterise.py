@@ -47,7 +47,7 @@ def characterise(
     known = reading.load(base) if base is not None else None
     with console.progress("characterising") as step:
         step("starting Spark")
-        with spark_session(master, memory=memory, small=True) as spark:
+        with spark_session(master, memory=memory) as spark:
             found = characterise_traces(read_traces(spark, traces), base=known, progress=step)
     if to is not None:
         reading.save(found.system, to)
@@ -67,5 +67,6 @@ def characterise(
         console.show(
             terminal.parameters_table(found.parameters, limit=limit),
             terminal.outcome_table(found.measured, limit=limit),
+            terminal.quality_table(found.quality),
         )
-    console.warn(tuple(found.notes) + found.measured.warnings)
+    console.warn(found.notes)

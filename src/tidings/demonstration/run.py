@@ -21,7 +21,7 @@ from tidings.model.system import System
 from tidings.prediction.predicting import predict
 from tidings.reporting.page import Report, write_page
 from tidings.reporting.terminal import parameter_z
-from tidings.simulation.recording import record, write_traces
+from tidings.simulation.recording import Recording, record, write_traces
 from tidings.simulation.run import simulate
 from tidings.traces.reading import read_traces
 from tidings.validation.comparison import Check, compare, verdict
@@ -35,6 +35,7 @@ MAX_MAE = 0.02
 MIN_WITHIN_2SE = 0.9
 MAX_Z = 5.0
 REPLICATIONS = 12
+PROBES_PER_S = 2.0  # of every link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,7 @@ def demonstrate(
         place = Path(scratch) / "demo"
         place.mkdir()
         progress(f"playing {minutes:g} minutes of traffic as reality")
-        write_traces(record(system, seed=seed, duration_s=60.0 * minutes), place / "traces")
+        write_traces(_play(system, seed, minutes), place / "traces")
         found = characterise(read_traces(spark, place / "traces"), progress=progress)
         progress("predicting the fitted system")
         predicted = predict(found.system)
@@ -121,6 +122,10 @@ def demonstrate(
         _write(result, system, place)
         _replace(place, folder)
     return result
+
+
+def _play(system: System, seed: int, minutes: float) -> Recording:
+    return record(system, seed=seed, duration_s=60.0 * minutes, probes_per_s=PROBES_PER_S)
 
 
 def _checks(

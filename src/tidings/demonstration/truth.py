@@ -25,8 +25,12 @@ def _true_values(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
             yield f"brokers.{broker.name}.service", mean_s
     for link in truth.links:
         first, second = link.between
-        yield from _of_channel(f"links.{first}--{second}", link.there)
-        yield from _of_channel(f"links.{second}--{first}", link.back)
+        for name, there, back in (
+            (f"{first}--{second}", link.there, link.back),
+            (f"{second}--{first}", link.back, link.there),
+        ):
+            yield from _of_channel(f"links.{name}", there)
+            yield from _of_channel(f"links.{name}.back", back)
     for publisher in truth.publishers:
         yield f"publishers.{publisher.name}.rate", publisher.rate_per_s
         yield from _of_channel(f"publishers.{publisher.name}.link", publisher.link)

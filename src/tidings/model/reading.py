@@ -39,7 +39,7 @@ def loads(text: str, name: str = "the text") -> System:
 
 
 def from_document(document: Mapping[str, Any], name: str = "the document") -> System:
-    """Make a system from plain values (mappings, lists, texts, numbers), as YAML would give them."""
+    """Make a system from plain values (mappings, lists, texts, numbers), as YAML gives them."""
     return _finish(Place(dict(document)), name)
 
 

@@ -227,6 +227,19 @@ def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> Rend
     )
 
 
+def quality_table(quality: pd.DataFrame) -> RenderableType:
+    """What became of the rows of every trace table: used, set aside and why, or one too many."""
+    return FittingTable(
+        title="Rows of the traces",
+        columns=[
+            _names(quality["table"], "table"),
+            Column(title="rows", cells=[f"{rows:,}" for rows in quality["rows"]]),
+            _names(quality["fate"], "fate"),
+            _names(quality["reason"], "reason", widest=60),
+        ],
+    )
+
+
 def parameter_z(parameters: pd.DataFrame) -> pd.Series:
     """How many standard errors each estimate lies from its truth; NaN where either is unknown."""
     difference = parameters["estimate"].astype(float) - parameters["truth"].astype(float)

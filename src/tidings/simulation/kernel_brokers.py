@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.compile import inlined
+from tidings.kernels.compile import inlined, primitive
 from tidings.simulation.kernel_bins import bin_of
 from tidings.simulation.kernel_copies import (
     SLACK_S,
@@ -117,7 +117,7 @@ def send(world: Any, index: int, arc: int) -> None:
             count_loss(world, publication.row, channel.target, BY_LINK)
 
 
-@inlined
+@primitive
 def deliver(world: Any, copy: Any, publication: Any) -> None:
     """Hand a measured event to the subscribers at a broker that want it.
 
@@ -144,7 +144,7 @@ def deliver(world: Any, copy: Any, publication: Any) -> None:
             receive(world, publication, receivers_of_at(world, position).value)
 
 
-@inlined
+@primitive
 def receive(world: Any, publication: Any, index: int) -> None:
     """One subscriber gets an event over its own link, or does not."""
     receiver = receiver_at(world, index)
@@ -175,7 +175,7 @@ def receive(world: Any, publication: Any, index: int) -> None:
         tape_delivery(world, publication, -1 - index, received)
 
 
-@inlined
+@primitive
 def tape_hop(world: Any, copy: Any, number: int, sent: int) -> None:
     """Record that a broker is done with a copy."""
     hop = taped_hop_at(world, world.taped_hops)
@@ -189,7 +189,7 @@ def tape_hop(world: Any, copy: Any, number: int, sent: int) -> None:
     hop.left = world.now
 
 
-@inlined
+@primitive
 def tape_delivery(world: Any, publication: Any, place: int, received: float) -> None:
     """Record a delivery to all plain subscribers of a broker, or to one receiver."""
     delivery = taped_delivery_at(world, world.taped_deliveries)

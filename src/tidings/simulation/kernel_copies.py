@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.calendar import push
-from tidings.kernels.compile import inlined
+from tidings.kernels.compile import inlined, primitive
 from tidings.kernels.sampling import draw
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK
@@ -25,7 +25,7 @@ from tidings.simulation.kernel_tables import (
 SLACK_S = 0.5e-9
 
 
-@inlined
+@primitive
 def draw_time(world: Any, law: int, stream: int) -> float:
     """A random time by one of the world's laws, in seconds."""
     chosen = law_at(world, law)
