@@ -56,7 +56,9 @@ def binary_tree() -> System:
     for i in LEAVES:
         every = len(LEAVES) * SERVICE_S / ROOT_LOAD
         lines += [f"  p{i}:", f"    at: b{i}", f"    every: {{exponential: {every}}}"]
-        lines += ["    content:"] + [f"      - {{p: 0.125, event: {{kind: {k}}}}}" for k in range(8)]
+        lines += ["    content:"] + [
+            f"      - {{p: 0.125, event: {{kind: {k}}}}}" for k in range(8)
+        ]
     lines.append("subscribers:")
     for i in LEAVES:
         lines.append(f"  s{i}: {{at: b{i}, wants: {{kind: {i - 8}}}}}")

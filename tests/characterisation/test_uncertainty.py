@@ -9,9 +9,24 @@ from tidings.characterisation.uncertainty import batch_share_se, ratio_se, share
 
 
 def test_a_share_that_was_never_missed_is_not_certain():
-    assert share_se(0, 100) == share_se(100, 100) > 0
-    assert share_se(1000, 1000) < 1 / 1000
+    assert share_se(0, 100) == pytest.approx(share_se(100, 100), rel=1e-12)
+    assert share_se(0, 100) > 0
+    assert share_se(1000, 1000) < 2 / 1000
     assert math.isnan(share_se(0, 0))
+
+
+def test_with_many_hits_and_misses_it_is_the_plain_formula():
+    assert share_se(4e9, 1e10) == pytest.approx(math.sqrt(0.4 * 0.6 / 1e10), rel=1e-8)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("losses", [0.5, 2.0, 8.0, 200.0])
+def test_rare_losses_stay_within_five_standard_errors(losses):
+    """The plain formula is beyond five for one link in forty at two losses expected."""
+    trials = 10_000
+    lost = np.random.default_rng(3).poisson(losses, 20_000)
+    z = [(k - losses) / trials / share_se(k, trials) for k in range(int(lost.max()) + 1)]
+    assert np.mean(np.abs(np.take(z, lost)) > 5) < 1e-3
 
 
 def test_ratio_se_of_equal_batches_is_that_of_their_mean():

@@ -62,6 +62,6 @@ def test_a_system_slow_to_settle_gets_a_longer_warmup():
         found = [simulate(busy(load), seed=s, replications=1, events=10) for s in range(6)]
         return float(np.median([each.provenance["warmup_s"] for each in found]))
 
-    # Relaxation takes about (1 − √ρ)⁻² service times: 3.4 at half load, 1580 at 0.95.
-    assert warmup_s(0.5) < 500.0
-    assert warmup_s(0.95) > 2.0 * warmup_s(0.5)
+    # Relaxation takes about (1 − √ρ)⁻² service times: 12 at half load, 1560 at 0.95.
+    assert warmup_s(0.5) < 200.0
+    assert 500.0 < warmup_s(0.95) < 20_000.0

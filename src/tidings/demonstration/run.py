@@ -35,7 +35,7 @@ MAX_MAE = 0.02
 MIN_WITHIN_2SE = 0.9
 MAX_Z = 5.0
 REPLICATIONS = 12
-PROBES_PER_S = 2.0  # of every link
+PROBES_PER_S = 10.0  # of every link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

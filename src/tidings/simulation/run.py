@@ -36,7 +36,8 @@ HANDLED = frozenset(
     }
 )
 USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
-PILOTS = 2
+PILOTS = 20
+PILOT_EVENTS = 5_000
 PILOT_SAMPLES = 2_000
 MOST_PILOT_DOUBLINGS = 6
 
@@ -177,7 +178,7 @@ def find_window(
         warmup_s = 0.0
         if compiled.has_queues:
             tell("pilot runs for the warm-up")
-            warmup_s, notes = _detect_warmup(compiled, options, USUAL_EVENTS / rate)
+            warmup_s, notes = _detect_warmup(compiled, options, PILOT_EVENTS / rate)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
     return window, notes
 
@@ -187,8 +188,10 @@ def _detect_warmup(
 ) -> tuple[float, list[str]]:
     """How long the empty start shows in the number of copies, by MSER-5 on pilot runs, in seconds.
 
-    The pilots are averaged and are not used again. Where the answer lies in their second half they
-    were too short, and are run again at twice the length.
+    The pilots are averaged (many short ones show a start better than few long ones) and are not
+    used again. Where the answer lies in their second half they were too short, and are run again
+    at twice the length. The rule stops where the start drowns in the noise of the pilots; the runs
+    to come have less noise, so twice as much is left out.
     """
     for doubling in range(MOST_PILOT_DOUBLINGS + 1):
         window = Window(
@@ -209,7 +212,7 @@ def _detect_warmup(
     notes = []
     if cut > PILOT_SAMPLES // 2:
         notes.append("the system takes very long to settle; give a warm-up yourself to be sure")
-    return cut / PILOT_SAMPLES * length_s, notes
+    return 2.0 * cut / PILOT_SAMPLES * length_s, notes
 
 
 def _until_precise(

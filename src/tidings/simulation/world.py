@@ -144,5 +144,5 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
     load = compiled.offered_load[longest]
     return (
         f"{head}, {int(station.waiting):,} of them waiting at broker '{name}', which is offered "
-        f"{load:.3g} s of work per second (limit 1); give it servers or speed, or events less"
+        f"{load:.3g} s of work per second (limit 1); give it servers or speed, or fewer events"
     )

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from tidings.errors import InvalidInputError
+from tidings.model.events import parse_event
+from tidings.model.filters import as_filter, matches
+from tidings.model.reading import loads
+from tidings.model.trace_tables import TRACE_TABLES
+from tidings.simulation.recording import ROWS_AT_ONCE, record, write_traces
+from tidings.simulation.run import replicate
+from tidings.simulation.trace_rows import EPOCH_NS
+
+SYSTEM = """
+tidings: 1
+lifetime: 40ms
+brokers:
+  hub: {service: {exponential: 6ms}, cpu: {service: {exponential: 1ms}}}
+  east: {service: {uniform: [0ms, 8ms]}}
+  west: {}
+links:
+  - {between: [hub, east], delay: {exponential: 5ms}, reliability: 0.95}
+  - {between: [hub, west], delay: 4ms}
+publishers:
+  p:
+    at: east
+    every: {exponential: 16ms}
+    content:
+      - {p: 0.5, event: {k: 1, note: x}}
+      - {p: 0.2, event: {k: 1, note: y}}
+      - {p: 0.3, event: {k: 2}, lifetime: 25ms, size: 64B}
+  q: {at: west, every: {exponential: 20ms}, content: {event: {k: 1}}, link: {delay: 1ms}}
+subscribers:
+  a: {at: west, wants: {k: 1}}
+  a-too: {at: west, wants: {k: 1}}
+  b: {at: east, wants: {}}
+  c: {at: hub, wants: {k: 2}, link: {reliability: 0.9, delay: {exponential: 3ms}}}
+  d: {at: hub, wants: {k: 2}, lifetime: 15ms}
+  e: {at: hub, wants: {k: 2}, lifetime: 15ms}
+"""
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return record(loads(SYSTEM), seed=3, duration_s=400.0, probes_per_s=2.0)
+
+
+@pytest.fixture(scope="module")
+def tables(recording):
+    return {name: table.to_pandas() for name, table in recording.tables.items()}
+
+
+def test_tables_have_exactly_the_canonical_columns(recording):
+    assert set(recording.tables) == {
+        "publications", "hops", "deliveries", "probes", "subscriptions",
+    }  # fmt: skip
+    for name, table in recording.tables.items():
+        wanted = TRACE_TABLES[name].columns
+        assert table.schema.names == [column.name for column in wanted]
+        for column in wanted:
+            field = table.schema.field(column.name)
+            assert field.nullable == column.nullable
+            assert column.nullable or table[column.name].null_count == 0
+            words = {
+                "string": "string",
+                "int64": "bigint",
+                "list<element: string>": "array<string>",
+            }
+            words["list<item: string>"] = "array<string>"
+            assert words[str(field.type)] == column.type
+
+
+def test_the_traces_tell_what_the_simulator_counted(recording, tables):
+    published = tables["publications"].set_index("event")[["published_ns", "lifetime_ns"]]
+    arrived = tables["deliveries"].join(published, on="event")
+    delay_ns = arrived["received_ns"] - arrived["published_ns"]
+    own_ns = arrived["subscriber"].map({"d": 15_000_000, "e": 15_000_000}).fillna(math.inf)
+    arrived["on_time"] = delay_ns <= np.minimum(arrived["lifetime_ns"].astype(float), own_ns)
+    found = arrived.groupby("subscriber").agg(
+        delivered=("event", "size"), on_time=("on_time", "sum")
+    )
+    counted = recording.outcome.subscribers.set_index("subscriber")
+    for name in ("a", "a-too", "b", "c", "d", "e"):
+        row = counted.loc[name]
+        assert found.loc[name, "delivered"] == round(row["delivered"] * row["events"])
+        # Nanoseconds may tip over an event whose delay is its lifetime to the nanosecond.
+        assert abs(found.loc[name, "on_time"] - row["on_time"] * row["events"]) < 2.5
+        assert row["events"] > 5_000
+        mean_s = delay_ns[arrived["subscriber"] == name].mean() / 1e9
+        assert mean_s == pytest.approx(row["delay_mean_s"], abs=1e-9)
+
+
+def test_the_recorded_run_is_replication_0(recording):
+    provenance = recording.outcome.provenance
+    counts = replicate(
+        loads(SYSTEM),
+        seed=3,
+        replication=0,
+        warmup_s=provenance["warmup_s"],
+        duration_s=provenance["duration_s"],
+    )
+    pairs = recording.outcome.pairs
+    plain = pairs[~pairs["subscriber"].isin(["a-too", "e"])]  # they share their units
+    assert (plain["on_time"] * plain["events"]).sum() == pytest.approx(counts.on_time.sum())
+    assert recording.tables["publications"].num_rows == counts.published.sum()
+
+
+def test_every_event_is_followed_from_hop_to_hop(tables):
+    hops = tables["hops"]
+    assert (hops["arrived_ns"] <= hops["started_ns"]).all()
+    assert (hops["started_ns"] <= hops["left_ns"]).all()
+    assert not hops.duplicated(["event", "broker"]).any()
+    published = tables["publications"].set_index("event")
+    first = hops[hops["came_from"].isin(["p", "q"])].set_index("event")
+    assert set(first.index) == set(published.index)  # publishers' links lose nothing here
+    waited_ns = first["arrived_ns"] - published["published_ns"]
+    assert waited_ns[first["came_from"] == "p"].eq(0).all()
+    # Rounded to the nanosecond at both ends.
+    assert waited_ns[first["came_from"] == "q"].between(999_999, 1_000_001).all()
+    sent = hops.explode("sent_to").dropna(subset=["sent_to"])
+    arrived = hops[~hops["came_from"].isin(["p", "q"])]
+    both = sent.merge(
+        arrived, left_on=["event", "broker", "sent_to"], right_on=["event", "came_from", "broker"]
+    )
+    assert len(both) == len(arrived)  # what arrived had been sent
+    lossless = sent[(sent["broker"] == "west") | (sent["sent_to"] == "west")]
+    assert len(lossless) == len(both[(both["broker_x"] == "west") | (both["sent_to_x"] == "west")])
+    lossy = sent[(sent["broker"] == "east") | (sent["sent_to"] == "east")]
+    lost = len(sent) - len(both)
+    assert lost == pytest.approx(0.05 * len(lossy), abs=4.5 * math.sqrt(0.0475 * len(lossy)))
+
+
+def test_deliveries_go_to_whom_wants_them(tables):
+    filters = {
+        row.subscriber: as_filter(json.loads(row.filter))
+        for row in tables["subscriptions"].itertuples()
+    }
+    assert set(filters) == {"a", "a-too", "b", "c", "d", "e"}
+    contents = tables["publications"].set_index("event")["content"].map(parse_event)
+    sample = tables["deliveries"].sample(2_000, random_state=1)
+    assert all(matches(filters[r.subscriber], contents[r.event]) for r in sample.itertuples())
+    last = tables["hops"].set_index(["event", "broker"])["left_ns"]
+    plain = tables["deliveries"][tables["deliveries"]["subscriber"].isin(["a", "b", "d"])]
+    left = last.loc[pd.MultiIndex.from_frame(plain[["event", "broker"]])]
+    assert (left.to_numpy() == plain["received_ns"].to_numpy()).all()
+
+
+def test_contents_that_no_filter_tells_apart_are_told_apart_in_traces(tables):
+    found = tables["publications"]
+    p = found[found["publisher"] == "p"]
+    shares = p["content"].value_counts(normalize=True)
+    for text, share in (
+        ('{"k":1,"note":"x"}', 0.5),
+        ('{"k":1,"note":"y"}', 0.2),
+        ('{"k":2}', 0.3),
+    ):
+        assert shares[text] == pytest.approx(
+            share, abs=4.5 * math.sqrt(share * (1 - share) / len(p))
+        )
+    special = p["content"] == '{"k":2}'
+    assert p.loc[special, "lifetime_ns"].eq(25_000_000).all()
+    assert p.loc[~special, "lifetime_ns"].eq(40_000_000).all()
+    assert p.loc[special, "size_bytes"].eq(64).all()
+    assert p.loc[~special, "size_bytes"].isna().all()
+
+
+def test_probes_meet_the_delay_and_loss_of_every_link(tables):
+    probes = tables["probes"].assign(
+        delay_s=lambda d: (d["received_ns"] - d["sent_ns"]) / 1e9,
+        lost=lambda d: d["received_ns"].isna(),
+    )
+    by_link = probes.groupby(["source", "target"])
+    assert set(by_link.groups) == {
+        ("hub", "east"), ("east", "hub"), ("hub", "west"), ("west", "hub"), ("p", "east"),
+        ("q", "west"), ("west", "a"), ("west", "a-too"), ("east", "b"), ("hub", "c"),
+        ("hub", "d"), ("hub", "e"),
+    }  # fmt: skip
+    assert by_link.size().eq(800).all()
+    assert by_link["lost"].mean()["hub", "east"] == pytest.approx(0.05, abs=4.5 * 0.0077)
+    assert by_link["delay_s"].mean()["hub", "east"] == pytest.approx(0.005, abs=4.5 * 0.005 / 27)
+    assert by_link["delay_s"].mean()["west", "hub"] == pytest.approx(0.004, abs=1e-9)
+    assert by_link["delay_s"].mean()["west", "a"] == 0.0
+
+
+def test_times_lie_in_the_window(recording, tables):
+    assert recording.from_ns == EPOCH_NS
+    assert recording.until_ns - recording.from_ns == 400 * 10**9
+    for name, column in (("publications", "published_ns"), ("probes", "sent_ns")):
+        assert tables[name][column].between(recording.from_ns, recording.until_ns).all()
+
+
+def test_more_rows_than_the_tape_holds_are_all_there():
+    # About 1.3 million rows of deliveries pass a tape of 65 536.
+    system = loads(
+        """
+        tidings: 1
+        brokers: {hub: {}}
+        publishers: {p: {at: hub, every: {rate: 1000/s}, content: {event: {k: 1}}}}
+        subscribers: {s: {at: hub, wants: {}}}
+        """
+    )
+    found = record(system, duration_s=2.5 * ROWS_AT_ONCE / 1000, probes_per_s=0.01)
+    count = found.tables["publications"].num_rows
+    assert count > 2 * ROWS_AT_ONCE
+    for name in ("hops", "deliveries"):
+        assert found.tables[name].num_rows == count
+    assert len(set(found.tables["hops"]["event"].to_pylist())) == count
+    assert found.tables["publications"]["lifetime_ns"].null_count == count
+
+
+def test_traces_are_written_whole_and_not_over_others(recording, tmp_path):
+    folder = tmp_path / "deep" / "traces"
+    write_traces(recording, folder)
+    manifest = json.loads((folder / "traces.json").read_text())
+    assert manifest == {
+        "version": 1,
+        "source": "simulated",
+        "from_ns": recording.from_ns,
+        "until_ns": recording.until_ns,
+        "seed": 3,
+    }
+    for name, table in recording.tables.items():
+        assert pq.read_table(folder / name).equals(table)
+    with pytest.raises(InvalidInputError, match="exists already"):
+        write_traces(recording, folder)
+    (folder / "mark").touch()
+    write_traces(recording, folder, overwrite=True)
+    assert not (folder / "mark").exists()
+    assert [path.name for path in folder.parent.iterdir()] == ["traces"]
