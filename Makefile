@@ -13,14 +13,14 @@ test: $(READY) lint  ## everything that CI runs
 	$(BIN)/python -m pytest
 
 quick: $(READY)  ## what a developer runs between two edits: under two minutes
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/python -m pytest -m "not slow and not spark and not browser" -q
 
 check: test  ## the same as test
 
 lint: $(READY)
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

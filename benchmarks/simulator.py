@@ -2,7 +2,7 @@
 
 Fifteen brokers in a binary tree, a publisher and two subscribers at each leaf, contents of eight
 kinds of which each subscriber wants one: exponential intervals and services, busiest broker at
-about 0.65. The SimPy model is the fastest plain one we could write: a process for each publisher
+about 0.6. The SimPy model is the fastest plain one we could write: a process for each publisher
 and broker, a store as queue, forwarding looked up in a table made beforehand.
 
     python benchmarks/simulator.py [--seconds 10] [--write]
@@ -23,7 +23,7 @@ import numpy as np
 import simpy
 
 from tidings.model.reading import loads
-from tidings.model.routes import route
+from tidings.model.routes import Routes, route
 from tidings.model.system import System
 from tidings.simulation.network import compile_system
 from tidings.simulation.world import Window, make_world, run_world
@@ -45,6 +45,7 @@ class Run:
 
     @property
     def visits_per_cpu_s(self) -> float:
+        """How fast it was."""
         return self.visits / self.cpu_s
 
 
@@ -84,21 +85,24 @@ def with_tidings(system: System, seconds: float, seed: int) -> Run:
     )
 
 
-def with_simpy(system: System, seconds: float, seed: int) -> Run:
-    routes = route(system)
-    classes, brokers = routes.class_count, len(system.brokers)
-    outgoing = routes.trees[0].outgoing
-    onwards: list[list[list[tuple[int, int]]]] = [
-        [
-            [(a, routes.arcs[a].target) for a in outgoing[b] if routes.interest[a, c] > 0]
-            for c in range(classes)
-        ]
-        for b in range(brokers)
-    ]
-    wanted = np.zeros((brokers, classes), dtype=bool)
+def forwarding(routes: Routes, brokers: int) -> tuple[list[list[bool]], list[list[list[Any]]]]:
+    """By broker and class: whether anybody there wants it, and the arcs it leaves by."""
+    wanted = np.zeros((brokers, routes.class_count), dtype=bool)
     for index, home in enumerate(routes.home_of_subscriber):
         wanted[home] |= routes.wanted_by(index)
-    local = wanted.tolist()
+    onwards = [
+        [
+            [(arc, routes.arcs[arc].target) for arc in out if routes.interest[arc, each] > 0]
+            for each in range(routes.class_count)
+        ]
+        for out in routes.trees[0].outgoing
+    ]
+    return wanted.tolist(), onwards
+
+
+def with_simpy(system: System, seconds: float, seed: int) -> Run:
+    routes, brokers = route(system), len(system.brokers)
+    local, onwards = forwarding(routes, brokers)
     rng = random.Random(seed)
     draw, choose = rng.expovariate, rng.random
     env = simpy.Environment()

@@ -6,6 +6,7 @@ error so small that a value off by ``sharpness`` (relative) would be seen as wro
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -139,7 +140,7 @@ def chain(
     every="{rate: 50/s}",
 ):
     names = [f"b{i}" for i in range(brokers)]
-    links = [f"{{between: [{a}, {b}]{link}}}" for a, b in zip(names, names[1:], strict=False)]
+    links = [f"{{between: [{a}, {b}]{link}}}" for a, b in itertools.pairwise(names)]
     return loads(
         f"""
         tidings: 1

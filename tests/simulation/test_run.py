@@ -123,7 +123,7 @@ def test_room_grows_with_the_copies_in_the_system_and_changes_nothing():
 def test_an_overloaded_system_is_refused_by_the_name_of_its_worst_broker():
     text = CITY.replace("hub: {service: {exponential: 6ms}}", "hub: {service: {exponential: 20ms}}")
     text = text.replace(", buffer: 3", "")
-    with pytest.raises(UnstableError, match="broker 'hub' is offered 2.19 s of work per second"):
+    with pytest.raises(UnstableError, match=r"broker 'hub' is offered 2\.19 s of work per second"):
         simulate(loads(text), replications=1)
 
 

@@ -9,8 +9,8 @@ import pandas as pd
 from tidings.characterisation.fitting import FittedLaw, fit_law
 from tidings.characterisation.parameters import Parameter, law_parameter
 from tidings.characterisation.samples import sample_from_rows
-from tidings.characterisation.uncertainty import share_se
 from tidings.model.behaviour import Channel
+from tidings.model.standard_errors import share_se
 
 Direction = tuple[str, str]  # source, target
 
@@ -48,7 +48,7 @@ class FittedChannel:
                 Parameter(
                     path=f"{path}.reliability",
                     estimate=self.reliability,
-                    standard_error=share_se(self.tried - self.lost, self.tried),
+                    standard_error=float(share_se(self.tried - self.lost, self.tried)),
                     count=self.tried,
                     unit="share",
                 )

@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.characterisation.cells import BATCHES
-from tidings.characterisation.uncertainty import batch_share_se, ratio_se
 from tidings.model.delay_grid import BINS, EDGES_S, quantiles
 from tidings.model.outcome import QUANTILES, table
+from tidings.model.standard_errors import batch_share_se, ratio_se
 
 Reals = NDArray[np.float64]
 

@@ -14,10 +14,10 @@ from tidings.characterisation.contents import Contents, lifetimes, numbered
 from tidings.characterisation.fitting import FittedLaw, fit_law
 from tidings.characterisation.parameters import Parameter
 from tidings.characterisation.samples import Sample, sample_from_rows, sample_of
-from tidings.characterisation.uncertainty import share_se
 from tidings.model.behaviour import PERFECT, Channel
 from tidings.model.content import ContentRow, ContentTable
 from tidings.model.laws import Exponential, Law
+from tidings.model.standard_errors import share_se
 from tidings.model.system import Publisher, System
 
 
@@ -134,7 +134,7 @@ def _content(
                 Parameter(
                     path=f"publishers.{name}.content.{len(table) + 1}.p",
                     estimate=count / total,
-                    standard_error=share_se(count, total),
+                    standard_error=float(share_se(count, total)),
                     count=int(total),
                     unit="share",
                 )

@@ -135,7 +135,7 @@ def find_cycle(ends: Iterable[tuple[str, str]]) -> list[str] | None:
     """The brokers of one cycle, or None where the links make no cycle.
 
     >>> find_cycle([("a", "b"), ("b", "c"), ("c", "a")])
-    ['b', 'a', 'c']
+    ['c', 'b', 'a']
     """
     parent: dict[str, str] = {}
     neighbours: dict[str, list[str]] = {}

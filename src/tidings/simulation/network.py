@@ -1,11 +1,4 @@
-"""A system compiled for the kernel: names become positions, laws become rows of one table.
-
-Subscribers that see exactly the same are not told apart: those with a perfect link and no lifetime
-of their own are *plain* and are counted by (home broker, row of contents). Every other subscriber
-is a *receiver* with random numbers of its own. A subscriber with a ``count`` above one is one
-representative of its kind: with a perfect link all of them see the same anyway, and otherwise the
-shares of one are unbiased for each of them.
-"""
+"""A system compiled for the kernel: names become positions, laws become rows of one table."""
 
 from __future__ import annotations
 
@@ -20,10 +13,16 @@ from numpy.typing import NDArray
 from tidings.kernels.sampling import encode
 from tidings.model import delay_grid
 from tidings.model.behaviour import Channel
-from tidings.model.laws import Deterministic, Law, residual
+from tidings.model.laws import Law, residual
 from tidings.model.routes import Routes, route
 from tidings.model.system import EXPIRY, System
 from tidings.simulation import kernel_layout as layout
+from tidings.simulation.audience import (
+    find_curves,
+    find_receivers,
+    is_instant,
+    receiver_lists,
+)
 from tidings.simulation.cells import Cells, find_cells
 from tidings.simulation.kernel_bins import bin_tables
 
@@ -55,6 +54,12 @@ class CompiledSystem:
         bounded = any(s.buffer is not None for b in self.system.brokers for s in b.stations)
         return bounded or self.system.expired != EXPIRY[0]
 
+    @property
+    def curve_table(self) -> Ints:
+        """The histogram of plain deliveries of each [broker, class]; −1 where there is none."""
+        table: Ints = self.tables["curve_of"].reshape(-1, self.routes.class_count)
+        return table
+
     @cached_property
     def publisher_rates(self) -> NDArray[np.float64]:
         """Events published per second, by publisher."""
@@ -66,7 +71,7 @@ class CompiledSystem:
         arrivals = np.bincount(
             self.cells.broker, weights=self.cells.flow_per_s, minlength=len(self.system.brokers)
         )
-        stored = stored_subscriptions(self.system)
+        stored = self.system.stored_subscriptions
         found = []
         for broker, rate in zip(self.system.brokers, arrivals, strict=True):
             for station in broker.stations:
@@ -74,11 +79,6 @@ class CompiledSystem:
                 work = station.service.with_stored(stored).mean_s
                 found.append(rate * work / station.servers)
         return np.array(found)
-
-
-def stored_subscriptions(system: System) -> int:
-    """How many subscriptions every broker stores: all there are, spread over the whole system."""
-    return sum(subscriber.count for subscriber in system.subscribers)
 
 
 class _Numbering:
@@ -92,34 +92,21 @@ class _Numbering:
         return self.known.setdefault(key, len(self.known))
 
 
-def is_perfect(channel: Channel) -> bool:
-    """Whether a channel neither loses nor delays anything."""
-    return channel.reliability >= 1.0 and _is_instant(channel)
-
-
-def _is_instant(channel: Channel) -> bool:
-    return isinstance(channel.delay, Deterministic) and channel.delay.value_s == 0.0
-
-
 def compile_system(system: System) -> CompiledSystem:
     """Turn a system into arrays. The caller has made sure that the simulator handles it."""
     routes = route(system)
     laws, streams = _Numbering(), _Numbering()
     rows, first_rows = _rows(system, routes, laws)
     publishers = _publishers(system, routes, first_rows, laws, streams)
-    representatives, receiver_of = _receivers(system, routes)
+    representatives, receiver_of = find_receivers(system, routes)
     channels = _channels(system, routes, representatives, laws, streams)
     receivers = _receiver_records(system, representatives, len(channels), laws, streams)
     brokers, stations, servers = _stations(system, laws, streams)
-    curve_of, curves = _curves(routes, receiver_of, len(system.brokers))
+    curve_of, curves = find_curves(routes, receiver_of, len(system.brokers))
     out_first, out_arcs = _outgoing(routes, len(system.brokers))
-    receivers_first, receivers_of = _receiver_lists(routes, representatives, len(system.brokers))
+    receivers_first, receivers_of = receiver_lists(routes, representatives, len(system.brokers))
     cells = find_cells(routes, [publisher.rate_per_s for publisher in system.publishers], system)
-    table = encode(laws.known)
-    bin_guess, bin_edges = bin_tables()
     tables = {
-        "laws": _records(layout.LAW, list(zip(table.kinds, table.offsets, strict=True))),
-        "law_params": table.params,
         "publishers": publishers,
         "rows": rows,
         "brokers": brokers,
@@ -132,8 +119,6 @@ def compile_system(system: System) -> CompiledSystem:
         "curve_of": curve_of.ravel(),
         "receivers_first": receivers_first,
         "receivers_of": receivers_of,
-        "bin_guess": bin_guess,
-        "bin_edges": bin_edges,
         "stations": stations,
         "servers": servers,
     }
@@ -142,11 +127,23 @@ def compile_system(system: System) -> CompiledSystem:
         routes=routes,
         cells=cells,
         numbers=_numbers(system, routes, len(receivers), out_first),
-        tables=tables,
+        tables=tables | _law_tables(laws),
         stream_keys=tuple(streams.known),
         receiver_of=receiver_of,
         curves=curves,
     )
+
+
+def _law_tables(laws: _Numbering) -> dict[str, Any]:
+    table = encode(laws.known)
+    guess, edges = bin_tables()
+    records = _records(layout.LAW, list(zip(table.kinds, table.offsets, strict=True)))
+    return {
+        "laws": records,
+        "law_params": table.params,
+        "bin_guess": guess,
+        "bin_edges": edges,
+    }
 
 
 def _numbers(system: System, routes: Routes, receivers: int, out_first: Ints) -> dict[str, float]:
@@ -216,28 +213,6 @@ def _publishers(
     return _records(layout.PUBLISHER, found)
 
 
-def _receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:
-    """Subscribers to be followed on their own (one of each kind), and whose receiver is whose.
-
-    Where nothing but a fixed lifetime tells subscribers from plain ones, all of a kind are one.
-    """
-    representatives: list[int] = []
-    kinds: dict[Any, int] = {}
-    receiver_of = np.full(len(system.subscribers), -1, dtype=np.int64)
-    for index, subscriber in enumerate(system.subscribers):
-        perfect = is_perfect(subscriber.link)
-        if perfect and subscriber.lifetime is None:
-            continue
-        kind: Any = index
-        if perfect and isinstance(subscriber.lifetime, Deterministic):
-            kind = (subscriber.at, routes.filter_of_subscriber[index], subscriber.lifetime)
-        if kind not in kinds:
-            kinds[kind] = len(representatives)
-            representatives.append(index)
-        receiver_of[index] = kinds[kind]
-    return representatives, receiver_of
-
-
 def _channels(
     system: System,
     routes: Routes,
@@ -260,7 +235,7 @@ def _channels(
         [
             (
                 channel.reliability,
-                _is_instant(channel),
+                is_instant(channel),
                 laws(channel.delay),
                 streams(name, "link loss"),
                 streams(name, "link delay"),
@@ -291,7 +266,7 @@ def _receiver_records(
 def _stations(
     system: System, laws: Callable[..., int], streams: Callable[..., int]
 ) -> tuple[Any, Any, Any]:
-    stored = stored_subscriptions(system)
+    stored = system.stored_subscriptions
     brokers: list[tuple[int, ...]] = []
     stations: list[tuple[int, ...]] = []
     servers: list[tuple[float, ...]] = []
@@ -317,40 +292,9 @@ def _stations(
     )
 
 
-def _curves(routes: Routes, receiver_of: Ints, brokers: int) -> tuple[Ints, int]:
-    """One histogram for each set of local plain filters that some class meets, at each broker."""
-    curve_of = np.full((brokers, routes.class_count), -1, dtype=np.int64)
-    count = 0
-    plain = receiver_of < 0
-    for broker in range(brokers):
-        here = np.unique(routes.filter_of_subscriber[plain & (routes.home_of_subscriber == broker)])
-        met = routes.wants[:, here]
-        wanted = np.flatnonzero(met.any(axis=1))
-        if wanted.size:
-            _, kind = np.unique(met[wanted], axis=0, return_inverse=True)
-            curve_of[broker, wanted] = count + kind.ravel()
-            count += int(kind.max()) + 1
-    return curve_of, count
-
-
 def _outgoing(routes: Routes, brokers: int) -> tuple[Ints, Ints]:
     """The arcs that leave each broker in each tree, one list after the other."""
     lists = [tree.outgoing[broker] for tree in routes.trees for broker in range(brokers)]
     first = np.concatenate([[0], np.cumsum([len(each) for each in lists])])
     arcs = [arc for each in lists for arc in each]
     return first.astype(np.int64), np.array(arcs, dtype=np.int64)
-
-
-def _receiver_lists(routes: Routes, representatives: list[int], brokers: int) -> tuple[Ints, Ints]:
-    """The receivers at each broker that want each class, one list after the other."""
-    keys: list[Ints] = [np.zeros(0, dtype=np.int64)]
-    found: list[Ints] = [np.zeros(0, dtype=np.int64)]
-    for receiver, index in enumerate(representatives):
-        wanted = np.flatnonzero(routes.wanted_by(index))
-        keys.append(routes.home_of_subscriber[index] * routes.class_count + wanted)
-        found.append(np.full(wanted.size, receiver, dtype=np.int64))
-    key = np.concatenate(keys)
-    order = np.argsort(key, kind="stable")
-    counts = np.bincount(key, minlength=brokers * routes.class_count)
-    first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return first, np.concatenate(found)[order]

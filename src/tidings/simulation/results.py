@@ -42,12 +42,13 @@ def _subscribers(totals: Totals) -> pd.DataFrame:
     everyone = totals.compiled.system.subscribers
     wanted, delivered = totals.on_time.w, totals.delay.w
     shares = list(QUANTILES.values())
-    quantiles = np.array([delay_grid.quantiles(curve, shares) for curve in totals.curves])
+    every = range(totals.units.count)
+    quantiles = np.array([delay_grid.quantiles(totals.delays(unit), shares) for unit in every])
     by_unit = {
         "wanted_per_s": wanted / (totals.replications * totals.length_s),
         "events": wanted,
         "on_time": totals.on_time.value,
-        "on_time_se": totals.on_time.standard_error,
+        "on_time_se": totals.on_time.share_standard_error,
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - totals.on_time.x, wanted),
         "delay_mean_s": totals.delay.value,
@@ -90,7 +91,7 @@ def _pairs(totals: Totals) -> pd.DataFrame:
         "wanted_per_s": wanted / (totals.replications * totals.length_s),
         "events": wanted,
         "on_time": _shares(on_time, wanted),
-        "on_time_se": totals.pair_on_time.standard_error[pair],
+        "on_time_se": totals.pair_on_time.share_standard_error[pair],
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - on_time, wanted),
         "delay_mean_s": _shares(totals.pair_delay_s[pair], delivered),
@@ -148,7 +149,7 @@ def _delays(totals: Totals) -> pd.DataFrame:
         return table("delays")
     parts = []
     for subscriber, unit in zip(everyone, totals.units.of_subscriber, strict=True):
-        counts = totals.curves[unit]
+        counts = totals.delays(unit)
         used = np.flatnonzero(counts)
         if used.size:
             edges = np.arange(max(used[0] - 1, 0), used[-1] + 1)

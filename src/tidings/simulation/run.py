@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -132,11 +134,16 @@ def _batch(
 
 
 def _side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        waiting = [pool.submit(work, number) for number in numbers]
+    """Results in order, a few under way at a time: memory does not grow with their number."""
+    workers = os.cpu_count() or 1
+    left = iter(numbers)
+    with ThreadPoolExecutor(max_workers=workers) as pool:
+        waiting = deque(pool.submit(work, each) for each in itertools.islice(left, 2 * workers))
         try:
-            for future in waiting:
-                yield future.result()
+            while waiting:
+                result = waiting.popleft().result()
+                waiting.extend(pool.submit(work, each) for each in itertools.islice(left, 1))
+                yield result
         finally:
             for future in waiting:
                 future.cancel()

@@ -6,6 +6,7 @@ or those that share a receiver. For every unit, wanted = on time + late + losses
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ class Units:
     of_subscriber: Ints
     receiver: Ints  # of each unit; −1: plain
     broker: Ints
-    curves: tuple[Ints, ...]  # of each plain unit: its histograms
+    curves: tuple[Ints, ...]  # of each unit: its histograms
     entry_cell: Ints  # cells whose events a unit wants, by ...
     entry_pair: Ints  # ... the pair that they belong to
     pair_unit: Ints
@@ -54,21 +55,15 @@ def find_units(compiled: CompiledSystem) -> Units:
     )
     for index, key in enumerate(keys):
         of_subscriber[index] = known.setdefault(key, len(known))
-    classes = np.array([row.content_class for row in routes.rows])[compiled.cells.row]
     publishers = np.array([row.publisher for row in routes.rows])[compiled.cells.row]
-    order = np.argsort(compiled.cells.broker, kind="stable")
-    starts = np.searchsorted(
-        compiled.cells.broker[order], np.arange(len(compiled.system.brokers) + 1)
-    )
-    curve_of = np.asarray(compiled.tables["curve_of"]).reshape(-1, routes.class_count)
     units, cells, curves = [], [], []
-    for unit, (receiver, home, wanted) in enumerate(known):
-        here = order[starts[home] : starts[home + 1]]
-        mine = here[routes.wants[classes[here], wanted]]
+    for unit, (key, mine) in enumerate(zip(known, _cells_wanted(compiled, known), strict=True)):
+        receiver, home, wanted = key
         units.append(np.full(mine.size, unit, dtype=np.int64))
         cells.append(mine)
-        met = curve_of[home, routes.wants[:, wanted]]
-        curves.append(np.unique(met) if receiver < 0 else np.zeros(0, dtype=np.int64))
+        met = compiled.curve_table[home, routes.wants[:, wanted]]
+        own = np.array([compiled.curves + receiver])
+        curves.append(own if receiver >= 0 else np.unique(met))
     entry_unit, entry_cell = np.concatenate(units), np.concatenate(cells)
     pairs, entry_pair = np.unique(
         entry_unit * len(compiled.system.publishers) + publishers[entry_cell], return_inverse=True
@@ -85,6 +80,19 @@ def find_units(compiled: CompiledSystem) -> Units:
     )
 
 
+def _cells_wanted(
+    compiled: CompiledSystem, units: Iterable[tuple[int, int, int]]
+) -> Iterator[Ints]:
+    """The cells at each unit's home whose class its filter wants."""
+    routes, at = compiled.routes, compiled.cells.broker
+    classes = np.array([row.content_class for row in routes.rows])[compiled.cells.row]
+    order = np.argsort(at, kind="stable")
+    starts = np.searchsorted(at[order], np.arange(len(compiled.system.brokers) + 1))
+    for _, home, wanted in units:
+        here = order[starts[home] : starts[home + 1]]
+        yield here[routes.wants[classes[here], wanted]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """What one replication counted; sums of delays in seconds."""
@@ -95,7 +103,7 @@ class Counts:
     on_time: Ints
     delay_sum_s: Floats
     lost: Ints  # [unit, cause]
-    curves: Ints  # [unit, bin]
+    curves: Ints  # [histogram, bin]: of plain deliveries, then of each receiver
     station_counts: Floats  # [station; arrivals, served, busy, wait]
     channel_counts: Floats  # [channel; sent, lost, delay]
     most_copies: int
@@ -132,7 +140,7 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         on_time=sums["on_time"],
         delay_sum_s=sums["delay_sum"],
         lost=lost,
-        curves=_curves(world, units),
+        curves=_curves(world),
         station_counts=np.column_stack([stations[name].astype(float) for name in STATION_FIELDS]),
         channel_counts=np.column_stack([channels[name].astype(float) for name in CHANNEL_FIELDS]),
         most_copies=len(world.tables["copies"]),
@@ -149,11 +157,6 @@ def _by_pair(values: Numbers, units: Units) -> Numbers:
     return _total(units.entry_pair, values[units.entry_cell], units.pair_unit.size)
 
 
-def _curves(world: World, units: Units) -> Ints:
-    plain = world.tables["curves"].value.reshape(-1, delay_grid.BINS)
-    own = world.tables["receiver_curves"].value.reshape(-1, delay_grid.BINS)
-    found = np.zeros((units.count, delay_grid.BINS), dtype=np.int64)
-    for unit in range(units.count):
-        receiver = units.receiver[unit]
-        found[unit] = own[receiver] if receiver >= 0 else plain[units.curves[unit]].sum(axis=0)
-    return found
+def _curves(world: World) -> Ints:
+    plain, own = (world.tables[name].value for name in ("curves", "receiver_curves"))
+    return np.concatenate([plain, own]).reshape(-1, delay_grid.BINS)

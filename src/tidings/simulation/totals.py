@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from tidings.model import delay_grid
+from tidings.model.standard_errors import share_se
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.tally import Counts, Units
@@ -56,6 +57,15 @@ class Ratio:
         squares = np.maximum(self._xx - 2.0 * r * self._xw + r * r * self._ww, 0.0)
         return np.sqrt(n / (n - 1) * squares) / np.where(self.w > 0, self.w, np.nan)
 
+    @property
+    def share_standard_error(self) -> Floats:
+        """Of the ratios where they are shares: at least that of independent trials.
+
+        Where hardly any trial failed, replications hardly differ, which proves little.
+        """
+        error = self.standard_error
+        return np.where(np.isnan(error), np.nan, np.fmax(error, share_se(self.x, self.w)))
+
     def half_width(self, confidence: float = 0.95) -> float:
         """Half the widest confidence interval (Student's t over replications); NaN if unknown."""
         if self.replications < 2 or not np.any(self.w > 0):
@@ -82,11 +92,17 @@ class Totals:
         self.pair_on_time = Ratio(pairs)
         self.pair_delivered, self.pair_delay_s = np.zeros(pairs), np.zeros(pairs)
         self.lost = np.zeros((units.count, len(KERNEL_CAUSES)))
-        self.curves: Floats = np.zeros((units.count, delay_grid.BINS))
+        histograms = compiled.curves + len(compiled.tables["receivers"])
+        self._histograms = np.zeros((histograms, delay_grid.BINS))
         self.utilisation = Ratio(stations)
         self.wait = Ratio(stations)
         self.service = Ratio(stations)
         self.channels = np.zeros((len(compiled.tables["channels"]), 3))  # sent, lost, delay
+
+    def delays(self, unit: int) -> Floats:
+        """How many events reached a unit in each bin of the delay grid."""
+        found: Floats = self._histograms[self.units.curves[unit]].sum(axis=0)
+        return found
 
     def add(self, counts: Counts) -> None:
         """One replication more."""
@@ -103,7 +119,7 @@ class Totals:
         self.pair_delivered += counts.delivered
         self.pair_delay_s += counts.delay_sum_s
         self.lost += counts.lost
-        self.curves += counts.curves
+        self._histograms += counts.curves
         _, served, busy, wait = counts.station_counts.T
         servers = np.asarray(self.compiled.tables["stations"]["servers"], dtype=np.float64)
         self.utilisation.add(busy, self.length_s * servers)

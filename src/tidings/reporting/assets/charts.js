@@ -58,6 +58,7 @@ function delayCurves(width, { curves, deadlines, title }) {
     y: { make: linear, domain: [0, 1], format: whole, label: "arrived" },
   });
   const right = x.range[1];
+  const labels = []; // drawn last, so that no line or curve crosses them
   deadlines.forEach(([limit, share, random], i) => {
     if (!limits.includes(limit)) return;
     const words = `deadline ${seconds(limit)}${random ? " on average" : ""}`;
@@ -66,7 +67,7 @@ function delayCurves(width, { curves, deadlines, title }) {
     const line = svg("line", { class: "deadline", x1: x(limit), x2: x(limit), y1: y.range[1], y2: y.range[0] });
     root.append(withTip(line, words + part));
     if (i >= MOST_LABELS) return;
-    root.append(svg("text", {
+    labels.push(svg("text", {
       class: "small bad halo", x: x(limit) + (beyond ? -5 : 5), y: y.range[1] + 12 + 14 * i,
       "text-anchor": beyond ? "end" : "start",
     }, words + part));
@@ -76,6 +77,7 @@ function delayCurves(width, { curves, deadlines, title }) {
     const last = y(shares[shares.length - 1]).toFixed(1);
     root.append(svg("path", { class: `curve ${source}`, d: `M${path.join("L")}H${right}L${right} ${last}` }));
   }
+  root.append(...labels);
   // With one deadline the on-time share is where the curve crosses it.
   if (limits.length === 1 && deadlines.length === 1 && !deadlines[0][2]) {
     for (const { source, onTime } of curves.filter((curve) => known(curve.onTime))) {

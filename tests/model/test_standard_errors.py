@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tidings.characterisation.uncertainty import batch_share_se, ratio_se, share_se
+from tidings.model.standard_errors import batch_share_se, ratio_se, share_se
 
 
 def test_a_share_that_was_never_missed_is_not_certain():

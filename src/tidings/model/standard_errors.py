@@ -1,8 +1,6 @@
-"""How sure the measured numbers are: standard errors of shares, ratios and means."""
+"""How sure counted numbers are: standard errors of shares and of ratios."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +8,7 @@ import numpy.typing as npt
 Reals = npt.NDArray[np.float64]
 
 
-def share_se(hits: float, trials: float) -> float:
+def share_se(hits: npt.ArrayLike, trials: npt.ArrayLike) -> Reals:
     r"""The standard error of a share of independent trials; NaN of none.
 
     .. math:: \sqrt{\tilde p (1 - \tilde p) / \tilde n}, \qquad
@@ -19,15 +17,14 @@ def share_se(hits: float, trials: float) -> float:
     after Agresti and Coull: two hits and two misses are added. With many of both that changes
     nothing; with few losses seen, or none, the plain formula would claim far too much.
 
-    >>> round(share_se(50_000, 100_000), 6)
+    >>> float(share_se(50_000, 100_000).round(6))
     0.001581
-    >>> round(share_se(1000, 1000), 5)  # no loss in a thousand does not prove that there is none
+    >>> float(share_se(1000, 1000).round(5))  # no loss in a thousand is no proof that there is none
     0.00141
     """
-    if trials <= 0:
-        return math.nan
-    share, count = (hits + 2.0) / (trials + 4.0), trials + 4.0
-    return math.sqrt(share * (1.0 - share) / count)
+    k, n = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    share, count = (k + 2.0) / (n + 4.0), n + 4.0
+    return np.where(n > 0, np.sqrt(share * (1.0 - share) / count), np.nan)
 
 
 def ratio_se(parts: npt.ArrayLike, wholes: npt.ArrayLike) -> Reals:
@@ -61,5 +58,4 @@ def batch_share_se(hits: npt.ArrayLike, trials: npt.ArrayLike) -> Reals:
     """
     x, n = np.asarray(hits, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     error = ratio_se(x, n)
-    plain = np.vectorize(share_se, otypes=[np.float64])(x.sum(axis=-1), n.sum(axis=-1))
-    return np.fmax(error, plain)
+    return np.fmax(error, share_se(x.sum(axis=-1), n.sum(axis=-1)))
