@@ -13,10 +13,10 @@ from tidings.errors import InvalidInputError
 from tidings.model.delay_grid import EDGES_S
 from tidings.model.laws import Deterministic, Empirical, Law
 
-# A Kolmogorov distance of 1.36/√n is exceeded by one true law in twenty, and by fewer when its
+# A Kolmogorov distance of 1.63/√n is exceeded by one true law in a hundred, and by fewer when its
 # parameters were fitted. A distance of half a percent moves no on-time share by more than that,
 # however many times were measured.
-_SIGNIFICANT = 1.36
+_SIGNIFICANT = 1.63
 _NEGLIGIBLE = 0.005
 # Times that agree this well, or to two nanoseconds, are one time.
 _EQUAL_RATIO, _EQUAL_S = 1e-6, 2e-9
