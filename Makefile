@@ -14,7 +14,7 @@ test: $(READY) lint  ## everything that CI runs
 
 quick: $(READY)  ## what a developer runs between two edits: under two minutes
 	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/python -m pytest -m "not slow and not spark and not browser" -q
+	$(BIN)/python -m pytest -m "not slow and not spark and not browser and not statistical" -q
 
 check: test  ## the same as test
 
