@@ -25,7 +25,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 bench: $(READY)  ## speed and memory, recorded in benchmarks/results
-	$(BIN)/python benchmarks/simulator.py
+	$(BIN)/python benchmarks/simulator.py --write
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

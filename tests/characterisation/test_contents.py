@@ -5,7 +5,13 @@ import pandas as pd
 import pytest
 
 from tidings.characterisation import contents
-from tidings.characterisation.contents import lifetimes, read_contents, wanted_by_batch
+from tidings.characterisation.contents import (
+    lifetimes,
+    read_contents,
+    shared_bins,
+    wanted_by_batch,
+    with_exact_lifetimes,
+)
 from tidings.errors import InvalidTracesError
 from tidings.model.delay_grid import bin_of
 from tidings.model.filters import as_filter, matches
@@ -34,6 +40,40 @@ def test_a_few_lifetimes_stay_exact_and_for_ever_is_one_of_them():
         (2.0, Deterministic(value_s=0.25)),
         (1.0, Deterministic(value_s=2.0)),
     ]
+
+
+def by_content(publisher: str, values_s: list[float | None], *, exact: bool) -> pd.DataFrame:
+    rows = rows_of(values_s) if not exact else pd.concat([rows_of([each]) for each in values_s])
+    return rows.assign(statistic="contents", publisher=publisher, content="{}")
+
+
+def test_lifetimes_in_one_bin_are_looked_at_again_where_they_may_be_few():
+    spread = list(np.geomspace(0.1, 10.0, 99))
+    rows = pd.concat(
+        [
+            by_content("close", [1.01, 1.02, 5.0, None], exact=False),
+            by_content("apart", [1.0, 5.0], exact=False),
+            by_content("spread", spread, exact=False),
+        ]
+    )
+    assert shared_bins(rows).to_numpy().tolist() == [["close", "{}"]]
+
+
+def test_few_exact_lifetimes_replace_their_bins_and_many_do_not():
+    few, many = [1.01, 1.02, 1.02, None], list(np.linspace(1.01, 1.04, 9))
+    assert len(set(bin_of(many))) == 1
+    rows = pd.concat([by_content(n, v, exact=False) for n, v in (("few", few), ("many", many))])
+    exact = pd.concat([by_content(n, v, exact=True) for n, v in (("few", few), ("many", many))])
+    found = with_exact_lifetimes(rows, exact)
+    assert found["rows"].sum() == rows["rows"].sum()
+    assert lifetimes(found[found["publisher"] == "few"]) == [
+        (1.0, None),
+        (1.0, Deterministic(value_s=1.01)),
+        (2.0, Deterministic(value_s=1.02)),
+    ]
+    ((count, law),) = lifetimes(found[found["publisher"] == "many"])
+    assert count == 9
+    assert not isinstance(law, Deterministic)
 
 
 @pytest.mark.statistical

@@ -6,6 +6,7 @@ import copy
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,18 +14,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidings.characterisation.job import characterise
-from tidings.characterisation.quality import rows_read
-from tidings.errors import InvalidTracesError
+from tidings.characterisation.collecting import collect
+from tidings.characterisation.job import characterise, fit
+from tidings.characterisation.quality import quality_table, rows_read
+from tidings.characterisation.subscribers import find_subscribers
+from tidings.errors import InvalidTracesError, UnsupportedError
+from tidings.model.behaviour import Service, Station
 from tidings.model.delay_grid import EDGES_S
 from tidings.model.filters import as_filter, matches
 from tidings.model.laws import Deterministic, Exponential, LogNormal, Uniform
 from tidings.model.reading import dumps, loads
+from tidings.model.system import Routing
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.window import Window
 
 pytestmark = pytest.mark.statistical
+
+S = 10**9
+EPOCH_NS = 1_700_000_000 * S
 
 
 def expected_parameters(truth) -> dict[str, float]:
@@ -148,9 +156,15 @@ def test_delays_end_at_what_was_delivered_and_give_the_quantiles(planted, charac
         assert whole.loc[name, "delay_p95_s"] == pytest.approx(np.quantile(delays, 0.95), rel=0.02)
 
 
+def hops_in_window(truth) -> pd.DataFrame:
+    """Without those of the last events, which went on after its end."""
+    hops = truth.tables["hops"]
+    return hops[hops["arrived_ns"] < EPOCH_NS + round(truth.window_s * S)]
+
+
 def test_brokers_are_as_loaded_as_their_hops_say(planted, characterised):
     found = characterised.measured.brokers.set_index("broker")
-    for name, hops in planted.tables["hops"].groupby("broker"):
+    for name, hops in hops_in_window(planted).groupby("broker"):
         service_s = (hops["left_ns"] - hops["started_ns"]) / 1e9
         wait_s = (hops["started_ns"] - hops["arrived_ns"]) / 1e9
         row = found.loc[name]
@@ -163,7 +177,7 @@ def test_brokers_are_as_loaded_as_their_hops_say(planted, characterised):
 
 def test_links_carry_what_was_sent(planted, characterised):
     links = characterised.measured.links.set_index(["source", "target"])
-    hops = planted.tables["hops"]
+    hops = hops_in_window(planted)
     sent = (hops["broker"] == "west") & (hops["sent_to"].map(len) > 0)
     rate = links.loc[("west", "hub"), "events_per_s"]
     # what arrived and a measured loss of 2 ± 0.2 %
@@ -175,7 +189,42 @@ def test_quality_counts_every_row(planted, characterised):
     assert rows_read(characterised.quality) == {
         name: len(table) for name, table in planted.tables.items()
     }
-    assert set(characterised.quality["fate"]) == {"used"}
+    aside = characterised.quality[characterised.quality["fate"] != "used"]
+    late = len(planted.tables["hops"]) - len(hops_in_window(planted))
+    assert aside["rows"].sum() == late
+    assert set(aside["reason"]) <= {"arrived outside the observed window"}
+
+
+@pytest.mark.slow
+def test_half_the_window_tells_the_same_rates_and_loads(
+    spark, planted, characterised, write_traces, tmp_path
+):
+    write_traces(planted, tmp_path)
+    manifest = json.loads((tmp_path / "traces.json").read_text())
+    middle = (manifest["from_ns"] + manifest["until_ns"]) // 2
+    (tmp_path / "traces.json").write_text(json.dumps({**manifest, "until_ns": middle}))
+    found = characterise(read_traces(spark, tmp_path))
+    hops = planted.tables["hops"]
+    used = found.quality.query("table == 'hops' and fate == 'used'")["rows"].sum()
+    assert used == (hops["arrived_ns"] < middle).sum()
+    assert rows_read(found.quality)["hops"] == len(hops)
+    whole, half = (each.measured.brokers.set_index("broker") for each in (characterised, found))
+    for name in whole.index:
+        # half of the whole is the half: their difference has the variance of half the window
+        error = half.loc[name, "utilisation_se"]
+        change = half.loc[name, "utilisation"] - whole.loc[name, "utilisation"]
+        assert abs(change) < 5 * error < 0.2 * whole.loc[name, "utilisation"]
+        rates = half.loc[name, "arrivals_per_s"], whole.loc[name, "arrivals_per_s"]
+        assert abs(rates[0] - rates[1]) < 5 * np.sqrt(rates[1] / 300)
+    halves = found.parameters.set_index("path")
+    for path, row in characterised.parameters.set_index("path").iterrows():
+        error = 5 * halves.loc[path, "standard_error"] + 1e-9
+        assert abs(halves.loc[path, "estimate"] - row["estimate"]) <= error, path
+    links = [
+        each.measured.links.set_index(["source", "target"])["events_per_s"]
+        for each in (characterised, found)
+    ]
+    assert links[1].to_numpy() == pytest.approx(links[0].to_numpy(), rel=0.05)
 
 
 @pytest.mark.slow
@@ -206,7 +255,7 @@ def test_service_is_reconstructed_where_no_starts_were_recorded(
     silent.tables = {**planted.tables, "hops": hops}
     found = characterise(read_traces(spark, write_traces(silent, tmp_path)))
     row = found.parameters.set_index("path").loc["brokers.west.service"]
-    arrivals = (hops["broker"] == "west").sum()
+    arrivals = (hops_in_window(planted)["broker"] == "west").sum()
     # the first event of each of the short batches has no predecessor in it
     assert arrivals - 256 <= row["count"] < arrivals
     assert abs(row["estimate"] - 0.004) < 5 * row["standard_error"]
@@ -214,7 +263,7 @@ def test_service_is_reconstructed_where_no_starts_were_recorded(
     assert any("reconstructed as for one server" in note for note in found.notes)
     assert rows_read(found.quality)["hops"] == len(hops)
     whole = found.measured.brokers.set_index("broker")
-    truth = planted.tables["hops"].query("broker == 'west'")
+    truth = hops_in_window(planted).query("broker == 'west'")
     busy = ((truth["left_ns"] - truth["started_ns"]) / 1e9).sum() / 600
     assert whole.loc["west", "utilisation"] == pytest.approx(busy, rel=0.01)
 
@@ -337,7 +386,6 @@ def test_one_core_gives_the_same_numbers(characterised, planted_folder, tmp_path
         pd.testing.assert_frame_equal(there, here, rtol=1e-9)
 
 
-S = 10**9
 WINDOW = Window(from_ns=0, until_ns=100 * S)
 
 
@@ -354,12 +402,11 @@ def traces_of(spark, **rows) -> Traces:
     )
 
 
-def test_empty_tables_give_an_empty_system_that_says_so(spark):
-    found = characterise(traces_of(spark))
-    assert found.system.brokers == ()
-    assert len(found.measured.subscribers) == 0
-    assert any("not complete" in note for note in found.notes)
-    assert found.quality["rows"].sum() == 0
+def test_empty_tables_are_no_system_and_the_error_says_what_is_missing(spark):
+    with pytest.raises(InvalidTracesError, match="or give a base system") as told:
+        characterise(traces_of(spark))
+    for missing in ("at least one broker", "one of the publishers", "one of the subscribers"):
+        assert missing in str(told.value)
 
 
 def test_thin_traces_give_no_made_up_numbers(spark):
@@ -374,6 +421,7 @@ def test_thin_traces_give_no_made_up_numbers(spark):
             ],
         )
     )
+    assert loads(dumps(found.system)) == found.system
     hub = found.system.brokers[0]
     assert hub.service is None
     text = "\n".join(found.notes)
@@ -411,8 +459,146 @@ texts = st.sampled_from(["{}", '{"a":1}', "{", "null", '{"a":{"b":1}}', '{"a":1e
 @settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
 @pytest.mark.slow
 def test_whatever_stands_in_the_tables_the_counts_add_up(spark, **rows):
-    found = characterise(traces_of(spark, **rows))
-    assert rows_read(found.quality) == {name: len(part) for name, part in rows.items()}
-    assert (found.quality["rows"] >= 0).all()
+    traces = traces_of(spark, **rows)
+    seen = collect(traces, WINDOW, lambda _: None)
+    bad = find_subscribers(seen.subscriptions, None, WINDOW).bad_rows
+    quality = quality_table(seen, bad_filters=bad)
+    assert rows_read(quality) == {name: len(part) for name, part in rows.items()}
+    assert (quality["rows"] >= 0).all()
+    try:
+        found = fit(traces, seen, WINDOW, None)
+    except InvalidTracesError:  # what these tables tell need not be a system
+        return
+    assert loads(dumps(found.system)) == found.system
     shares = found.measured.subscribers[["on_time", "delivered"]].dropna()
     assert ((shares >= 0) & (shares <= 1)).all().all()
+
+
+# ---- traces of a few rows ------------------------------------------------------------------------
+
+
+def ring(spark, hops, *, probes=(), more=()):
+    """A publisher at a, a subscriber at c, and whatever hops there are between a, b and c."""
+    return traces_of(
+        spark,
+        publications=[(f"e{i}", "p", "a", i * S, "{}", None, None) for i in range(1, 5)],
+        hops=[("e1", "a", "p", S, S, S + 5, ["b"]), *hops],
+        subscriptions=[("s1", "s", "c", "subscribe", 0, "{}"), *more],
+        probes=list(probes),
+    )
+
+
+def hop(event, source, target):
+    return (event, target, source, 2 * S, 2 * S, 2 * S + 5, [])
+
+
+THERE = [hop("e1", "a", "b"), hop("e1", "b", "c")]
+ROUND = [("a", "b", S, S + 1), ("b", "c", S, S + 1), ("c", "a", S, S + 1)]
+
+
+def test_of_links_in_a_cycle_events_follow_those_they_used(spark):
+    found = characterise(ring(spark, THERE, probes=ROUND))
+    assert [link.name for link in found.system.links] == ["a--b", "a--c", "b--c"]
+    assert found.system.routing == Routing(tree=(("a", "b"), ("b", "c")))
+    assert loads(dumps(found.system)) == found.system
+    assert any("the links form a cycle" in note for note in found.notes)
+
+
+def test_a_cycle_that_events_went_all_around_needs_a_base_to_say_the_tree(spark):
+    traces = ring(spark, [*THERE, hop("e2", "a", "c")])
+    with pytest.raises(InvalidTracesError, match=r"a cycle through .*give a base system"):
+        characterise(traces)
+    given = characterise(ring(spark, THERE, probes=ROUND)).system
+    base = replace(given, routing=Routing(root="a"))
+    found = characterise(traces, base=base)
+    assert found.system.routing == Routing(root="a")
+    assert loads(dumps(found.system)) == found.system
+
+
+def test_what_does_not_hang_together_is_an_error_not_a_system(spark):
+    with pytest.raises(InvalidTracesError, match="no way from a to c"):
+        characterise(ring(spark, [hop("e1", "a", "b")]))
+    peer = ("s2", "p", "c", "subscribe", 0, "{}")  # somebody who publishes and subscribes
+    with pytest.raises(InvalidTracesError, match="wants a name of its own"):
+        characterise(ring(spark, THERE, more=[peer]))
+
+
+def test_whoever_is_left_out_is_named(spark):
+    base = characterise(ring(spark, THERE)).system
+    silent = replace(base.publishers[0], name="mute")
+    deaf = replace(base.subscribers[0], name="deaf")
+    base = replace(
+        base,
+        publishers=(*base.publishers, silent),
+        subscribers=(*base.subscribers, deaf),
+    )
+    found = characterise(ring(spark, THERE, probes=[("a", "ghost", S, S + 1)]), base=base)
+    text = "\n".join(found.notes)
+    assert "only probes tell of ghost" in text
+    assert "publisher mute of the base system published nothing in the window" in text
+    assert "never subscribed: deaf" in text
+    assert [each.name for each in found.system.publishers] == ["p"]
+
+
+def test_a_client_that_was_probed_hides_no_other(spark):
+    traces = ring(
+        spark,
+        THERE,
+        more=[("s2", "t", "c", "subscribe", 0, "{}")],
+        probes=[("c", "t", S, S + 7)],
+    )
+    sent = [("e1", name, "c", 2 * S + 5 + delay) for name, delay in (("s", 3000), ("t", 5000))]
+    deliveries = spark.createDataFrame(sent, traces.tables["deliveries"].schema)
+    found = characterise(Traces(tables={**traces.tables, "deliveries": deliveries}, window=WINDOW))
+    estimates = found.parameters.set_index("path")["estimate"]
+    assert estimates["subscribers.s.link.delay"] == pytest.approx(3e-6)
+    assert estimates["subscribers.t.link.delay"] == pytest.approx(7e-9)
+
+
+def test_lifetimes_a_percent_apart_stay_two_and_bad_contents_change_nothing(spark):
+    published = [
+        (f"e{i}", "p", "a", i * S, "{}", (101 + i % 2) * S // 100, None) for i in range(1, 7)
+    ]
+    bad = [(f"x{i}", "p", "a", i * S, f"nonsense {i}", S // 2, None) for i in range(1, 4)]
+    traces = ring(spark, THERE)
+    schema = traces.tables["publications"].schema
+    tables = {**traces.tables, "publications": spark.createDataFrame(published + bad, schema)}
+    found = characterise(Traces(tables=tables, window=WINDOW))
+    rows = found.system.publishers[0].content.rows()
+    assert sorted((row.lifetime.value_s, row.probability) for row in rows) == [
+        (1.01, 0.5),
+        (1.02, 0.5),
+    ]
+    fates = found.quality.set_index(["table", "reason"])["rows"].to_dict()
+    assert fates["publications", "content is not an event in JSON"] == 3
+    assert fates["publications", ""] == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "saw"),
+    [
+        ({"servers": 2}, "2 servers"),
+        ({"cpu": Station(service=Service(law=Deterministic(value_s=0.1)))}, r"stations \(cpu\)"),
+    ],
+)
+def test_a_base_whose_brokers_are_several_queues_is_refused(spark, change, saw):
+    base = characterise(ring(spark, THERE)).system
+    base = replace(base, brokers=(replace(base.brokers[0], **change), *base.brokers[1:]))
+    with pytest.raises(UnsupportedError, match=f"broker 'a' has {saw}"):
+        characterise(ring(spark, THERE), base=base)
+
+
+def test_a_table_broken_in_its_middle_is_an_error_in_one_line(
+    spark, planted, write_traces, tmp_path, recwarn
+):
+    write_traces(planted, tmp_path)
+    part = tmp_path / "hops" / "part-0.parquet"
+    body = bytearray(part.read_bytes())
+    body[1000 : len(body) // 2] = b"\xff" * (len(body) // 2 - 1000)
+    part.write_bytes(bytes(body))
+    with pytest.raises(InvalidTracesError, match="the table hops cannot be read: ") as told:
+        characterise(read_traces(spark, tmp_path))
+    assert "\n" not in str(told.value)
+    assert "part-0.parquet" in str(told.value)
+    assert told.value.__cause__ is None
+    assert not recwarn.list

@@ -20,6 +20,7 @@ from tidings.characterisation.hops import (
     hop_statistics,
     with_reconstructed_starts,
 )
+from tidings.characterisation.hops import OUTSIDE as LATE_HOP
 from tidings.characterisation.links import (
     LINK_STATISTICS,
     arrived_at_brokers,
@@ -31,6 +32,7 @@ from tidings.characterisation.publications import (
     INTERVAL_STATISTICS,
     OUTSIDE,
     PUBLICATION_STATISTICS,
+    exact_lifetimes,
     interval_statistics,
     publication_statistics,
 )
@@ -112,6 +114,24 @@ def test_publications_are_counted_by_publisher_content_lifetime_and_batch(spark)
     }
 
 
+def test_lifetimes_that_share_a_bin_are_told_apart_up_to_a_number(spark):
+    rows = [
+        *[(f"a{i}", "p", None, i, "{}", life, 7) for i, life in enumerate([10, 11, 10, None])],
+        *[(f"b{i}", "q", None, i, "{}", i, None) for i in range(5)],
+        ("c", "r", None, 0, "{}", 4, None),
+    ]
+    pairs = spark.createDataFrame([("p", "{}"), ("q", "{}")], "publisher string, content string")
+    found = exact_lifetimes(table(spark, "publications", rows), pairs, 2)
+    columns = ("publisher", "rows", "least_lifetime_ns", "most_lifetime_ns", "sizes")
+    assert {tuple(row) for row in found.select(*columns).collect()} == {
+        ("p", 2, 10, 10, 2),
+        ("p", 1, 11, 11, 1),
+        ("p", 1, None, None, 1),
+        *[("q", 1, i, i, 0) for i in range(3)],  # one more than asked for: it has too many
+    }
+    assert set(found.columns) < {part.split()[0] for part in PUBLICATION_STATISTICS.split(", ")}
+
+
 def test_intervals_within_batches_and_the_ends_to_bridge_them(spark):
     found = interval_statistics(table(spark, "publications", PUBLISHED), WINDOW)
     assert found_schema(found) == schema(INTERVAL_STATISTICS)
@@ -133,6 +153,7 @@ HOPS = [
     ("e3", "hub", "q", 5 * S, None, 6 * S, None),
     ("e1", "east", "hub", 3 * S, 3 * S, 4 * S, []),
     ("e9", "east", "hub", 9 * S, 8 * S, 10 * S, []),
+    ("e8", "east", "hub", 32 * S, 33 * S, 34 * S, []),  # the window has ended
 ]
 
 
@@ -142,26 +163,27 @@ def test_hops_give_arrivals_waits_and_service(spark):
     assert of(found, "quality", "reason", "rows") == {
         (None, 4),
         ("it started before it arrived", 1),
+        (LATE_HOP, 1),
     }
     assert of(found, "arrivals", "broker", "came_from", "rows") == {
         ("hub", "p", 2),
         ("hub", "q", 1),
         ("east", "hub", 1),
-        (None, None, 1),
+        (None, None, 2),
     }
     assert of(found, "service", "broker", "bin", "rows", "count", "total_s", "wait_total_s") == {
         ("hub", bin_s(2.0), 1, 1, 2.0, 0.0),
         ("hub", bin_s(1.0), 1, 1, 1.0, 1.0),
         ("hub", None, 1, 0, None, None),
         ("east", bin_s(1.0), 1, 1, 1.0, 0.0),
-        (None, None, 1, 0, None, None),
+        (None, None, 2, 0, None, None),
     }
     assert of(found, "batches", "broker", "batch", "rows", "count") == {
         ("hub", 0, 1, 1),
         ("hub", 1, 1, 1),
         ("hub", 5, 1, 0),
         ("east", 3, 1, 1),
-        (None, None, 1, 0),
+        (None, None, 2, 0),
     }
 
 

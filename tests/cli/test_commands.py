@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from tidings.cli.main import app, run
+from tidings.errors import TidingsError
 from tidings.model.outcome_files import load_outcome
+from tidings.simulation.run import SimulationOptions
 
 SYSTEM = """
 tidings: 1
@@ -173,6 +175,62 @@ def test_traces_are_not_overwritten(system, capsys, tmp_path):
     code, _, err = result(capsys, "simulate", system, "--traces", tmp_path / "traces")
     assert code == 2
     assert "exists already" in err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--replications", 10],  # also when it is what would be done anyway
+        ["--precision", 0.01],
+        ["--max-replications", 50, "--precision", 0.01],
+    ],
+)
+def test_traces_are_of_one_run(options, system, capsys, tmp_path):
+    code, _, err = result(capsys, "simulate", system, "--traces", tmp_path / "traces", *options)
+    said = " ".join(err.replace("│", " ").split())
+    assert code == 2
+    assert "one run is recorded; leave" in said
+    assert all(option in said for option in options if str(option).startswith("--"))
+    assert not (tmp_path / "traces").exists()
+
+
+def test_the_command_simulates_with_the_defaults_of_the_library(system, capsys, monkeypatch):
+    asked = {}
+
+    def stop(_, **options):
+        asked.update(options)
+        raise TidingsError("enough")
+
+    monkeypatch.setattr("tidings.cli.simulate.simulate_outcome", stop)
+    result(capsys, "simulate", system)
+    usual = SimulationOptions()
+    assert asked["max_replications"] == usual.max_replications
+    assert {key: getattr(usual, key) for key in asked if key != "progress"} == {
+        key: value for key, value in asked.items() if key != "progress"
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "work"),
+    [
+        (["simulate", "SYSTEM", "-o", "PLACE.json"], "simulate.simulate_outcome"),
+        (["simulate", "SYSTEM", "-o", "PLACE"], "simulate.simulate_outcome"),
+        (["simulate", "SYSTEM", "--traces", "PLACE"], "simulate.record"),
+        (["report", "SYSTEM", "nowhere.json", "--to", "PLACE.html"], "report.load_outcome"),
+        (["demo", "--to", "PLACE"], "demo.spark_session"),
+    ],
+)
+def test_a_place_that_cannot_be_written_is_told_before_the_work(
+    command, work, system, capsys, tmp_path, monkeypatch
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(f"tidings.cli.{work}", lambda *_, **__: pytest.fail("the work began"))
+    place = str(tmp_path / "file" / "x")
+    words = [system if each == "SYSTEM" else each.replace("PLACE", place) for each in command]
+    code, _, err = result(capsys, *words)
+    assert code == 2
+    assert "cannot be written" in err
+    assert len(err.strip().splitlines()) == 1
 
 
 def test_importing_tidings_is_light_and_the_command_is_installed():

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from tidings.demonstration.run import demonstrate
+from tidings.demonstration.run import check_place, demonstrate
 from tidings.demonstration.sample_system import market_and_weather
 from tidings.errors import InvalidInputError
 from tidings.model.outcome_files import load_outcome
 from tidings.model.reading import load
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+OURS = {"demo.json": '{"tidings_demo": 1}', "report.html": ""}
 
 
 @pytest.fixture(scope="module")
@@ -19,11 +19,15 @@ def result(spark, tmp_path_factory):
     return demonstrate(market_and_weather(), spark, folder=folder, minutes=20, seed=4)
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_measured_predicted_and_simulated_agree(result):
     assert {check.name for check in result.checks} == {"mean_absolute", "within_2se", "parameters"}
     assert all(check.passed for check in result.checks), [c.text for c in result.checks]
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_every_learnt_parameter_is_known_to_be_true_or_not(result):
     learnt = result.parameters
     assert learnt["truth"].notna().all()
@@ -35,6 +39,8 @@ def test_every_learnt_parameter_is_known_to_be_true_or_not(result):
     assert (5 * services["standard_error"] < 0.05 * services["estimate"]).all()
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_the_learnt_system_is_the_true_one_in_all_but_numbers(result):
     truth, learnt = load(result.folder / "system.yaml"), load(result.folder / "fitted.yaml")
     assert {b.name for b in learnt.brokers} == {b.name for b in truth.brokers}
@@ -45,6 +51,8 @@ def test_the_learnt_system_is_the_true_one_in_all_but_numbers(result):
     assert learnt.standard_errors
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_the_folder_holds_everything_and_nothing_else(result):
     names = {path.name for path in result.folder.iterdir()}
     outcomes = {"measured.json", "predicted.json", "simulated.json"}
@@ -56,12 +64,17 @@ def test_the_folder_holds_everything_and_nothing_else(result):
         assert len(outcome.subscribers) == 100
         rest = outcome.subscribers.filter(like="lost_").sum(axis=1)
         assert (abs(outcome.subscribers["delivered"] + rest - 1.0) < 1e-9).all()
-    assert json.loads((result.folder / "demo.json").read_text())["checks"]
+    marker = json.loads((result.folder / "demo.json").read_text())
+    assert marker["tidings_demo"] == 1
+    assert marker["checks"]
+    check_place(result.folder)  # may be replaced
     page = result.page.read_text()
     assert "fund-war-09" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_run_that_dies_leaves_nothing_and_a_strange_folder_is_not_touched(spark, tmp_path):
     def die(step):
         if "predicting" in step:
@@ -73,3 +86,26 @@ def test_a_run_that_dies_leaves_nothing_and_a_strange_folder_is_not_touched(spar
     (tmp_path / "mine").mkdir()
     with pytest.raises(InvalidInputError, match="not of ours"):
         demonstrate(market_and_weather(), spark, folder=tmp_path / "mine", minutes=0.5)
+
+
+def test_only_a_folder_that_is_wholly_ours_may_be_replaced(tmp_path):
+    strange = {
+        "empty": {},
+        "another_marker": {**OURS, "demo.json": '{"checks": []}'},
+        "a_later_version": {**OURS, "demo.json": '{"tidings_demo": 2}'},
+        "a_list": {**OURS, "demo.json": "[1]"},
+        "no_json": {**OURS, "demo.json": "{"},
+        "no_text": {**OURS, "demo.json": "\x00"},
+        "more_inside": {**OURS, "thesis.tex": "years of work"},
+        "hidden_inside": {**OURS, ".git": ""},
+    }
+    for name, files in {"ours": OURS, **strange}.items():
+        (tmp_path / name).mkdir()
+        for file, text in files.items():
+            (tmp_path / name / file).write_text(text)
+    check_place(tmp_path / "ours")
+    check_place(tmp_path / "not" / "there")
+    for name, files in strange.items():
+        with pytest.raises(InvalidInputError, match=f"{name} exists and is not of ours"):
+            check_place(tmp_path / name)
+        assert {path.name for path in (tmp_path / name).iterdir()} == set(files)

@@ -7,7 +7,12 @@ import pytest
 from tidings.errors import InvalidInputError
 from tidings.model import delay_grid
 from tidings.model.outcome import TABLES, Outcome, table
-from tidings.model.outcome_files import load_outcome, outcome_document, save_outcome
+from tidings.model.outcome_files import (
+    check_outcome_place,
+    load_outcome,
+    outcome_document,
+    save_outcome,
+)
 
 
 def sample():
@@ -45,6 +50,33 @@ def test_what_is_saved_loads_the_same(name, tmp_path):
     assert loaded.source == "predicted"
     assert loaded.provenance == {"seed": 3, "warnings": ["careful"]}
     assert [path.name for path in tmp_path.iterdir()] == [name]  # no scratch left behind
+
+
+@pytest.mark.parametrize("name", ["out.json", "out"])
+def test_endless_and_unknown_numbers_are_told_apart_in_files(name, tmp_path):
+    waits = {"inf": math.inf, "-inf": -math.inf, "x": math.nan, "y": 0.25}  # names, too
+    rows = [{"broker": broker, "wait_mean_s": wait} for broker, wait in waits.items()]
+    outcome = Outcome(
+        source="predicted",
+        subscribers=table("subscribers", [{"subscriber": "s", "delay_mean_s": math.inf}]),
+        brokers=table("brokers", rows),
+    )
+    written = [row["wait_mean_s"] for row in outcome_document(outcome)["brokers"]]
+    assert written == ["inf", "-inf", None, 0.25]
+    save_outcome(outcome, tmp_path / name)
+    loaded = load_outcome(tmp_path / name)
+    for each in TABLES:
+        pd.testing.assert_frame_equal(getattr(loaded, each), getattr(outcome, each))
+
+
+def test_an_outcome_is_not_saved_where_it_cannot_be(tmp_path):
+    (tmp_path / "taken").mkdir()
+    for name in ("out.csv", "taken"):
+        with pytest.raises(InvalidInputError, match=name):
+            check_outcome_place(tmp_path / name)
+        with pytest.raises(InvalidInputError, match=name):
+            save_outcome(sample(), tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 def test_unknown_numbers_are_null_in_json():

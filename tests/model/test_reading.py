@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import InvalidSystemError
 from tidings.model import reading, yaml_text
+from tidings.model.filters import matches
 from tidings.model.laws import Deterministic, Exponential
 
 GOOD = (Path(__file__).parent / "small_system.yaml").read_text()
@@ -90,6 +91,8 @@ MISTAKES = [
     ("{below: 20}", "{bellow: 20}", "subscribers.alice.wants", "below"),
     ("stays: {exponential: 40s}", "stay: {exponential: 40s}", "subscribers.alice", "stays"),
     ("off: {exponential: 96s}, ", "", "subscribers.alice.connectivity", "both laws"),
+    ("{service: {exponential: 3ms}}", "{discipline: priority}", "brokers.hub", "'service' law"),
+    ("reliability: 0.99", "back: {network: moon}", "links[1].back.network", "one of the networks"),
 ]
 
 
@@ -241,3 +244,32 @@ def test_what_is_dumped_parses_as_the_same_values(value):
     place = yaml_text.parse(yaml_text.dump(value))
     assert not place.problems
     assert place.value == value
+
+
+def test_values_keep_their_kind_where_they_are_names_and_names_stay_texts():
+    system = reading.loads(
+        """
+        tidings: 1
+        brokers: {007: {}}
+        publishers:
+          p:
+            at: "007"
+            every: 1s
+            content:
+              independent:
+                level: {1: 0.5, 2: 0.5}
+                hot: {true: 0.5, false: 0.5}
+                note: {null: 0.9, x: 0.1}
+                code: {"1": 1}
+        subscribers:
+          s: {at: "007", wants: {level: 1, hot: true, note: {exists: false}, code: "1"}}
+        """
+    )
+    assert system.brokers[0].name == "007"
+    wanted = sum(
+        row.probability
+        for row in system.publishers[0].content.rows()
+        if matches(system.subscribers[0].wants, row.event)
+    )
+    assert wanted == pytest.approx(0.5 * 0.5 * 0.9, rel=1e-12)
+    assert reading.loads(reading.dumps(system)) == system

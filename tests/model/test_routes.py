@@ -92,3 +92,25 @@ def test_events_of_a_topic_follow_the_tree_of_their_topic():
     assert 0 in crossed["y"]
     assert 0 not in crossed["x"]
     assert 5 in crossed["x"]  # a -> c, the way back of link c--a
+
+
+def test_trees_are_chosen_by_numbers_and_truth_values_too():
+    text = """
+    tidings: 1
+    routing: {root: a, by: urgent, roots: {true: c, 7: c}}
+    brokers: {a: {}, b: {}, c: {}}
+    links: [{between: [a, b]}, {between: [b, c]}, {between: [c, a]}]
+    publishers:
+      p:
+        at: a
+        every: 1s
+        content:
+          - {p: 0.25, event: {urgent: true}}
+          - {p: 0.25, event: {urgent: 7}}
+          - {p: 0.25, event: {urgent: "None"}}
+          - {p: 0.25, event: {calm: 1}}
+    subscribers: {s: {at: b, wants: {}}}
+    """
+    routes = route(reading.loads(text))
+    names = [routes.trees[t].name for t in routes.tree_of_class[routes.class_of_event]]
+    assert names == ["true", "7", "", ""]

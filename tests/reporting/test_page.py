@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from tidings.errors import UnsupportedError
+from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.outcome import Outcome, table
 from tidings.reporting import page
 from tidings.reporting.page import Report, render_page, write_page
@@ -158,8 +158,8 @@ def test_a_failed_write_leaves_the_old_page(report, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(page.Path, "replace", fail)
-    with pytest.raises(OSError, match="disk full"):
+    monkeypatch.setattr("tidings.model.writing.os.replace", fail)
+    with pytest.raises(InvalidInputError, match="cannot be written: disk full"):
         write_page(report, target)
     assert target.read_text() == "old"
     assert [each.name for each in tmp_path.iterdir()] == ["page.html"]

@@ -151,6 +151,31 @@ def test_precision_is_reached_or_the_shortfall_is_said():
     assert "after 6 replications" in short.warnings[0]
 
 
+PERFECT = """
+tidings: 1
+brokers: {a: {}}
+publishers: {p: {at: a, every: 1s, content: {event: {x: 1}}}}
+subscribers: {s: {at: a, wants: WANTS}}
+"""
+
+
+def test_a_share_that_never_failed_is_not_known_for_certain():
+    """A hundred events that all arrived prove no share to a thousandth, however alike the runs."""
+    system = loads(PERFECT.replace("WANTS", "{}"))
+    found = simulate(system, precision=0.001, events=50, replications=2)
+    assert found.subscribers["on_time"][0] == 1.0
+    assert 0 < found.provenance["half_width"] <= 0.001
+    # z √2/(n + 4) ≤ 0.001 needs about 2,800 events, 56 replications; at most doubled each time.
+    assert 50 <= found.provenance["replications"] <= 120
+
+
+def test_no_precision_is_waited_for_where_nobody_wants_anything():
+    system = loads(PERFECT.replace("WANTS", "{x: 2}"))
+    found = simulate(system, precision=0.001, events=50, replications=2)
+    assert found.provenance["replications"] == 2
+    assert any("nobody wants anything" in warning for warning in found.warnings)
+
+
 def test_standard_errors_are_honest_over_many_seeds():
     system = loads(CITY)
     runs = [

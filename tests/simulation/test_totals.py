@@ -26,7 +26,7 @@ def test_equal_weights_give_the_standard_error_of_a_mean():
     values = np.array([0.2, 0.5, 0.3, 0.9])
     ratio = Ratio(1)
     for value in values:
-        ratio.add([value], [1.0])
+        ratio.add([1e6 * value], [1e6])  # so many trials that their own noise does not count
     expected = np.std(values, ddof=1) / 2.0
     assert ratio.standard_error[0] == pytest.approx(expected, rel=1e-12)
     # Student's t with three degrees of freedom.

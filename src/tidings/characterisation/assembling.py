@@ -1,4 +1,4 @@
-"""A system from its fitted parts."""
+"""A system from its fitted parts, or why they are none."""
 
 from __future__ import annotations
 
@@ -13,12 +13,20 @@ from tidings.characterisation.channels import Direction, FittedChannel
 from tidings.characterisation.fitting import fit_law
 from tidings.characterisation.parameters import Parameter, law_parameter
 from tidings.characterisation.samples import sample_from_rows
-from tidings.model import records
+from tidings.errors import InvalidSystemError, InvalidTracesError, UnsupportedError
+from tidings.model import topology
 from tidings.model.behaviour import PERFECT, Channel, Service
-from tidings.model.checks import check_system
-from tidings.model.document import Place
 from tidings.model.laws import Law
-from tidings.model.system import FORMAT_VERSION, Broker, Link, Publisher, Subscriber, System
+from tidings.model.reading import from_document, system_document
+from tidings.model.system import (
+    FORMAT_VERSION,
+    Broker,
+    Link,
+    Publisher,
+    Routing,
+    Subscriber,
+    System,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +35,7 @@ class FittedNetwork:
 
     brokers: tuple[Broker, ...]
     links: tuple[Link, ...]
+    used: frozenset[Direction]  # directions of links that events came over
     parameters: tuple[Parameter, ...]
     notes: tuple[str, ...]
 
@@ -38,7 +47,7 @@ def fit_network(
     base: System | None,
 ) -> FittedNetwork:
     """Brokers where anything happened or anybody lives, and the links between them."""
-    arrivals = hops[hops["statistic"] == "arrivals"]
+    arrivals = hops[(hops["statistic"] == "arrivals") & hops["broker"].notna()]
     names = {str(name) for name in arrivals["broker"]} | set(homes)
     names |= {broker.name for broker in base.brokers} if base else set()
     parameters: list[Parameter] = []
@@ -52,8 +61,21 @@ def fit_network(
     probed = {pair for pair in channels if set(pair) <= names}
     links = _links(used | probed, channels, base, parameters, notes)
     return FittedNetwork(
-        brokers=brokers, links=links, parameters=tuple(parameters), notes=tuple(notes)
+        brokers=brokers,
+        links=links,
+        used=frozenset(used),
+        parameters=tuple(parameters),
+        notes=tuple(notes),
     )
+
+
+def only_probed(probed: Iterable[Direction], seen: Iterable[str]) -> list[str]:
+    """A note of whoever stands at the end of a link that was probed, and nowhere else."""
+    unknown = sorted({end for way in probed for end in way} - set(seen))
+    if not unknown:
+        return []
+    shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if unknown[5:] else "")
+    return [f"only probes tell of {shown}: no hops, publications or subscriptions; left out"]
 
 
 def assemble(
@@ -63,7 +85,10 @@ def assemble(
     parameters: Sequence[Parameter],
     base: System | None,
 ) -> tuple[System, list[str]]:
-    """The fitted system, and what keeps it from being a complete one."""
+    """The fitted system, which is valid, and what must be said of how it was put together.
+
+    Raises :class:`InvalidTracesError` where the parts do not make a valid system.
+    """
     lifetime = _common([publisher.lifetime for publisher in publishers])
     if lifetime is not None:
         publishers = [replace(publisher, lifetime=None) for publisher in publishers]
@@ -81,9 +106,66 @@ def assemble(
         "standard_errors": tuple(sorted(errors.items())),
     }
     system = replace(base, **parts) if base else System(version=FORMAT_VERSION, **parts)
-    place = Place(records.record_document(system))
-    check_system(records.read_fields(System, place), place)
-    return system, [f"the fitted system is not complete: {each}" for each in place.problems]
+    notes = []
+    if system.routing is None and topology.find_cycle(link.between for link in system.links):
+        system = replace(system, routing=_routing(network))
+        notes.append(
+            "the links form a cycle; events are taken to follow those that they were seen to use"
+        )
+    return _checked(system, base), notes
+
+
+def check_base(base: System) -> None:
+    """Raise :class:`UnsupportedError` where a base system's brokers are more than one queue each.
+
+    Traces tell when an event arrived at a broker, when its service began and when it left: with
+    several servers or stations, service cannot be told apart from the waits inside.
+    """
+    for broker in base.brokers:
+        inner = [name for name in ("cpu", "disk", "out") if getattr(broker, name) is not None]
+        if broker.servers > 1 or inner:
+            saw = f"stations ({', '.join(inner)})" if inner else f"{broker.servers} servers"
+            raise UnsupportedError(
+                f"the base system's broker '{broker.name}' has {saw}; characterisation takes a "
+                "broker as one queue with one server, as hops do not tell service apart from the "
+                "waits inside. Give a base whose brokers have at most a 'service'"
+            )
+
+
+def _routing(network: FittedNetwork) -> Routing:
+    """The tree of the links that events used, where these are a tree over all brokers."""
+    pairs = {frozenset(way) for way in network.used}
+    tree = [link.between for link in network.links if frozenset(link.between) in pairs]
+    names = [broker.name for broker in network.brokers]
+    cycle = topology.find_cycle(tree)
+    if cycle:
+        saw = f"events were seen on all links of a cycle through {', '.join(cycle[:8])}"
+    elif len(parts := topology.components(names, tree)) > 1:
+        saw = (
+            "the links form a cycle, and those that events were seen to use do not reach "
+            f"{', '.join(name for part in parts[1:] for name in part[:8])}"
+        )
+    else:
+        return Routing(tree=tuple(tree))
+    raise InvalidTracesError(
+        f"{saw}, so that nothing tells which tree events follow; give a base system that says so, "
+        "with routing: {root: BROKER} or {tree: [[a, b], ...]}"
+    )
+
+
+def _checked(system: System, base: System | None) -> System:
+    """The system as it will be read back from its file, or an error with all that is wrong."""
+    try:
+        return from_document(system_document(system))
+    except InvalidSystemError as problem:
+        advice = (
+            "record more, or give a base system for what the traces do not tell"
+            if base is None
+            else "mend the traces, or the base system"
+        )
+        raise InvalidTracesError(
+            f"what the traces tell is not a whole system; {advice}", problem.problems
+        ) from None
 
 
 def _brokers(

@@ -1,14 +1,16 @@
 """One pass over the rows, into cells that merge: counts, sums and a histogram, by key.
 
 Rows are grouped once into fine cells (key × batch × bin). Every statistic of a table is then a sum
-of cells, so that all of them together read the data once and move only cells between machines.
+of cells, so that the statistics of one grouping share one reading of the data, and only cells are
+moved between machines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import Column, DataFrame
+import pandas as pd
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.model.delay_grid import BINS, BINS_PER_DECADE, LOWEST_S
@@ -55,6 +57,13 @@ def keys_of_good_rows(frame: DataFrame, *names: str) -> DataFrame:
     """The frame with these columns null in bad rows: all bad rows of a reason are one cell."""
     good = F.col(REASON).isNull()
     return frame.withColumns({name: F.when(good, F.col(name)) for name in names})
+
+
+def small_frame(spark: SparkSession, texts: pd.DataFrame) -> DataFrame:
+    """A small table of texts for Spark to join with, as data rather than as part of the plan."""
+    schema = ", ".join(f"`{name}` string" for name in texts.columns)
+    rows = [tuple(map(str, row)) for row in texts.itertuples(index=False)]
+    return spark.createDataFrame(rows, schema)
 
 
 def summed_up(cells: DataFrame, sets: Mapping[str, Sequence[str]]) -> DataFrame:

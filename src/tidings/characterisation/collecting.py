@@ -1,29 +1,45 @@
 """Spark's part: all statistics of some traces, collected as tables the size of the model.
 
-Each table is read once, or twice where its rows are needed in two orders.
+How often a table is read: hops, deliveries, probes and subscriptions once, publications three times
+(counts, intervals, and to meet the deliveries). On top of that, and only where it is needed:
+
+- publications once, where several lifetimes of a content share a bin;
+- hops once, where brokers record no starts;
+- hops twice and publications once, for links into brokers that were not probed;
+- hops and deliveries once, for links to clients that were not probed, and deliveries once more to
+  find them where others were probed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidings.characterisation.contents import Contents, read_contents, too_many_contents
+from tidings.characterisation.cells import small_frame
+from tidings.characterisation.contents import (
+    MOST_LIFETIMES,
+    Contents,
+    read_contents,
+    shared_bins,
+    too_many_contents,
+    with_exact_lifetimes,
+)
 from tidings.characterisation.crossings import crossings
 from tidings.characterisation.deliveries import delivery_statistics
-from tidings.characterisation.hops import hop_statistics, with_reconstructed_starts
+from tidings.characterisation.hops import hop_statistics, used_hops, with_reconstructed_starts
 from tidings.characterisation.links import LINK_STATISTICS, probe_statistics
 from tidings.characterisation.publications import (
     checked_publications,
+    exact_lifetimes,
     interval_statistics,
     publication_statistics,
 )
 from tidings.characterisation.subscriptions import subscription_statistics
+from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON
 from tidings.traces.reading import Traces
 from tidings.traces.window import Window
@@ -31,6 +47,7 @@ from tidings.traces.window import Window
 Progress = Callable[[str], None]
 
 MOST_CELLS = 5_000_000  # counts of publications by content and batch that are brought here
+MOST_BROADCAST = 10_000  # texts that are sent to every machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,27 +82,31 @@ def collect(traces: Traces, measured: Window, tell: Progress) -> Statistics:
     tables, window = traces.tables, traces.window
     tell("publications")
     counts = publication_statistics(tables["publications"], window, measured)
-    publications = collected(counts.limit(MOST_CELLS + 1))
+    publications = bring_here(counts.limit(MOST_CELLS + 1), _named(traces, "publications"))
     if len(publications) > MOST_CELLS:
         raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
     texts = publications.loc[publications["statistic"] == "contents", "content"]
     contents = read_contents(str(text) for text in texts.dropna().unique())
     good = checked_publications(tables["publications"], window).where(F.col(REASON).isNull())
     if contents.bad:
-        good = good.where(~F.col("content").isin(list(contents.bad)))
+        bad = small_frame(good.sparkSession, pd.DataFrame({"content": list(contents.bad)}))
+        few = len(contents.bad) <= MOST_BROADCAST
+        good = good.join(F.broadcast(bad) if few else bad, "content", "left_anti")
+    publications = _with_exact_lifetimes(publications, good, _named(traces, "publications"))
     tell("intervals")
-    intervals = collected(interval_statistics(good, window))
+    intervals = bring_here(interval_statistics(good, window), _named(traces, "publications"))
     tell("hops")
-    hops, notes = _collect_hops(tables["hops"], window)
+    hops, notes = _collect_hops(tables["hops"], window, _named(traces, "hops"))
     tell("links")
-    probes = collected(probe_statistics(tables["probes"])) if "probes" in tables else None
-    unprobed = crossings(tables, good, hops, nothing_of_links() if probes is None else probes)
-    crossed = nothing_of_links() if unprobed is None else collected(unprobed)
+    probes, crossed = _collect_links(traces, good, hops)
     tell("subscriptions")
-    steps = tables.get("subscriptions")
-    subscriptions = None if steps is None else collected(subscription_statistics(steps))
+    subscriptions = None
+    if "subscriptions" in tables:
+        steps = subscription_statistics(tables["subscriptions"])
+        subscriptions = bring_here(steps, _named(traces, "subscriptions"))
     tell("deliveries")
-    deliveries = collected(delivery_statistics(tables["deliveries"], good, measured))
+    received = delivery_statistics(tables["deliveries"], good, measured)
+    deliveries = bring_here(received, _named(traces, "deliveries", "publications"))
     return Statistics(
         publications=publications,
         intervals=intervals,
@@ -99,27 +120,58 @@ def collect(traces: Traces, measured: Window, tell: Progress) -> Statistics:
     )
 
 
-def collected(frame: DataFrame) -> pd.DataFrame:
-    """A small table, brought here."""
-    here: Any = frame.toPandas()
-    return here
-
-
 def nothing_of_links() -> pd.DataFrame:
     """A link statistic without rows."""
     names = [column.strip().split(" ")[0] for column in LINK_STATISTICS.split(",")]
     return pd.DataFrame({name: pd.Series(dtype=object) for name in names})
 
 
-def _collect_hops(hops: DataFrame, window: Window) -> tuple[pd.DataFrame, tuple[str, ...]]:
+def _named(traces: Traces, *tables: str) -> str:
+    """Tables as an error names them."""
+    kind = "table" if len(tables) == 1 else "tables"
+    return f"{traces.source}: the {kind} {' and '.join(tables)}"
+
+
+def _with_exact_lifetimes(publications: pd.DataFrame, good: DataFrame, named: str) -> pd.DataFrame:
+    """The statistics of publications; lifetimes that share a bin are read again, one by one."""
+    rows = publications[publications["statistic"] == "contents"]
+    pairs = shared_bins(rows[rows["publisher"].notna()])
+    if pairs.empty:
+        return publications
+    wanted = small_frame(good.sparkSession, pairs)
+    return with_exact_lifetimes(
+        publications, bring_here(exact_lifetimes(good, wanted, MOST_LIFETIMES), named)
+    )
+
+
+def _collect_links(
+    traces: Traces, good: DataFrame, hops: pd.DataFrame
+) -> tuple[pd.DataFrame | None, pd.DataFrame]:
+    """What probes tell of links, and what was seen of those without any."""
+    tables = traces.tables
+    probes = None
+    if "probes" in tables:
+        probes = bring_here(probe_statistics(tables["probes"]), _named(traces, "probes"))
+    known = nothing_of_links() if probes is None else probes
+    unprobed = crossings(tables, good, traces.window, hops, known)
+    if unprobed is None:
+        return probes, nothing_of_links()
+    named = _named(traces, "publications", "hops", "deliveries")
+    return probes, bring_here(unprobed, named)
+
+
+def _collect_hops(
+    hops: DataFrame, window: Window, named: str
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The statistics of hops; brokers without any starts are read again, reconstructed."""
-    found = collected(hop_statistics(hops, window))
+    found = bring_here(hop_statistics(hops, window), named)
     counts = found[found["statistic"] == "service"].groupby("broker")["count"].sum()
     silent = sorted(str(name) for name in counts.index[counts == 0])
     if not silent:
         return found, ()
-    rebuilt = with_reconstructed_starts(hops.where(F.col("broker").isin(silent)), window)
-    again = collected(hop_statistics(rebuilt, window))
+    theirs = used_hops(hops, window).where(F.col("broker").isin(silent))
+    rebuilt = with_reconstructed_starts(theirs, window)
+    again = bring_here(hop_statistics(rebuilt, window), named)
     replaced = found["broker"].isin(silent) & (found["statistic"] != "quality")
     both = pd.concat([found[~replaced], again[again["statistic"] != "quality"]], ignore_index=True)
     note = (

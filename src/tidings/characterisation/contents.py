@@ -93,27 +93,63 @@ def wanted_by_batch(
 def lifetimes(rows: pd.DataFrame) -> list[tuple[float, Law | None]]:
     """How many events had which lifetime, of rows of one content: exact values, or one fitted law.
 
+    Exact where every row has one lifetime and there are at most :data:`MOST_LIFETIMES` of them.
     Reads ``lifetime_bin`` (null: for ever), ``rows``, ``lifetime_total_s``, and the least and most
-    in the bin, in nanoseconds.
+    of the row, in nanoseconds.
     """
     for_ever = float(rows.loc[rows["lifetime_bin"].isna(), "rows"].sum())
     found: list[tuple[float, Law | None]] = [(for_ever, None)] if for_ever else []
-    limited = (
-        rows[rows["lifetime_bin"].notna()]
-        .groupby("lifetime_bin")
-        .agg(
-            rows=("rows", "sum"),
-            total_s=("lifetime_total_s", "sum"),
-            least=("least_lifetime_ns", "min"),
-            most=("most_lifetime_ns", "max"),
-        )
-    )
+    limited = rows[rows["lifetime_bin"].notna()]
     if limited.empty:
         return found
-    if len(limited) <= MOST_LIFETIMES and (limited["least"] == limited["most"]).all():
-        exact = zip(limited["rows"], limited["least"], strict=True)
-        return found + [(float(n), Deterministic(value_s=float(ns) / 1e9)) for n, ns in exact]
-    return [*found, (float(limited["rows"].sum()), fit_law(_lifetime_sample(limited)).law)]
+    if (limited["least_lifetime_ns"] == limited["most_lifetime_ns"]).all():
+        exact = limited.groupby("least_lifetime_ns")["rows"].sum()
+        if len(exact) <= MOST_LIFETIMES:
+            laws = [Deterministic(value_s=float(ns) / 1e9) for ns in exact.index]
+            return found + [(float(n), law) for n, law in zip(exact, laws, strict=True)]
+    binned = limited.groupby("lifetime_bin").agg(
+        rows=("rows", "sum"),
+        total_s=("lifetime_total_s", "sum"),
+        least=("least_lifetime_ns", "min"),
+        most=("most_lifetime_ns", "max"),
+    )
+    return [*found, (float(binned["rows"].sum()), fit_law(_lifetime_sample(binned)).law)]
+
+
+def shared_bins(rows: pd.DataFrame) -> pd.DataFrame:
+    """Pairs (publisher, content) with several lifetimes in one bin that may yet be a few in all.
+
+    Reads the statistic of publications by content and bin of the lifetime.
+    """
+    limited = rows[rows["lifetime_bin"].notna()]
+    several = limited["least_lifetime_ns"] != limited["most_lifetime_ns"]
+    if not several.any():
+        return limited[["publisher", "content"]].head(0)
+    pairs = limited.assign(several=several).groupby(["publisher", "content"])["several"]
+    found = pairs.agg(["size", "any"])
+    chosen = found.index[(found["size"] <= MOST_LIFETIMES) & found["any"]]
+    return chosen.to_frame(index=False)
+
+
+def with_exact_lifetimes(publications: pd.DataFrame, exact: pd.DataFrame) -> pd.DataFrame:
+    """The statistics of publications, by exact lifetimes where a content has only a few.
+
+    ``exact`` has one row per publisher, content and lifetime; pairs with more than
+    :data:`MOST_LIFETIMES` of them stay in bins.
+    """
+    key = ["publisher", "content"]
+    limited = exact[exact["lifetime_bin"].notna()]
+    counts = limited.groupby(key).size()
+    few = counts.index[counts <= MOST_LIFETIMES]
+    refined = exact[pd.MultiIndex.from_frame(exact[key]).isin(few)].assign(statistic="contents")
+    if refined.empty:
+        return publications
+    replaced = (publications["statistic"] == "contents") & pd.MultiIndex.from_frame(
+        publications[key]
+    ).isin(few)
+    return pd.concat(
+        [publications[~replaced], refined.reindex(columns=publications.columns)], ignore_index=True
+    )
 
 
 def _lifetime_sample(limited: pd.DataFrame) -> Sample:

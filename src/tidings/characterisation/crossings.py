@@ -8,26 +8,32 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidings.characterisation.cells import small_frame
+from tidings.characterisation.hops import used_hops
 from tidings.characterisation.links import (
     arrived_at_brokers,
     crossing_statistics,
     sent_by_brokers,
 )
 from tidings.model.trace_tables import DELIVERIES, HOPS, TraceTable
+from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import Window
 
 
 def crossings(
     tables: Mapping[str, DataFrame],
     publications: DataFrame,
+    window: Window,
     hops: pd.DataFrame,
     probes: pd.DataFrame,
 ) -> DataFrame | None:
     """The link statistic of everything that was used and not probed, or None if there is no such.
 
     ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Needs a join of hops
-    by event, so it is done only where there is no other way. Links that were probed may be among
-    the answers; what the probes say of them is better.
+    by event, so it is done only where there is no other way. Counted is what brokers sent of the
+    hops they used, whenever it arrived. Links between brokers that were probed may be among the
+    answers; what the probes say of them is better.
     """
     probed = {(str(row.source), str(row.target)) for row in probes.itertuples()}
     arrivals = hops[(hops["statistic"] == "arrivals") & hops["broker"].notna()]
@@ -35,10 +41,10 @@ def crossings(
     brokers = {broker for _, broker in used}
     unprobed = used - probed
     parts = []
-    good = _good(tables["hops"], HOPS)
+    used_here = used_hops(tables["hops"], window)
     if unprobed:
         senders = sorted({source for source, _ in unprobed})
-        sent = sent_by_brokers(good).unionByName(
+        sent = sent_by_brokers(used_here).unionByName(
             publications.select(
                 "event",
                 F.col("publisher").alias("source"),
@@ -46,11 +52,15 @@ def crossings(
                 F.col("published_ns").alias("at_ns"),
             )
         )
-        arrived = arrived_at_brokers(good)
+        arrived = arrived_at_brokers(_good(tables["hops"], HOPS))
         chosen = F.col("source").isin(senders)
         parts.append(crossing_statistics(sent.where(chosen), arrived.where(chosen)))
-    if not any(source in brokers and target not in brokers for source, target in probed):
-        parts.append(crossing_statistics(_left(good), _received(tables["deliveries"])))
+    received: DataFrame | None = _received(tables["deliveries"])
+    probed_clients = {way for way in probed if way[0] in brokers and way[1] not in brokers}
+    if probed_clients:
+        received = _unprobed(tables["deliveries"], probed_clients)
+    if received is not None:
+        parts.append(crossing_statistics(_left(used_here), received))
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
@@ -58,6 +68,23 @@ def crossings(
 
 def _good(frame: DataFrame, table: TraceTable) -> DataFrame:
     return with_reasons(frame, table).where(F.col(REASON).isNull())
+
+
+def _unprobed(deliveries: DataFrame, probed: set[tuple[str, str]]) -> DataFrame | None:
+    """What was received over client links that nobody probed, or None if there is no such link."""
+    pairs = bring_here(
+        _good(deliveries, DELIVERIES)
+        .where(F.col("broker").isNotNull())
+        .select(F.col("broker").alias("source"), F.col("subscriber").alias("target"))
+        .distinct(),
+        "the table deliveries",
+    )
+    known = [way in probed for way in pairs.itertuples(index=False, name=None)]
+    left = pairs[~pd.Series(known, index=pairs.index, dtype=bool)]
+    if left.empty:
+        return None
+    chosen = small_frame(deliveries.sparkSession, left)
+    return _received(deliveries).join(F.broadcast(chosen), ["source", "target"], "left_semi")
 
 
 def _left(hops: DataFrame) -> DataFrame:

@@ -19,6 +19,8 @@ from tidings.model.trace_tables import HOPS
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import Window
 
+OUTSIDE = "arrived outside the observed window"
+
 # Per reason, per (broker, came_from), per (broker, bin) of the service time, per (broker, batch).
 # The sample is of service times; waits are of the same rows.
 HOP_STATISTICS = (
@@ -35,16 +37,33 @@ _SETS = {
 _RECONSTRUCTION_BATCHES = 256
 
 
-def hop_statistics(hops: DataFrame, window: Window) -> DataFrame:
-    """Arrivals, waiting and service times per broker, in one pass.
+def checked_hops(hops: DataFrame, window: Window) -> DataFrame:
+    """Every hop with the reason why it cannot be used, null where it can.
 
-    Service is from start to leaving, waiting from arrival to start; a row without a start counts as
-    an arrival and in neither sample (see :func:`with_reconstructed_starts`).
+    Used is what arrived in the window. Of events published late in it, later hops may be recorded
+    too; with them rates would be those of a longer time than the window's.
+    """
+    tagged = with_reasons(hops, HOPS)
+    outside = F.when(~window.holds(F.col("arrived_ns")), F.lit(OUTSIDE))
+    return tagged.withColumn(REASON, F.coalesce(F.col(REASON), outside))
+
+
+def used_hops(hops: DataFrame, window: Window) -> DataFrame:
+    """The hops that arrived in the window and have nothing wrong with them."""
+    return checked_hops(hops, window).where(F.col(REASON).isNull()).drop(REASON)
+
+
+def hop_statistics(hops: DataFrame, window: Window) -> DataFrame:
+    """Arrivals, waiting and service times per broker, in one reading of the hops.
+
+    Only hops that arrived in the window count. Service is from start to leaving, waiting from
+    arrival to start; a row without a start counts as an arrival and in neither sample (see
+    :func:`with_reconstructed_starts`).
     """
     service_s = seconds(F.col("left_ns") - F.col("started_ns"))
     wait_s = seconds(F.col("started_ns") - F.col("arrived_ns"))
     good = F.col(REASON).isNull()
-    rows = with_reasons(hops, HOPS).select(
+    rows = checked_hops(hops, window).select(
         REASON,
         "broker",
         "came_from",
@@ -71,7 +90,8 @@ def with_reconstructed_starts(hops: DataFrame, window: Window) -> DataFrame:
 
     Such a server begins when the event has arrived and the one before has left:
     started = max(arrived, previous departure). Events are put in order of departure within short
-    batches of time; the first of each batch, whose predecessor is not in it, keeps no start.
+    batches of time; the first of each batch, whose predecessor is not in it, keeps no start. Give
+    it the hops of the window only: those beyond its ends would all be put into the end batches.
     """
     batch = window.batch(F.col("left_ns"), _RECONSTRUCTION_BATCHES)
     ordered = Rows.partitionBy("broker", batch).orderBy("left_ns")

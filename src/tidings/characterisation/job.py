@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from tidings.characterisation.assembling import assemble, fit_network
+from tidings.characterisation.assembling import assemble, check_base, fit_network, only_probed
 from tidings.characterisation.channels import fit_channels
 from tidings.characterisation.collecting import Progress, Statistics, collect, nothing_of_links
 from tidings.characterisation.counting import count, measured_outcome
@@ -50,7 +50,13 @@ def characterise(
     received by the end of the traces is lost. Where recording simply stopped at the end of the
     window, ``settle_s`` leaves out the events published in that many last seconds, which may still
     have been on their way. ``progress`` is called with the name of each stage.
+
+    The system is always valid. Raises :class:`InvalidTracesError` where the traces and ``base``
+    together do not make one, and :class:`UnsupportedError` for a ``base`` whose brokers have more
+    than one station or server.
     """
+    if base is not None:
+        check_base(base)
     traces.require("publications", "hops", "deliveries")
     if base is None and "subscriptions" not in traces.tables:
         raise InvalidTracesError(
@@ -69,7 +75,8 @@ def fit(
 ) -> Characterisation:
     """The same from statistics that have been collected: everything here is model-sized."""
     probed = nothing_of_links() if seen.probes is None else seen.probes
-    channels = fit_channels(seen.crossings) | fit_channels(probed)
+    probed_channels = fit_channels(probed)
+    channels = fit_channels(seen.crossings) | probed_channels
     found = find_subscribers(seen.subscriptions, base, traces.window)
     publishers = fit_publishers(
         PublisherStatistics(
@@ -85,13 +92,13 @@ def fit(
     )
     homes = [each.at for each in publishers.publishers] + [each.at for each in found.subscribers]
     network = fit_network(seen.hops, channels, homes, base)
-    peers = with_links(found.subscribers, channels)
-    parameters = [*network.parameters, *publishers.parameters, *peers.parameters]
-    system, gaps = assemble(network, publishers.publishers, peers.subscribers, parameters, base)
+    clients = with_links(found.subscribers, channels)
+    parameters = [*network.parameters, *publishers.parameters, *clients.parameters]
+    system, said = assemble(network, publishers.publishers, clients.subscribers, parameters, base)
     counted = count(seen, system, channels, traces.window, measured)
     notes = (
-        *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *peers.notes,
-        *gaps, *counted.notes,
+        *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
+        *said, *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
     )  # fmt: skip
     return Characterisation(
         system=system,
@@ -100,3 +107,11 @@ def fit(
         quality=quality_table(seen, bad_filters=found.bad_rows),
         notes=notes,
     )
+
+
+def _names_seen(seen: Statistics, system: System) -> set[str]:
+    """Everybody who did more than be probed."""
+    brokers = {each.name for each in system.brokers}
+    peers = {each.name for each in system.publishers} | {each.name for each in system.subscribers}
+    published, deliveries = seen.publications_by("publishers"), seen.deliveries_by("pairs")
+    return brokers | peers | {*published["publisher"], *deliveries["subscriber"]}

@@ -22,7 +22,7 @@ LINK_STATISTICS = (
 
 
 def probe_statistics(probes: DataFrame) -> DataFrame:
-    """Delay and losses of every directed link that was probed, in one pass."""
+    """Delay and losses of every directed link that was probed, in one reading."""
     delay_s = seconds(F.col("received_ns") - F.col("sent_ns"))
     rows = with_reasons(probes, PROBES).select(
         REASON,

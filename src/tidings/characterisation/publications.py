@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 
@@ -52,10 +52,11 @@ def checked_publications(publications: DataFrame, window: Window) -> DataFrame:
 
 
 def publication_statistics(publications: DataFrame, window: Window, measured: Window) -> DataFrame:
-    """Counts of publications by publisher, content, lifetime and batch, in one pass.
+    """Counts of publications by publisher, content, lifetime and batch, in one reading.
 
     Contents are grouped as texts, before anything looks into them; lifetimes by the bins of the
-    delay grid, with the exact value where a bin holds only one. Batches are those of ``measured``.
+    delay grid, with the exact value where a bin holds only one (:func:`exact_lifetimes` tells apart
+    the few that share a bin). Batches are those of ``measured``.
     """
     lifetime_s = seconds(F.col("lifetime_ns"))
     in_time = measured.holds(F.col("published_ns"))
@@ -70,21 +71,46 @@ def publication_statistics(publications: DataFrame, window: Window, measured: Wi
         F.when(in_time, measured.batch(F.col("published_ns"), BATCHES)).alias("batch"),
     )
     keys = ("publisher", "broker", "content", "lifetime_bin", "batch")
-    cells = (
-        keys_of_good_rows(rows, *keys)
-        .groupBy(REASON, *keys)
-        .agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.sum(lifetime_s).alias("lifetime_total_s"),
-            F.min("lifetime_ns").alias("least_lifetime_ns"),
-            F.max("lifetime_ns").alias("most_lifetime_ns"),
-            F.count("size_bytes").alias("sizes"),
-            F.sum(F.col("size_bytes").cast("double")).alias("size_total_bytes"),
-            F.min("size_bytes").alias("least_size_bytes"),
-            F.max("size_bytes").alias("most_size_bytes"),
-        )
-    )
+    cells = keys_of_good_rows(rows, *keys).groupBy(REASON, *keys).agg(*_sums())
     return summed_up(cells, _SETS)
+
+
+def exact_lifetimes(publications: DataFrame, pairs: DataFrame, most: int) -> DataFrame:
+    """Counts by exact lifetime, of good publications, for some pairs of publisher and content.
+
+    ``pairs`` (publisher, content) is small. Of a pair with more than ``most`` distinct lifetimes
+    come ``most`` + 1 rows: enough to see that it has more.
+    """
+    keys = ("publisher", "content", "lifetime_ns")
+    counts = (
+        publications.join(F.broadcast(pairs), ["publisher", "content"], "left_semi")
+        .groupBy(*keys)
+        .agg(*_sums())
+    )
+    ordered = Rows.partitionBy("publisher", "content").orderBy("lifetime_ns")
+    limited = F.col("lifetime_ns").isNotNull()
+    # Those for ever come first in the order, and are not among the ``most``.
+    place = F.row_number().over(ordered) - F.max((~limited).cast("int")).over(ordered)
+    return (
+        counts.withColumn("place", place)
+        .where(F.col("place") <= most + 1)
+        .withColumn("lifetime_bin", delay_bin(seconds(F.col("lifetime_ns"))))
+        .drop("place", "lifetime_ns")
+    )
+
+
+def _sums() -> list[Column]:
+    """What is known of the publications in a cell."""
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        F.sum(seconds(F.col("lifetime_ns"))).alias("lifetime_total_s"),
+        F.min("lifetime_ns").alias("least_lifetime_ns"),
+        F.max("lifetime_ns").alias("most_lifetime_ns"),
+        F.count("size_bytes").alias("sizes"),
+        F.sum(F.col("size_bytes").cast("double")).alias("size_total_bytes"),
+        F.min("size_bytes").alias("least_size_bytes"),
+        F.max("size_bytes").alias("most_size_bytes"),
+    ]
 
 
 def interval_statistics(publications: DataFrame, window: Window) -> DataFrame:

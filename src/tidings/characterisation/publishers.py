@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,7 +50,8 @@ def fit_publishers(seen: PublisherStatistics, base: System | None) -> FittedPubl
     parameters: list[Parameter] = []
     notes: list[str] = []
     samples = interval_samples(seen.intervals)
-    for key, rows in numbered(seen.contents, seen.events).groupby("publisher"):
+    rows_by_publisher = numbered(seen.contents, seen.events).groupby("publisher")
+    for key, rows in rows_by_publisher:
         name = str(key)
         home = _home(name, seen.homes, seen.arrivals, known.get(name), notes)
         if home is None:
@@ -71,6 +72,11 @@ def fit_publishers(seen: PublisherStatistics, base: System | None) -> FittedPubl
         if name in known:
             plain = replace(plain, connectivity=known[name].connectivity)
         publishers.append(_with_common_parts(plain, rows))
+    silent = sorted(set(known) - {str(name) for name in rows_by_publisher.groups})
+    if silent:
+        notes.append(
+            f"{_listed(silent)} of the base system published nothing in the window; left out"
+        )
     return FittedPublishers(
         publishers=tuple(publishers), parameters=tuple(parameters), notes=tuple(notes)
     )
@@ -128,7 +134,8 @@ def _content(
     for number in counts.index:
         part = parts[number]
         sizes = float(part["sizes"].sum())
-        own_size = float(part["size_total_bytes"].sum()) / sizes if sizes else None
+        # Nothing at all is no size that a system can have; it is as good as unknown.
+        own_size = (float(part["size_total_bytes"].sum()) / sizes or None) if sizes else None
         for count, lifetime in lifetimes(part):
             parameters.append(
                 Parameter(
@@ -153,7 +160,7 @@ def _content(
 def _with_common_parts(publisher: Publisher, rows: pd.DataFrame) -> Publisher:
     """Say once, of the publisher, what all of its contents have in common."""
     least, most = rows["least_size_bytes"].min(), rows["most_size_bytes"].max()
-    size = float(least) if least == most else None
+    size = (float(least) or None) if least == most else None
     table = publisher.content.rows()
     common = table[0].lifetime
     if common is None or any(row.lifetime != common for row in table):
@@ -183,6 +190,11 @@ def _home(
             "is taken as its home"
         )
     return home
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return f"publisher{'s' if len(names) > 1 else ''} {shown}"
 
 
 def _assumed(link: Channel) -> str:

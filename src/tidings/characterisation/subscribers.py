@@ -52,6 +52,10 @@ def find_subscribers(
         old = known.get(name)
         given = Subscriber(name=name, at=str(latest["broker"]), wants=wants)
         found.append(replace(old, at=given.at, wants=wants) if old else given)
+    silent = sorted(set(known) - {each.name for each in found})
+    if silent:
+        shown = ", ".join(silent[:5]) + (f" and {len(silent) - 5} more" if silent[5:] else "")
+        notes.append(f"subscribers of the base system that never subscribed: {shown}; left out")
     notes += _changes(steps, window)
     return FoundSubscribers(
         subscribers=tuple(found),

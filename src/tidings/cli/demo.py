@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.demonstration.run import demonstrate
+from tidings.demonstration.run import check_place, demonstrate
 from tidings.demonstration.sample_system import market_and_weather
 from tidings.model import reading
 from tidings.reporting import terminal
@@ -41,6 +41,7 @@ def demo(
     Example: [bold]tidings demo --to /tmp/demo[/]
     """
     found = reading.load(system) if system is not None else market_and_weather()
+    check_place(to)  # before Spark takes its time to start
     with console.progress("demo") as step:
         step("starting Spark")
         with spark_session(master, memory=memory, small=True) as spark:

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rich.text import Text
+
 from tidings.cli import console
 from tidings.model.outcome import Outcome
-from tidings.model.outcome_files import outcome_document, save_outcome
+from tidings.model.outcome_files import check_outcome_place, outcome_document, save_outcome
 from tidings.reporting import terminal
+
+
+def check_output(output: Path | None) -> None:
+    """Refuse a place where the outcome cannot be saved, before the long work."""
+    if output is not None:
+        check_outcome_place(output)
 
 
 def present(outcome: Outcome, *, json: bool, output: Path | None, limit: int) -> None:
@@ -21,6 +29,8 @@ def present(outcome: Outcome, *, json: bool, output: Path | None, limit: int) ->
             terminal.outcome_table(outcome, limit=limit),
             terminal.broker_table(outcome, limit=limit),
         )
+        for assumption in outcome.provenance.get("approximations", ()):
+            console.show(Text(f"assumed: {assumption}", style="dim"))
         if output is not None:
             console.err().print(f"saved to {output}", highlight=False)
     console.warn(outcome.warnings)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.outcomes import present
+from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
 from tidings.prediction.predicting import predict as predict_outcome
 from tidings.prediction.queues import QUEUE_MODELS
@@ -30,6 +30,7 @@ def predict(
     """
     if model not in QUEUE_MODELS:
         raise typer.BadParameter(f"'{model}' is not one of {', '.join(QUEUE_MODELS)}")
+    check_output(output)
     found = reading.load(system)
     with console.progress("predicting") as step:
         outcome = predict_outcome(found, model=model, pairs=pairs, progress=step)

@@ -11,6 +11,7 @@ from tidings.cli import console, options
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome_files import load_outcome
+from tidings.model.writing import check_file
 from tidings.reporting.page import Report, write_page
 
 
@@ -30,6 +31,7 @@ def report(
 
     Example: [bold]tidings report city.yaml predicted.json measured.json --to city.html[/]
     """
+    check_file(to)
     found = reading.load(system)
     loaded = {}
     for path in outcomes:

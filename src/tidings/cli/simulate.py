@@ -8,14 +8,19 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.outcomes import present
-from tidings.errors import InvalidInputError
+from tidings.cli.outcomes import check_output, present
 from tidings.model import reading, units
+from tidings.model.writing import check_new_folder
 from tidings.simulation.recording import record, write_traces
+from tidings.simulation.run import SimulationOptions
 from tidings.simulation.run import simulate as simulate_outcome
+
+USUAL = SimulationOptions()
+OF_MANY_RUNS = ("replications", "precision", "max_replications")
 
 
 def simulate(
+    context: typer.Context,
     system: options.SystemFile,
     events: Annotated[
         int | None,
@@ -25,7 +30,9 @@ def simulate(
         str | None,
         typer.Option(metavar="TIME", help="Simulated time of each replication instead, as 2h."),
     ] = None,
-    replications: Annotated[int, typer.Option(metavar="N", min=1, help="Independent runs.")] = 10,
+    replications: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Independent runs.")
+    ] = USUAL.replications,
     precision: Annotated[
         float | None,
         typer.Option(
@@ -37,7 +44,7 @@ def simulate(
     ] = None,
     max_replications: Annotated[
         int, typer.Option(metavar="N", min=2, help="The cap for --precision.")
-    ] = 200,
+    ] = USUAL.max_replications,
     seed: options.Seed = 1,
     traces: Annotated[
         Path | None,
@@ -54,8 +61,12 @@ def simulate(
 
     Example: [bold]tidings simulate city.yaml --precision 0.005[/]
     """
-    found = reading.load(system)
     duration_s = _seconds(duration)
+    check_output(output)
+    if traces is not None:
+        _refuse_many_runs(context)
+        check_new_folder(traces)
+    found = reading.load(system)
     with console.progress("simulating") as step:
         if traces is None:
             outcome = simulate_outcome(
@@ -69,14 +80,24 @@ def simulate(
                 progress=step,
             )
         else:
-            if traces.exists():
-                raise InvalidInputError(f"{traces} exists already; choose another place")
             recording = record(
                 found, seed=seed, events=events, duration_s=duration_s, progress=step
             )
             write_traces(recording, traces)
             outcome = recording.outcome
     present(outcome, json=json, output=output, limit=limit)
+
+
+def _refuse_many_runs(context: typer.Context) -> None:
+    """With traces one run is recorded, so what was said about many would be ignored."""
+    sources = {name: context.get_parameter_source(name) for name in OF_MANY_RUNS}
+    given = [
+        "--" + name.replace("_", "-")
+        for name, source in sources.items()
+        if source is not None and not source.name.startswith("DEFAULT")
+    ]
+    if given:
+        raise typer.BadParameter(f"with --traces one run is recorded; leave {', '.join(given)} out")
 
 
 def _seconds(text: str | None) -> float | None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,9 +12,10 @@ from tidings.characterisation.job import Characterisation, characterise
 from tidings.demonstration.truth import with_truth
 from tidings.errors import InvalidInputError
 from tidings.model import reading
-from tidings.model.outcome import Outcome
+from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.outcome_files import plain, save_outcome
 from tidings.model.system import System
+from tidings.model.writing import check_new_folder, new_folder
 from tidings.prediction.predicting import predict
 from tidings.reporting.page import Report, write_page
 from tidings.reporting.terminal import parameter_z
@@ -30,7 +28,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
-MARKER = "demo.json"  # a folder with this file is ours to replace
+MARKER, MARK, FORMAT_VERSION = "demo.json", "tidings_demo", 1
+# All that a folder of ours may hold, if it is to be replaced.
+NAMES = frozenset(
+    {MARKER, "traces", "system.yaml", "fitted.yaml", "report.html"}
+    | {f"{source}.json" for source in SOURCES}
+)
 MAX_MAE = 0.02
 MIN_WITHIN_2SE = 0.9
 MAX_Z = 5.0
@@ -87,14 +90,8 @@ def demonstrate(
 
     The folder appears whole or not at all; an earlier one of ours is replaced.
     """
-    if folder.exists() and not (folder / MARKER).exists():
-        raise InvalidInputError(f"{folder} exists and is not of ours; choose another with --to")
-    folder.absolute().parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=folder.absolute().parent, prefix=f".{folder.name}."
-    ) as scratch:
-        place = Path(scratch) / "demo"
-        place.mkdir()
+    check_place(folder)
+    with new_folder(folder, replace=True) as place:
         progress(f"playing {minutes:g} minutes of traffic as reality")
         write_traces(_play(system, seed, minutes), place / "traces")
         found = characterise(read_traces(spark, place / "traces"), progress=progress)
@@ -120,8 +117,24 @@ def demonstrate(
         )
         progress("writing the page")
         _write(result, system, place)
-        _replace(place, folder)
+        check_place(folder)  # it may have changed meanwhile
     return result
+
+
+def check_place(folder: Path) -> None:
+    """Refuse a folder that cannot be written, or is there and not wholly ours to replace."""
+    check_new_folder(folder, replace=True)
+    if folder.exists() and not _is_ours(folder):
+        raise InvalidInputError(f"{folder} exists and is not of ours; choose another with --to")
+
+
+def _is_ours(folder: Path) -> bool:
+    try:
+        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        names = {path.name for path in folder.iterdir()}
+    except (OSError, ValueError):
+        return False
+    return isinstance(marker, dict) and marker.get(MARK) == FORMAT_VERSION and names <= NAMES
 
 
 def _play(system: System, seed: int, minutes: float) -> Recording:
@@ -171,15 +184,5 @@ def _write(result: Demonstration, truth: System, place: Path) -> None:
         ),
         place / "report.html",
     )
-    (place / MARKER).write_text(json.dumps(result.to_document(), indent=1), encoding="utf-8")
-
-
-def _replace(new: Path, folder: Path) -> None:
-    """Put the new folder in the place of an older one of ours."""
-    if folder.exists():
-        old = new.with_name("old")
-        os.replace(folder, old)
-        os.replace(new, folder)
-        shutil.rmtree(old, ignore_errors=True)
-    else:
-        os.replace(new, folder)
+    marker = {MARK: FORMAT_VERSION, **result.to_document()}
+    (place / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")

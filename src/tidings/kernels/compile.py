@@ -26,6 +26,7 @@ _CONFIG: Any = numba.config
 IS_COMPILING = not _CONFIG.DISABLE_JIT  # else kernels run as plain Python, for debugging
 
 _PACKAGE = Path(__file__).parents[1]
+_DELAY_GRID = _PACKAGE / "model" / "delay_grid.py"  # its numbers are frozen into the kernels
 
 
 def compiled(function: Function) -> Function:
@@ -61,8 +62,8 @@ def _compiled(function: Function, **options: bool) -> Function:
 
 @cache
 def source_hash() -> str:
-    """A hash of the text of every kernel module of the package, as hexadecimal digits."""
-    files = {*_PACKAGE.glob("kernels/**/*.py"), *_PACKAGE.glob("**/kernel*.py")}
+    """A hash of every module whose text compiled code depends on, as hexadecimal digits."""
+    files = {*_PACKAGE.glob("kernels/**/*.py"), *_PACKAGE.glob("**/kernel*.py"), _DELAY_GRID}
     digest = hashlib.blake2b(digest_size=12)
     for file in sorted(files):
         text = file.read_bytes()
@@ -74,7 +75,7 @@ def source_hash() -> str:
 @cache
 def cache_folder() -> Path:
     """Where compiled kernels are kept: the user's cache folder, or one in the temporary folder."""
-    user = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     owner = os.getuid() if hasattr(os, "getuid") else "user"
     fallback = Path(tempfile.gettempdir()) / f"tidings-{owner}"
     for root in (Path(user) / "tidings", fallback):

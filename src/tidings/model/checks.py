@@ -93,15 +93,21 @@ def _check_brokers(
     for broker in brokers:
         if broker is None:
             continue
-        if broker.service is None and (broker.servers > 1 or broker.buffer is not None):
+        plain = Broker(name=broker.name)
+        told = [n for n in ("servers", "buffer", "discipline") if _differ(broker, plain, n)]
+        if broker.service is None and told:
             _at(place, "brokers", broker.name).report(
-                "a 'service' law, as there are servers or a buffer", saw="none"
+                f"a 'service' law, as '{told[0]}' is of the queue before it", saw="none"
             )
         if any(station.demands for station in broker.stations) and event_type is None:
             _at(place, "brokers", broker.name).report(
                 "'event_type' at the top of the file: the attribute that is an event's type",
                 saw="demands by event type",
             )
+
+
+def _differ(one: object, other: object, field: str) -> bool:
+    return bool(getattr(one, field) != getattr(other, field))
 
 
 def _check_publishers(parts: Mapping[str, Any], document: Mapping[str, Any], place: Place) -> None:
@@ -127,6 +133,7 @@ def _check_networks(document: Mapping[str, Any], networks: Sequence[str], place:
     for index, link in enumerate(links if isinstance(links, list) else ()):
         if isinstance(link, Mapping):
             check(_at(place, "links", index, "network"))
+            check(_at(place, "links", index, "back", "network"))
     for section in ("publishers", "subscribers"):
         peers = document.get(section)
         for name in peers if isinstance(peers, Mapping) else ():

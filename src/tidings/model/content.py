@@ -29,7 +29,7 @@ from typing import Any
 
 from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model import records
-from tidings.model.document import Place
+from tidings.model.document import Name, Place
 from tidings.model.events import (
     Event,
     Value,
@@ -308,8 +308,9 @@ def _value_shares(place: Place) -> Iterable[tuple[Place, Place]]:
                 part.report(f"the field '{missing[0]}'", saw="none")
     else:
         for key, share in place.value.items():
+            value = key.as_value if isinstance(key, Name) else key
             name = "null" if key is None else str(key)
-            yield place.child(name, key), place.child(name, share)
+            yield place.child(name, value), place.child(name, share)
     if isinstance(place.value, Mapping | list | tuple) and not place.value:
         place.report("at least one value")
 

@@ -17,6 +17,25 @@ from tidings.errors import Problem
 from tidings.model import units
 
 Key = str | int
+
+
+class Name(str):
+    """A name in a document that remembers what it would be as a value: ``12`` also as a number.
+
+    Names of things are texts, whatever they look like; but where a mapping goes from values to
+    probabilities, its names are values.
+    """
+
+    __slots__ = ("as_value",)
+    as_value: Any
+
+    def __new__(cls, text: str, as_value: Any) -> Name:
+        """A name and the value it would be."""
+        name = super().__new__(cls, text)
+        name.as_value = as_value
+        return name
+
+
 Path = tuple[Key, ...]
 
 

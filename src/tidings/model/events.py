@@ -145,7 +145,7 @@ def read_attributes(place: Place) -> dict[str, Place]:
     parts = {}
     for name, value in place.value.items():
         if isinstance(name, str) and name and _is_encodable(name):
-            parts[name] = place.child(name, value)
+            parts[str(name)] = place.child(str(name), value)
         else:
             place.child(str(name), value).report(
                 "the name of an attribute, a text", saw=f"the name {describe(name)}", fix="quote it"

@@ -7,6 +7,7 @@ place, never ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
 from tidings.errors import UnsupportedError
 from tidings.model.behaviour import Channel
@@ -18,10 +19,11 @@ Places = Iterator[str]
 
 
 def _channels(system: System) -> Iterator[tuple[str, Channel]]:
+    """Every channel with its place; the way back of a link only where it differs."""
     for link in system.links:
         yield f"links.{link.name}", link.there
         if link.back != link.there:
-            yield f"links.{link.name}.back", link.back
+            yield f"links.{link.name}.back", replace(link.back, failure=None)  # it fails as a whole
     for publisher in system.publishers:
         yield f"publishers.{publisher.name}.link", publisher.link
     for subscriber in system.subscribers:
@@ -30,9 +32,7 @@ def _channels(system: System) -> Iterator[tuple[str, Channel]]:
 
 def _failures(system: System) -> Places:
     yield from (f"brokers.{b.name}.failure" for b in system.brokers if b.failure is not None)
-    for at, channel in _channels(system):
-        if channel.failure is not None and not at.endswith(".back"):  # a link fails as a whole
-            yield f"{at}.failure"
+    yield from (f"{at}.failure" for at, channel in _channels(system) if channel.failure is not None)
     yield from (f"failure_groups.{group.name}" for group in system.failure_groups)
 
 
@@ -62,6 +62,7 @@ def _daily_rates(system: System) -> Places:
 def _bandwidth(system: System) -> Places:
     limited = (at for at, channel in _channels(system) if channel.bandwidth_bytes_per_s is not None)
     yield from (f"{at}.bandwidth" for at in limited)
+    yield from (f"{at}.network" for at, channel in _channels(system) if channel.network is not None)
     yield from (f"networks.{network.name}" for network in system.networks)
 
 
@@ -116,6 +117,14 @@ def _random_lifetimes(system: System) -> Places:
     yield from (f"subscribers.{s.name}.lifetime" for s in system.subscribers if random(s.lifetime))
 
 
+def _own_lifetimes(system: System) -> Places:
+    yield from (f"subscribers.{s.name}.lifetime" for s in system.subscribers if s.lifetime)
+
+
+def _counts(system: System) -> Places:
+    yield from (f"subscribers.{s.name}.count" for s in system.subscribers if s.count > 1)
+
+
 def _early_expiry(system: System) -> Places:
     if system.expired != "at subscriber":
         yield "expired"
@@ -141,6 +150,8 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "demands by event type": _demands,
     "several stations in a broker": _stations,
     "random lifetimes": _random_lifetimes,
+    "lifetimes of subscribers": _own_lifetimes,
+    "many subscribers in one": _counts,
     "dropping expired events on the way": _early_expiry,
     "one tree per topic": _several_trees,
 }

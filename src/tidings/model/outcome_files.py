@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,14 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import SOURCES, TABLES, Outcome, table
-from tidings.model.tables import write_atomically
+from tidings.model.writing import check_file, check_new_folder, new_folder, write_file
 
 FORMAT_VERSION = 1
 HEAD = "outcome.json"
 
 
 def outcome_document(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as plain values, ready for JSON: unknown numbers are null."""
+    """The outcome as plain values, ready for JSON: unknown numbers are null, endless ones "inf"."""
     return {
         "tidings_outcome": FORMAT_VERSION,
         "source": outcome.source,
@@ -33,7 +32,19 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [plain(row) for row in frame.to_dict("records")]
+    return [
+        {str(column): _cell(value) for column, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def _cell(value: Any) -> Any:
+    """A cell as JSON knows it; infinity, as the wait at an overloaded broker, is the text "inf".
+
+    Making a table of the cells again (:func:`tidings.model.outcome.table`) reads it as a number,
+    where the column is one of numbers.
+    """
+    return str(value) if isinstance(value, float) and math.isinf(value) else plain(value)
 
 
 def plain(value: Any) -> Any:
@@ -49,25 +60,30 @@ def plain(value: Any) -> Any:
     return value
 
 
-def save_outcome(outcome: Outcome, path: str | os.PathLike[str]) -> None:
-    """Write an outcome as one JSON file, or, where the path has no suffix, as a Parquet folder."""
+def check_outcome_place(path: str | os.PathLike[str]) -> None:
+    """Refuse a place where an outcome cannot be saved, before long work; changes nothing."""
     target = Path(path)
     if target.suffix == ".json":
-        text = json.dumps(outcome_document(outcome), allow_nan=False, indent=1)
-        write_atomically(target, text.encode())
+        check_file(target)
     elif target.suffix:
         raise InvalidInputError(f"{target}: an outcome goes to a .json file or a folder")
+    else:
+        check_new_folder(target)
+
+
+def save_outcome(outcome: Outcome, path: str | os.PathLike[str]) -> None:
+    """Write an outcome as one JSON file, or, where the path has no suffix, as a Parquet folder."""
+    check_outcome_place(path)
+    target = Path(path)
+    if target.suffix:
+        text = json.dumps(outcome_document(outcome), allow_nan=False, indent=1)
+        write_file(target, text.encode())
     else:
         _save_folder(outcome, target)
 
 
 def _save_folder(outcome: Outcome, target: Path) -> None:
-    if target.exists():
-        raise InvalidInputError(f"{target} exists already; choose another place or remove it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
-        folder = Path(scratch) / "outcome"
-        folder.mkdir()
+    with new_folder(target) as folder:
         head = {
             "tidings_outcome": FORMAT_VERSION,
             "source": outcome.source,
@@ -76,7 +92,6 @@ def _save_folder(outcome: Outcome, target: Path) -> None:
         (folder / HEAD).write_text(json.dumps(head, indent=1), encoding="utf-8")
         for name in TABLES:
             getattr(outcome, name).to_parquet(folder / f"{name}.parquet", index=False)
-        os.replace(folder, target)
 
 
 def load_outcome(path: str | os.PathLike[str]) -> Outcome:

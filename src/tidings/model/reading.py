@@ -13,6 +13,7 @@ from tidings.model import records, tables, yaml_text
 from tidings.model.checks import check_system
 from tidings.model.document import Place
 from tidings.model.system import System
+from tidings.model.writing import write_file
 
 
 def load(path: str | os.PathLike[str]) -> System:
@@ -68,7 +69,7 @@ def save(system: System, path: str | os.PathLike[str]) -> None:
     """Write a system as YAML, or as a folder of tables where the path has no suffix."""
     target = Path(path)
     if target.suffix:
-        tables.write_atomically(target, dumps(system).encode())
+        write_file(target, dumps(system).encode())
     else:
         tables.write_folder(system_document(system), target)
 

@@ -7,6 +7,7 @@ subscriptions match behind it.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,8 +118,17 @@ def _trees_of_events(system: System, trees: tuple[topology.Tree, ...], events: l
     attribute = system.routing.by if system.routing else None
     if attribute is None:
         return np.zeros(len(events), dtype=np.int64)
-    default = position.get(topology.ONLY_TREE, 0)
-    return np.array([position.get(str(e.get(attribute)), default) for e in events], dtype=np.int64)
+    default = position[topology.ONLY_TREE]
+    values = [event.get(attribute) for event in events]
+    # A value is named in the file as it is written there: texts plainly, the rest as in JSON.
+    names = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    return np.array(
+        [
+            default if value is None else position.get(name, default)
+            for value, name in zip(values, names, strict=True)
+        ],
+        dtype=np.int64,
+    )
 
 
 def _one_hot(values: Ints, size: int) -> Bools:

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ import pyarrow.parquet
 from tidings.errors import Problem
 from tidings.model import yaml_text
 from tidings.model.document import Place
+from tidings.model.writing import new_folder
 
 HEAD = "system.yaml"
 NAMED = ("brokers", "publishers", "subscribers")
@@ -123,12 +122,7 @@ def _add(
 
 def write_folder(document: Mapping[str, Any], folder: Path) -> None:
     """Write a system's document as a folder of Parquet tables, whole or not at all."""
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists already; choose another place or remove it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
-        target = Path(scratch) / "folder"
-        target.mkdir()
+    with new_folder(folder) as target:
         head = {k: v for k, v in document.items() if k not in (*NAMED, "links")}
         (target / HEAD).write_text(yaml_text.dump(head), encoding="utf-8")
         contents = []
@@ -142,7 +136,6 @@ def write_folder(document: Mapping[str, Any], folder: Path) -> None:
             _write(rows, target / f"{section}.parquet")
         _write(list(document.get("links", ())), target / "links.parquet")
         _write(contents, target / "contents.parquet")
-        os.replace(target, folder)
 
 
 def _write(rows: list[dict[str, Any]], file: Path) -> None:
@@ -161,17 +154,3 @@ def _write(rows: list[dict[str, Any]], file: Path) -> None:
                 None if c is None else c if isinstance(c, str) else json.dumps(c) for c in cells
             ]
     pyarrow.parquet.write_table(pyarrow.table(data), file)
-
-
-def write_atomically(file: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        os.chmod(name, 0o644)
-        os.replace(name, file)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tidings.errors import InvalidInputError
 from tidings.model.behaviour import Channel
 from tidings.model.system import Routing, System
 
@@ -102,8 +103,12 @@ def walk(tree: Tree, system_arcs: Sequence[Arc], root: int) -> Iterator[tuple[in
     The root itself comes first, with arc −1.
     """
     waiting = deque([(root, -1)])
+    left = len(tree.outgoing)
     while waiting:
         broker, into = waiting.popleft()
+        if left == 0:
+            raise InvalidInputError("the links that events follow are no tree: they have a cycle")
+        left -= 1
         yield broker, into
         for arc in tree.outgoing[broker]:
             if into < 0 or arc != into ^ 1:

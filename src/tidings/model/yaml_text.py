@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from tidings.errors import Problem
-from tidings.model.document import Path, Place
+from tidings.model.document import Name, Path, Place
 
 # A few nested aliases can otherwise expand without end; honest files have far fewer values.
 MOST_VALUES, MOST_VALUES_PER_CHARACTER = 100_000, 10
@@ -55,7 +55,7 @@ class _Converter:
                 place = Place(None, path, self.problems, self.lines)
                 place.report("names as plain texts", saw="a name that is a list or mapping")
                 continue
-            key = str(key_node.value)
+            key = Name(str(key_node.value), _scalar(key_node))
             if key in found:
                 self.lines[(*path, key)] = key_node.start_mark.line + 1
                 place = Place(key, (*path, key), self.problems, self.lines)

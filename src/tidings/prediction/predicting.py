@@ -22,7 +22,14 @@ from tidings.prediction.queues import QUEUE_MODELS, QueueModel
 from tidings.prediction.shares import Shares, shares
 from tidings.prediction.ways import ways
 
-HANDLED = frozenset({"one tree per topic", "several stations in a broker"})
+HANDLED = frozenset(
+    {
+        "one tree per topic",
+        "several stations in a broker",
+        "lifetimes of subscribers",
+        "many subscribers in one",
+    }
+)
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given unasked
 
 Progress = Callable[[str], None]

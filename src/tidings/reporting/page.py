@@ -7,10 +7,7 @@ policy forbids it: only the scripts written here may run, whatever the names in 
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,6 +21,7 @@ import pandas as pd
 from tidings.errors import TidingsError
 from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.system import System
+from tidings.model.writing import check_file, write_file
 from tidings.reporting import headline
 from tidings.reporting.page_data import page_data, to_script
 from tidings.reporting.reasons import Reasons, explain
@@ -84,21 +82,10 @@ def render_page(report: Report) -> str:
 
 def write_page(report: Report, path: str | Path) -> Path:
     """Write the page to a file, whole or not at all; answers where it is."""
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    check_file(path)
     # A lone half of a surrogate pair may come in with a name; UTF-8 has no place for it.
-    text = render_page(report).encode("utf-8", errors="replace")
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
-        Path(draft).chmod(0o644)
-        Path(draft).replace(target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            Path(draft).unlink()
-        raise
-    return target
+    write_file(path, render_page(report).encode("utf-8", errors="replace"))
+    return Path(path)
 
 
 def _reasons(system: System, main: Outcome) -> tuple[Reasons, list[str]]:

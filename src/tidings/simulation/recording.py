@@ -10,22 +10,19 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidings.errors import InvalidInputError
 from tidings.model.features import require_only
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST
+from tidings.model.writing import new_folder
 from tidings.simulation.kernel_memory import World
 from tidings.simulation.network import compile_system
 from tidings.simulation.results import outcome_of
@@ -48,6 +45,15 @@ _TAPES = {
     "tape_hops": "taped_hops",
     "tape_sends": "taped_sends",
     "tape_deliveries": "taped_deliveries",
+}
+
+# What trace tables cannot tell would be learnt wrongly from them, so it is not recorded: a hop has
+# one start and one end, and a delivery does not say how long its subscriber would have waited.
+RECORDED = HANDLED - {
+    "several servers",
+    "several stations in a broker",
+    "lifetimes of subscribers",
+    "many subscribers in one",
 }
 
 
@@ -88,7 +94,7 @@ def record(
     the link's delay and loss and nothing else. The warm-up is found as for a simulation and is not
     recorded.
     """
-    require_only(system, HANDLED, "simulation")
+    require_only(system, RECORDED, "recording as traces")
     options = SimulationOptions(seed=seed, duration_s=duration_s, events=events, replications=1)
     compiled = compile_system(system)
     refuse_overload(compiled)
@@ -122,18 +128,9 @@ def write_traces(
     recording: Recording, folder: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
     """Write a recording as a folder of Parquet tables; it appears whole or not at all."""
-    target = Path(folder).absolute()
-    if target.exists() and not overwrite:
-        raise InvalidInputError(f"{folder} exists already; choose another place, or overwrite it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
-        place = Path(scratch) / "traces"
+    with new_folder(folder, replace=overwrite) as place:
         for name, table in recording.tables.items():
-            (place / name).mkdir(parents=True)
+            (place / name).mkdir()
             pq.write_table(table, place / name / "part-00000.parquet")
         text = json.dumps(recording.manifest, indent=1)
         (place / MANIFEST).write_text(text + "\n", encoding="utf-8")
-        if target.exists():
-            os.replace(target, Path(scratch) / "old")
-        os.replace(place, target)
-        shutil.rmtree(Path(scratch) / "old", ignore_errors=True)

@@ -33,6 +33,8 @@ HANDLED = frozenset(
         "several servers",
         "several stations in a broker",
         "random lifetimes",
+        "lifetimes of subscribers",
+        "many subscribers in one",
         "dropping expired events on the way",
         "one tree per topic",
     }
@@ -62,7 +64,14 @@ class SimulationOptions:
     def __post_init__(self) -> None:
         if self.duration_s is not None and self.events is not None:
             raise InvalidInputError("give a duration or a number of events, not both")
-        for name in ("replications", "duration_s", "events", "precision", "max_copies"):
+        for name in (
+            "replications",
+            "duration_s",
+            "events",
+            "precision",
+            "max_copies",
+            "max_replications",
+        ):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise InvalidInputError(f"{name} is {value}; wants a number above 0")
@@ -231,6 +240,8 @@ def _until_precise(
         return []
     while True:
         reached = totals.on_time.half_width()
+        if math.isnan(reached) and totals.replications > 1:
+            return ["nobody wants anything that is published, so no share can be known"]
         room = options.max_replications - totals.replications
         if reached <= wanted:
             return []

@@ -67,11 +67,11 @@ class Ratio:
         return np.where(np.isnan(error), np.nan, np.fmax(error, share_se(self.x, self.w)))
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Half the widest confidence interval (Student's t over replications); NaN if unknown."""
+        """Half the widest confidence interval of the shares (Student's t); NaN if unknown."""
         if self.replications < 2 or not np.any(self.w > 0):
             return math.nan
         t = float(special.stdtrit(self.replications - 1, 0.5 + confidence / 2))
-        return t * float(np.nanmax(self.standard_error))
+        return t * float(np.nanmax(self.share_standard_error))
 
 
 def _divided(x: Floats, w: Floats) -> Floats:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES, TraceTable
+from tidings.traces.actions import run_action
 from tidings.traces.canonical import CORRUPT, canonical
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import Window
@@ -211,7 +212,7 @@ def _window_of(tables: Mapping[str, DataFrame], name: str) -> Window:
         )
     good = with_reasons(tables["publications"], TRACE_TABLES["publications"])
     times = good.where(F.col(REASON).isNull()).agg(F.min("published_ns"), F.max("published_ns"))
-    first, last = times.collect()[0]
+    first, last = run_action(times.collect, f"{name}: the table publications")[0]
     if first is None or first == last:
         raise InvalidTracesError(
             f"{name}: no {MANIFEST}, and fewer than two moments of publication to tell the window"

@@ -1,0 +1,130 @@
+"""Files and folders that appear whole or not at all.
+
+What is new is built aside, under a name of its own in the same folder (so on the same file system),
+and then put in place. What cannot be written is an error of the input: the place was given.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidings.errors import InvalidInputError
+
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO}
+
+
+def write_file(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file whole or not at all, over an older one; the umask says who may read it."""
+    check_file(path)
+    target = Path(path).absolute()
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    with _told(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with draft.open("xb") as stream:
+                stream.write(data)
+            os.replace(draft, target)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterator[Path]:
+    """An empty folder to fill, which becomes the folder at ``path`` when the block ends well.
+
+    When it does not, nothing appears. With ``replace`` an older folder is put back if the exchange
+    fails, and removed after it.
+    """
+    check_new_folder(path, replace=replace)
+    target = Path(path).absolute()
+    with _told(path):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    new, old = scratch / "new", scratch / "old"
+    try:
+        with _told(path):
+            new.mkdir()  # unlike the scratch folder, open to whom the umask allows
+        try:
+            yield new
+        except OSError as error:
+            if _is_of_disk(error, scratch):
+                raise _refusal(path, error) from error
+            raise  # the block may do more than write
+        check_new_folder(path, replace=replace)  # it may have come up meanwhile
+        with _told(path):
+            _exchange(new, target, old)
+    finally:
+        # Never the only copy of the older folder.
+        if not os.path.lexists(old) or os.path.lexists(target):
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _exchange(new: Path, target: Path, old: Path) -> None:
+    try:
+        if os.path.lexists(target):
+            os.replace(target, old)
+        os.replace(new, target)
+    except BaseException:
+        if os.path.lexists(old) and not os.path.lexists(target):
+            os.replace(old, target)
+        raise
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a place where a file cannot be written, before long work; changes nothing."""
+    target = Path(path)
+    with _told(path):
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if target.exists() and not target.is_file():  # a device or pipe must not be replaced
+            raise OSError(errno.EINVAL, "not a plain file")
+        _check_parent(target)
+
+
+def check_new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> None:
+    """Refuse a place where a folder cannot be made, before long work; changes nothing."""
+    target = Path(path)
+    if os.path.lexists(target) and not replace:
+        raise InvalidInputError(f"{path} exists already; choose another place or remove it")
+    with _told(path):
+        if os.path.lexists(target) and not target.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        _check_parent(target)
+
+
+def _check_parent(target: Path) -> None:
+    """The nearest folder above that is there already must take new entries."""
+    parents = target.absolute().parents
+    nearest = next(each for each in parents if os.path.lexists(each))
+    if not nearest.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, f"{nearest} is not a folder")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, f"no new entries allowed in {nearest}")
+
+
+@contextmanager
+def _told(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what the system says against writing into an error of the input."""
+    try:
+        yield
+    except OSError as error:
+        raise _refusal(path, error) from error
+
+
+def _refusal(path: str | os.PathLike[str], error: OSError) -> InvalidInputError:
+    reason = error.strerror or str(error)
+    return InvalidInputError(f"{path}: cannot be written: {reason[:1].lower()}{reason[1:]}")
+
+
+def _is_of_disk(error: OSError, scratch: Path) -> bool:
+    names = (error.filename, error.filename2)
+    inside = any(isinstance(name, str) and Path(name).is_relative_to(scratch) for name in names)
+    return inside or error.errno in _DISK

@@ -1,0 +1,74 @@
+"""Small results of Spark brought here, and its failures in words instead of Java's stacks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import pandas as pd
+from pyspark.sql import DataFrame
+
+from tidings.errors import EngineError, InvalidTracesError, TidingsError
+
+Result = TypeVar("Result")
+
+# What speaks of the machinery; whatever else fails while tables are read is the tables' fault.
+_MACHINERY = (
+    "OutOfMemory", "ExecutorLost", "No space left", "SparkContext was shut down",
+    "stopped SparkContext", "Connection refused", "cancelled",
+)  # fmt: skip
+_WRAPPERS = ("Exception thrown in awaitResult", "Job aborted due to stage failure")
+
+
+def bring_here(frame: DataFrame, what: str) -> pd.DataFrame:
+    """A small table as pandas; ``what`` names the tables it is made from, should they be broken."""
+    here: Any = run_action(frame.toPandas, what)
+    return here
+
+
+def run_action(action: Callable[[], Result], what: str) -> Result:
+    """What an action of Spark gives.
+
+    Raises :class:`InvalidTracesError` in a line where the tables cannot be read to their end, and
+    :class:`EngineError` where Spark itself failed.
+    """
+    try:
+        with warnings.catch_warnings():
+            # Spark would warn of the failure, with its stack, before it raises it.
+            warnings.simplefilter("ignore", UserWarning)
+            return action()
+    except TidingsError:
+        raise
+    except Exception as problem:
+        said = list(_causes(problem))
+        reason = f"{said[0]} ({said[1]})" if len(said) > 1 else said[0]
+        if any(sign in line for line in said for sign in _MACHINERY):
+            raise EngineError(f"Spark failed while it read {what}: {reason}") from None
+        raise InvalidTracesError(f"{what} cannot be read: {reason}") from None
+
+
+def _causes(problem: Exception) -> Iterator[str]:
+    """The first line of what went wrong, then of its causes; wrappers are passed over."""
+    lines = []
+    java = getattr(problem, "java_exception", None)
+    while java is not None:
+        lines.append(_first_line(str(java.toString())))
+        java = java.getCause()
+    lines = lines or [_first_line(str(problem)) or type(problem).__name__]
+    telling = [line for line in lines if not any(wrapper in line for wrapper in _WRAPPERS)]
+    yield from (_without_class(line) for line in telling or lines)
+
+
+def _first_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[0].strip()
+
+
+def _without_class(line: str) -> str:
+    """The line without the name of the Java class in front of it.
+
+    >>> _without_class("java.io.IOException: no more bytes")
+    'no more bytes'
+    """
+    name, colon, rest = line.partition(": ")
+    return rest if colon and rest and "." in name and " " not in name else line
