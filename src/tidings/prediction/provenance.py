@@ -11,7 +11,7 @@ from tidings.model.laws import Exponential
 from tidings.model.reading import fingerprint
 from tidings.model.system import System
 from tidings.prediction.flows import Flows
-from tidings.prediction.queues import QUEUE_MODELS
+from tidings.prediction.queue_models import QUEUE_MODELS
 from tidings.prediction.shares import Shares
 
 
