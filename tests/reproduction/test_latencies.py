@@ -8,6 +8,7 @@ import pytest
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic
 from tidings.reproduction.latencies import WIDE_AREA, read_latencies, wide_area
+from tidings.reproduction.random_systems import random_system
 
 # Pair 0-1 was measured three times (twice the same), pair 0-2 once, pair 1-2 in vain.
 ROWS = {
@@ -40,6 +41,16 @@ def test_the_same_seed_draws_the_same_links(path):
     table = read_latencies(path)
     first, second = ([table.draw(np.random.default_rng(5)) for _ in range(5)] for _ in range(2))
     assert first == second
+
+
+def test_the_links_of_a_random_system_come_from_the_table(path):
+    table = read_latencies(path)
+    system = random_system(
+        2, publishing="exponential", matching="exponential", rate_per_s=1.0, delays=table.draw
+    )
+    means_s = {round(link.there.delay.mean_s, 9) for link in system.links}
+    assert means_s == {0.1, round((2 * 0.02 + 0.03) / 3, 9)}
+    assert all(link.back == link.there for link in system.links)
 
 
 def test_the_note_says_that_halving_is_assumed(path):

@@ -45,8 +45,9 @@ def skewness_table(by_skewness: pd.DataFrame) -> FittingTable:
         *(_cells(groups, model, lambda row: f"{row['mean_absolute']:.4f}") for model in models),
     ]
     return FittingTable(
-        title="Mean absolute error of predictions from contents C^α (everything exponential)",
+        title="Mean absolute error from contents C^α",
         columns=columns,
+        caption="publishing and matching exponential",
     )
 
 
