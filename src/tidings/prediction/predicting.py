@@ -67,7 +67,7 @@ def predict(
         brokers=_brokers(system, rates, queues),
         links=_links(system, routes, rates),
         delays=table("delays", timing.laws),
-        provenance=provenance(system, model, rates, results),
+        provenance=provenance(system, model, (rates, queues), results),
     )
 
 

@@ -14,16 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 
-from tidings.model.laws import Law
+from tidings.model.laws import Exponential, Law
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.burstiness import arriving_scvs, mean_wait_gg1_s
+from tidings.prediction.dispersion import waits
 from tidings.prediction.flows import Flows
 from tidings.prediction.queues import (
     FULL_LOAD,
+    fitted_law,
     mean_shift,
     mean_wait_mm1_s,
-    mean_wait_s,
     offered_load,
     whole_law,
 )
@@ -32,10 +33,11 @@ from tidings.prediction.stages import NOTHING, Stage, in_series
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Queue:
-    """One station: the stage of wait and service, and the mean wait in seconds."""
+    """One station: the stage of wait and service, the mean wait in seconds, what that assumes."""
 
     stage: Stage
     wait_s: float
+    assumes: tuple[str, ...] = ()
 
 
 Queues = tuple[tuple[Queue, ...], ...]  # of each broker's stations, in order
@@ -46,10 +48,25 @@ OVERLOADED = Queue(stage=Stage(survives=0.0, lost={"overload": 1.0}), wait_s=mat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueModel:
-    """How queues are predicted, and what that assumes."""
+    """How queues are predicted, and what that assumes wherever it is used."""
 
     queues: Callable[[System, Routes, Flows], Queues]
     assumes: str
+
+
+_SHIFTED_MM1 = (
+    "the wait at each broker taken as constant, the mean of an M/M/1 queue",
+    "publishers and services count by their mean rate only",
+)
+_SHIFTED_GG1 = (
+    "the wait at each broker taken as constant, its mean by QNA from one number a stream",
+)
+_POISSON = "the whole law of the wait at each broker, arrivals taken as Poisson"
+_KHINCHINE = "services of other laws than exponential by Pollaczek and Khinchine"
+_FITTED = (
+    "where arrivals are not Poisson, mean waits from dispersion curves (two moments of counts), "
+    "and a wait that is 0 for the share of time a broker is idle, else exponential"
+)
 
 
 def broker_stages(queues: Queues) -> tuple[Stage, ...]:
@@ -81,7 +98,7 @@ def _each_station(flows: Flows, queue: Callable[[int, int, float, Law], Queue]) 
 def _plain(system: System, routes: Routes, flows: Flows) -> Queues:
     def queue(_broker: int, _station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = mean_wait_mm1_s(rate_per_s, service)
-        return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s)
+        return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s, assumes=_SHIFTED_MM1)
 
     return _each_station(flows, queue)
 
@@ -91,14 +108,21 @@ def _improved(system: System, routes: Routes, flows: Flows) -> Queues:
 
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = mean_wait_gg1_s(rate_per_s, service, scvs[broker][station])
-        return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s)
+        return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s, assumes=_SHIFTED_GG1)
 
     return _each_station(flows, queue)
 
 
 def _whole(system: System, routes: Routes, flows: Flows) -> Queues:
-    def queue(_broker: int, _station: int, rate_per_s: float, service: Law) -> Queue:
-        return Queue(stage=whole_law(rate_per_s, service), wait_s=mean_wait_s(rate_per_s, service))
+    found = waits(system, routes, flows)
+
+    def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
+        wait_s = found.means_s[broker][station]
+        if not found.poisson[broker][station]:
+            fitted = fitted_law(rate_per_s, service, wait_s)
+            return Queue(stage=fitted, wait_s=wait_s, assumes=(_FITTED,))
+        known = (_POISSON,) if isinstance(service, Exponential) else (_POISSON, _KHINCHINE)
+        return Queue(stage=whole_law(rate_per_s, service), wait_s=wait_s, assumes=known)
 
     return _each_station(flows, queue)
 
@@ -106,14 +130,9 @@ def _whole(system: System, routes: Routes, flows: Flows) -> Queues:
 QUEUE_MODELS: dict[str, QueueModel] = {
     "law": QueueModel(
         queues=_whole,
-        assumes="the whole law of the wait at each broker, arrivals taken as Poisson",
+        assumes="the whole law of the wait at each broker: exact for Poisson arrivals, else "
+        "fitted to a mean wait from dispersion curves",
     ),
-    "gg1": QueueModel(
-        queues=_improved,
-        assumes="the wait at each broker taken as constant, its mean by QNA",
-    ),
-    "mm1": QueueModel(
-        queues=_plain,
-        assumes="the wait at each broker taken as constant, the mean of an M/M/1 queue",
-    ),
+    "gg1": QueueModel(queues=_improved, assumes=_SHIFTED_GG1[0]),
+    "mm1": QueueModel(queues=_plain, assumes=_SHIFTED_MM1[0]),
 }
