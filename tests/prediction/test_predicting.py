@@ -148,6 +148,26 @@ def test_stations_of_a_broker_are_queues_in_series(make):
     assert any("stations" in each for each in outcome.provenance["approximations"])
 
 
+def test_random_lifetimes_of_event_publisher_system_and_subscriber(make):
+    """M/M/1 with sojourn rate μ' = 4/s: a lifetime of rate θ is met with μ'/(μ' + θ)."""
+    system = make.line([Exponential(mean_s=0.1)], rate_per_s=6.0)
+    plain = replace(system, lifetime=Exponential(mean_s=0.5))
+    assert by_name(predict(plain)).loc["s0", "on_time"] == pytest.approx(4 / 6, abs=1e-12)
+    (publisher,), (subscriber,) = system.publishers, system.subscribers
+    own = replace(plain, publishers=(replace(publisher, lifetime=Exponential(mean_s=1.0)),))
+    assert by_name(predict(own)).loc["s0", "on_time"] == pytest.approx(4 / 5, abs=1e-12)
+    both = replace(own, subscribers=(replace(subscriber, lifetime=Exponential(mean_s=0.25)),))
+    assert by_name(predict(both)).loc["s0", "on_time"] == pytest.approx(4 / 9, abs=1e-12)
+    rows = make.content(
+        {"x": 0.5, "y": 0.5}, {"x": Exponential(mean_s=0.25), "y": Deterministic(value_s=0.5)}
+    )
+    joint = replace(system, publishers=(replace(publisher, content=rows),))
+    outcome = predict(joint)
+    expected = 0.5 * (4 / 8) + 0.5 * (1.0 - math.exp(-2.0))
+    assert by_name(outcome).loc["s0", "on_time"] == pytest.approx(expected, abs=1e-12)
+    assert not outcome.delays.empty
+
+
 # ---- the published recursion over links, content by content, remaining life by remaining life --
 
 
@@ -474,8 +494,6 @@ def test_what_is_not_handled_is_refused_by_name(make):
     subscriber = replace(system.subscribers[0], connectivity=away)
     with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.connectivity"):
         predict(replace(system, subscribers=(subscriber,)))
-    with pytest.raises(UnsupportedError, match="random lifetimes"):
-        predict(replace(system, lifetime=Exponential(mean_s=1.0)))
     with pytest.raises(InvalidInputError, match="no queue model 'gm1'; wants one of law, gg1, mm1"):
         predict(system, model="gm1")
 

@@ -22,7 +22,7 @@ from tidings.prediction.queue_models import QUEUE_MODELS, Queues, broker_stages
 from tidings.prediction.shares import Shares, shares
 from tidings.prediction.ways import Ways, ways
 
-HANDLED = frozenset({"one tree per topic", "several stations in a broker"})
+HANDLED = frozenset({"one tree per topic", "random lifetimes", "several stations in a broker"})
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given unasked
 
 Progress = Callable[[str], None]
