@@ -88,7 +88,7 @@ def _a_lower_bound(evidence: Evidence) -> Answer:
         return None
     text = (
         f"between {min(shares.values()):.2f} and {max(shares.values()):.2f} of the subscribers, "
-        "by setting"
+        f"by setting (we take almost all as {ALMOST_ALL:g})"
     )
     return text, min(shares.values()) >= ALMOST_ALL
 
