@@ -27,7 +27,16 @@ subscribers:
   near: {at: hub, wants: {}}
   far: {at: east, wants: {x: 1}}
 """
-COMMANDS = ("check", "predict", "simulate", "characterise", "validate", "report", "demo")
+COMMANDS = (
+    "check",
+    "predict",
+    "simulate",
+    "characterise",
+    "validate",
+    "report",
+    "demo",
+    "reproduce",
+)
 
 
 @pytest.fixture
@@ -153,6 +162,10 @@ def test_json_of_a_prediction_is_the_saved_outcome(system, capsys, tmp_path):
         ["validate", "nowhere.json", "nowhere.json"],
         ["report", "SYSTEM", "nowhere.json"],
         ["characterise", "nowhere"],
+        ["reproduce", "another-paper"],
+        ["reproduce", "content-timeliness", "--load", "some"],
+        ["reproduce", "content-timeliness", "--duration", "soon"],
+        ["reproduce", "content-timeliness", "--latencies", "nowhere.parquet"],
         ["frobnicate"],
     ],
 )

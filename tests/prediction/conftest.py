@@ -7,13 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tidings.model.behaviour import Channel, Service
 from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import as_filter
 from tidings.model.laws import Deterministic, Exponential, Law
+from tidings.model.routes import route
 from tidings.model.system import Broker, Link, Publisher, Subscriber, System
+from tidings.prediction.burstiness import departing_scv, merged_scv, thinned_scv
+from tidings.prediction.flows import flows
 
 
 def content(
@@ -96,12 +100,43 @@ def scaled(system: System, factor: float) -> System:
     )
 
 
+def qna_by_iteration(system: System) -> dict[int, float]:
+    """c² of what arrives at each broker by QNA, iterated arc by arc until it stands still."""
+    routes = route(system)
+    rates = flows(system, routes)
+    arcs = routes.arcs
+    reliability = [arc.channel.reliability for arc in arcs]
+    arc_rate = [r * rates.offered[i].sum() for i, r in enumerate(reliability)]
+    on_arc = [1.0] * len(arcs)
+    arriving: dict[int, float] = {}
+    for _ in range(400):
+        for b in range(len(system.brokers)):
+            streams = [
+                (p.rate_per_s * p.link.reliability, thinned_scv(p.every.scv, p.link.reliability))
+                for p in system.publishers
+                if system.broker_index[p.at] == b
+            ]
+            streams += [(arc_rate[i], on_arc[i]) for i, a in enumerate(arcs) if a.target == b]
+            streams = [each for each in streams if each[0] > 0]
+            if streams:
+                total = sum(rate for rate, _ in streams)
+                shares = np.array([rate / total for rate, _ in streams])
+                load = total * rates.services[b][0].mean_s
+                arriving[b] = merged_scv(np.array([c for _, c in streams]), shares, load)
+                gone = departing_scv(arriving[b], rates.services[b][0].scv, load)
+                for i, a in enumerate(arcs):
+                    if a.source == b:
+                        on_arc[i] = thinned_scv(gone, arc_rate[i] / total)
+    return arriving
+
+
 class Make:
     """What the tests build systems with."""
 
     content = staticmethod(content)
     line = staticmethod(line)
     scaled = staticmethod(scaled)
+    qna_by_iteration = staticmethod(qna_by_iteration)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.behaviour import Channel, Connectivity, Service, Station
 from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import as_filter, matches
-from tidings.model.laws import Deterministic, Empirical, Exponential, LogNormal, Uniform
+from tidings.model.laws import Deterministic, Empirical, Exponential, Gamma, LogNormal, Uniform
 from tidings.model.outcome import LOSSES
 from tidings.model.system import Broker, Link, Publisher, Subscriber, System
 from tidings.prediction import QUEUE_MODELS, predict
@@ -148,6 +148,26 @@ def test_stations_of_a_broker_are_queues_in_series(make):
     assert any("stations" in each for each in outcome.provenance["approximations"])
 
 
+def test_random_lifetimes_of_event_publisher_system_and_subscriber(make):
+    """M/M/1 with sojourn rate μ' = 4/s: a lifetime of rate θ is met with μ'/(μ' + θ)."""
+    system = make.line([Exponential(mean_s=0.1)], rate_per_s=6.0)
+    plain = replace(system, lifetime=Exponential(mean_s=0.5))
+    assert by_name(predict(plain)).loc["s0", "on_time"] == pytest.approx(4 / 6, abs=1e-12)
+    (publisher,), (subscriber,) = system.publishers, system.subscribers
+    own = replace(plain, publishers=(replace(publisher, lifetime=Exponential(mean_s=1.0)),))
+    assert by_name(predict(own)).loc["s0", "on_time"] == pytest.approx(4 / 5, abs=1e-12)
+    both = replace(own, subscribers=(replace(subscriber, lifetime=Exponential(mean_s=0.25)),))
+    assert by_name(predict(both)).loc["s0", "on_time"] == pytest.approx(4 / 9, abs=1e-12)
+    rows = make.content(
+        {"x": 0.5, "y": 0.5}, {"x": Exponential(mean_s=0.25), "y": Deterministic(value_s=0.5)}
+    )
+    joint = replace(system, publishers=(replace(publisher, content=rows),))
+    outcome = predict(joint)
+    expected = 0.5 * (4 / 8) + 0.5 * (1.0 - math.exp(-2.0))
+    assert by_name(outcome).loc["s0", "on_time"] == pytest.approx(expected, abs=1e-12)
+    assert not outcome.delays.empty
+
+
 # ---- the published recursion over links, content by content, remaining life by remaining life --
 
 
@@ -194,15 +214,23 @@ def at_broker(system, broker, except_from, waits_s):
     return found
 
 
-def recursion(system):
+def recursion(system, scvs):
     """Steps 2 to 5 of the method: the joint law of content and remaining lifetime on each link.
 
-    For constant services and delays (a subscriber's own link may have several).
+    For constant services and delays (a subscriber's own link may have several). ``scvs`` are those
+    of what arrives at each broker, or None for M/M/1 waits.
     """
     waits_s = {}
-    for b in system.brokers:
+    for index, b in enumerate(system.brokers):
         rate, mean_s = sum(at_broker(system, b.name, None, {}).values()), service_s(system, b.name)
-        waits_s[b.name] = rate * mean_s**2 / (1.0 - rate * mean_s)
+        load = rate * mean_s
+        waits_s[b.name] = load * mean_s / (1.0 - load)
+        if scvs is not None:
+            scv = scvs.get(index, 1.0)
+            waits_s[b.name] *= scv / 2.0
+            if 0 < scv < 1:
+                off = -2.0 * (1.0 - load) * (1.0 - scv) ** 2 / (3.0 * load * scv)
+                waits_s[b.name] *= math.exp(off)
     result = {}
     for s in system.subscribers:
         good, asked = 0.0, 0.0
@@ -217,9 +245,10 @@ def recursion(system):
     return result
 
 
+@pytest.mark.parametrize("model", ["mm1", "gg1"])
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_the_recursion_over_links_equals_the_product_over_paths(data):
+def test_the_recursion_over_links_equals_the_product_over_paths(make, model, data):
     draw = data.draw
     count = draw(st.integers(1, 6))
     names = [f"b{i}" for i in range(count)]
@@ -227,6 +256,7 @@ def test_the_recursion_over_links_equals_the_product_over_paths(data):
     delay = st.integers(0, 40).map(lambda n: Deterministic(value_s=n * 0.01 * math.sqrt(2)))
     share = st.floats(0.2, 1.0)
     topics = "abc"
+    intervals = (Exponential(mean_s=1.0), Deterministic(value_s=1.0), Gamma(mean_s=1.0, shape=0.2))
 
     def channel():
         return Channel(delay=draw(delay), reliability=draw(share))
@@ -267,7 +297,7 @@ def test_the_recursion_over_links_equals_the_product_over_paths(data):
             Publisher(
                 name=f"p{i}",
                 at=draw(st.sampled_from(names)),
-                every=Exponential(mean_s=draw(st.floats(0.5, 5.0))),
+                every=draw(st.sampled_from(intervals)).scaled(draw(st.floats(0.5, 5.0))),
                 content=rows(),
                 link=channel(),
             )
@@ -283,8 +313,9 @@ def test_the_recursion_over_links_equals_the_product_over_paths(data):
             for i in range(draw(st.integers(1, 4)))
         ),
     )
-    found = by_name(predict(system, model="mm1"))["on_time"]
-    for name, truth in recursion(system).items():
+    found = by_name(predict(system, model=model))["on_time"]
+    scvs = make.qna_by_iteration(system) if model == "gg1" else None
+    for name, truth in recursion(system, scvs).items():
         if math.isnan(truth):
             assert math.isnan(found[name])
         else:
@@ -463,9 +494,7 @@ def test_what_is_not_handled_is_refused_by_name(make):
     subscriber = replace(system.subscribers[0], connectivity=away)
     with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.connectivity"):
         predict(replace(system, subscribers=(subscriber,)))
-    with pytest.raises(UnsupportedError, match="random lifetimes"):
-        predict(replace(system, lifetime=Exponential(mean_s=1.0)))
-    with pytest.raises(InvalidInputError, match="no queue model 'gm1'; wants one of law, mm1"):
+    with pytest.raises(InvalidInputError, match="no queue model 'gm1'; wants one of law, gg1, mm1"):
         predict(system, model="gm1")
 
 

@@ -19,12 +19,12 @@ from tidings.model.laws import (
 )
 from tidings.prediction.path_laws import Enclosed, Inverted, MarkovChain, Workshop, path_law
 from tidings.prediction.queues import (
-    QUEUE_MODELS,
+    FittedWait,
     PoissonWait,
+    fitted_law,
     mean_shift,
     mean_wait_mm1_s,
     mean_wait_s,
-    station_stage,
     whole_law,
 )
 
@@ -124,24 +124,39 @@ def test_mean_sojourn_is_that_of_pollaczek_and_khinchine(service, load):
 
 
 def test_the_mean_shift_adds_the_mm1_wait_to_the_service():
-    stage = mean_shift(6.0, Uniform(low_s=0.0, high_s=0.2))
-    assert stage.shift_s == pytest.approx(6.0 / (10.0 * 4.0), rel=1e-12)  # λ/(μ(μ−λ))
+    service = Uniform(low_s=0.0, high_s=0.2)
+    wait_s = mean_wait_mm1_s(6.0, service)
+    assert wait_s == pytest.approx(0.15, rel=1e-12)  # λ/(μ(μ−λ))
+    stage = mean_shift(service, wait_s)
+    assert stage.shift_s == pytest.approx(0.15, rel=1e-12)
     assert stage.mean_s == pytest.approx(0.15 + 0.1, rel=1e-12)
-    assert mean_wait_mm1_s(6.0, Uniform(low_s=0.0, high_s=0.2)) == pytest.approx(0.15, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", QUEUE_MODELS)
-def test_every_model_at_its_edges(name):
-    model = QUEUE_MODELS[name]
-    free = station_stage(model, 5.0, Deterministic(value_s=0.0))
-    assert (free.survives, free.shift_s, free.delays) == (1.0, 0.0, ())
-    full = station_stage(model, 10.0, Exponential(mean_s=0.1))
-    assert (full.survives, dict(full.lost)) == (0.0, {"overload": 1.0})
-    assert model.mean_wait_s(10.0, Exponential(mean_s=0.1)) == math.inf
-    alone = station_stage(model, 0.0, Exponential(mean_s=0.1))
-    assert alone.mean_s == pytest.approx(0.1, rel=1e-12)
-    busy = station_stage(model, 7.0, Exponential(mean_s=0.1))
-    assert busy.mean_s == pytest.approx(1.0 / 3.0, rel=1e-12)  # M/M/1: 1/(μ − λ)
-    assert model.mean_wait_s(7.0, Exponential(mean_s=0.1)) == pytest.approx(
-        busy.mean_s - 0.1, rel=1e-12
-    )
+@settings(deadline=None, max_examples=40)
+@given(load=st.floats(0.01, 0.98), wait_s=st.floats(1e-4, 10.0), t_s=st.floats(1e-4, 30.0))
+def test_a_fitted_wait_is_the_same_in_every_form(load, wait_s, t_s):
+    wait = FittedWait(load=load, mean_s=wait_s)
+    t = np.array([t_s])
+    truth = 1.0 - load * math.exp(-load * t_s / wait_s)
+    assert wait.cdf(t)[0] == pytest.approx(truth, abs=1e-14)
+    assert MarkovChain(chain=wait.chain()).cdf(t).value[0] == pytest.approx(truth, abs=1e-12)
+    workshop = Workshop()
+    for form in (
+        Inverted(delays=(wait,), workshop=workshop),
+        Enclosed(delays=(wait,), workshop=workshop),
+    ):
+        value, error = form.cdf(t)
+        assert abs(value[0] - truth) <= error[0]
+
+
+def test_a_fitted_wait_of_the_mm1_mean_is_the_mm1_wait():
+    service = Exponential(mean_s=0.1)
+    stage = fitted_law(7.0, service, mean_wait_s(7.0, service))
+    law, exact = path_law(stage, Workshop()), path_law(whole_law(7.0, service), Workshop())
+    times_s = np.array([0.01, 0.1, 0.5, 2.0])
+    assert law.cdf(times_s).value == pytest.approx(exact.cdf(times_s).value, abs=1e-13)
+    assert law.mean_s == pytest.approx(exact.mean_s, rel=1e-13)
+
+
+def test_no_mean_wait_is_no_wait():
+    assert fitted_law(7.0, Exponential(mean_s=0.1), 0.0).mean_s == pytest.approx(0.1)

@@ -12,6 +12,7 @@ from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.outcome import Outcome, table
 from tidings.reporting import page
 from tidings.reporting.page import Report, render_page, write_page
+from tidings.reporting.templates import asset
 
 NASTY = "</script><script>alert(1)</script>\"'&<img src=x onerror=alert(2)> 🎉 \u2028"
 
@@ -46,8 +47,8 @@ def test_the_page_needs_nothing_from_outside(report):
     for tag, attributes in seen.tags:
         assert tag not in {"link", "iframe", "object", "embed", "img", "base"}
         assert not {"src", "href", "action"} & set(attributes)
-    assert "url(" not in page._asset("page.css")
-    assert "@import" not in page._asset("page.css")
+    assert "url(" not in asset("page.css")
+    assert "@import" not in asset("page.css")
     assert "default-src 'none'" in render_page(report)
 
 

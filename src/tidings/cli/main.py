@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from tidings.cli import characterise, check, demo, predict, report, simulate, validate
+from tidings.cli import characterise, check, demo, predict, report, reproduce, simulate, validate
 from tidings.cli.console import complain, err
 from tidings.errors import TidingsError
 
@@ -40,6 +40,7 @@ app.command("characterise")(characterise.characterise)
 app.command("validate")(validate.validate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
+app.command("reproduce")(reproduce.reproduce)
 
 
 def _version(asked: bool) -> None:

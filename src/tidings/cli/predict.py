@@ -10,7 +10,7 @@ from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
 from tidings.prediction.predicting import predict as predict_outcome
-from tidings.prediction.queues import QUEUE_MODELS
+from tidings.prediction.queue_models import QUEUE_MODELS
 
 
 def predict(

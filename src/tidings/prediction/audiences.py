@@ -6,7 +6,6 @@ exit and lifetime of their own, a *stream* is all events with the same entry, tr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tidings.model.laws import Deterministic, Law
+from tidings.model.laws import Law
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.ways import Ends
@@ -29,7 +28,7 @@ class Stream:
 
     entry: Ends
     tree: int
-    lifetime_s: float  # infinite: for ever
+    lifetime: Law | None  # None: for ever
     publisher: int  # −1 where publishers with the same entry are not told apart
 
 
@@ -38,7 +37,7 @@ class Audience:
     """Subscribers behind the same exit with the same lifetime of their own."""
 
     exit: Ends
-    lifetime_s: float
+    lifetime: Law | None  # their own
     subscribers: Ints
     filters: Ints  # the distinct filters among them
     filter_of: Ints  # for each subscriber, its position in ``filters``
@@ -58,14 +57,6 @@ class Streams:
         return found
 
 
-def seconds(lifetime: Law | None) -> float:
-    """A certain lifetime in seconds; infinite where there is none."""
-    if lifetime is None:
-        return math.inf
-    assert isinstance(lifetime, Deterministic)  # random lifetimes are refused before
-    return lifetime.value_s
-
-
 def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
     """The streams of a system, per publisher if these are to be told apart."""
     known: dict[Ends, Ends] = {}
@@ -82,7 +73,7 @@ def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
         stream = Stream(
             entry=entries[row.publisher],
             tree=int(routes.tree_of_class[row.content_class]),
-            lifetime_s=seconds(row.lifetime),
+            lifetime=row.lifetime,
             publisher=row.publisher if by_publisher else -1,
         )
         places.append(found.setdefault(stream, len(found)))
@@ -94,19 +85,19 @@ def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
 
 def audiences(system: System, routes: Routes) -> Iterator[Audience]:
     """The audiences of a system."""
-    members: dict[tuple[Ends, float], list[int]] = {}
+    members: dict[tuple[Ends, Law | None], list[int]] = {}
     for index, subscriber in enumerate(system.subscribers):
         home = int(routes.home_of_subscriber[index])
-        key = (Ends(broker=home, channel=subscriber.link), seconds(subscriber.lifetime))
+        key = (Ends(broker=home, channel=subscriber.link), subscriber.lifetime)
         members.setdefault(key, []).append(index)
     # Neighbours in this order share most of their ways: what is remembered serves the next one too.
     ordered = sorted(members.items(), key=lambda item: item[0][0].broker)
-    for (exit_, lifetime_s), indices in ordered:
+    for (exit_, lifetime), indices in ordered:
         chosen = np.array(indices, dtype=np.int64)
         filters, filter_of = np.unique(routes.filter_of_subscriber[chosen], return_inverse=True)
         yield Audience(
             exit=exit_,
-            lifetime_s=lifetime_s,
+            lifetime=lifetime,
             subscribers=chosen,
             filters=filters,
             filter_of=filter_of,

@@ -18,13 +18,14 @@ from tidings.prediction.delay_tables import Extent, Tables
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.path_laws import Workshop
 from tidings.prediction.provenance import provenance
-from tidings.prediction.queues import QUEUE_MODELS, QueueModel
+from tidings.prediction.queue_models import QUEUE_MODELS, Queues, broker_stages
 from tidings.prediction.shares import Shares, shares
-from tidings.prediction.ways import ways
+from tidings.prediction.ways import Ways, ways
 
 HANDLED = frozenset(
     {
         "one tree per topic",
+        "random lifetimes",
         "several stations in a broker",
         "lifetimes of subscribers",
         "many subscribers in one",
@@ -58,8 +59,10 @@ def predict(
     routes = route(system)
     tell("rates")
     rates = flows(system, routes)
-    chosen = QUEUE_MODELS[model]
-    workshop, results = _all_shares(system, routes, rates, chosen, pairs=pairs, tell=tell)
+    tell("queues")
+    queues = QUEUE_MODELS[model].queues(system, routes, rates)
+    stages = ways(routes, broker_stages(queues))
+    workshop, results = _all_shares(system, routes, stages, pairs=pairs, tell=tell)
     tell("delays")
     tables = Tables(_extent(results).times_s(), workshop)
     whole_laws = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
@@ -69,25 +72,23 @@ def predict(
         source="predicted",
         subscribers=table("subscribers", columns),
         pairs=_pairs(system, results) if pairs else table("pairs"),
-        brokers=_brokers(system, rates, chosen),
+        brokers=_brokers(system, rates, queues),
         links=_links(system, routes, rates),
         delays=table("delays", timing.laws),
-        provenance=provenance(system, model, rates, results),
+        provenance=provenance(system, model, (rates, queues), results),
     )
 
 
 def _all_shares(
     system: System,
     routes: Routes,
-    rates: Flows,
-    model: QueueModel,
+    stages: Ways,
     *,
     pairs: bool,
     tell: Progress,
 ) -> tuple[Workshop, list[Shares]]:
     workshop = Workshop()
     published = streams(system, routes, by_publisher=pairs)
-    stages = ways(routes, rates, model)
     everybody = list(audiences(system, routes))
     results = []
     for number, audience in enumerate(everybody):
@@ -173,17 +174,13 @@ def _pairs(system: System, results: list[Shares]) -> pd.DataFrame:
     return table("pairs", pd.concat(parts).to_dict("list") if parts else ())
 
 
-def _brokers(system: System, rates: Flows, model: QueueModel) -> pd.DataFrame:
-    waits = [
-        sum(model.mean_wait_s(float(rate), law) for law in laws)
-        for rate, laws in zip(rates.arrivals, rates.services, strict=True)
-    ]
+def _brokers(system: System, rates: Flows, queues: Queues) -> pd.DataFrame:
     columns = {
         "broker": [broker.name for broker in system.brokers],
         "arrivals_per_s": rates.arrivals,
         "utilisation": np.minimum(rates.loads, 1.0),
         "service_mean_s": [sum(law.mean_s for law in laws) for laws in rates.services],
-        "wait_mean_s": waits,
+        "wait_mean_s": [sum(queue.wait_s for queue in stations) for stations in queues],
     }
     return table("brokers", columns)
 

@@ -7,42 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from tidings.model.laws import Exponential
 from tidings.model.reading import fingerprint
 from tidings.model.system import System
 from tidings.prediction.flows import Flows
-from tidings.prediction.queues import QUEUE_MODELS
+from tidings.prediction.queue_models import Queues
 from tidings.prediction.shares import Shares
 
 
-def provenance(system: System, model: str, rates: Flows, results: list[Shares]) -> dict[str, Any]:
+def provenance(
+    system: System, model: str, network: tuple[Flows, Queues], results: list[Shares]
+) -> dict[str, Any]:
     """Version, model, approximations, largest numerical error and warnings of a prediction."""
+    rates, queues = network
     errors = [float(result.error.max()) for result in results if result.error.size]
     return {
         "version": metadata.version("tidings"),
         "engine": "prediction",
         "system": fingerprint(system),
         "model": model,
-        "approximations": approximations(system, model, rates),
+        "approximations": approximations(system, rates, queues),
         "numerical_error": max(errors, default=0.0),  # of any on-time share
         "warnings": _overloads(system, rates) + _without_events(system, results),
     }
 
 
-def approximations(system: System, model: str, rates: Flows) -> list[str]:
+def approximations(system: System, rates: Flows, queues: Queues) -> list[str]:
     """What a prediction assumes of this system that need not be so, as sentences."""
-    found = []
+    said = (each for stations in queues for queue in stations for each in queue.assumes)
+    found = list(dict.fromkeys(said))
     laws = [law for services in rates.services for law in services if law.mean_s > 0]
-    if laws:
-        found.append(QUEUE_MODELS[model].assumes)
-    if model == "law" and any(not isinstance(law, Exponential) for law in laws):
-        found.append("services of other laws than exponential by Pollaczek and Khinchine")
-    others = [p.name for p in system.publishers if not isinstance(p.every, Exponential)]
-    if laws and others:
-        found.append(
-            "publishers count by their mean rate only; "
-            f"{len(others)} do not publish as a Poisson stream, {others[0]} for one"
-        )
     if len(laws) > 1:
         found.append("delays of one event at successive queues taken as independent")
     if any(len(services) > 1 for services in rates.services):

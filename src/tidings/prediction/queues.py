@@ -1,20 +1,20 @@
 r"""A queue as a stage: how long an event stays at a station that is offered λ events per second.
 
-With μ = 1/E[S] and ρ = λ/μ, arrivals taken as Poisson:
+With μ = 1/E[S] and ρ = λ/μ:
 
-- ``law`` (the default): the whole law. Exponential service: the sojourn is exponential(μ − λ). Any
+- Poisson arrivals, the whole law. Exponential service: the sojourn is exponential(μ − λ). Any
   other service: the wait by Pollaczek and Khinchine, a geometric number (ratio ρ) of residual
   services, W*(z) = (1 − ρ)/(1 − ρ (1 − S*(z))/(z E[S])), then the service; phase-type service gives
   a phase-type wait.
-- ``mm1``: the published shortcut, the service law shifted by the mean wait q = λ/(μ(μ − λ)) of an
-  M/M/1 queue whatever the service law is.
+- Other arrivals whose mean wait is known: no wait with probability 1 − ρ, else an exponential one.
+- The published shortcut: the service law shifted by a mean wait; q = λ/(μ(μ − λ)) is that of an
+  M/M/1 queue.
 
 At ρ ≥ 1 nothing arrives in time: the stage loses everything to ``overload``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,6 @@ import numpy as np
 from tidings.model.laws import Deterministic, Exponential, Law, phases, unshifted
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.stages import (
-    NOTHING,
     Chain,
     Complexes,
     Delay,
@@ -109,6 +108,55 @@ class PoissonWait:
         return lattice.geometric(self.load, early), lattice.geometric(self.load, late)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FittedWait:
+    """A wait of known mean: 0 with probability 1 − ρ, else exponential with mean E[W]/ρ."""
+
+    load: float
+    mean_s: float
+
+    @property
+    def order(self) -> float:
+        """0: an event finds the server idle with probability 1 − ρ."""
+        return 0.0
+
+    @property
+    def kinked(self) -> bool:
+        """Smooth above 0."""
+        return False
+
+    @property
+    def variance_s2(self) -> float:
+        """E[W]² (2/ρ − 1)."""
+        return self.mean_s**2 * (2.0 / self.load - 1.0)
+
+    @property
+    def atom(self) -> float:
+        """1 − ρ."""
+        return 1.0 - self.load
+
+    def chain(self) -> Chain | None:
+        """One phase, entered with probability ρ."""
+        return np.array([self.load]), np.array([[-self.load / self.mean_s]])
+
+    def cdf(self, t_s: Floats) -> Floats | None:
+        """1 − ρ exp(−ρ t/E[W])."""
+        value: Floats = 1.0 - self.load * np.exp(-self.load / self.mean_s * np.maximum(t_s, 0.0))
+        return np.where(t_s >= 0.0, value, 0.0)
+
+    def transform(self, z: Complexes) -> Complexes:
+        """1 − ρ + ρ/(1 + z E[W]/ρ)."""
+        value: Complexes = 1.0 - self.load + self.load / (1.0 + z * (self.mean_s / self.load))
+        return value
+
+    def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
+        """Rounded down and rounded up."""
+        times_s: Floats = lattice.step_s * np.arange(lattice.points + 2, dtype=np.float64)
+        below = self.cdf(times_s)
+        assert below is not None
+        return lattice.image(below[1:]), lattice.image(below[:-1])
+
+
 def offered_load(rate_per_s: float, service: Law) -> float:
     """ρ = λ E[S], the work that arrives per second, in seconds."""
     return rate_per_s * service.mean_s
@@ -145,43 +193,21 @@ def whole_law(rate_per_s: float, service: Law) -> Stage:
     return in_series(Stage(delays=(wait,)), served)
 
 
-def mean_shift(rate_per_s: float, service: Law) -> Stage:
-    """The service law, shifted by the mean wait of an M/M/1 queue."""
+def fitted_law(rate_per_s: float, service: Law, wait_s: float) -> Stage:
+    """Wait and service where the mean wait is known: none with 1 − ρ, else exponential."""
     served = law_stage(service)
-    return replace(served, shift_s=served.shift_s + mean_wait_mm1_s(rate_per_s, service))
+    load = offered_load(rate_per_s, service)
+    if wait_s <= 0.0 or load <= 0.0:
+        return served
+    wait: Delay = FittedWait(load=load, mean_s=wait_s)
+    return in_series(Stage(delays=(wait,)), served)
+
+
+def mean_shift(service: Law, wait_s: float) -> Stage:
+    """The service law, shifted by a mean wait."""
+    served = law_stage(service)
+    return replace(served, shift_s=served.shift_s + wait_s)
 
 
 def _any_kink(stage: Stage) -> bool:
     return any(isinstance(delay, LawDelay) and delay.kinked for delay in stage.delays)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueModel:
-    """How a queue is predicted: its stage below full load, its mean wait, and what that assumes."""
-
-    stage: Callable[[float, Law], Stage]
-    mean_wait_s: Callable[[float, Law], float]
-    assumes: str
-
-
-QUEUE_MODELS: dict[str, QueueModel] = {
-    "law": QueueModel(
-        stage=whole_law,
-        mean_wait_s=mean_wait_s,
-        assumes="the whole law of the wait at each broker, arrivals taken as Poisson",
-    ),
-    "mm1": QueueModel(
-        stage=mean_shift,
-        mean_wait_s=mean_wait_mm1_s,
-        assumes="the wait at each broker taken as constant, the mean of an M/M/1 queue",
-    ),
-}
-
-
-def station_stage(model: QueueModel, rate_per_s: float, service: Law) -> Stage:
-    """One queue by a model; none where service takes no time; all lost where it is overloaded."""
-    if service.mean_s == 0:
-        return NOTHING
-    if offered_load(rate_per_s, service) >= FULL_LOAD:
-        return Stage(survives=0.0, lost={"overload": 1.0})
-    return model.stage(rate_per_s, service)

@@ -10,6 +10,8 @@ import numpy as np
 from tidings.model.outcome import CAUSES
 from tidings.model.routes import Routes
 from tidings.prediction.audiences import Audience, Floats, Stream, Streams
+from tidings.prediction.lifetimes import on_time as on_time_share
+from tidings.prediction.lifetimes import shorter
 from tidings.prediction.path_laws import Workshop, path_law
 from tidings.prediction.stages import Stage
 from tidings.prediction.ways import Ways
@@ -22,7 +24,7 @@ class Shares:
     audience: Audience
     streams: tuple[Stream, ...]
     stages: tuple[Stage, ...]  # the way of each stream
-    lifetimes_s: Floats  # of each stream's events for this audience
+    lifetimes_s: Floats  # of each stream's events for this audience; NaN where that is random
     wanted: Floats  # [filter, stream], events per second
     on_time: Floats  # [stream], share of what is published
     error: Floats  # [stream], bound of the numerical error of on_time
@@ -62,17 +64,17 @@ def shares(
         if key not in found:
             found[key] = ways.way(stream.entry, audience.exit, stream.tree)
         stages.append(found[key])
-    lifetimes_s = np.array([min(s.lifetime_s, audience.lifetime_s) for s in chosen])
+    lifetimes = [shorter(stream.lifetime, audience.lifetime) for stream in chosen]
     on_time, error = np.zeros(len(chosen)), np.zeros(len(chosen))
-    for index, (stage, lifetime_s) in enumerate(zip(stages, lifetimes_s, strict=True)):
+    for index, (stage, lifetime) in enumerate(zip(stages, lifetimes, strict=True)):
         if stage.survives > 0.0:
-            estimate = path_law(stage, workshop).cdf(lifetime_s)
+            estimate = on_time_share(stage, path_law(stage, workshop), lifetime)
             on_time[index], error[index] = float(estimate.value), float(estimate.error)
     return Shares(
         audience=audience,
         streams=chosen,
         stages=tuple(stages),
-        lifetimes_s=lifetimes_s,
+        lifetimes_s=np.array([lifetime.value_s for lifetime in lifetimes]),
         wanted=wanted[:, used],
         on_time=on_time,
         error=error,

@@ -7,13 +7,10 @@ Publishers with the same home broker and the same kind of link share an *entry*,
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import reduce
 
 from tidings.model import topology
 from tidings.model.behaviour import Channel
 from tidings.model.routes import Routes
-from tidings.prediction.flows import Flows
-from tidings.prediction.queues import QueueModel, station_stage
 from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series
 
 
@@ -62,21 +59,14 @@ class Ways:
         return self._between[key]
 
 
-def ways(routes: Routes, flows: Flows, model: QueueModel) -> Ways:
-    """The stages of every broker and arc, by a queue model."""
+def ways(routes: Routes, at_broker: tuple[Stage, ...]) -> Ways:
+    """The ways of a system from the stage of each broker."""
     known: dict[Channel, Stage] = {}
     for arc in routes.arcs:
         if arc.channel not in known:
             known[arc.channel] = channel_stage(arc.channel)
     return Ways(
         routes=routes,
-        at_broker=tuple(
-            reduce(
-                in_series,
-                (station_stage(model, float(rate), law) for law in services),
-                NOTHING,
-            )
-            for rate, services in zip(flows.arrivals, flows.services, strict=True)
-        ),
+        at_broker=at_broker,
         over_arc=tuple(known[arc.channel] for arc in routes.arcs),
     )

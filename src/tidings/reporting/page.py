@@ -10,12 +10,9 @@ import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pandas as pd
 
 from tidings.errors import TidingsError
@@ -25,6 +22,7 @@ from tidings.model.writing import check_file, write_file
 from tidings.reporting import headline
 from tidings.reporting.page_data import page_data, to_script
 from tidings.reporting.reasons import Reasons, explain
+from tidings.reporting.templates import asset, fill
 
 # In the order in which they need each other.
 _SCRIPTS = ("basics", "axes", "charts", "topology", "table", "page")
@@ -56,12 +54,10 @@ def render_page(report: Report) -> str:
     main = outcomes[headline.main_source(outcomes)]
     reasons, problem = _reasons(report.system, main)
     data = page_data(report.system, outcomes, reasons, report.parameters)
-    script = "\n".join(_asset(f"{name}.js") for name in _SCRIPTS)
+    script = "\n".join(asset(f"{name}.js") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}\n}})();'
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string(_asset("page.html.jinja")).render(
+    return fill(
+        "page.html.jinja",
         title=report.title,
         system=report.system,
         outcomes=outcomes,
@@ -74,7 +70,7 @@ def render_page(report: Report) -> str:
         provenance={source: list(_facts(each.provenance)) for source, each in outcomes.items()},
         has_parameters=report.parameters is not None and len(report.parameters) > 0,
         data=to_script(data.document),
-        style=_asset("page.css"),
+        style=asset("page.css"),
         script=script,
         script_hash=_script_hash(script),
     )
@@ -105,11 +101,6 @@ def _facts(value: Any, name: str = "") -> Iterable[tuple[str, str]]:
         yield name, "; ".join(str(each) for each in value) or "none"
     else:
         yield name, "none" if value is None else str(value)
-
-
-@cache
-def _asset(name: str) -> str:
-    return (resources.files("tidings.reporting") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _script_hash(script: str) -> str:

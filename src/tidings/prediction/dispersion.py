@@ -1,0 +1,357 @@
+r"""Mean waits in a network whose streams are not Poisson, by dispersion curves.
+
+Every stream has a curve I(t) = Var N(t)/E N(t); what is carried is I − 1, which is 0 for a Poisson
+stream and nearly everything does to it is linear. For an arc out of a broker, with λ its rate and q
+its share of what leaves the broker:
+
+1. what goes over the arc, as it *arrives* at the broker, by origin: each source is thinned (p I +
+   1 − p) and the sources count by their rates: A;
+2. each station lets it through in two ways: as part of all that departs, G = w(t) A + (1 − w(t))
+   I_S(ρt) (Whitt and You; I_S is the dispersion of its services in a row), and as events delayed by
+   sojourns of their own, H (``displacement``). What leaves has q G + (1 − q) H;
+3. the arc's own random delays displace it once more.
+
+At a broker the curves of all that arrives count by their rates, and Spitzer's identity gives the
+mean wait (``workload``). Sojourns need waits and waits need curves, so this is repeated until the
+waits stand still. Where every curve is exactly 0, arrivals are Poisson and nothing is approximated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse, special
+from scipy.sparse import linalg
+
+from tidings.model.laws import Deterministic, Exponential, Law, unshifted
+from tidings.model.routes import Routes
+from tidings.model.system import System
+from tidings.prediction import queues, workload
+from tidings.prediction.burstiness import mean_wait_gg1_s
+from tidings.prediction.displacement import displacing
+from tidings.prediction.flows import Flows
+from tidings.prediction.queues import FULL_LOAD
+from tidings.prediction.renewal import averaged_dispersion
+from tidings.prediction.service_sums import ServiceSums, service_sums
+from tidings.prediction.splitting import Splits, splits
+from tidings.prediction.time_grid import TimeGrid, time_grid
+
+Floats = NDArray[np.float64]
+
+_MOST_PASSES = 12
+_SETTLED = 1e-3  # change of a wait, in mean services, from which on it stands still
+_SHORT = 3e-3  # of the shortest mean service: where the grid begins
+_LONG_INTERVALS, _LONG_WAITS = 30.0, 100.0  # where it ends
+_LEAST_SPARE = 1e-2  # 1 − ρ below which the grid does not grow further
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """Of every broker's stations: the mean wait in seconds, and whether arrivals are Poisson."""
+
+    means_s: tuple[tuple[float, ...], ...]
+    poisson: tuple[tuple[bool, ...], ...]
+
+
+def waits(system: System, routes: Routes, flows: Flows) -> Waits:
+    """The mean wait at every station, in seconds; infinite where it is overloaded."""
+    if _all_exponential(system, flows):
+        return Waits(
+            means_s=tuple(
+                tuple(queues.mean_wait_s(float(rate), law) for law in laws)
+                for rate, laws in zip(flows.arrivals, flows.services, strict=True)
+            ),
+            poisson=tuple((True,) * len(laws) for laws in flows.services),
+        )
+    return _Network(system=system, routes=routes, flows=flows).settle()
+
+
+def departure_weight(x: Floats) -> Floats:
+    """How far a departing stream is its arrivals rather than its services, Whitt and You's w*.
+
+    x = (1 − ρ)² λ t/(ρ (I_a + c²_s)); 0 for short times, 1 for long ones.
+    """
+    s = np.minimum(np.maximum(x, 1e-8), 60.0)
+    root = np.sqrt(s)
+    density = np.exp(-0.5 * s) / math.sqrt(2.0 * math.pi)
+    inside = (s * s + 2.0 * s - 1.0) * special.erf(root / math.sqrt(2.0))
+    found = (inside + 2.0 * root * density * (1.0 + s) - s * s) / (2.0 * s)
+    # The closed form loses its digits near 0, where it begins like (8/3) √(x/2π) − x/2.
+    small = (8.0 / 3.0) * np.sqrt(np.maximum(x, 0.0) / (2.0 * math.pi)) - 0.5 * x
+    found = np.where(x < 1e-4, small, found)
+    found = np.where(x > 60.0, 1.0 - 0.5 / np.maximum(x, 60.0), found)
+    return np.clip(found, 0.0, 1.0)
+
+
+def _all_exponential(system: System, flows: Flows) -> bool:
+    intervals = (publisher.every for publisher in system.publishers)
+    services = (law for laws in flows.services for law in laws if law.mean_s > 0)
+    return all(isinstance(law, Exponential) for law in (*intervals, *services))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Network:
+    """The streams of one system, and what is worked out of them once."""
+
+    system: System
+    routes: Routes
+    flows: Flows
+
+    @cached_property
+    def split(self) -> Splits:
+        return splits(self.system, self.routes, self.flows)
+
+    @cached_property
+    def memory(self) -> sparse.csr_array:
+        return self.split.memory()
+
+    @cached_property
+    def arriving(self) -> sparse.csr_array:
+        return self.split.arriving_shares(len(self.system.brokers))
+
+    @cached_property
+    def grid(self) -> TimeGrid:
+        """From far below the shortest service to far above intervals and times to settle."""
+        services = [law.mean_s for laws in self.flows.services for law in laws if law.mean_s > 0]
+        intervals = [law.mean_s * (1.0 + law.scv) for law in self.intervals]
+        longest_s = _LONG_INTERVALS * max(intervals)
+        for rate, laws in zip(self.flows.arrivals, self.flows.services, strict=True):
+            for law in laws:
+                spare = max(1.0 - rate * law.mean_s, _LEAST_SPARE)
+                longest_s = max(longest_s, _LONG_WAITS * law.mean_s / spare**2)
+        shortest_s = _SHORT * min(services, default=min(intervals))
+        return time_grid(shortest_s, longest_s)
+
+    @cached_property
+    def intervals(self) -> list[Law]:
+        return [each.every for each in self.system.publishers if each.every is not None]
+
+    @cached_property
+    def known_curves(self) -> dict[tuple[Law, float], Floats]:
+        return {}
+
+    def renewal(self, law: Law, speed: float = 1.0) -> Floats:
+        """I − 1 of a renewal stream, its time running at a speed; exactly 0 if Poisson."""
+        key = (law, speed)
+        if key not in self.known_curves:
+            times_s = speed * self.grid.times_s
+            beyond = averaged_dispersion(law, times_s, self.grid.step) - 1.0
+            self.known_curves[key] = beyond
+        return self.known_curves[key]
+
+    @cached_property
+    def known_sums(self) -> dict[Law, ServiceSums]:
+        return {}
+
+    def sums(self, law: Law) -> ServiceSums:
+        """Sums of services of this law."""
+        if law not in self.known_sums:
+            self.known_sums[law] = service_sums(law)
+        return self.known_sums[law]
+
+    @cached_property
+    def known_jitter(self) -> dict[Law, Floats]:
+        return {}
+
+    def jittered(self, beyond: Floats, delay: Law) -> Floats:
+        """Curves after random delays of this law, each event its own."""
+        base, _ = unshifted(delay)
+        if isinstance(base, Deterministic) or not np.any(beyond):
+            return beyond
+        if delay not in self.known_jitter:
+            self.known_jitter[delay] = displacing(base, 0.0, 0.0, self.grid)
+        displaced: Floats = beyond @ self.known_jitter[delay].T
+        return displaced
+
+    @cached_property
+    def levels(self) -> list[NDArray[np.int64]]:
+        """Arcs in an order in which what feeds an arc comes before it (where there is one)."""
+        feeds = self.memory[:, self.split.publishers :].tocsr()
+        waiting = np.diff(feeds.indptr).astype(np.int64)
+        fed_by = feeds.tocsc()
+        found = []
+        ready = np.flatnonzero(waiting == 0)
+        while ready.size:
+            found.append(ready)
+            waiting[ready] = -1
+            fed = [fed_by.indices[fed_by.indptr[a] : fed_by.indptr[a + 1]] for a in ready]
+            np.subtract.at(waiting, np.concatenate(fed), 1)
+            ready = np.flatnonzero(waiting == 0)
+        circular = np.flatnonzero(waiting > 0)  # only where trees differ; passes settle it
+        return [*found, *([circular] if circular.size else [])]
+
+    @cached_property
+    def limits(self) -> Floats:
+        """[source]: I − 1 for t → ∞; departures are then as arrivals, split by origin."""
+        found = np.zeros(self.split.rates.size)
+        for index, publisher in enumerate(self.system.publishers):
+            found[index] = publisher.link.reliability * (self.intervals[index].scv - 1.0)
+        count = self.split.publishers
+        full = self.flows.overloaded[self.split.out_of]
+        known = np.where(full, self._overloaded_limits(), self.memory[:, :count] @ found[:count])
+        between = sparse.diags_array(np.where(full, 0.0, 1.0)) @ self.memory[:, count:]
+        matrix = (sparse.eye_array(known.size) - between).tocsc()
+        if known.size:
+            found[count:] = linalg.spsolve(matrix, known)
+        return found
+
+    def _overloaded_limits(self) -> Floats:
+        slowest = [
+            max(laws, key=lambda law: law.mean_s, default=None) for laws in self.flows.services
+        ]
+        beyond = np.array([0.0 if law is None else law.scv - 1.0 for law in slowest])
+        found: Floats = self.split.arc_shares * beyond[self.split.out_of]
+        return found
+
+    def settle(self) -> Waits:
+        """Curves and waits in turn, until the waits stand still."""
+        beyond = np.zeros((self.split.rates.size, self.grid.points))
+        for index, publisher in enumerate(self.system.publishers):
+            own = publisher.link.reliability * self.renewal(self.intervals[index])
+            beyond[index] = self.jittered(own[None, :], publisher.link.delay)[0]
+        means_s = self._first_waits()
+        for _ in range(_MOST_PASSES):
+            stations = self._stations(means_s)
+            self._carry(beyond, stations)
+            before, (means_s, poisson) = means_s, self._waits(beyond, stations)
+            if _stands_still(before, means_s, self.flows):
+                break
+        return Waits(means_s=means_s, poisson=poisson)
+
+    def _first_waits(self) -> tuple[tuple[float, ...], ...]:
+        arriving = self.arriving @ self.limits
+        return tuple(
+            tuple(mean_wait_gg1_s(float(rate), law, max(1.0 + float(own), 0.0)) for law in laws)
+            for own, rate, laws in zip(
+                arriving, self.flows.arrivals, self.flows.services, strict=True
+            )
+        )
+
+    def _stations(self, means_s: tuple[tuple[float, ...], ...]) -> list[list[_Station]]:
+        arriving = self.arriving @ self.limits
+        return [
+            [
+                _Station(
+                    service=law,
+                    rate_per_s=float(self.flows.arrivals[broker]),
+                    wait_s=wait_s,
+                    limit=float(arriving[broker]),
+                    network=self,
+                )
+                for law, wait_s in zip(self.flows.services[broker], means, strict=True)
+                if law.mean_s > 0
+            ]
+            for broker, means in enumerate(means_s)
+        ]
+
+    def _carry(self, beyond: Floats, stations: list[list[_Station]]) -> None:
+        """One pass over all arcs: their curves from those of what feeds them."""
+        count = self.split.publishers
+        shares = self.split.arc_shares
+        for level in self.levels:
+            passing = self.memory[level] @ beyond
+            by_broker = defaultdict(list)
+            for position, arc in enumerate(level):
+                by_broker[int(self.split.out_of[arc])].append(position)
+            for broker, positions in by_broker.items():
+                curves = passing[positions]
+                for station in stations[broker]:
+                    curves = station.departing(curves, shares[level[positions]])
+                passing[positions] = curves
+            for position, arc in enumerate(level):
+                channel = self.routes.arcs[arc].channel
+                one = passing[position : position + 1]
+                beyond[count + arc] = self.jittered(one, channel.delay)[0]
+
+    def _waits(
+        self, beyond: Floats, stations: list[list[_Station]]
+    ) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[bool, ...], ...]]:
+        arriving = self.arriving @ beyond
+        means_s, poisson = [], []
+        for broker, laws in enumerate(self.flows.services):
+            curve = arriving[broker]
+            working = iter(stations[broker])
+            own_s, own_poisson = [], []
+            for law in laws:
+                station = next(working) if law.mean_s > 0 else None
+                own_poisson.append(not np.any(curve))
+                own_s.append(0.0 if station is None else station.waiting_s(curve))
+                if station is not None:
+                    curve = station.departing(curve[None, :], np.ones(1))[0]
+            means_s.append(tuple(own_s))
+            poisson.append(tuple(own_poisson))
+        return tuple(means_s), tuple(poisson)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Station:
+    """A station as streams go through it, under a supposed mean wait."""
+
+    service: Law
+    rate_per_s: float
+    wait_s: float
+    limit: float  # I − 1 of what arrives, for t → ∞
+    network: _Network
+
+    @property
+    def load(self) -> float:
+        return min(self.rate_per_s * self.service.mean_s, 1.0)
+
+    @cached_property
+    def serving(self) -> Floats:
+        """I − 1 of its services in a row, on the time that it is busy."""
+        return self.network.renewal(self.service, self.load)
+
+    @cached_property
+    def as_arrived(self) -> Floats:
+        """w(t): how far departures are arrivals."""
+        spare = 1.0 - self.load
+        both = max(1.0 + self.limit + self.service.scv, 1e-6)
+        scale_per_s = spare**2 * self.rate_per_s / (self.load * both)
+        return departure_weight(scale_per_s * self.network.grid.times_s)
+
+    @cached_property
+    def sojourns(self) -> Floats:
+        """The matrix by which its sojourns displace."""
+        return displacing(self.service, self.wait_s, self.load, self.network.grid)
+
+    def departing(self, curves: Floats, shares: Floats) -> Floats:
+        """Curves of streams that leave, from those with which they arrive; shares of all."""
+        if self.load == 0.0:
+            return curves
+        q = shares[:, None]
+        if self.load >= FULL_LOAD:
+            return q * self.serving
+        together = self.as_arrived * curves + (1.0 - self.as_arrived) * self.serving
+        if np.all(q >= 1.0 - 1e-12) or not np.any(curves):
+            return q * together
+        found: Floats = q * together + (1.0 - q) * (curves @ self.sojourns.T)
+        return found
+
+    def waiting_s(self, curve: Floats) -> float:
+        """The mean wait of what arrives with this curve, in seconds."""
+        if self.load >= FULL_LOAD:
+            return math.inf
+        if self.load == 0.0 or not np.any(curve):
+            return queues.mean_wait_s(self.rate_per_s, self.service)
+        server = workload.Server(
+            rate_per_s=self.rate_per_s,
+            mean_s=self.service.mean_s,
+            sums=self.network.sums(self.service),
+        )
+        return workload.mean_wait_s(server, 1.0 + curve, self.network.grid)
+
+
+def _stands_still(
+    before: tuple[tuple[float, ...], ...], after: tuple[tuple[float, ...], ...], flows: Flows
+) -> bool:
+    return all(
+        one == other or abs(one - other) <= _SETTLED * (law.mean_s + 0.1 * other)
+        for ones, others, laws in zip(before, after, flows.services, strict=True)
+        for one, other, law in zip(ones, others, laws, strict=True)
+    )

@@ -1,0 +1,65 @@
+r"""What becomes of a stream's dispersion when every event is delayed by its own random time.
+
+With E(t) = λ|t|(I(|t|) − 1) and Δ the difference of two independent delays, exactly
+
+.. math:: E'(t) = \mathbb{E}[E(t + \Delta)] - \mathbb{E}[E(\Delta)].
+
+On a grid of times that is a matrix on I − 1, the same for every stream that is so delayed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.model.laws import Law
+from tidings.prediction.time_grid import TimeGrid
+
+Floats = NDArray[np.float64]
+
+_STEPS = 1024  # in which the law of a delay is cut
+_GROUPS = 56  # in which the differences are gathered, finer near 0
+_REST = 1e-5  # of a law that may lie beyond its cut
+
+
+def displacing(law: Law, wait_s: float, load: float, grid: TimeGrid) -> Floats:
+    """The matrix by which I − 1 changes: delays of this law after a fitted wait (mean, load)."""
+    sizes_s, weights = differences(law, wait_s, load)
+    t_s = grid.times_s
+    row = np.arange(t_s.size)
+    later, sooner = t_s[:, None] + sizes_s, np.abs(t_s[:, None] - sizes_s)
+    here = np.broadcast_to(sizes_s, later.shape)
+    matrix = np.zeros(t_s.size * t_s.size)
+    for reached_s, sign in ((later, 0.5), (sooner, 0.5), (here, -1.0)):
+        at, part = grid.places(reached_s)
+        amount = sign * weights * reached_s / t_s[:, None]
+        begin = row[:, None] * t_s.size + at
+        for place, value in ((begin, amount * (1.0 - part)), (begin + 1, amount * part)):
+            matrix += np.bincount(place.ravel(), value.ravel(), minlength=matrix.size)
+    return matrix.reshape(t_s.size, t_s.size)
+
+
+def differences(law: Law, wait_s: float, load: float) -> tuple[Floats, Floats]:
+    """|D' − D''| of two independent sojourns: sizes in seconds, and their probabilities."""
+    beyond_s = wait_s / load if load > 0 else 0.0  # mean of a wait that is one
+    span_s = float(law.quantile(1.0 - _REST)) - math.log(_REST) * beyond_s
+    if span_s <= 0.0:
+        return np.zeros(1), np.ones(1)
+    step_s = span_s / _STEPS
+    edges_s = step_s * (np.arange(_STEPS + 1) + 0.5)
+    served = np.diff(law.cdf(edges_s), prepend=0.0)
+    waited = np.zeros(_STEPS + 1)
+    waited[0] = 1.0
+    if beyond_s > 0.0:
+        waited = np.diff(1.0 - load * np.exp(-edges_s / beyond_s), prepend=0.0)
+    images = np.fft.rfft(served, 4 * _STEPS) * np.fft.rfft(waited, 4 * _STEPS)
+    both = np.fft.irfft(np.abs(images) ** 2)[: 2 * _STEPS + 1]
+    both[1:] *= 2.0  # either may be the longer
+    both = np.maximum(both, 0.0)
+    marks = np.unique(np.geomspace(1, 2 * _STEPS + 1, _GROUPS).astype(np.int64))
+    begins = np.concatenate([[0], marks[:-1]])
+    weights = np.add.reduceat(both, begins)
+    sizes = np.add.reduceat(both * np.arange(both.size), begins) / np.maximum(weights, 1e-300)
+    return step_s * sizes, weights / weights.sum()

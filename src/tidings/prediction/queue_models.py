@@ -1,0 +1,138 @@
+"""The queue models by name: what each predicts for every station of every broker.
+
+- ``law`` (the default): the whole law of the wait. Where arrivals are Poisson it is exact (M/M/1,
+  M/G/1); elsewhere the mean wait comes from dispersion curves (``dispersion``, ``workload``) and
+  the law is fitted to it.
+- ``gg1``: the published improved model, the service law shifted by the mean wait that QNA gives.
+- ``mm1``: the published plain model, the service law shifted by the mean wait of an M/M/1 queue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+
+from tidings.model.laws import Exponential, Law
+from tidings.model.routes import Routes
+from tidings.model.system import System
+from tidings.prediction.burstiness import arriving_scvs, mean_wait_gg1_s
+from tidings.prediction.dispersion import waits
+from tidings.prediction.flows import Flows
+from tidings.prediction.queues import (
+    FULL_LOAD,
+    fitted_law,
+    mean_shift,
+    mean_wait_mm1_s,
+    offered_load,
+    whole_law,
+)
+from tidings.prediction.stages import NOTHING, Stage, in_series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Queue:
+    """One station: the stage of wait and service, the mean wait in seconds, what that assumes."""
+
+    stage: Stage
+    wait_s: float
+    assumes: tuple[str, ...] = ()
+
+
+Queues = tuple[tuple[Queue, ...], ...]  # of each broker's stations, in order
+
+IDLE = Queue(stage=NOTHING, wait_s=0.0)
+OVERLOADED = Queue(stage=Stage(survives=0.0, lost={"overload": 1.0}), wait_s=math.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueModel:
+    """How queues are predicted, and what that assumes wherever it is used."""
+
+    queues: Callable[[System, Routes, Flows], Queues]
+    assumes: str
+
+
+_SHIFTED_MM1 = (
+    "the wait at each broker taken as constant, the mean of an M/M/1 queue",
+    "publishers and services count by their mean rate only",
+)
+_SHIFTED_GG1 = (
+    "the wait at each broker taken as constant, its mean by QNA from one number a stream",
+)
+_POISSON = "the whole law of the wait at each broker, arrivals taken as Poisson"
+_KHINCHINE = "services of other laws than exponential by Pollaczek and Khinchine"
+_FITTED = (
+    "where arrivals are not Poisson, mean waits from dispersion curves (two moments of counts), "
+    "and a wait that is 0 for the share of time a broker is idle, else exponential"
+)
+
+
+def broker_stages(queues: Queues) -> tuple[Stage, ...]:
+    """The stage of each broker: its stations in series."""
+    return tuple(
+        reduce(in_series, (queue.stage for queue in stations), NOTHING) for stations in queues
+    )
+
+
+def _each_station(flows: Flows, queue: Callable[[int, int, float, Law], Queue]) -> Queues:
+    """A queue for every station; none where service takes no time, all lost where overloaded."""
+
+    def choose(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
+        if service.mean_s == 0:
+            return IDLE
+        if offered_load(rate_per_s, service) >= FULL_LOAD:
+            return OVERLOADED
+        return queue(broker, station, rate_per_s, service)
+
+    return tuple(
+        tuple(
+            choose(broker, station, float(rate), service)
+            for station, service in enumerate(services)
+        )
+        for broker, (rate, services) in enumerate(zip(flows.arrivals, flows.services, strict=True))
+    )
+
+
+def _plain(system: System, routes: Routes, flows: Flows) -> Queues:
+    def queue(_broker: int, _station: int, rate_per_s: float, service: Law) -> Queue:
+        wait_s = mean_wait_mm1_s(rate_per_s, service)
+        return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s, assumes=_SHIFTED_MM1)
+
+    return _each_station(flows, queue)
+
+
+def _improved(system: System, routes: Routes, flows: Flows) -> Queues:
+    scvs = arriving_scvs(system, routes, flows)
+
+    def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
+        wait_s = mean_wait_gg1_s(rate_per_s, service, scvs[broker][station])
+        return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s, assumes=_SHIFTED_GG1)
+
+    return _each_station(flows, queue)
+
+
+def _whole(system: System, routes: Routes, flows: Flows) -> Queues:
+    found = waits(system, routes, flows)
+
+    def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
+        wait_s = found.means_s[broker][station]
+        if not found.poisson[broker][station]:
+            fitted = fitted_law(rate_per_s, service, wait_s)
+            return Queue(stage=fitted, wait_s=wait_s, assumes=(_FITTED,))
+        known = (_POISSON,) if isinstance(service, Exponential) else (_POISSON, _KHINCHINE)
+        return Queue(stage=whole_law(rate_per_s, service), wait_s=wait_s, assumes=known)
+
+    return _each_station(flows, queue)
+
+
+QUEUE_MODELS: dict[str, QueueModel] = {
+    "law": QueueModel(
+        queues=_whole,
+        assumes="the whole law of the wait at each broker: exact for Poisson arrivals, else "
+        "fitted to a mean wait from dispersion curves",
+    ),
+    "gg1": QueueModel(queues=_improved, assumes=_SHIFTED_GG1[0]),
+    "mm1": QueueModel(queues=_plain, assumes=_SHIFTED_MM1[0]),
+}

@@ -1,0 +1,106 @@
+"""Which stream feeds which: how much of every stream into a broker goes on over every arc.
+
+The *sources* of a system are its publishers and then its arcs, each seen where it arrives, its own
+losses taken off. Traffic that crosses a broker in two directions is split by where it comes from,
+not by the toss of a coin; only filters and losses thin a source like a coin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tidings.model.routes import Routes
+from tidings.model.system import System
+from tidings.prediction.flows import Flows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Splits:
+    """Events per second by source; arc i is source ``publishers`` + i."""
+
+    publishers: int
+    rates: Floats  # [source]: what arrives
+    into: Ints  # [source]: the broker it arrives at
+    out_of: Ints  # [arc]: the broker it leaves
+    handed: sparse.csr_array  # [arc, source]: what arrives over the arc that the source brought
+    leaving: Floats  # [broker]: what gets through it
+
+    @property
+    def arc_rates(self) -> Floats:
+        """What arrives over each arc."""
+        return self.rates[self.publishers :]
+
+    @property
+    def arc_shares(self) -> Floats:
+        """[arc]: its share of all that gets through the broker it leaves, its losses taken off."""
+        return _ratio(self.arc_rates, self.leaving[self.out_of])
+
+    def arriving_shares(self, brokers: int) -> sparse.csr_array:
+        """[broker, source]: which part of what arrives at a broker each source brings."""
+        total: Floats = np.zeros(brokers)
+        np.add.at(total, self.into, self.rates)
+        places = (self.into, np.arange(self.rates.size))
+        shares = sparse.coo_array(
+            (_ratio(self.rates, total[self.into]), places), shape=(brokers, self.rates.size)
+        )
+        return shares.tocsr()
+
+    def memory(self) -> sparse.csr_array:
+        """[arc, source]: how much of a source's dispersion beyond Poisson an arc inherits.
+
+        A source of rate λ, of which the share p goes on, is thinned to dispersion p I + 1 − p, and
+        the streams of an arc count by their rates: (p λ/λ_arc) · p.
+        """
+        table = self.handed.tocoo()
+        arc, source = table.coords
+        kept = table.data**2 / (self.arc_rates[arc] * self.rates[source])
+        return sparse.coo_array((kept, (arc, source)), shape=table.shape).tocsr()
+
+
+def splits(system: System, routes: Routes, flows: Flows) -> Splits:
+    """How the streams of a system divide, from its rates."""
+    published = routes.rates(np.array([each.rate_per_s for each in system.publishers]))
+    kept = np.array([each.link.reliability for each in system.publishers])
+    reliability = np.array([arc.channel.reliability for arc in routes.arcs])
+    brought = np.vstack([published * kept[:, None], flows.offered * reliability[:, None]])
+    targets = np.array([arc.target for arc in routes.arcs], dtype=np.int64)
+    into = np.concatenate([routes.home_of_publisher, targets])
+    out_of = np.array([arc.source for arc in routes.arcs], dtype=np.int64)
+    first_arc = len(system.publishers)
+    parts: list[tuple[Ints, Ints, Floats]] = []
+    for broker in np.unique(out_of):
+        sources, arcs = np.flatnonzero(into == broker), np.flatnonzero(out_of == broker)
+        goes_on = (routes.interest[arcs] > 0).astype(np.float64)
+        rates = goes_on @ brought[sources].T
+        rates[sources[None, :] - first_arc == (arcs ^ 1)[:, None]] = 0.0  # never back
+        rates *= flows.passes[broker] * reliability[arcs, None]
+        row, column = np.nonzero(rates)
+        parts.append((arcs[row], sources[column], rates[row, column]))
+    shape = (len(routes.arcs), into.size)
+    return Splits(
+        publishers=first_arc,
+        rates=brought.sum(axis=1),
+        into=into,
+        out_of=out_of,
+        handed=_joined(parts, shape),
+        leaving=flows.arrivals * flows.passes,
+    )
+
+
+def _joined(parts: list[tuple[Ints, Ints, Floats]], shape: tuple[int, int]) -> sparse.csr_array:
+    if not parts:
+        return sparse.csr_array(shape)
+    row, column, rate = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return sparse.coo_array((rate, (row, column)), shape=shape).tocsr()
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    found: Floats = np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+    return found

@@ -1,0 +1,198 @@
+r"""The mean wait at a queue from how unevenly its arrivals count, by Spitzer's identity.
+
+The mean of the work Z found at a random moment is, with Y(t) the work that arrives in a time t,
+
+.. math:: E[Z] = \int_0^\infty E[(Y(t) - t)^+] \, \frac{dt}{t},
+
+and the mean wait follows exactly (Brumelle): E[W] = E[Z]/ρ − E[S](1 + c²_s)/2. Of N(t), the number
+of arrivals, two moments are known, λt and λt I(t); it is taken as binomial where I < 1 (which n
+periodic streams are within one period), Poisson where I = 1, negative binomial where I > 1, and
+all but normal where it is large. Sums of services are those of the law (``service_sums``). So the
+mean is exact for Poisson arrivals, whatever the service.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from tidings.prediction.service_sums import ServiceSums
+from tidings.prediction.time_grid import TimeGrid
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_COUNTED = 130.0  # arrivals from which on work is taken as all but normal
+_MOST_COUNTED = 1500.0  # the same, where streams or services are very uneven
+_POISSON = 1e-3  # |I − 1| below which a stream counts as Poisson
+_WIDE = 8.0  # standard deviations on either side that are looked at
+_TAIL = 30.0  # of an exponential tail, e^−30
+_FAR = 38.0  # standard deviations beyond which there is nothing
+_LAST = 0.1  # of the grid, in the logarithm: what is averaged for the limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A station: how much arrives per second, and its services."""
+
+    rate_per_s: float
+    mean_s: float
+    sums: ServiceSums
+
+    @property
+    def load(self) -> float:
+        """ρ = λ E[S]."""
+        return self.rate_per_s * self.mean_s
+
+
+def mean_wait_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
+    """Mean wait before service, in seconds, from I(t) of what arrives; load below 1."""
+    work_s = mean_work_s(server, dispersion, grid)
+    return max(0.0, work_s / server.load - 0.5 * server.mean_s * (1.0 + server.sums.scv))
+
+
+def mean_work_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
+    """Mean work in the system at a random moment, in seconds of service."""
+    t_s, rate_per_s = grid.times_s, server.rate_per_s
+    variance = np.maximum(dispersion, 0.0)
+    uneven = np.maximum(np.maximum(variance, server.sums.scv), 1.0)
+    limit = np.minimum(_COUNTED * uneven, _MOST_COUNTED)
+    few = rate_per_s * t_s <= limit
+    few &= np.cumsum(~few) == 0  # up to the first time it is not so
+    excess = np.empty(t_s.size)
+    excess[few] = _counted(server, variance[few], t_s[few])
+    excess[~few] = _normal(server, variance[~few], t_s[~few])
+    body = grid.step * (excess.sum() - 0.5 * (excess[0] + excess[-1]))
+    # Before the grid E[(Y − t)⁺] grows like t; after it I is at its limit, all is normal.
+    late = t_s >= t_s[-1] * np.exp(-_LAST * grid.step * grid.points)
+    after = _normal_rest(server, float(variance[late].mean()), float(t_s[-1]))
+    return float(excess[0] + body + after)
+
+
+def _normal(server: Server, variance: Floats, t_s: Floats) -> Floats:
+    """E[(Y(t) − t)⁺] with Y all but normal: s (φ(u) − u Φ(−u)) + κ₃/(6 s²) u φ(u), s u = (1−ρ)t."""
+    load, mean_s, scv = server.load, server.mean_s, server.sums.scv
+    scale_s = load * mean_s * t_s
+    both = np.maximum(variance + scv, 1e-300)
+    spread_s = np.sqrt(scale_s * both)
+    u = np.minimum((1.0 - load) * t_s / np.maximum(spread_s, 1e-300), _FAR)
+    skew_s = mean_s * _third(variance, server.sums) / both
+    density = np.exp(-0.5 * u**2) / math.sqrt(2.0 * math.pi)
+    found: Floats = spread_s * (density - u * special.ndtr(-u)) + skew_s / 6.0 * u * density
+    return np.maximum(found, 0.0)
+
+
+def _third(variance: Floats, sums: ServiceSums) -> Floats:
+    """Third cumulant of Y(t) over λ t E[S]³, that of counts as of the laws with two moments."""
+    counts = variance * (2.0 * variance - 1.0)
+    found: Floats = sums.third + 3.0 * sums.scv * variance + counts
+    return found
+
+
+def _normal_rest(server: Server, variance: float, from_s: float) -> float:
+    """∫ E[(Y(t) − t)⁺] dt/t from a time on, Y all but normal with variance σ² t and κ₃ = k t.
+
+    With u = (1 − ρ) √t/σ it is σ²/(1−ρ) · ((1 + u²) Φ(−u) − u φ(u)) + k/(3σ²) Φ(−u).
+    """
+    load, mean_s = server.load, server.mean_s
+    both = variance + server.sums.scv
+    if both <= 0.0:
+        return 0.0
+    per_s = load * mean_s * both
+    u = min((1.0 - load) * math.sqrt(from_s / per_s), _FAR)
+    density = math.exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi)
+    beyond = float(special.ndtr(-u))
+    skew_s = mean_s * float(_third(np.array(variance), server.sums)) / both
+    rest = (1.0 + u * u) * beyond - u * density
+    return max(per_s / (1.0 - load) * rest + skew_s / 3.0 * beyond, 0.0)
+
+
+def _counted(server: Server, variance: Floats, t_s: Floats) -> Floats:
+    """E[(Y(t) − t)⁺] arrival by arrival: Σ P[N(t) = j] E[(S_1 + … + S_j − t)⁺]."""
+    mean, time = server.rate_per_s * t_s, t_s / server.mean_s
+    at, count = _looked_at(mean, variance, time, server.sums.scv)
+    if at.size == 0:
+        return np.zeros(t_s.size)
+    shares = _share_of_count(count, mean[at], variance[at])
+    over = server.mean_s * server.sums.over(count, time[at])
+    found: Floats = np.bincount(at, shares * over, minlength=t_s.size).astype(np.float64)
+    return found
+
+
+def _looked_at(mean: Floats, variance: Floats, time: Floats, scv: float) -> tuple[Ints, Ints]:
+    """Which (time, number of arrivals) matter: neither of them all but impossible.
+
+    ``time`` is in mean services. What is left out is below e^−30 of what is counted.
+    """
+    spread = _WIDE * np.sqrt(mean * np.maximum(variance, 0.0) + 1.0)
+    most = np.ceil(mean + spread + _TAIL * np.maximum(variance, 0.3)).astype(np.int64)
+    # j services reach t only if j + 8 √(j c²) + 30 c² > t
+    room = np.maximum(time - _TAIL * scv, 0.0)
+    root = np.sqrt(0.25 * _WIDE**2 * scv + room) - 0.5 * _WIDE * np.sqrt(scv)
+    least = np.maximum(np.floor(root**2), np.floor(mean - spread))
+    least = np.maximum(least, 1.0).astype(np.int64)
+    sizes = np.maximum(most - least + 1, 0)
+    at = np.repeat(np.arange(mean.size), sizes)
+    begin = np.cumsum(sizes) - sizes
+    count = least[at] + np.arange(at.size) - begin[at]
+    return at, count
+
+
+def _share_of_count(count: Ints, mean: Floats, variance: Floats) -> Floats:
+    """P[N = j] of the law with this mean and this ratio of variance to mean."""
+    j = count.astype(np.float64)
+    shares: Floats = np.exp(special.xlogy(j, mean) - mean - special.gammaln(j + 1.0))
+    regular, bursty = variance < 1.0 - _POISSON, variance > 1.0 + _POISSON
+    if np.any(regular):
+        shares[regular] = _regular(j[regular], mean[regular], variance[regular])
+    if np.any(bursty):
+        more = variance[bursty] - 1.0
+        size = mean[bursty] / more
+        shares[bursty] = np.exp(
+            special.gammaln(j[bursty] + size)
+            - special.gammaln(size)
+            - special.gammaln(j[bursty] + 1.0)
+            + special.xlog1py(j[bursty], -1.0 / variance[bursty])
+            - special.xlogy(size, variance[bursty])
+        )
+    return shares
+
+
+def _regular(j: Floats, mean: Floats, variance: Floats) -> Floats:
+    """Binomial laws of this mean with the two next whole numbers of trials, mixed to the variance.
+
+    With n trials the variance over the mean is 1 − mean/n. Where the lesser number is below the
+    mean, the two whole numbers next to the mean take its place: nothing is more regular.
+    """
+    trials = mean / (1.0 - variance)
+    fewer = np.floor(trials)
+    more = np.maximum(fewer + 1.0, np.ceil(mean))
+    below = np.floor(mean)
+    part = mean - below
+    tight = fewer < np.maximum(mean, 1.0)
+    at_least = np.where(tight, part * (1.0 - part) / mean, 1.0 - mean / np.maximum(fewer, 1.0))
+    at_most = 1.0 - mean / more
+    weight = (variance - at_least) / np.maximum(at_most - at_least, 1e-12)
+    weight = np.clip(weight, 0.0, 1.0)
+    two = np.where(j == below, 1.0 - part, np.where(j == below + 1.0, part, 0.0))
+    low = np.where(tight, two, _binomial(j, fewer, mean))
+    found: Floats = (1.0 - weight) * low + weight * _binomial(j, more, mean)
+    return found
+
+
+def _binomial(j: Floats, trials: Floats, mean: Floats) -> Floats:
+    share = np.minimum(mean / np.maximum(trials, 1.0), 1.0)
+    left = np.maximum(trials - j, 0.0)
+    found = np.exp(
+        special.gammaln(trials + 1.0)
+        - special.gammaln(j + 1.0)
+        - special.gammaln(left + 1.0)
+        + special.xlogy(j, share)
+        + special.xlog1py(left, -share)
+    )
+    possible: Floats = np.where(j <= trials, found, 0.0)
+    return possible

@@ -1,0 +1,1 @@
+"""Each paper's experiments: its settings and claims as data, our results, where they differ."""

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tidings.model.behaviour import Channel, Service, Station
+from tidings.model.filters import as_filter
+from tidings.model.laws import Deterministic, Exponential, Gamma, Law, Uniform
+from tidings.model.routes import route
+from tidings.model.system import Broker, Link, Publisher, Routing, Subscriber, System
+from tidings.prediction import predict, queues
+from tidings.prediction.dispersion import departure_weight, waits
+from tidings.prediction.flows import flows
+from tidings.simulation.run import simulate
+
+CONSTANT = Deterministic(value_s=1.0)
+UNIFORM = Uniform(low_s=0.0, high_s=2.0)
+EXPONENTIAL = Exponential(mean_s=1.0)
+
+
+def found(system):
+    routes = route(system)
+    return waits(system, routes, flows(system, routes))
+
+
+def feeding(make, every: Law, service: Law, count: int, **of_publisher):
+    """So many publishers at one broker."""
+    return System(
+        version=1,
+        lifetime=Deterministic(value_s=1.0),
+        brokers=(Broker(name="b", service=Service(law=service)),),
+        publishers=tuple(
+            Publisher(
+                name=f"p{i}",
+                at="b",
+                every=every,
+                content=make.content({"x": 1.0}),
+                **of_publisher,
+            )
+            for i in range(count)
+        ),
+        subscribers=(Subscriber(name="s", at="b", wants=as_filter({})),),
+    )
+
+
+def test_the_departure_weight_is_that_of_whitt_and_you():
+    x = np.array([1e-6, 9.9e-5, 1.01e-4, 1e-3, 0.1, 1.0, 10.0, 59.0, 61.0, 1e3])
+    truth = [  # in forty digits
+        0.0010633461874550913,
+        0.010535739649267021,
+        0.010641128778745802,
+        0.033145131016822336,
+        0.28976989775425427,
+        0.6666309411753726,
+        0.9500362598276572,
+        0.9915254237288136,
+        0.9918032786885246,
+        0.9995,
+    ]
+    assert departure_weight(x) == pytest.approx(truth, rel=1e-4)
+    assert departure_weight(np.array([0.0, 1e12])) == pytest.approx([0.0, 1.0], abs=1e-12)
+
+
+def test_with_exponential_everything_each_broker_is_mm1(make):
+    system = make.line([Exponential(mean_s=0.1), Exponential(mean_s=0.05)], rate_per_s=6.0)
+    each = found(system)
+    assert each.means_s == ((pytest.approx(0.15),), (pytest.approx(0.3 / 14.0),))
+    assert each.poisson == ((True,), (True,))
+
+
+def test_the_first_broker_of_poisson_publishers_is_mg1_and_those_after_it_are_not(make):
+    service = Uniform(low_s=0.0, high_s=0.2)
+    each = found(make.line([service, service], rate_per_s=7.0))
+    assert each.poisson == ((True,), (False,))
+    assert each.means_s[0][0] == queues.mean_wait_s(7.0, service)
+    assert each.means_s[1][0] < 0.95 * each.means_s[0][0]  # smoother than Poisson
+
+
+def test_every_merged_publisher_counts_alike_however_they_are_written(make):
+    """The same streams as one kind of publisher or another: rates and services unequal."""
+    service = Exponential(mean_s=0.1)
+    ten = found(feeding(make, Deterministic(value_s=1.4), service, 10)).means_s[0][0]
+    assert ten < queues.mean_wait_s(10 / 1.4, service)
+    lossy = feeding(make, CONSTANT, service, 10, link=Channel(reliability=1 / 1.4))
+    assert ten < found(lossy).means_s[0][0] < queues.mean_wait_s(10 / 1.4, service)
+
+
+def test_jitter_makes_a_periodic_stream_poisson(make):
+    """Delays far longer than the period leave nothing of it, short ones leave it as it is."""
+    service = Exponential(mean_s=0.7)
+
+    def wait_s(delay):
+        system = feeding(make, CONSTANT, service, 1, link=Channel(delay=delay))
+        return found(system).means_s[0][0]
+
+    plain = wait_s(Deterministic(value_s=5.0))
+    poisson = queues.mean_wait_s(1.0, service)
+    assert wait_s(Exponential(mean_s=1e-3)) == pytest.approx(plain, rel=0.01)
+    assert plain < wait_s(Exponential(mean_s=1.0)) < poisson
+    assert wait_s(Exponential(mean_s=1e4)) == pytest.approx(poisson, rel=0.01)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 3600.0])
+def test_the_unit_of_time_does_not_matter(make, factor):
+    system = feeding(make, UNIFORM, Uniform(low_s=0.0, high_s=0.2), 7)
+    one, other = found(system), found(make.scaled(system, factor))
+    assert other.means_s[0][0] == pytest.approx(factor * one.means_s[0][0], rel=1e-6)
+
+
+def test_stations_in_series_and_stations_that_take_no_time(make):
+    service = Uniform(low_s=0.0, high_s=0.2)
+    system = make.line([service], rate_per_s=7.0)
+    broker = replace(
+        system.brokers[0],
+        disk=Station(service=Service(law=Deterministic(value_s=0.0))),
+        out=Station(service=Service(law=service)),
+    )
+    both = found(replace(system, brokers=(broker,)))
+    line = found(make.line([service, service], rate_per_s=7.0))
+    assert both.means_s[0][1] == 0.0
+    assert both.means_s[0][2] == pytest.approx(line.means_s[1][0], rel=1e-3)
+    assert both.poisson == ((True, False, False),)
+
+
+def test_behind_an_overloaded_broker_comes_what_it_serves(make):
+    system = make.line([Gamma(mean_s=0.2, shape=2.0), Exponential(mean_s=0.1)], rate_per_s=8.0)
+    each = found(system)
+    assert each.means_s[0][0] == math.inf
+    alone = feeding(make, Gamma(mean_s=0.2, shape=2.0), Exponential(mean_s=0.1), 1)
+    assert each.means_s[1][0] == pytest.approx(found(alone).means_s[0][0], rel=0.01)
+
+
+def test_trees_that_feed_each_other_in_a_circle_settle(make):
+    names = ("a", "b", "c")
+    system = System(
+        version=1,
+        lifetime=Deterministic(value_s=1.0),
+        routing=Routing(root="a", by="topic", roots=(("x", "a"), ("y", "b"), ("z", "c"))),
+        brokers=tuple(
+            Broker(name=n, service=Service(law=Uniform(low_s=0.0, high_s=0.1))) for n in names
+        ),
+        links=tuple(Link(between=pair) for pair in (("a", "b"), ("b", "c"), ("c", "a"))),
+        publishers=tuple(
+            Publisher(
+                name=f"p{n}",
+                at=n,
+                every=Deterministic(value_s=0.25),
+                content=make.content({"x": 0.4, "y": 0.3, "z": 0.3}),
+            )
+            for n in names
+        ),
+        subscribers=tuple(Subscriber(name=f"s{n}", at=n, wants=as_filter({})) for n in names),
+    )
+    each = found(system)
+    arrivals = flows(system, route(system)).arrivals
+    for (wait_s,), rate in zip(each.means_s, arrivals, strict=True):
+        poisson = queues.mean_wait_s(float(rate), Uniform(low_s=0.0, high_s=0.1))
+        assert 0.3 * poisson < wait_s < poisson
+
+
+# ---- against simulation ------------------------------------------------------------------------
+
+
+def random_tree(make, seed, every: Law, service: Law, *, uneven=False):
+    """Twelve brokers, eight publishers, thirty subscribers; the busiest broker at ρ = .75."""
+    rng = np.random.default_rng(seed)
+    names = [f"b{i}" for i in range(12)]
+    topics = "abcdefgh"
+    speeds = rng.uniform(0.5, 1.5, 8).tolist() if uneven else [1.0] * 8
+    slow = rng.uniform(0.5, 1.5, 12).tolist() if uneven else [1.0] * 12
+
+    def system(service_s):
+        return System(
+            version=1,
+            lifetime=Deterministic(value_s=1.0),
+            brokers=tuple(
+                Broker(name=n, service=Service(law=service.scaled(service_s * slow[i])))
+                for i, n in enumerate(names)
+            ),
+            links=tuple(
+                Link(between=(names[at], names[i]), there=link, back=link) for i, at, link in places
+            ),
+            publishers=tuple(
+                Publisher(
+                    name=f"p{i}",
+                    at=names[homes[i]],
+                    every=every.scaled(speeds[i]),
+                    content=make.content(dict(zip(topics, shares[i], strict=True))),
+                )
+                for i in range(8)
+            ),
+            subscribers=tuple(
+                Subscriber(
+                    name=f"s{i}", at=names[at], wants=as_filter({"topic": [topics[k] for k in ks]})
+                )
+                for i, (at, ks) in enumerate(wants)
+            ),
+        )
+
+    places = [
+        (i, int(rng.integers(i)), Channel(delay=Deterministic(value_s=float(rng.uniform(0, 0.05)))))
+        for i in range(1, 12)
+    ]
+    homes = rng.integers(12, size=8)
+    shares = rng.dirichlet(np.full(8, 0.7), size=8).tolist()
+    wants = [
+        (int(rng.integers(12)), rng.choice(8, size=int(rng.integers(1, 4)), replace=False))
+        for _ in range(30)
+    ]
+    trial = system(1e-3)
+    busiest = float(flows(trial, route(trial)).loads.max())
+    return system(0.75e-3 / busiest)
+
+
+SETTINGS = {
+    "exponential/exponential": (EXPONENTIAL, EXPONENTIAL),
+    "exponential/uniform": (EXPONENTIAL, UNIFORM),
+    "constant/exponential": (CONSTANT, EXPONENTIAL),
+    "constant/uniform": (CONSTANT, UNIFORM),
+    "uniform/exponential": (UNIFORM, EXPONENTIAL),
+    "uniform/uniform": (UNIFORM, UNIFORM),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(("seed", "uneven"), [(101, False), (102, True)])
+def test_six_settings_on_random_systems(make, setting, seed, uneven):
+    """Mean absolute error of the on-time share; periodic publishers averaged over phases."""
+    every, service = SETTINGS[setting]
+    system = random_tree(make, seed, every, service, uneven=uneven)
+    replications = 40 if every is CONSTANT else 12
+    seen = simulate(system, seed=5, replications=replications, duration_s=4e3, warmup_s=300.0)
+    truth = seen.subscribers["on_time"].to_numpy()
+    errors = {}
+    for model in ("law", "gg1", "mm1"):
+        guess = predict(system, model=model, delays=False).subscribers["on_time"].to_numpy()
+        errors[model] = float(np.nanmean(np.abs(guess - truth)))
+    assert errors["law"] <= 0.02
+    assert errors["law"] < errors["gg1"]
+    if setting == "exponential/exponential":
+        assert errors["gg1"] == pytest.approx(errors["mm1"], abs=1e-12)
+    else:
+        assert errors["gg1"] < errors["mm1"]

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tidings.model.laws import Deterministic, Exponential
+from tidings.model.routes import route
+from tidings.prediction.flows import flows
+from tidings.prediction.queue_models import QUEUE_MODELS
+
+
+def only_queue(make, name, service, rate_per_s):
+    system = make.line([service], rate_per_s=rate_per_s)
+    routes = route(system)
+    ((queue,),) = QUEUE_MODELS[name].queues(system, routes, flows(system, routes))
+    return queue
+
+
+@pytest.mark.parametrize("name", QUEUE_MODELS)
+def test_every_model_at_its_edges(make, name):
+    free = only_queue(make, name, Deterministic(value_s=0.0), 5.0)
+    assert (free.stage.survives, free.stage.shift_s, free.stage.delays) == (1.0, 0.0, ())
+    full = only_queue(make, name, Exponential(mean_s=0.1), 10.0)
+    assert (full.stage.survives, dict(full.stage.lost)) == (0.0, {"overload": 1.0})
+    assert full.wait_s == math.inf
+    alone = only_queue(make, name, Exponential(mean_s=0.1), 1e-300)
+    assert alone.stage.mean_s == pytest.approx(0.1, rel=1e-12)
+    busy = only_queue(make, name, Exponential(mean_s=0.1), 7.0)
+    assert busy.stage.mean_s == pytest.approx(1.0 / 3.0, rel=1e-12)  # M/M/1: 1/(μ − λ)
+    assert busy.wait_s == pytest.approx(busy.stage.mean_s - 0.1, rel=1e-12)
+    assert np.isfinite(busy.wait_s)
