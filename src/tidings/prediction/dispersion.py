@@ -315,9 +315,9 @@ class _Station:
         scale_per_s = spare**2 * self.rate_per_s / (self.load * both)
         return departure_weight(scale_per_s * self.network.grid.times_s)
 
-    @cached_property
+    @property
     def sojourns(self) -> Floats:
-        """The matrix by which its sojourns displace."""
+        """The matrix by which its sojourns displace; too large to be kept for every station."""
         return displacing(self.service, self.wait_s, self.load, self.network.grid)
 
     def departing(self, curves: Floats, shares: Floats) -> Floats:

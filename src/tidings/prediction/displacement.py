@@ -27,18 +27,18 @@ _REST = 1e-5  # of a law that may lie beyond its cut
 def displacing(law: Law, wait_s: float, load: float, grid: TimeGrid) -> Floats:
     """The matrix by which I − 1 changes: delays of this law after a fitted wait (mean, load)."""
     sizes_s, weights = differences(law, wait_s, load)
-    t_s = grid.times_s
-    row = np.arange(t_s.size)
-    later, sooner = t_s[:, None] + sizes_s, np.abs(t_s[:, None] - sizes_s)
-    here = np.broadcast_to(sizes_s, later.shape)
-    matrix = np.zeros(t_s.size * t_s.size)
-    for reached_s, sign in ((later, 0.5), (sooner, 0.5), (here, -1.0)):
-        at, part = grid.places(reached_s)
-        amount = sign * weights * reached_s / t_s[:, None]
-        begin = row[:, None] * t_s.size + at
-        for place, value in ((begin, amount * (1.0 - part)), (begin + 1, amount * part)):
-            matrix += np.bincount(place.ravel(), value.ravel(), minlength=matrix.size)
-    return matrix.reshape(t_s.size, t_s.size)
+    t_s, size = grid.times_s, grid.points
+    reached_s = np.stack([t_s[:, None] + sizes_s, np.abs(t_s[:, None] - sizes_s)])
+    at, part = grid.places(reached_s)
+    amount = 0.5 * weights * reached_s / t_s[:, None]
+    place = (np.arange(size)[:, None] * size + at).ravel()
+    moved = np.bincount(place, (amount * (1.0 - part)).ravel(), minlength=size * size)
+    moved[1:] += np.bincount(place, (amount * part).ravel(), minlength=size * size)[:-1]
+    at, part = grid.places(sizes_s)  # E[E(Δ)], the same for every time
+    own = np.bincount(at, weights * sizes_s * (1.0 - part), minlength=size)
+    own[1:] += np.bincount(at, weights * sizes_s * part, minlength=size)[:-1]
+    matrix: Floats = moved.reshape(size, size) - np.outer(1.0 / t_s, own)
+    return matrix
 
 
 def differences(law: Law, wait_s: float, load: float) -> tuple[Floats, Floats]:
