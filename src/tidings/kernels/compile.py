@@ -26,7 +26,6 @@ _CONFIG: Any = numba.config
 IS_COMPILING = not _CONFIG.DISABLE_JIT  # else kernels run as plain Python, for debugging
 
 _PACKAGE = Path(__file__).parents[1]
-_DELAY_GRID = _PACKAGE / "model" / "delay_grid.py"  # its numbers are frozen into the kernels
 
 
 def compiled(function: Function) -> Function:
@@ -63,7 +62,12 @@ def _compiled(function: Function, **options: bool) -> Function:
 @cache
 def source_hash() -> str:
     """A hash of every module whose text compiled code depends on, as hexadecimal digits."""
-    files = {*_PACKAGE.glob("kernels/**/*.py"), *_PACKAGE.glob("**/kernel*.py"), _DELAY_GRID}
+    patterns = (
+        "kernels/**/*.py",
+        "**/kernel*.py",
+        "model/delay_grid.py",
+    )  # its edges are frozen in
+    files = {file for pattern in patterns for file in _PACKAGE.glob(pattern)}
     digest = hashlib.blake2b(digest_size=12)
     for file in sorted(files):
         text = file.read_bytes()
