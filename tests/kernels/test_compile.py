@@ -61,7 +61,8 @@ def test_the_hash_covers_every_kernel_module_and_no_other(tmp_path, monkeypatch)
         return compiling.source_hash()
 
     monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
-    files = [Path("kernels/streams.py"), Path("simulation/kernel_calendar.py")]
+    names = ("kernels/streams.py", "simulation/kernel_calendar.py", "model/delay_grid.py")
+    files = [Path(name) for name in names]
     other = tmp_path / "simulation" / "run.py"
     for file in files:
         (tmp_path / file).parent.mkdir()

@@ -62,11 +62,8 @@ def _compiled(function: Function, **options: bool) -> Function:
 @cache
 def source_hash() -> str:
     """A hash of every module whose text compiled code depends on, as hexadecimal digits."""
-    patterns = (
-        "kernels/**/*.py",
-        "**/kernel*.py",
-        "model/delay_grid.py",
-    )  # its edges are frozen in
+    # The edges of the delay grid are frozen into the kernels when these are compiled.
+    patterns = ("kernels/**/*.py", "**/kernel*.py", "model/delay_grid.py")
     files = {file for pattern in patterns for file in _PACKAGE.glob(pattern)}
     digest = hashlib.blake2b(digest_size=12)
     for file in sorted(files):
