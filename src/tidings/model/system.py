@@ -90,8 +90,8 @@ class Link:
 
 def _read_link(place: Place) -> Link | None:
     known = ("between", *records.document_fields(Channel), "back")
-    parts = place.mapping(known, "a link: {between: [a, b], delay: ..., reliability: ...}")
     before = len(place.problems)
+    parts = place.mapping(known, "a link: {between: [a, b], delay: ..., reliability: ...}")
     ends: list[str | None] = []
     if "between" not in parts:
         if isinstance(place.value, dict):
