@@ -7,8 +7,8 @@ import pytest
 
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic
+from tidings.reproduction.content_timeliness.random_systems import random_system
 from tidings.reproduction.latencies import WIDE_AREA, read_latencies, wide_area
-from tidings.reproduction.random_systems import random_system
 
 # Pair 0-1 was measured three times (twice the same), pair 0-2 once, pair 1-2 in vain.
 ROWS = {

@@ -40,7 +40,7 @@ app.command("characterise")(characterise.characterise)
 app.command("validate")(validate.validate)
 app.command("report")(report.report)
 app.command("demo")(demo.demo)
-app.command("reproduce")(reproduce.reproduce)
+app.add_typer(reproduce.app, name="reproduce")
 
 
 def _version(asked: bool) -> None:

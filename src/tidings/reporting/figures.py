@@ -1,4 +1,4 @@
-"""Figures as SVG text: clouds of points against the diagonal, and lines over a number.
+"""Figures as SVG text: clouds of points against the diagonal, and curves over a number.
 
 They need no script and no network. The classes are those of the page's style sheet, so figures
 follow its colours, in the dark too.
@@ -6,29 +6,36 @@ follow its colours, in the dark too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+
+from tidings.model.study import Curves, Points, Scatter
 
 SIDE = 250  # pixels of a scatter plot
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 36
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-
-Points = Sequence[tuple[float, float]]
+SERIES = 6  # colours in the style sheet
+_MARKED = 20  # points of a line that are marked one by one; more would hide the line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """A linear axis: what it shows, from where to where, and which numbers are written out."""
+    """An axis: what it shows, from where to where, and which numbers are written out."""
 
     label: str
     low: float
     high: float
     ticks: Sequence[float]
+    logarithmic: bool = False
 
     def place(self, value: float, start: float, end: float) -> float:
         """Where a value lies between two ends, in pixels."""
-        return start + (value - self.low) / (self.high - self.low) * (end - start)
+        low, high = self.low, self.high
+        if self.logarithmic:
+            value, low, high = math.log(value), math.log(low), math.log(high)
+        return start + (value - low) / (high - low) * (end - start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,55 +86,69 @@ class Frame:
         )
 
 
-def scatter(title: str, clouds: Mapping[str, Points], style: str) -> str:
+def scatter(plot: Scatter) -> str:
     """Predicted (across) against actual (up) shares, a cloud for each run, and the diagonal.
 
     All points of a cloud are one path of dots, so that thousands of them stay small.
     """
-    shares = {"low": 0.0, "high": 1.0, "ticks": _SHARES}
     frame = Frame(
-        title=title,
+        title=f"{plot.title}: predicted against actual on-time shares",
         width=SIDE,
         height=SIDE,
-        x=Axis(label="predicted", **shares),  # type: ignore[arg-type]
-        y=Axis(label="actual", **shares),  # type: ignore[arg-type]
+        x=Axis(label="predicted", low=0.0, high=1.0, ticks=_SHARES),
+        y=Axis(label="actual", low=0.0, high=1.0, ticks=_SHARES),
     )
     marks = [f'<path class="diagonal" d="M{frame.at(0, 0)}L{frame.at(1, 1)}"/>']
-    for name, points in clouds.items():
-        dots = "".join(f"M{frame.at(x, y)}h0" for x, y in points)
+    for name, points in plot.clouds.items():
         marks.append(
-            f'<path class="cloud {escape(style)}" d="{dots}"><title>{escape(name)}</title></path>'
+            f'<path class="cloud series-{plot.series % SERIES}" d="{_dots(frame, points)}">'
+            f"<title>{escape(name)}</title></path>"
         )
     return frame.draw(marks)
 
 
-def lines(title: str, curves: Mapping[str, Points], x_label: str, y_label: str) -> str:
-    """A line with marks for every named curve, over a common number from 0 upwards."""
-    values = [point for points in curves.values() for point in points]
-    across, up = ([point[axis] for point in values] for axis in (0, 1))
-    step = _step(max(up))
-    count = int(max(up) / step) + 1
+def curves(plot: Curves) -> str:
+    """A line for every named curve, points alone for every named mark, in the colours of both."""
+    named = {**plot.lines, **plot.marks}
+    values = [point for points in named.values() for point in points]
     frame = Frame(
-        title=title,
+        title=plot.title,
         width=420,
         height=SIDE,
-        x=Axis(label=x_label, low=min(across), high=max(across), ticks=sorted(set(across))),
-        y=Axis(
-            label=y_label,
-            low=0.0,
-            high=step * count,
-            ticks=[round(step * n, 10) for n in range(count + 1)],
-        ),
+        x=_axis(plot.x_label, [x for x, _ in values], logarithmic=plot.x_log, from_zero=False),
+        y=_axis(plot.y_label, [y for _, y in values], logarithmic=plot.y_log, from_zero=True),
     )
-    marks = []
-    for name, points in curves.items():
-        path = "L".join(frame.at(x, y) for x, y in points)
-        dots = "".join(f"M{frame.at(x, y)}h0" for x, y in points)
-        style = escape(name)
-        marks.append(
-            f'<path class="line {style}" d="M{path}"/><path class="dots {style}" d="{dots}"/>'
-        )
-    return frame.draw(marks)
+    drawn = []
+    for number, (name, points) in enumerate(named.items()):
+        style = f"series-{number % SERIES}"
+        if name in plot.lines and points:
+            path = "L".join(frame.at(x, y) for x, y in points)
+            drawn.append(f'<path class="line {style}" d="M{path}"/>')
+        if name in plot.marks or len(points) <= _MARKED:
+            drawn.append(f'<path class="dots {style}" d="{_dots(frame, points)}"/>')
+    return frame.draw(drawn)
+
+
+def _dots(frame: Frame, points: Points) -> str:
+    return "".join(f"M{frame.at(x, y)}h0" for x, y in points)
+
+
+def _axis(label: str, values: Sequence[float], *, logarithmic: bool, from_zero: bool) -> Axis:
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    if logarithmic:
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        if len(decades) == 1:
+            decades = range(decades[0], decades[0] + 2)
+        ticks = [10.0**decade for decade in decades]
+        return Axis(label=label, low=ticks[0], high=ticks[-1], ticks=ticks, logarithmic=True)
+    if from_zero:
+        low = min(0.0, low)
+    if high <= low:
+        high = low + (abs(low) or 1.0)
+    step = _step(high - low)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    ticks = [round(step * n, 10) for n in range(first, last + 1)]
+    return Axis(label=label, low=ticks[0], high=ticks[-1], ticks=ticks)
 
 
 def _step(most: float) -> float:

@@ -1,7 +1,7 @@
 """How far predictions are from what was simulated: points, and errors over groups of points.
 
-A point is one subscriber in one run (a random system under one load and setting), predicted by one
-model. Errors are predicted minus actual on-time shares.
+A point is one subscriber in one run, predicted by one model. Errors are predicted minus actual
+on-time shares.
 """
 
 from __future__ import annotations
@@ -15,19 +15,6 @@ import pandas as pd
 from tidings.model.outcome import Outcome
 from tidings.validation.comparison import compare
 
-# What says which run a point belongs to.
-RUN_COLUMNS = ("seed", "load", "utilisation", "rate_per_s", "publishing", "matching")
-POINT_COLUMNS = (
-    *RUN_COLUMNS,
-    "model",
-    "alpha",  # skewness of the content law that the prediction was made from; 1 is the truth
-    "subscriber",
-    "broker",
-    "events",  # that the simulated share was counted over
-    "predicted",
-    "actual",
-    "actual_se",
-)
 ERROR_COLUMNS = (
     "points",
     "mean_absolute",
@@ -36,8 +23,6 @@ ERROR_COLUMNS = (
     "noise",  # mean absolute error that a perfect prediction would show
     "at_most_actual",  # share of points whose prediction is at most what was simulated
 )
-SETTING = ("load", "publishing", "matching", "model")
-SKEWNESS = ("load", "alpha", "model")
 # A normal error of standard deviation σ has a mean absolute value of σ times this.
 _MEAN_SIZE = math.sqrt(2.0 / math.pi)
 
@@ -71,17 +56,6 @@ def errors(points: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
         for key, group in _groups(points, by)
     ]
     return pd.DataFrame(rows, columns=[*by, *ERROR_COLUMNS])
-
-
-def by_setting(points: pd.DataFrame) -> pd.DataFrame:
-    """Errors for each load, setting and model, from predictions that knew the contents."""
-    return errors(points[points["alpha"] == 1.0], SETTING)
-
-
-def by_skewness(points: pd.DataFrame) -> pd.DataFrame:
-    """Errors for each load, skewness α and model, where everything is exponential."""
-    exponential = (points["publishing"] == "exponential") & (points["matching"] == "exponential")
-    return errors(points[exponential], SKEWNESS)
 
 
 def _groups(

@@ -7,20 +7,11 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from tidings.model.study import Finding
+
 ALMOST_ALL = 0.95  # what we read "almost all" as
 SAME = 1e-9  # two models that "produce the same result"
 _EXPONENTIAL = ("exponential", "exponential")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One claim of the paper under one load: what it says, what we find, whether it holds."""
-
-    section: str
-    says: str
-    load: str
-    found: str
-    holds: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +54,7 @@ def findings(
             answer = claim.ask(evidence)
             if answer is not None:
                 text, holds = answer
-                about = {"section": claim.section, "says": claim.says, "load": load}
+                about = {"section": claim.section, "says": claim.says, "case": f"{load} load"}
                 found.append(Finding(**about, found=text, holds=holds))
     return found
 

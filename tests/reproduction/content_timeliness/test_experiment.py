@@ -7,16 +7,16 @@ import pytest
 
 from tidings.cli.main import run
 from tidings.errors import InvalidInputError
-from tidings.reproduction.accuracy import POINT_COLUMNS
-from tidings.reproduction.content_timeliness import (
+from tidings.reproduction.content_timeliness.exhibits import study
+from tidings.reproduction.content_timeliness.experiment import (
     ALPHAS,
     SETTINGS,
     Plan,
-    Study,
-    check_folder,
+    Results,
     reproduce,
-    save,
 )
+from tidings.reproduction.content_timeliness.points import POINT_COLUMNS
+from tidings.reproduction.saving import check_folder, save
 
 
 def test_a_run_for_every_system_load_and_setting():
@@ -37,16 +37,32 @@ def test_plans_that_cannot_be_are_refused():
 
 
 def test_a_study_is_saved_whole_and_read_back(points, tmp_path):
-    study = Study(plan=Plan(loads=("high",)), points=points, notes=("a note",))
-    save(study, tmp_path / "out")
+    found = study(Results(plan=Plan(loads=("high",)), points=points, notes=("a note",)))
+    save(found, tmp_path / "out")
     document = json.loads((tmp_path / "out" / "reproduction.json").read_text("utf-8"))
     assert document["plan"]["loads"] == {"high": 0.75}
-    assert document["notes"] == ["a note"]
-    assert set(document["models"]) == set(study.plan.models)
+    assert document["choices"][-1] == "a note"
     assert len(document["by_setting"]) == 4
     again = pd.read_csv(tmp_path / "out" / "points.csv")
     pd.testing.assert_frame_equal(again, points)
-    save(study, tmp_path / "out")  # a folder of ours may be written again
+    save(found, tmp_path / "out")  # a folder of ours may be written again
+
+
+def test_the_study_shows_models_side_by_side_and_every_run(points):
+    shown = study(Results(plan=Plan(loads=("high",)), points=points))
+    models, load, skewness = shown.sections
+    assert [row[0] for row in models.exhibits[0].rows] == list(Plan().models)
+    size, side, *plots = load.exhibits
+    assert size.columns == ("publishing", "matching", "noise", "mm1", "gg1")
+    assert size.rows[1] == (
+        "uniform", "exponential", "0.0120", "0.2000 (0.300)", "0.0500 (0.050)"
+    )  # fmt: skip
+    assert side.rows[1][2:] == ("-0.1000 (0.50)", "+0.0000 (0.50)")
+    assert {plot.title: plot.clouds for plot in plots}["gg1: uniform / exponential"] == {
+        "system 1": ((0.55, 0.60), (0.65, 0.60))
+    }
+    assert ("high", "0.5", "0.2000", "nan") in skewness.exhibits[0].rows
+    assert [each.case for each in shown.findings] == ["high load"] * 5
 
 
 def test_a_folder_with_other_things_is_refused(tmp_path):
@@ -64,19 +80,19 @@ def test_one_system_end_to_end():
         systems=1, replications=6, duration_s=1000.0, loads=("high",), settings=SETTINGS[:1]
     )
     told = []
-    study = reproduce(plan, progress=told.append)
+    results = reproduce(plan, progress=told.append)
     assert told == ["run 1 of 1: system 1, high load, exponential publishing, exponential matching"]
-    assert tuple(study.points.columns) == POINT_COLUMNS
-    assert len(study.points) == 100 * len(plan.models) * len(ALPHAS)
-    errors = study.by_setting.set_index("model")
+    assert tuple(results.points.columns) == POINT_COLUMNS
+    assert len(results.points) == 100 * len(plan.models) * len(ALPHAS)
+    errors = results.by_setting.set_index("model")
     # With Poisson arrivals and exponential matching the whole law is exact at every broker; what
     # is left is the noise of the sample and the independence of sojourns on a path (about .005).
     assert errors.loc["law", "mean_absolute"] < errors.loc["law", "noise"] + 0.01
     assert errors.loc["mm1", "mean_absolute"] > 2 * errors.loc["law", "mean_absolute"]
-    by_alpha = study.by_skewness.set_index(["model", "alpha"])["mean_absolute"]
+    by_alpha = results.by_skewness.set_index(["model", "alpha"])["mean_absolute"]
     for alpha in (0.5, 2.0):
         assert by_alpha["law", alpha] > 2 * by_alpha["law", 1.0]
-    pd.testing.assert_frame_equal(study.points, reproduce(plan).points)
+    pd.testing.assert_frame_equal(results.points, reproduce(plan).points)
 
 
 @pytest.mark.slow

@@ -7,12 +7,10 @@ laws too, while the simulation follows the true one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,36 +19,25 @@ from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
-from tidings.model.writing import write_file
 from tidings.prediction.predicting import predict
 from tidings.prediction.queue_models import QUEUE_MODELS
-from tidings.reproduction.accuracy import POINT_COLUMNS, by_setting, by_skewness, points_of
-from tidings.reproduction.claims import Finding, findings
-from tidings.reproduction.latencies import LinkDelays, wide_area
-from tidings.reproduction.random_systems import (
-    CHOICES,
+from tidings.reproduction.accuracy import points_of
+from tidings.reproduction.content_timeliness.points import POINT_COLUMNS, by_setting, by_skewness
+from tidings.reproduction.content_timeliness.random_systems import (
     INTERVALS,
     MATCHINGS,
-    PAPER,
     RUNS,
     random_system,
     rate_for_load,
 )
-from tidings.reproduction.skewness import skewed
+from tidings.reproduction.content_timeliness.skewness import skewed
+from tidings.reproduction.latencies import LinkDelays, wide_area
 from tidings.simulation.run import simulate
 
-TITLE = "Content-based timeliness: the paper's experiments, run again"
 LOADS = {"low": 0.3, "high": 0.75}  # utilisation of the busiest broker
 SETTINGS = tuple(product(INTERVALS, MATCHINGS))
 ALPHAS = (0.5, 0.75, 1.0, 1.5, 2.0)
 WARMUP_S = 100.0  # the busiest broker forgets an empty start within some ten seconds
-MARKER = "reproduction.json"  # a folder with this file is ours to write to
-
-PHASES = (
-    "A run is simulated several times, with other phases of its publishers, and its shares are "
-    "taken over all of them: publishers of equal period keep their phases for ever, and one phase "
-    "alone says little of a model. With --seeds 1 --duration 10000s it is one run, as in the paper."
-)
 
 Progress = Callable[[str], None]
 
@@ -93,8 +80,8 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Study:
-    """What came out: every point, and what follows from them."""
+class Results:
+    """What came out: every point, and the errors over groups of them."""
 
     plan: Plan
     points: pd.DataFrame
@@ -110,37 +97,17 @@ class Study:
         """Errors for each load, skewness and model, all exponential."""
         return by_skewness(self.points)
 
-    @cached_property
-    def findings(self) -> list[Finding]:
-        """The paper's claims, and what these runs say to them."""
-        return findings(self.points, self.by_setting, self.by_skewness)
-
-    def to_document(self) -> dict[str, Any]:
-        """The study as plain data for JSON; the points are in a table of their own."""
-        document = {
-            "paper": "content-timeliness",
-            "paper_settings": PAPER,
-            "choices": [*CHOICES, PHASES],
-            "notes": list(self.notes),
-            "plan": self.plan.to_document(),
-            "models": {name: QUEUE_MODELS[name].assumes for name in self.plan.models},
-            "by_setting": self.by_setting.to_dict("records"),
-            "by_skewness": self.by_skewness.to_dict("records"),
-            "claims": [asdict(each) for each in self.findings],
-        }
-        return dict(plain(document))
-
 
 def reproduce(
     plan: Plan, *, notes: tuple[str, ...] = (), progress: Progress = lambda _: None
-) -> Study:
+) -> Results:
     """Run the experiments; ``progress`` is told which run is under way."""
     parts = []
     for number, run in enumerate(plan.runs, start=1):
         progress(f"run {number} of {len(plan.runs)}: {_label(*run)}")
         parts.append(_points_of_run(plan, *run))
     points = pd.concat(parts, ignore_index=True)[list(POINT_COLUMNS)]
-    return Study(plan=plan, points=points, notes=notes)
+    return Results(plan=plan, points=points, notes=notes)
 
 
 def _label(seed: int, load: str, publishing: str, matching: str) -> str:
@@ -182,23 +149,3 @@ def _predicted(
         for model in models:
             outcome = predict(known, model=model, delays=False)
             yield points_of(outcome, actual).assign(model=model, alpha=alpha)
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds something else."""
-    if folder.exists() and not (folder / MARKER).exists() and any(folder.iterdir()):
-        raise InvalidInputError(f"{folder} exists and is not of ours; choose another with --to")
-
-
-def save(study: Study, folder: Path) -> None:
-    """Write the points and errors as CSV and the whole study as JSON."""
-    check_folder(folder)
-    text = json.dumps(study.to_document(), indent=1, ensure_ascii=False, allow_nan=False)
-    write_file(folder / MARKER, text.encode())
-    tables = {
-        "points.csv": study.points,
-        "by_setting.csv": study.by_setting,
-        "by_skewness.csv": study.by_skewness,
-    }
-    for name, table in tables.items():
-        write_file(folder / name, table.to_csv(index=False).encode())

@@ -1,0 +1,15 @@
+"""``tidings reproduce PAPER``: the experiments of a paper, run again; one module for each paper."""
+
+from __future__ import annotations
+
+import typer
+
+from tidings.cli.reproduce import content_timeliness
+
+app = typer.Typer(
+    help="Run the experiments of a paper again: predicted against simulated, errors, claims, plots."
+    "\n\nExample: [bold]tidings reproduce content-timeliness --systems 2 --load high[/]",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+app.command("content-timeliness")(content_timeliness.content_timeliness)

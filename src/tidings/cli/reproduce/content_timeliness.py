@@ -1,0 +1,72 @@
+"""``tidings reproduce content-timeliness``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present, seconds
+from tidings.reproduction.content_timeliness import experiment
+from tidings.reproduction.content_timeliness.exhibits import study
+from tidings.reproduction.latencies import BUILT_IN, LinkDelays, read_latencies, wide_area
+from tidings.reproduction.saving import check_folder
+
+LOADS = (*experiment.LOADS, "both")
+USUAL = experiment.Plan()
+
+
+def content_timeliness(
+    systems: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Random systems.")
+    ] = USUAL.systems,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Simulations of each, with other phases.")
+    ] = USUAL.replications,
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Simulated time of each simulation.")
+    ] = f"{USUAL.duration_s:g}s",
+    load: Annotated[
+        str,
+        typer.Option(metavar="|".join(LOADS), help="How busy the busiest broker is: 30 % or 75 %."),
+    ] = "both",
+    latencies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Round-trip times to draw links from: Parquet with slice, src, dst, rtt_ms. "
+            "By default links come from a law of wide-area shape.",
+        ),
+    ] = None,
+    to: Folder = USUAL_FOLDER,
+    seed: options.Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Six traffic settings and imprecise contents: every queue model against the simulator.
+
+    Example: [bold]tidings reproduce content-timeliness --systems 2 --load high[/]
+    """
+    if load not in LOADS:
+        raise typer.BadParameter(f"'{load}' is not one of {', '.join(LOADS)}")
+    check_folder(to)
+    delays, notes = _delays(latencies)
+    plan = experiment.Plan(
+        systems=systems,
+        replications=seeds,
+        duration_s=seconds(duration),
+        loads=tuple(experiment.LOADS) if load == "both" else (load,),
+        seed=seed,
+        delays=delays,
+    )
+    with console.progress("reproducing") as step:
+        results = experiment.reproduce(plan, notes=notes, progress=step)
+    present(study(results), to, json=json)
+
+
+def _delays(latencies: Path | None) -> tuple[LinkDelays, tuple[str, ...]]:
+    if latencies is None:
+        return wide_area, (BUILT_IN,)
+    table = read_latencies(latencies)
+    return table.draw, (table.describe(latencies.name),)

@@ -1,0 +1,51 @@
+"""One self-contained HTML page about an experiment: claims, tables, plots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tidings.model.study import Curves, Grid, Scatter, Section, Study
+from tidings.model.writing import write_file
+from tidings.reporting import figures
+from tidings.reporting.templates import asset, fill
+
+
+def render_study(study: Study) -> str:
+    """The page as HTML text."""
+    return fill(
+        "study.html.jinja",
+        study=study,
+        sections=[_section(each) for each in study.sections],
+        style=asset("page.css") + asset("study.css"),
+    )
+
+
+def write_study(study: Study, path: str | Path) -> Path:
+    """Write the page to a file, whole or not at all; answers where it is."""
+    target = Path(path)
+    write_file(target, render_study(study).encode("utf-8"))
+    return target
+
+
+def _section(section: Section) -> dict[str, Any]:
+    """Tables first, then what there is to look at."""
+    return {
+        "title": section.title,
+        "words": section.words,
+        "grids": [each for each in section.exhibits if isinstance(each, Grid)],
+        "scatters": [
+            {"title": each.title, "svg": figures.scatter(each)}
+            for each in section.exhibits
+            if isinstance(each, Scatter)
+        ],
+        "curves": [
+            {
+                "title": each.title,
+                "svg": figures.curves(each),
+                "names": [*each.lines, *each.marks],
+            }
+            for each in section.exhibits
+            if isinstance(each, Curves)
+        ],
+    }

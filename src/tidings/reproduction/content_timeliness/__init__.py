@@ -1,0 +1,1 @@
+"""Content-based timeliness: six traffic settings, and imprecise knowledge of contents."""
