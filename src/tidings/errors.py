@@ -13,24 +13,42 @@ A message says where, what was seen, what is wanted, and what to do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing wrong with an input: where, what was seen, what is wanted, what to do."""
+    """One thing wrong with an input: where, what was seen, what is wanted, what to do.
+
+    ``file`` is named where an input has several; ``line`` counts its lines from 1 or, in a Parquet
+    table, which has no lines, its rows.
+
+    >>> print(Problem(at="servers", saw="0", want="1 or more", line=3, file="brokers.csv"))
+    brokers.csv line 3, servers: got 0; wants 1 or more
+    """
 
     at: str
     saw: str
     want: str
     fix: str = ""
     line: int | None = None
+    file: str = ""
 
     def __str__(self) -> str:
-        where = f"line {self.line}, {self.at}" if self.line is not None else self.at
+        unit = "row" if self.file.endswith(".parquet") else "line"
+        line = f"{unit} {self.line}" if self.line is not None else ""
+        where = ", ".join(each for each in (f"{self.file} {line}".strip(), self.at) if each)
         hint = f" ({self.fix})" if self.fix else ""
         return f"{where}: got {self.saw}; wants {self.want}{hint}"
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Sorts problems as one reads a file: by line, then by place, ``[2]`` before ``[10]``."""
+        texts = re.split(r"([0-9]{1,18})", self.at)  # texts and numbers by turns
+        place = [int(text) if at % 2 else text for at, text in enumerate(texts)]
+        return self.file, self.line or 0, place
 
 
 class TidingsError(Exception):
@@ -40,13 +58,13 @@ class TidingsError(Exception):
 
 
 class InvalidInputError(TidingsError):
-    """What was given is wrong; ``problems`` lists everything that is, when there is a list."""
+    """What was given is wrong; ``problems`` lists everything that is, in the order of its lines."""
 
     exit_code = 2
 
     def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
         self.headline = message
-        self.problems = tuple(problems)
+        self.problems = tuple(sorted(dict.fromkeys(problems), key=lambda each: each.order))
         super().__init__("\n".join([message, *(f"  {problem}" for problem in self.problems)]))
 
 

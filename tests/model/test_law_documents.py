@@ -132,22 +132,22 @@ MISTAKES = {
     "{hyperexponential: [{p: 1, mean: 0}]}": ("hyperexponential[1].mean", "a time, above 0"),
     "{hyperexponential: [3ms]}": ("hyperexponential[1]", "a mapping such as"),
     "{lognormal: {mean: 5ms}}": ("lognormal", "the field scv or sigma"),
-    "{lognormal: {mean: 5ms, scv: 1.0e+300}}": ("lognormal", "at most"),
+    "{lognormal: {mean: 5ms, scv: 1.0e+300}}": ("lognormal.scv", "at most"),
     "{lognormal: {median: 5ms, sigma: 40}}": ("lognormal.sigma", "at most 6"),
     "{weibull: {scale: 5ms, mean: 5ms, shape: 1}}": ("weibull", "the field scale or mean"),
     "{weibull: {mean: 5ms, shape: 0.001}}": ("weibull.shape", "0.05 or more"),
     "{phase_type: {initial: [1], generator: []}}": ("phase_type.generator", "a list of rows"),
     "{phase_type: {initial: [1], generator: 4}}": ("phase_type.generator", "a list of rows"),
-    "{phase_type: {initial: [1], generator: [[1]]}}": ("phase_type", "a negative diagonal"),
+    "{phase_type: {initial: [1], generator: [[1]]}}": ("phase_type.generator[1]", "a negative diagonal"),
     "{phase_type: {initial: [2], generator: [[-1]]}}": ("phase_type.initial[1]", "a share"),
     "{phase_type: {initial: [1], generator: [[x]]}}": ("phase_type.generator[1][1]", "a rate"),
     "{histogram: {edges: [0, 1], weights: [0.5, 0.5]}}": ("histogram", "one edge more"),
-    "{histogram: {edges: [0, 2, 1], weights: [0.5, 0.5]}}": ("histogram", "increasing edges"),
+    "{histogram: {edges: [0, 2, 1], weights: [0.5, 0.5]}}": ("histogram.edges", "do not decrease"),
     "{histogram: {edges: [0, 1], weights: [-1]}}": ("histogram.weights[1]", "a share"),
     "{quantiles: [1, 2]}": ("quantiles", "a mapping such as"),
     "{quantiles: {}}": ("quantiles", "begin with 0 and end with 1"),
     "{quantiles: {0.5: 1ms, 1: 2ms}}": ("quantiles", "begin with 0 and end with 1"),
-    "{quantiles: {0: 5ms, 0.5: 4ms, 1: 9ms}}": ("quantiles", "increasing edges"),
+    "{quantiles: {0: 5ms, 0.5: 4ms, 1: 9ms}}": ("quantiles", "do not decrease"),
     "{quantiles: {0: 1, p50: 2, 1: 3}}": ("quantiles.p50", "each share once, from 0 to 1"),
     "{quantiles: {0: 1, 1.5: 2, 1: 3}}": ("quantiles.1.5", "each share once, from 0 to 1"),
     "{quantiles: {0: 1, 0.5: 2, '0.50': 2, 1: 3}}": ("quantiles.0.50", "each share once"),
@@ -168,6 +168,69 @@ def test_all_mistakes_are_found_at_once():
     place = Place({"gamma": {"mean": "-5ms", "shape": 0}, "shift": "later"})
     assert read_law(place) is None
     assert {problem.at for problem in place.problems} == {"gamma.mean", "gamma.shape", "shift"}
+
+
+# Several faults inside one law, and the place and a word of each; none may hide another.
+FAULTS = {
+    "{quantiles: {0: 5ms, 0.5: 4ms, 0.9: 3ms, 1.5: 9ms, p99: -1s, 1: 9ms}}": [
+        ("quantiles", "got 0.005, then 0.004"),
+        ("quantiles", "got 0.004, then 0.003"),
+        ("quantiles.1.5", "each share once"),
+        ("quantiles.p99", "each share once"),
+        ("quantiles.p99", "a time, 0 or more"),
+    ],
+    "{histogram: {edges: [3, 2, 1, x], weights: [0.5, 0.1, 0.1, 0.1]}}": [
+        ("histogram", "one edge more"),
+        ("histogram.edges", "got 3, then 2"),
+        ("histogram.edges", "got 2, then 1"),
+        ("histogram.edges[4]", "a time"),
+        ("histogram.weights", "sum to 0.8"),
+    ],
+    "{phase_type: {initial: [1, 0.5, x], generator: [[1, 2, 3], [-1, 2, -5], [0, 0], [a]]}}": [
+        ("phase_type.generator", "wants 3 rows"),
+        ("phase_type.generator[1]", "got 3 rates; wants 4 rates"),
+        ("phase_type.generator[2]", "got 3 rates; wants 4 rates"),
+        ("phase_type.generator[3]", "got 2 rates; wants 4 rates"),
+        ("phase_type.generator[4][1]", "a rate"),
+        ("phase_type.initial[3]", "a share"),
+    ],
+    "{phase_type: {initial: [1, 0.5], generator: [[1, 2], [-1, 2]]}}": [
+        ("phase_type.generator[1]", "negative diagonal"),
+        ("phase_type.generator[2]", "negative diagonal"),
+        ("phase_type.generator[2]", "got -1 between phases"),
+        ("phase_type.initial", "a sum of at most 1"),
+    ],
+    "{phase_type: {initial: [1, 0], generator: [[-1, 2], [2, -1]]}}": [
+        ("phase_type.generator[1]", "a row that sums to at most 0"),
+        ("phase_type.generator[2]", "a row that sums to at most 0"),
+    ],
+    "{hyperexponential: [{p: 0.3, mean: -1}, {p: 0.2, men: 1}]}": [
+        ("hyperexponential", "weights that sum to 0.5"),
+        ("hyperexponential[1].mean", "a time, above 0"),
+        ("hyperexponential[2].men", "did you mean 'mean'"),
+    ],
+    "{gamma: {mean: -5ms, shap: 2}, shift: later}": [
+        ("gamma.mean", "a time, above 0"),
+        ("gamma.shap", "did you mean 'shape'"),
+        ("shift", "a time"),
+    ],
+    "{lognormal: {mean: 0, scv: 1.0e+20}}": [
+        ("lognormal.mean", "above 0"),
+        ("lognormal.scv", "at most"),
+    ],
+}
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_no_fault_of_a_law_hides_another(text):
+    place = Place(yaml.safe_load(text))
+    assert read_law(place) is None
+    found = sorted(place.problems, key=lambda problem: problem.order)
+    assert [problem.at for problem in found] == [at for at, _ in FAULTS[text]]
+    for problem in found:
+        assert any(at == problem.at and word in str(problem) for at, word in FAULTS[text])
+    for at, word in FAULTS[text]:
+        assert any(at == problem.at and word in str(problem) for problem in found)
 
 
 positive = st.floats(1e-9, 1e9)

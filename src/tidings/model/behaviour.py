@@ -54,12 +54,7 @@ def _read_service(place: Place) -> Service | None:
     per_subscription = isinstance(value, dict) and "per" in value
     if per_subscription:
         place.child("per", value["per"]).choice(["subscription"])
-        place = Place(
-            {key: each for key, each in value.items() if key != "per"},
-            place.path,
-            place.problems,
-            place.lines,
-        )
+        place = place.instead({key: each for key, each in value.items() if key != "per"})
     law = read_law(place)
     return None if law is None else Service(law=law, per_subscription=per_subscription)
 

@@ -2,7 +2,8 @@
 
 A :class:`Place` is a value together with where it stands (``brokers.east.service``, line 12).
 Asking it for a number, a time or a list either gives one or notes a problem and gives None, and
-reading goes on. Whoever began the reading looks at ``problems`` at the end.
+reading goes on. Whoever began the reading looks at ``problems`` at the end. Where a text or table
+holds something that is no value at all, :class:`Unreadable` stands for it and says what is wrong.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from tidings.errors import Problem
 from tidings.model import units
 
 Key = str | int
+Found = TypeVar("Found")
 
 
 class Name(str):
@@ -36,17 +38,29 @@ class Name(str):
         return name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """Stands where no value could be made out; whoever asks for one reports this instead."""
+
+    saw: str
+    want: str
+
+
 Path = tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A value of a document and where it stands; ``problems`` is shared by the whole reading."""
+    """A value of a document and where it stands; ``problems`` is shared by the whole reading.
+
+    ``lines`` and ``files`` know where some values stand; what is inside them stands there too.
+    """
 
     value: Any
     path: Path = ()
     problems: list[Problem] = field(default_factory=list)
     lines: Mapping[Path, int] = field(default_factory=dict)
+    files: Mapping[Path, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         text = ""
@@ -57,19 +71,35 @@ class Place:
     @property
     def line(self) -> int | None:
         """The line it stands in, or that of the nearest thing around it that has one."""
-        for length in range(len(self.path), -1, -1):
-            if self.path[:length] in self.lines:
-                return self.lines[self.path[:length]]
-        return None
+        return _nearest(self.path, self.lines)
 
     def report(self, want: str, *, saw: str | None = None, fix: str = "") -> None:
-        """Note a problem here."""
+        """Note a problem here; of what is :class:`Unreadable`, only that it is."""
+        if isinstance(self.value, Unreadable):
+            saw, want, fix = self.value.saw, self.value.want, ""
         seen = describe(self.value) if saw is None else saw
-        self.problems.append(Problem(at=str(self), saw=seen, want=want, fix=fix, line=self.line))
+        file = _nearest(self.path, self.files) or ""
+        self.problems.append(
+            Problem(at=str(self), saw=seen, want=want, fix=fix, line=self.line, file=file)
+        )
 
     def child(self, key: Key, value: Any) -> Place:
         """The place of a part of this value."""
-        return Place(value, (*self.path, key), self.problems, self.lines)
+        return Place(value, (*self.path, key), self.problems, self.lines, self.files)
+
+    def inside(self, *path: Key) -> Place:
+        """The place of a nested part, with the value that stands there; None where none does."""
+        value = self.value
+        for key in path:
+            try:
+                value = value[key]
+            except (KeyError, IndexError, TypeError):
+                value = None
+        return Place(value, (*self.path, *path), self.problems, self.lines, self.files)
+
+    def instead(self, value: Any) -> Place:
+        """The same place with another value, such as what a shorthand stands for."""
+        return Place(value, self.path, self.problems, self.lines, self.files)
 
     # ---- what a value can be asked for ---------------------------------------------------------
 
@@ -163,6 +193,13 @@ class Place:
         if positive:
             return self.number("a share above 0 and at most 1", above=0.0, most=1.0)
         return self.number("a share from 0 to 1", least=0.0, most=1.0)
+
+
+def _nearest(path: Path, known: Mapping[Path, Found]) -> Found | None:
+    for length in range(len(path), -1, -1):
+        if path[:length] in known:
+            return known[path[:length]]
+    return None
 
 
 def _finite(value: Any) -> float | None:

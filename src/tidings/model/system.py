@@ -101,12 +101,12 @@ def _read_link(place: Place) -> Link | None:
         if isinstance(parts["between"].value, list) and len(ends) != 2:
             parts["between"].report("two brokers")
     own = {key: value for key, value in _mapping(place).items() if key not in ("between", "back")}
-    there = records.read_record(Channel, _instead(place, own))
+    there = records.read_record(Channel, place.instead(own))
     back = there
     if "back" in parts:  # what the way back does not say it shares with the way there
         merged = own | _mapping(parts["back"])
         parts["back"].mapping([key for key in known if key not in ("between", "back", "failure")])
-        back = records.read_record(Channel, _instead(parts["back"], merged))
+        back = records.read_record(Channel, parts["back"].instead(merged))
     if len(place.problems) > before:
         return None
     return Link(between=(str(ends[0]), str(ends[1])), there=there, back=back)
@@ -114,10 +114,6 @@ def _read_link(place: Place) -> Link | None:
 
 def _mapping(place: Place) -> dict[str, Any]:
     return dict(place.value) if isinstance(place.value, dict) else {}
-
-
-def _instead(place: Place, value: Any) -> Place:
-    return Place(value, place.path, place.problems, place.lines)
 
 
 def _link_document(link: Link) -> dict[str, Any]:

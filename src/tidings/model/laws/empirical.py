@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings.errors import Problem
 from tidings.model.laws.law import (
     Complexes,
     Reals,
@@ -17,10 +18,11 @@ from tidings.model.laws.law import (
     as_nodes,
     as_shares,
     as_times,
+    check,
     check_number,
-    check_weights,
     mean_exponential,
-    refuse,
+    number_problems,
+    weight_problems,
 )
 
 _BLOCK = 1 << 18  # (argument, bin) pairs handled at once
@@ -43,15 +45,13 @@ class Empirical:
     def __post_init__(self) -> None:
         object.__setattr__(self, "edges_s", as_floats(self.edges_s))
         object.__setattr__(self, "weights", as_floats(self.weights))
-        for edge_s in self.edges_s:
-            check_number("Empirical.edges_s", edge_s, positive=False)
-        if len(self.edges_s) != len(self.weights) + 1:
-            saw = f"{len(self.edges_s)} edges and {len(self.weights)} weights"
-            refuse("Empirical", saw, "one edge more than weights")
-        check_weights("Empirical.weights", self.weights)
-        for before_s, after_s in pairwise(self.edges_s):
-            if after_s < before_s:
-                refuse("Empirical.edges_s", f"{before_s:g}, then {after_s:g}", "increasing edges")
+        numbers = [number_problems("Empirical.edges_s", e, positive=False) for e in self.edges_s]
+        check(
+            *numbers,
+            weight_problems("Empirical.weights", self.weights),
+            edge_problems(self.edges_s),
+            bin_problems(len(self.edges_s), len(self.weights)),
+        )
 
     @property
     def mean_s(self) -> float:
@@ -124,12 +124,33 @@ def from_quantiles(shares: Sequence[float], times_s: Sequence[float]) -> Empiric
     Empirical(edges_s=(0.001, 0.004, 0.08), weights=(0.5, 0.5))
     """
     values = as_floats(shares)
-    if len(values) < 2 or values[0] != 0.0 or values[-1] != 1.0:
-        refuse("shares", list(values), "shares that begin with 0 and end with 1")
-    if any(not before < after for before, after in pairwise(values)):
-        refuse("shares", list(values), "increasing shares")
+    check(share_problems(values))
     weights = tuple(after - before for before, after in pairwise(values))
     return Empirical(edges_s=tuple(times_s), weights=weights)
+
+
+def edge_problems(edges_s: Sequence[float]) -> Iterator[Problem]:
+    """Objections to edges that are less than the ones before them; equal ones hold an atom."""
+    for before_s, after_s in pairwise(edges_s):
+        if after_s < before_s:
+            saw = f"{before_s:g}, then {after_s:g}"
+            yield Problem(at="Empirical.edges_s", saw=saw, want="times that do not decrease")
+
+
+def bin_problems(edges: int, weights: int) -> Iterator[Problem]:
+    """An objection to another number of edges than the bins have."""
+    if edges != weights + 1:
+        saw = f"{edges} edges and {weights} weights"
+        yield Problem(at="Empirical", saw=saw, want="one edge more than weights")
+
+
+def share_problems(shares: Sequence[float]) -> Iterator[Problem]:
+    """Objections to shares that do not rise from 0 to 1."""
+    if len(shares) < 2 or shares[0] != 0.0 or shares[-1] != 1.0:
+        want = "shares that begin with 0 and end with 1"
+        yield Problem(at="shares", saw=str(list(shares)), want=want)
+    if any(not before < after for before, after in pairwise(shares)):
+        yield Problem(at="shares", saw=str(list(shares)), want="increasing shares")
 
 
 def cumulative(shares: Reals) -> Reals:

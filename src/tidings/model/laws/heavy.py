@@ -22,12 +22,15 @@ from tidings.model.laws.law import (
     as_nodes,
     as_shares,
     as_times,
+    check,
     check_number,
-    refuse,
+    limit_problems,
+    number_problems,
 )
 
 LEAST_WEIBULL_SHAPE = 0.05  # below it the moments leave the range of floating point
-MOST_SIGMA = 6.0  # of a log-normal law: c² of 4e15
+MOST_SIGMA = 6.0  # of a log-normal law
+MOST_SCV = math.expm1(MOST_SIGMA**2)  # 4e15
 _BLOCK = 1024  # transform arguments integrated at once, to bound memory
 
 
@@ -39,10 +42,11 @@ class LogNormal:
     scv: float
 
     def __post_init__(self) -> None:
-        check_number("LogNormal.mean_s", self.mean_s)
-        check_number("LogNormal.scv", self.scv)
-        if self.sigma > MOST_SIGMA:
-            refuse("LogNormal.scv", self.scv, f"at most {math.expm1(MOST_SIGMA**2):.1g}")
+        check(
+            number_problems("LogNormal.mean_s", self.mean_s),
+            number_problems("LogNormal.scv", self.scv),
+        )
+        check(limit_problems("LogNormal.scv", self.scv, most=MOST_SCV))
 
     @property
     def sigma(self) -> float:
@@ -112,10 +116,12 @@ class Weibull:
     shape: float
 
     def __post_init__(self) -> None:
-        check_number("Weibull.scale_s", self.scale_s)
-        check_number("Weibull.shape", self.shape)
-        if self.shape < LEAST_WEIBULL_SHAPE:
-            refuse("Weibull.shape", self.shape, f"at least {LEAST_WEIBULL_SHAPE:g}")
+        check(
+            number_problems("Weibull.scale_s", self.scale_s),
+            number_problems("Weibull.shape", self.shape),
+        )
+        least = LEAST_WEIBULL_SHAPE
+        check(limit_problems("Weibull.shape", self.shape, least=least, most=math.inf))
 
     @property
     def mean_s(self) -> float:

@@ -7,8 +7,8 @@ inherits, and whatever answers these questions is a law.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from typing import NoReturn, Protocol, Self
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -56,25 +56,41 @@ class Law(Protocol):
         ...
 
 
-def refuse(at: str, saw: object, want: str) -> NoReturn:
-    """Raise the error of a law that cannot be: which field, what it was, what it should be."""
-    problem = Problem(at=at, saw=str(saw), want=want)
-    raise InvalidInputError("this is no law of a random time:", [problem])
+def check(*objections: Iterable[Problem]) -> None:
+    """Raise the error of a law that cannot be, with all that is said against it."""
+    found = [problem for each in objections for problem in each]
+    if found:
+        raise InvalidInputError("this is no law of a random time:", found)
+
+
+def number_problems(at: str, value: float, *, positive: bool = True) -> Iterator[Problem]:
+    """An objection to anything but a finite number above 0 (if not ``positive``, at least 0)."""
+    good = math.isfinite(value) and (value > 0 if positive else value >= 0)
+    if not good:
+        want = "a finite number above 0" if positive else "a finite number, 0 or more"
+        yield Problem(at=at, saw=str(value), want=want)
+
+
+def limit_problems(at: str, value: float, *, least: float = 0.0, most: float) -> Iterator[Problem]:
+    """An objection to a number below ``least`` or above ``most``."""
+    if value < least or value > most:
+        want = f"at least {least:g}" if value < least else f"at most {most:.1g}"
+        yield Problem(at=at, saw=str(value), want=want)
+
+
+def weight_problems(at: str, weights: Sequence[float]) -> Iterator[Problem]:
+    """Objections to anything but probabilities that sum to 1."""
+    bad = [each for weight in weights for each in number_problems(at, weight, positive=False)]
+    yield from bad
+    total = math.fsum(weights) if not bad else 1.0
+    if not weights or abs(total - 1.0) > WEIGHT_SLACK:
+        saw = f"weights that sum to {total:.12g}" if weights else "no weights"
+        yield Problem(at=at, saw=saw, want="weights that sum to 1")
 
 
 def check_number(at: str, value: float, *, positive: bool = True) -> None:
     """Refuse anything but a finite number above 0 (or, if not ``positive``, at least 0)."""
-    good = math.isfinite(value) and (value > 0 if positive else value >= 0)
-    if not good:
-        refuse(at, value, "a finite number above 0" if positive else "a finite number, 0 or more")
-
-
-def check_weights(at: str, weights: tuple[float, ...]) -> None:
-    """Refuse anything but probabilities that sum to 1."""
-    for weight in weights:
-        check_number(at, weight, positive=False)
-    if not weights or abs(math.fsum(weights) - 1.0) > WEIGHT_SLACK:
-        refuse(at, f"weights that sum to {math.fsum(weights):.12g}", "weights that sum to 1")
+    check(number_problems(at, value, positive=positive))
 
 
 def as_floats(values: Iterable[float]) -> tuple[float, ...]:
@@ -91,7 +107,7 @@ def as_shares(u: npt.ArrayLike) -> Reals:
     """Probabilities as an array; anything outside [0, 1] is refused."""
     shares = np.asarray(u, dtype=np.float64)
     if not bool(np.all((shares >= 0.0) & (shares <= 1.0))):
-        refuse("u", u, "probabilities from 0 to 1")
+        check([Problem(at="u", saw=str(u), want="probabilities from 0 to 1")])
     return shares
 
 

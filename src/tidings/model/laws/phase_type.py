@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tidings.errors import Problem
 from tidings.model.laws.absorption import ended_share
 from tidings.model.laws.law import (
     WEIGHT_SLACK,
@@ -20,10 +21,11 @@ from tidings.model.laws.law import (
     as_nodes,
     as_shares,
     as_times,
+    check,
     check_number,
-    check_weights,
     invert,
-    refuse,
+    number_problems,
+    weight_problems,
 )
 from tidings.model.laws.simple import Deterministic, Exponential, Gamma, unshifted
 
@@ -41,12 +43,17 @@ class HyperExponential:
     def __post_init__(self) -> None:
         object.__setattr__(self, "weights", as_floats(self.weights))
         object.__setattr__(self, "means_s", as_floats(self.means_s))
-        check_weights("HyperExponential.weights", self.weights)
-        for mean_s in self.means_s:
-            check_number("HyperExponential.means_s", mean_s)
-        if len(self.weights) != len(self.means_s):
-            saw = f"{len(self.weights)} weights and {len(self.means_s)} means"
-            refuse("HyperExponential", saw, "as many weights as means")
+        counts = (len(self.weights), len(self.means_s))
+        uneven = Problem(
+            at="HyperExponential",
+            saw=f"{counts[0]} weights and {counts[1]} means",
+            want="as many weights as means",
+        )
+        check(
+            weight_problems("HyperExponential.weights", self.weights),
+            *(number_problems("HyperExponential.means_s", mean_s) for mean_s in self.means_s),
+            [uneven] if counts[0] != counts[1] else [],
+        )
 
     @property
     def mean_s(self) -> float:
@@ -105,12 +112,7 @@ class PhaseType:
     def __post_init__(self) -> None:
         object.__setattr__(self, "initial", as_floats(self.initial))
         object.__setattr__(self, "generator", tuple(as_floats(row) for row in self.generator))
-        for share in self.initial:
-            check_number("PhaseType.initial", share, positive=False)
-        if not self.initial or sum(self.initial) > 1.0 + WEIGHT_SLACK:
-            saw = f"{len(self.initial)} shares that sum to {sum(self.initial):.12g}"
-            refuse("PhaseType.initial", saw, "at least one share, and a sum of at most 1")
-        _check_generator(self.generator, len(self.initial))
+        check(initial_problems(self.initial), generator_problems(self.generator, len(self.initial)))
 
     @property
     def mean_s(self) -> float:
@@ -251,25 +253,55 @@ def _quantile(law: HyperExponential | PhaseType, u: Reals, atom: float) -> Reals
     return time
 
 
-def _check_generator(generator: tuple[tuple[float, ...], ...], count: int) -> None:
-    """Refuse what is not the generator of a chain that ends for sure."""
+def initial_problems(initial: Sequence[float]) -> Iterator[Problem]:
+    """Objections to shares of the phases that begin."""
+    at = "PhaseType.initial"
+    for share in initial:
+        yield from number_problems(at, share, positive=False)
+    if not initial or sum(initial) > 1.0 + WEIGHT_SLACK:
+        saw = f"{len(initial)} shares that sum to {sum(initial):.12g}"
+        yield Problem(at=at, saw=saw, want="at least one share, and a sum of at most 1")
+
+
+def generator_problems(generator: Sequence[Sequence[float]], count: int) -> Iterator[Problem]:
+    """Objections to what is not the generator of a chain of ``count`` phases that ends for sure."""
     at = "PhaseType.generator"
-    if len(generator) != count or any(len(row) != count for row in generator):
-        refuse(at, "another shape", f"{count} rows of {count} rates, as many as initial shares")
+    found = [each for row, _ in enumerate(generator) for each in row_problems(generator, row)]
+    found += size_problems(len(generator), count)
+    yield from found
+    if found or not count:
+        return
     rates = np.array(generator)
     stay = np.diag(rates)
-    if not np.all(np.isfinite(rates)) or np.any(stay >= 0):
-        refuse(at, "a rate that is not", "finite rates with a negative diagonal")
-    if np.any(rates - np.diag(stay) < 0):
-        refuse(at, "a negative rate between phases", "rates of 0 or more beside the diagonal")
-    leaving = -rates.sum(axis=1)
-    if np.any(leaving < WEIGHT_SLACK * stay):
-        refuse(at, "a row that sums to more than 0", "rows that sum to at most 0")
-    ends = leaving > 1e-12 * -stay
+    ends = -rates.sum(axis=1) > 1e-12 * -stay
     for _ in range(count):
         ends = ends | ((rates - np.diag(stay)) @ ends.astype(np.float64) > 0)
     if not np.all(ends):
-        refuse(at, "phases that are never left", "a way out of every phase")
+        yield Problem(at=at, saw="phases that are never left", want="a way out of every phase")
+
+
+def size_problems(rows: int, phases: int) -> Iterator[Problem]:
+    """An objection to another number of rows than there are phases."""
+    if rows != phases:
+        want = f"{phases} rows of {phases} rates, as many as initial shares"
+        yield Problem(at="PhaseType.generator", saw=f"{rows} rows", want=want)
+
+
+def row_problems(generator: Sequence[Sequence[float]], row: int) -> Iterator[Problem]:
+    """Objections to one row: its length, its diagonal, the rates beside it, its sum."""
+    at, rates, count = f"PhaseType.generator[{row + 1}]", generator[row], len(generator)
+    if len(rates) != count:
+        yield Problem(at=at, saw=f"{len(rates)} rates", want=f"{count} rates, as there are rows")
+        return
+    stay = rates[row]
+    if not np.all(np.isfinite(rates)) or stay >= 0:
+        want = "finite rates with a negative diagonal"
+        yield Problem(at=at, saw=f"{stay:g} on the diagonal", want=want)
+    low = min((rate for other, rate in enumerate(rates) if other != row), default=0.0)
+    if low < 0:
+        yield Problem(at=at, saw=f"{low:g} between phases", want="0 or more beside the diagonal")
+    if stay < 0 and -sum(rates) < WEIGHT_SLACK * stay:
+        yield Problem(at=at, saw=f"a sum of {sum(rates):g}", want="a row that sums to at most 0")
 
 
 def equilibrium(law: PhaseType) -> Reals:

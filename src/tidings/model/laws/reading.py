@@ -7,16 +7,31 @@ reading goes on; a law is given only where nothing was wrong with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
-from tidings.errors import InvalidInputError
+from tidings.errors import InvalidInputError, Problem
 from tidings.model import units
 from tidings.model.document import Place
-from tidings.model.laws.empirical import Empirical, from_quantiles
-from tidings.model.laws.heavy import LEAST_WEIBULL_SHAPE, MOST_SIGMA, LogNormal, Weibull
-from tidings.model.laws.law import Law
-from tidings.model.laws.phase_type import HyperExponential, PhaseType
+from tidings.model.laws.empirical import (
+    Empirical,
+    bin_problems,
+    edge_problems,
+    from_quantiles,
+    share_problems,
+)
+from tidings.model.laws.heavy import LEAST_WEIBULL_SHAPE, MOST_SCV, MOST_SIGMA, LogNormal, Weibull
+from tidings.model.laws.law import Law, weight_problems
+from tidings.model.laws.phase_type import (
+    HyperExponential,
+    PhaseType,
+    initial_problems,
+    row_problems,
+    size_problems,
+)
 from tidings.model.laws.simple import Deterministic, Exponential, Gamma, Shifted, Uniform
+
+Found = TypeVar("Found")
 
 WANTED = "a time such as 250ms, or a law such as {exponential: 250ms}"
 
@@ -52,37 +67,58 @@ def _made(place: Place, make: Callable[[], Law]) -> Law | None:
     try:
         return make()
     except InvalidInputError as error:
-        for problem in error.problems:
-            place.report(problem.want, saw=problem.saw)
+        _note(place, error.problems)
         return None
 
 
-def _fields(place: Place, *choices: Sequence[str]) -> dict[str, Place] | None:
-    """The fields of a family: exactly one out of each choice, and nothing else."""
+def _note(place: Place, objections: Iterable[Problem]) -> None:
+    """Note what a family says against its parts, where they stand in the document."""
+    for problem in objections:
+        place.report(problem.want, saw=problem.saw)
+
+
+def _fields(place: Place, *choices: Sequence[str]) -> dict[str, Place]:
+    """The known fields of a family; notes it unless there is exactly one out of each choice."""
     known = [name for choice in choices for name in choice]
     example = ", ".join(f"{choice[0]}: ..." for choice in choices)
     before = len(place.problems)
     parts = place.mapping(known, want=f"a mapping such as {{{example}}}")
-    if len(place.problems) > before:
-        return None
+    misspelt = len(place.problems) > before  # then nothing need be missing
     for choice in choices:
         given = [name for name in choice if name in parts]
-        if len(given) != 1:
+        if len(given) > 1 or not (given or misspelt):
             saw = f"both {' and '.join(given)}" if given else "neither" if choice[1:] else "none"
             place.report(f"the field {' or '.join(choice)}", saw=saw)
-    return parts if len(place.problems) == before else None
+    return parts
 
 
-def _numbers(place: Place, read: Callable[[Place], float | None]) -> list[float] | None:
-    """A list of numbers, or None if any of them is wrong."""
-    before = len(place.problems)
-    values = [read(item) for item in place.items("a list of numbers")]
-    good = [value for value in values if value is not None]
-    return good if len(place.problems) == before else None
+def _read(
+    parts: Mapping[str, Place], read: Callable[[Place], Found | None], *names: str
+) -> Found | None:
+    """The value of the field that has one of these names; None where it is missing or wrong."""
+    found = [read(parts[name]) for name in names if name in parts]
+    return found[0] if len(found) == 1 else None
+
+
+def _numbers(place: Place, read: Callable[[Place], float | None]) -> list[float | None]:
+    """A list of numbers, None for each of them that is wrong."""
+    return [read(item) for item in place.items("a list of numbers")]
+
+
+def _good(values: Iterable[float | None]) -> tuple[float, ...]:
+    return tuple(value for value in values if value is not None)
+
+
+def _positive_time(place: Place) -> float | None:
+    return place.seconds(positive=True)
 
 
 def _positive(place: Place) -> float | None:
     return place.number("a number above 0", above=0.0)
+
+
+def _up_to(place: Place, most: float) -> float | None:
+    return place.number(f"a number above 0 and at most {most:.3g}", above=0.0, most=most)
 
 
 def _rate(place: Place) -> float | None:
@@ -108,20 +144,24 @@ def _exponential_of_rate(place: Place) -> Law | None:
 
 def _uniform(place: Place) -> Law | None:
     ends = _numbers(place, Place.seconds)
-    if ends is None:
-        return None
-    if len(ends) != 2 or not ends[0] < ends[1]:
-        saw = f"{len(ends)} times" if len(ends) != 2 else f"{ends[0]:g} to {ends[1]:g}"
+    saw = ""
+    if isinstance(place.value, list | tuple) and len(ends) != 2:
+        saw = f"{len(ends)} times"
+    elif len(_good(ends)) == 2 and not _good(ends)[0] < _good(ends)[1]:
+        saw = "{:g} to {:g}".format(*_good(ends))
+    if saw:
         place.report("two times, the lower one first", saw=saw, fix="a constant is a bare time")
         return None
-    return Uniform(low_s=ends[0], high_s=ends[1])
+    if len(_good(ends)) != 2:
+        return None
+    low_s, high_s = _good(ends)
+    return Uniform(low_s=low_s, high_s=high_s)
 
 
 def _erlang(place: Place) -> Law | None:
     parts = _fields(place, ["mean"], ["shape"])
-    if parts is None:
-        return None
-    mean_s, shape = parts["mean"].seconds(positive=True), parts["shape"].whole(minimum=1)
+    mean_s = _read(parts, _positive_time, "mean")
+    shape = _read(parts, lambda part: part.whole(minimum=1), "shape")
     if mean_s is None or shape is None:
         return None
     return _made(place, lambda: Gamma(mean_s=mean_s, shape=shape))
@@ -129,10 +169,8 @@ def _erlang(place: Place) -> Law | None:
 
 def _gamma(place: Place) -> Law | None:
     parts = _fields(place, ["mean"], ["shape", "scv"])
-    if parts is None:
-        return None
-    mean_s = parts["mean"].seconds(positive=True)
-    value = _positive(parts["shape"] if "shape" in parts else parts["scv"])
+    mean_s = _read(parts, _positive_time, "mean")
+    value = _read(parts, _positive, "shape", "scv")
     if mean_s is None or value is None:
         return None
     shape = value if "shape" in parts else 1.0 / value
@@ -141,43 +179,36 @@ def _gamma(place: Place) -> Law | None:
 
 def _hyperexponential(place: Place) -> Law | None:
     before = len(place.problems)
-    weights, means_s = [], []
-    for branch in place.items("a list such as [{p: 0.3, mean: 1ms}, {p: 0.7, mean: 9ms}]"):
-        parts = _fields(branch, ["p"], ["mean"])
-        if parts is not None:
-            weights.append(parts["p"].share())
-            means_s.append(parts["mean"].seconds(positive=True))
+    want = "a list such as [{p: 0.3, mean: 1ms}, {p: 0.7, mean: 9ms}]"
+    branches = [_fields(branch, ["p"], ["mean"]) for branch in place.items(want)]
+    weights = [_read(parts, Place.share, "p") for parts in branches]
+    means_s = [_read(parts, _positive_time, "mean") for parts in branches]
+    if isinstance(place.value, list | tuple) and None not in weights:
+        _note(place, weight_problems("weights", _good(weights)))
     if len(place.problems) > before:
         return None
-    shares = tuple(weight for weight in weights if weight is not None)
-    times_s = tuple(mean_s for mean_s in means_s if mean_s is not None)
-    return _made(place, lambda: HyperExponential(weights=shares, means_s=times_s))
+    return HyperExponential(weights=_good(weights), means_s=_good(means_s))
 
 
 def _lognormal(place: Place) -> Law | None:
     parts = _fields(place, ["mean", "median"], ["scv", "sigma"])
-    if parts is None:
+    middle_s = _read(parts, _positive_time, "mean", "median")
+    sigma = _read(parts, lambda part: _up_to(part, MOST_SIGMA), "sigma")
+    scv = _read(parts, lambda part: _up_to(part, MOST_SCV), "scv")
+    if middle_s is None or (sigma is None) == (scv is None):
         return None
-    middle_s = (parts["mean"] if "mean" in parts else parts["median"]).seconds(positive=True)
-    if "sigma" in parts:
-        want = f"a number above 0 and at most {MOST_SIGMA:g}"
-        sigma = parts["sigma"].number(want, above=0.0, most=MOST_SIGMA)
-        scv = None if sigma is None else math.expm1(sigma**2)
-    else:
-        scv = _positive(parts["scv"])
-    if middle_s is None or scv is None:
-        return None
+    if scv is None and sigma is not None:
+        scv = math.expm1(sigma**2)
+    assert scv is not None
     mean_s = middle_s if "mean" in parts else middle_s * math.sqrt(1.0 + scv)
     return _made(place, lambda: LogNormal(mean_s=mean_s, scv=scv))
 
 
 def _weibull(place: Place) -> Law | None:
     parts = _fields(place, ["scale", "mean"], ["shape"])
-    if parts is None:
-        return None
-    middle_s = (parts["scale"] if "scale" in parts else parts["mean"]).seconds(positive=True)
+    middle_s = _read(parts, _positive_time, "scale", "mean")
     want = f"a number, {LEAST_WEIBULL_SHAPE:g} or more"
-    shape = parts["shape"].number(want, least=LEAST_WEIBULL_SHAPE)
+    shape = _read(parts, lambda part: part.number(want, least=LEAST_WEIBULL_SHAPE), "shape")
     if middle_s is None or shape is None:
         return None
     scale_s = middle_s if "scale" in parts else middle_s / math.gamma(1.0 + 1.0 / shape)
@@ -185,44 +216,67 @@ def _weibull(place: Place) -> Law | None:
 
 
 def _phase_type(place: Place) -> Law | None:
+    before = len(place.problems)
     parts = _fields(place, ["initial"], ["generator"])
-    if parts is None:
+    initial = _read(parts, lambda part: _numbers(part, Place.share), "initial") or []
+    if None not in initial and isinstance(place.inside("initial").value, list | tuple):
+        _note(parts["initial"], initial_problems(_good(initial)))
+    generator = _read(parts, _generator, "generator") or ()
+    if initial and generator:
+        _note(parts["generator"], size_problems(len(generator), len(initial)))
+    if len(place.problems) > before:
         return None
-    initial = _numbers(parts["initial"], Place.share)
-    rows = [_numbers(row, _rate) for row in parts["generator"].items("a list of rows of rates")]
-    if initial is None or not rows or any(row is None for row in rows):
-        if not rows and isinstance(parts["generator"].value, list | tuple):
-            parts["generator"].report("a list of rows of rates")
-        return None
-    generator = tuple(tuple(row) for row in rows if row is not None)
-    return _made(place, lambda: PhaseType(initial=tuple(initial), generator=generator))
+    return _made(place, lambda: PhaseType(initial=_good(initial), generator=generator))
+
+
+def _generator(place: Place) -> tuple[tuple[float, ...], ...]:
+    """The rows of a generator; notes what is wrong with each of them."""
+    want = "a list of rows of rates"
+    if isinstance(place.value, list | tuple) and not place.value:
+        place.report(want)
+    places = list(place.items(want))
+    rows = [_numbers(row, _rate) for row in places]
+    for index, row in enumerate(rows):
+        if None not in row and isinstance(places[index].value, list | tuple):
+            _note(places[index], row_problems([_good(each) for each in rows], index))
+    return tuple(_good(row) for row in rows)
 
 
 def _histogram(place: Place) -> Law | None:
+    before = len(place.problems)
     parts = _fields(place, ["edges"], ["weights"])
-    if parts is None:
+    edges_s = _read(parts, lambda part: _numbers(part, Place.seconds), "edges")
+    weights = _read(parts, lambda part: _numbers(part, Place.share), "weights")
+    lists = all(isinstance(part.value, list | tuple) for part in parts.values())
+    if edges_s is not None and weights is not None and lists:
+        _note(place, bin_problems(len(edges_s), len(weights)))
+    if edges_s is not None:
+        _note(parts["edges"], edge_problems(_good(edges_s)))
+    if weights and None not in weights:
+        _note(parts["weights"], weight_problems("weights", _good(weights)))
+    if edges_s is None or weights is None or len(place.problems) > before:
         return None
-    edges_s = _numbers(parts["edges"], Place.seconds)
-    weights = _numbers(parts["weights"], Place.share)
-    if edges_s is None or weights is None:
-        return None
-    return _made(place, lambda: Empirical(edges_s=tuple(edges_s), weights=tuple(weights)))
+    return Empirical(edges_s=_good(edges_s), weights=_good(weights))
 
 
 def _quantiles(place: Place) -> Law | None:
     before = len(place.problems)
-    points: dict[float, float] = {}
+    points: dict[float, float | None] = {}
     for key, part in place.mapping(want="a mapping such as {0: 1ms, 0.5: 4ms, 1: 80ms}").items():
         share = units.parse(key, {})
         if share is None or not 0.0 <= share <= 1.0 or share in points:
             part.report("each share once, from 0 to 1", saw=f"the share '{key}'")
-            continue
+            share = None
         time_s = part.seconds()
-        points[share] = math.nan if time_s is None else time_s
+        if share is not None:
+            points[share] = time_s
+    shares = sorted(points)
+    _note(place, edge_problems(_good(points[share] for share in shares)))
+    if len(place.problems) == before:
+        _note(place, share_problems(shares))
     if len(place.problems) > before:
         return None
-    shares = sorted(points)
-    return _made(place, lambda: from_quantiles(shares, [points[share] for share in shares]))
+    return from_quantiles(shares, _good(points[share] for share in shares))
 
 
 _READERS: dict[str, Callable[[Place], Law | None]] = {

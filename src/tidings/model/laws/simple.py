@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from tidings.errors import Problem
 from tidings.model.laws.law import (
     Complexes,
     Law,
@@ -16,10 +17,11 @@ from tidings.model.laws.law import (
     as_nodes,
     as_shares,
     as_times,
+    check,
     check_number,
+    number_problems,
     log1p,
     mean_exponential,
-    refuse,
 )
 
 
@@ -118,10 +120,13 @@ class Uniform:
     high_s: float
 
     def __post_init__(self) -> None:
-        check_number("Uniform.low_s", self.low_s, positive=False)
-        check_number("Uniform.high_s", self.high_s)
+        check(
+            number_problems("Uniform.low_s", self.low_s, positive=False),
+            number_problems("Uniform.high_s", self.high_s),
+        )
         if not self.low_s < self.high_s:
-            refuse("Uniform", f"{self.low_s:g} to {self.high_s:g}", "low_s below high_s")
+            saw = f"{self.low_s:g} to {self.high_s:g}"
+            check([Problem(at="Uniform", saw=saw, want="low_s below high_s")])
 
     @property
     def mean_s(self) -> float:
@@ -167,8 +172,10 @@ class Gamma:
     shape: float
 
     def __post_init__(self) -> None:
-        check_number("Gamma.mean_s", self.mean_s)
-        check_number("Gamma.shape", self.shape)
+        check(
+            number_problems("Gamma.mean_s", self.mean_s),
+            number_problems("Gamma.shape", self.shape),
+        )
 
     @property
     def scv(self) -> float:
