@@ -9,7 +9,7 @@ from typing import Any
 from tidings.model import records
 from tidings.model.document import Place
 from tidings.model.laws import Deterministic, Exponential, Law, law_document, law_schema, read_law
-from tidings.model.records import Kind, spec
+from tidings.model.records import Kind, given, spec
 
 
 def read_positive_law(place: Place) -> Law | None:
@@ -100,44 +100,46 @@ _FAILURE_FORMS = "{mtbf, mttr}, {availability, period}, or the laws {up, down}"
 
 def _read_failure(place: Place) -> Failure | None:
     before = len(place.problems)
-    parts = place.mapping(tuple(key for form in _FAILURE_READERS for key in form), _FAILURE_FORMS)
-    reader = _FAILURE_READERS.get(tuple(parts)) or _FAILURE_READERS.get(tuple(parts)[::-1])
-    if reader is None:
-        if len(place.problems) == before:
-            place.report(_FAILURE_FORMS)
+    parts = place.mapping(tuple(_FAILURE_FIELDS), _FAILURE_FORMS)
+    misspelt = len(place.problems) > before  # then no form need be incomplete
+    values = {name: _FAILURE_FIELDS[name](part) for name, part in parts.items()}
+    if isinstance(place.value, Mapping) and set(values) not in _FAILURE_SETS and not misspelt:
+        place.report(_FAILURE_FORMS)
+    if len(place.problems) > before:
         return None
-    up, down = reader(parts)
-    if up is None or down is None or len(place.problems) > before:
+    if "up" in values:
+        return Failure(up=values["up"], down=values["down"])
+    if "mtbf" in values:
+        up_s, down_s = values["mtbf"], values["mttr"]
+    else:
+        share, period_s = values["availability"], values["period"]
+        up_s, down_s = share * period_s, (1 - share) * period_s
+    if up_s == 0.0 or down_s == 0.0:  # tiny numbers multiplied
+        place.report("times above 0", saw=f"{up_s:g} s up and {down_s:g} s down")
         return None
-    return Failure(up=up, down=down)
+    return Failure(up=Exponential(mean_s=up_s), down=Exponential(mean_s=down_s))
 
 
-def _read_mean_times(parts: Mapping[str, Place]) -> tuple[Law | None, Law | None]:
-    up, down = (parts[key].seconds(positive=True) for key in ("mtbf", "mttr"))
-    if up is None or down is None:
-        return None, None
-    return Exponential(mean_s=up), Exponential(mean_s=down)
-
-
-def _read_availability(parts: Mapping[str, Place]) -> tuple[Law | None, Law | None]:
-    share = parts["availability"].share(positive=True)
-    period = parts["period"].seconds(positive=True)
+def _read_availability(place: Place) -> float | None:
+    share = place.share(positive=True)
     if share == 1.0:
-        parts["availability"].report("a share below 1", fix="leave 'failure' out altogether")
-    if share is None or period is None or share == 1.0:
-        return None, None
-    return Exponential(mean_s=share * period), Exponential(mean_s=(1 - share) * period)
+        place.report("a share below 1", fix="leave 'failure' out altogether")
+    return share
 
 
-def _read_up_and_down(parts: Mapping[str, Place]) -> tuple[Law | None, Law | None]:
-    return read_positive_law(parts["up"]), read_positive_law(parts["down"])
+def _read_positive_time(place: Place) -> float | None:
+    return place.seconds(positive=True)
 
 
-_FAILURE_READERS: dict[tuple[str, ...], Callable[..., tuple[Law | None, Law | None]]] = {
-    ("mtbf", "mttr"): _read_mean_times,
-    ("availability", "period"): _read_availability,
-    ("up", "down"): _read_up_and_down,
+_FAILURE_FIELDS: dict[str, Callable[[Place], Any]] = {
+    "mtbf": _read_positive_time,
+    "mttr": _read_positive_time,
+    "availability": _read_availability,
+    "period": _read_positive_time,
+    "up": read_positive_law,
+    "down": read_positive_law,
 }
+_FAILURE_SETS = ({"mtbf", "mttr"}, {"availability", "period"}, {"up", "down"})
 
 
 def _failure_document(failure: Failure) -> dict[str, Any]:
@@ -217,13 +219,14 @@ class Connectivity:
 
 
 def _read_connectivity(place: Place) -> Connectivity | None:
+    told = given(place)
+    if isinstance(place.value, Mapping) and (told & _PERIODS) not in ({"on", "off"}, {"trace"}):
+        place.report("both laws on and off, or a trace (not both)")
     found: Connectivity | None = records.read_record(Connectivity, place)
-    if found is not None:
-        laws = found.on is not None and found.off is not None
-        if laws == (found.trace is not None) or (found.on is None) != (found.off is None):
-            place.report("both laws on and off, or a trace (not both)")
     return found
 
+
+_PERIODS = {"on", "off", "trace"}
 
 CONNECTIVITY = Kind(
     label="connectivity",
@@ -260,9 +263,11 @@ class Station:
 
 
 def _read_station(place: Place) -> Station | None:
-    found: Station | None = records.read_record(Station, place)
-    if found is not None and (found.service is None) == (not found.demands):
+    told = given(place)
+    demands = "demands" in told and place.inside("demands").value != {}
+    if isinstance(place.value, Mapping) and ("service" in told) == demands:
         place.report("either 'service' or 'demands' by event type")
+    found: Station | None = records.read_record(Station, place)
     return found
 
 

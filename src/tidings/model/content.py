@@ -167,18 +167,17 @@ def read_content(place: Place) -> Content | None:
     if isinstance(place.value, Mapping) and "independent" in place.value:
         return _read_independent(place)
     before = len(place.problems)
-    if isinstance(place.value, Mapping):
-        parts, only = [place], True
+    only = isinstance(place.value, Mapping)
+    if only:
+        parts = [place]
     else:
-        want = "a list of {p, event}, or {event: …}, or {independent: …}"
-        parts, only = list(place.items(want)), False
+        parts = list(place.items("a list of {p, event}, or {event: …}, or {independent: …}"))
         if isinstance(place.value, list | tuple) and not parts:
             place.report("at least one event")
-    rows = [_read_row(part, only=only) for part in parts]
-    if len(place.problems) > before:
-        return None
+    read = [_read_row(part, only=only) for part in parts]
+    rows = [row for _, row in read]
     _report_repetitions(parts, rows)
-    _report_sum(place, [row.probability for row in rows if row is not None])
+    _report_sum(place, [share for share, _ in read])
     if len(place.problems) > before:
         return None
     return ContentTable(table=tuple(row for row in rows if row is not None))
@@ -229,13 +228,13 @@ def content_schema() -> dict[str, Any]:
     }
 
 
-def _read_row(place: Place, *, only: bool) -> ContentRow | None:
-    """One row; a row that stands alone, not in a list, needs no probability."""
+def _read_row(place: Place, *, only: bool) -> tuple[float | None, ContentRow | None]:
+    """The probability of one row and the row; what stands alone, not in a list, needs none."""
     parts = place.mapping(_ROW_FIELDS, "a mapping such as {p: 0.5, event: {topic: stock}}")
     if not isinstance(place.value, Mapping):
-        return None
+        return None, None
     lifetime, size_bytes = _read_extras(parts)
-    share: float | None = 1.0
+    share: float | None = 1.0 if only else None
     if "p" in parts:
         share = parts["p"].share(positive=True)
     elif not only:
@@ -246,8 +245,9 @@ def _read_row(place: Place, *, only: bool) -> ContentRow | None:
     else:
         place.report("the field 'event' (attributes and their values)", saw="none")
     if share is None or event is None:
-        return None
-    return ContentRow(probability=share, event=event, lifetime=lifetime, size_bytes=size_bytes)
+        return share, None
+    row = ContentRow(probability=share, event=event, lifetime=lifetime, size_bytes=size_bytes)
+    return share, row
 
 
 def _read_extras(parts: Mapping[str, Place]) -> tuple[Law | None, float | None]:
@@ -276,36 +276,36 @@ def _read_attribute(name: str, place: Place) -> AttributeLaw | None:
     """The law of one attribute, from ``{value: p}`` or from a list of ``{p, value}``."""
     before = len(place.problems)
     values: list[Value | None] = []
-    shares: list[float] = []
+    shares: list[float | None] = []
     seen = set()
     for value_place, share_place in _value_shares(place):
-        share = share_place.share(positive=True)
+        shares.append(None if share_place is None else share_place.share(positive=True))
+        if value_place is None:
+            continue
         value = None if value_place.value is None else read_value(value_place)
-        if share is None or (value is None and value_place.value is not None):
+        if value is None and value_place.value is not None:
             continue
         if value_key(value) in seen:
             value_place.report("each value once")
         seen.add(value_key(value))
         values.append(value)
-        shares.append(share)
-    if len(place.problems) == before:
-        _report_sum(place, shares)
+    _report_sum(place, shares)
     if len(place.problems) > before:
         return None
-    return AttributeLaw(attribute=name, values=tuple(values), probabilities=tuple(shares))
+    known = tuple(share for share in shares if share is not None)
+    return AttributeLaw(attribute=name, values=tuple(values), probabilities=known)
 
 
-def _value_shares(place: Place) -> Iterable[tuple[Place, Place]]:
+def _value_shares(place: Place) -> Iterable[tuple[Place | None, Place | None]]:
     """The places of each value and of its probability; lists can hold any kind of value in JSON."""
     want = "a mapping {value: probability}, or a list of {p, value}"
     if not isinstance(place.value, Mapping):
         for part in place.items(want):
             fields = part.mapping(("p", "value"), "a mapping such as {p: 0.5, value: 12}")
-            if len(fields) == 2:
-                yield fields["value"], fields["p"]
-            elif isinstance(part.value, Mapping):
-                missing = [name for name in ("p", "value") if name not in fields]
-                part.report(f"the field '{missing[0]}'", saw="none")
+            for name in ("p", "value"):
+                if name not in fields and isinstance(part.value, Mapping):
+                    part.report(f"the field '{name}'", saw="none")
+            yield fields.get("value"), fields.get("p")
     else:
         for key, share in place.value.items():
             value = key.as_value if isinstance(key, Name) else key
@@ -331,9 +331,10 @@ def _report_repetitions(places: Sequence[Place], rows: Sequence[ContentRow | Non
         first.setdefault(key, place)
 
 
-def _report_sum(place: Place, shares: Iterable[float]) -> None:
-    total = math.fsum(shares)
-    if place.value and abs(total - 1.0) > SUM_TOLERANCE:
+def _report_sum(place: Place, shares: Sequence[float | None]) -> None:
+    """Note a wrong sum, whatever else is wrong; where a share is unknown, so is the sum."""
+    total = math.fsum(share for share in shares if share is not None)
+    if shares and None not in shares and abs(total - 1.0) > SUM_TOLERANCE:
         place.report("probabilities that sum to 1", saw=f"a sum of {total!r}")
 
 

@@ -57,6 +57,15 @@ def read_fields(record: type, place: Place) -> dict[str, Any]:
     return values
 
 
+def given(place: Place) -> set[str]:
+    """The fields that a mapping says something about, right or wrong; null says nothing.
+
+    What must hold between fields is asked of these, so that one wrong field does not hide it.
+    """
+    parts = place.value if isinstance(place.value, Mapping) else {}
+    return {str(name) for name, value in parts.items() if value is not None}
+
+
 def read_record(record: type, place: Place, **given: Any) -> Any:
     """Read a record from a mapping; None when something was wrong (noted at its place)."""
     before = len(place.problems)

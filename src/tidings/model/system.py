@@ -6,6 +6,7 @@ Schema and the reference in ``docs/format.md``. Times are seconds, sizes bytes.
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -100,20 +101,23 @@ def _read_link(place: Place) -> Link | None:
         ends = [each.text("a broker's name") for each in parts["between"].items("two brokers")]
         if isinstance(parts["between"].value, list) and len(ends) != 2:
             parts["between"].report("two brokers")
-    own = {key: value for key, value in _mapping(place).items() if key not in ("between", "back")}
+    own = {key: part.value for key, part in parts.items() if key not in ("between", "back")}
     there = records.read_record(Channel, place.instead(own))
-    back = there
-    if "back" in parts:  # what the way back does not say it shares with the way there
-        merged = own | _mapping(parts["back"])
-        parts["back"].mapping([key for key in known if key not in ("between", "back", "failure")])
-        back = records.read_record(Channel, parts["back"].instead(merged))
+    differs = _read_back(parts["back"]) if "back" in parts else {}
     if len(place.problems) > before:
         return None
+    back = dataclasses.replace(there, **differs)
     return Link(between=(str(ends[0]), str(ends[1])), there=there, back=back)
 
 
-def _mapping(place: Place) -> dict[str, Any]:
-    return dict(place.value) if isinstance(place.value, dict) else {}
+def _read_back(place: Place) -> dict[str, Any]:
+    """What the way back says of its own; the rest, and failures, it shares with the way there."""
+    fields = records.document_fields(Channel)
+    values: dict[str, Any] = {}
+    for key, part in place.mapping([key for key in fields if key != "failure"]).items():
+        none = part.value is None and fields[key].default is None
+        values[fields[key].name] = None if none else fields[key].metadata["kind"].read(part)
+    return values
 
 
 def _link_document(link: Link) -> dict[str, Any]:
