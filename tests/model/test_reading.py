@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tidings.errors import InvalidSystemError
 from tidings.model import reading, yaml_text
 from tidings.model.filters import matches
-from tidings.model.laws import Deterministic, Exponential
+from tidings.model.laws import Deterministic
 
 GOOD = (Path(__file__).parent / "small_system.yaml").read_text()
 FULL = (Path(__file__).parent / "full_system.yaml").read_text()
@@ -24,48 +24,6 @@ def test_quarter_of_a_second_has_two_spellings():
 def test_what_is_written_reads_as_the_same_system(text):
     system = reading.loads(text)
     assert reading.loads(reading.dumps(system)) == system
-
-
-@pytest.mark.parametrize("text", [GOOD, FULL])
-def test_a_folder_of_tables_reads_as_the_same_system(text, tmp_path):
-    system = reading.loads(text)
-    reading.save(system, tmp_path / "folder")
-    assert reading.load(tmp_path / "folder") == system
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
-
-
-def test_tables_may_be_csv(tmp_path):
-    (tmp_path / "brokers.csv").write_text(
-        'name,service\nhub,"{""exponential"": ""3ms""}"\neast,2ms\n'
-    )
-    (tmp_path / "links.csv").write_text(
-        'between,delay,reliability\n"[""hub"", ""east""]",20ms,0.9\n'
-    )
-    (tmp_path / "publishers.csv").write_text("name,at,every\np,hub,1s\n")
-    (tmp_path / "contents.csv").write_text(
-        "publisher,p,event\np,0.5,{topic: a}\np,0.5,{topic: b}\n"
-    )
-    (tmp_path / "subscribers.csv").write_text(
-        "name,at,wants,count\n007,east,{topic: a},3\nt,hub,{},\n"
-    )
-    system = reading.load(tmp_path)
-    assert system.brokers[0].service.law == Exponential(mean_s=0.003)
-    assert system.links[0].there.reliability == 0.9
-    assert [s.name for s in system.subscribers] == ["007", "t"]
-    assert [s.count for s in system.subscribers] == [3, 1]
-    assert len(system.publishers[0].content.rows()) == 2
-
-
-def test_rows_of_a_bad_table_are_named_by_file_and_line(tmp_path):
-    reading.save(reading.loads(GOOD), tmp_path / "sys")
-    (tmp_path / "sys" / "subscribers.parquet").unlink()
-    (tmp_path / "sys" / "subscribers.csv").write_text(
-        "name,at,wants\nal,east,{}\nal,hub,{}\nbo,nowhere,{}\n"
-    )
-    with pytest.raises(InvalidSystemError) as error:
-        reading.load(tmp_path / "sys")
-    assert "line 3, subscribers.csv: al: got it twice" in str(error.value)
-    assert "line 4, subscribers.bo.at: got 'nowhere'" in str(error.value)
 
 
 # Each mistake, the place that must be named, and a word of what is wanted.
@@ -92,6 +50,18 @@ MISTAKES = [
     ("stays: {exponential: 40s}", "stay: {exponential: 40s}", "subscribers.alice", "stays"),
     ("off: {exponential: 96s}, ", "", "subscribers.alice.connectivity", "both laws"),
     ("{service: {exponential: 3ms}}", "{discipline: priority}", "brokers.hub", "'service' law"),
+    ("{below: 20}", "{below: 3, above: 5}", "subscribers.alice.wants.price", "some value passes"),
+    ("{below: 20}", "{at_least: 3, below: 3}", "subscribers.alice.wants.price", "some value"),
+    ("{below: 20}", "{below: 3, prefix: a}", "subscribers.alice.wants.price", "two kinds"),
+    ("{below: 20}", "{equals: 3, one_of: [4, 5]}", "subscribers.alice.wants.price", "some value"),
+    ("{below: 20}", "{exists: false, not: 2}", "subscribers.alice.wants.price", "some value"),
+    ("{below: 20}", "{all: [{below: a}, {prefix: b}]}", "wants.price", "some value passes"),
+    ("{below: 20}", "{between: [a, 3]}", "subscribers.alice.wants.price", "two numbers or two"),
+    ("lifetime: 1s", "lifetime: !!python/object:os.system 1s", "lifetime", "!!python/object:os."),
+    ("recovery: {", "recovery: !mine {", "recovery", "the tag !mine"),
+    ("  - {p: 0.7", "  - !!set {p: 0.7", "publishers.nasdaq.content[1]", "the tag !!set"),
+    ("lifetime: 1s", "lifetime: !!int 1s", "lifetime", "the tag !!int"),
+    ("lifetime: 1s", "!secret lifetime: 1s", "lifetime", "the tag !secret"),
     ("reliability: 0.99", "back: {network: moon}", "links[1].back.network", "one of the networks"),
 ]
 
@@ -124,6 +94,33 @@ def test_all_problems_are_reported_at_once_also_those_between_fields():
         reading.loads(text)
     assert len(error.value.problems) == 5, str(error.value)
     assert str(error.value).startswith("the text: 5 problems\n")
+
+
+def test_tags_that_say_what_a_value_is_anyway_are_fine():
+    text = GOOD.replace("lifetime: 1s", "lifetime: !!str 1s").replace("0.99", "!!float 0.99")
+    assert reading.loads(text) == reading.loads(GOOD)
+    assert yaml_text.parse('[!!str 12, !!int "12", !!bool true, yes, 1e5, ! 3]').value == [
+        "12",
+        12,
+        True,
+        "yes",
+        1e5,
+        3,
+    ]
+
+
+def test_a_null_attribute_of_an_event_is_an_absent_one():
+    text = GOOD.replace("symbol: ACME", "symbol: null")
+    assert "symbol" not in reading.loads(text).publishers[0].content.rows()[0].event
+
+
+def test_equal_systems_have_equal_fingerprints_and_others_do_not():
+    prints = [reading.fingerprint(reading.loads(text)) for text in (GOOD, FULL)]
+    spelt = GOOD.replace("1s", "1000ms").replace("{exponential: 3ms}", "{rate: 333.33333333333333}")
+    assert reading.fingerprint(reading.loads(GOOD.replace("lifetime: 1s", "lifetime: 1.0"))) == (
+        prints[0]
+    )
+    assert len({*prints, reading.fingerprint(reading.loads(spelt.replace("0.99", "0.98")))}) == 3
 
 
 def test_a_cycle_wants_a_routing_tree():
@@ -174,9 +171,10 @@ def test_what_is_no_system_at_all_is_an_error_of_input(text):
 
 def test_unreadable_files_are_errors_of_input(tmp_path):
     (tmp_path / "latin.yaml").write_bytes("tidings: 1 # é".encode("latin-1"))
-    for path in ("missing.yaml", "latin.yaml", "."):
-        with pytest.raises(InvalidSystemError):
+    for path in ("missing.yaml", "latin.yaml", ".", "nul\0.yaml"):
+        with pytest.raises(InvalidSystemError) as error:
             reading.load(tmp_path / path)
+        assert len(error.value.problems) == 1
 
 
 def test_aliases_that_expand_without_end_are_refused():

@@ -48,15 +48,17 @@ def check(
     if system is None:
         raise typer.BadParameter("which system? give its file or folder")
     if topology:
-        document = read_topology(system)
+        found = read_topology(system)
+        console.warn(found.notes)
+        document = found.document
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
         return
-    found = reading.load(system)
+    checked = reading.load(system)
     if canonical:
-        document = reading.system_document(found)
+        document = reading.system_document(checked)
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
         return
-    facts = _facts(found)
+    facts = _facts(checked)
     if json:
         console.show_json({"valid": True, **facts})
         return

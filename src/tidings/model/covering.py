@@ -27,12 +27,13 @@ hard as to prove Boolean formulas unsatisfiable.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from tidings.model.document import Place, describe
 from tidings.model.events import VALUE_KINDS, Value, ValueKind, value_kind
-from tidings.model.filters import Conjunction, Constraint, Filter, Test, accepts
+from tidings.model.filters import Conjunction, Constraint, Filter, Test, accepts, read_filter
 
 LAST_LETTER = 0x10FFFF
 Tests = tuple[Constraint, ...]
@@ -100,6 +101,38 @@ def overlaps(one: Filter, other: Filter) -> bool:
         satisfiable(Conjunction(constraints=left.constraints + right.constraints))
         for left in one.conjunctions
         for right in other.conjunctions
+    )
+
+
+def read_wants(place: Place) -> Filter | None:
+    """The filter at a place, or None after noting every problem, also tests that never hold.
+
+    >>> place = Place({"price": {"above": 5, "below": 3}})
+    >>> read_wants(place) is None, str(place.problems[0])
+    (True, 'price: got above 5 and below 3; wants tests that some value passes')
+    """
+    before = len(place.problems)
+    wanted = read_filter(place)
+    alternatives = [place] if isinstance(place.value, Mapping) else []
+    if isinstance(place.value, list | tuple):
+        alternatives = [place.inside(index) for index in range(len(place.value))]
+    for one in alternatives:
+        for attribute in one.value if isinstance(one.value, Mapping) else ():
+            if isinstance(one.value[attribute], Mapping):
+                _report_contradiction(one.inside(attribute), str(attribute))
+    return wanted if len(place.problems) == before else None
+
+
+def _report_contradiction(place: Place, attribute: str) -> None:
+    alone = read_filter(Place({attribute: place.value}))  # its problems are noted already
+    if alone is None or satisfiable(alone.conjunctions[0]):
+        return
+    tests = alone.conjunctions[0].constraints
+    kinds = {one.kinds for one in tests if one.test not in {"not", "exists", "one_of"}}
+    place.report(
+        "tests that some value passes",
+        saw=" and ".join(f"{one.test} {describe(one.value)}" for one in tests),
+        fix="no value is of two kinds: numbers, texts, true and false" if len(kinds) > 1 else "",
     )
 
 

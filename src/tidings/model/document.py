@@ -12,13 +12,12 @@ import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from tidings.errors import Problem
 from tidings.model import units
 
 Key = str | int
-Found = TypeVar("Found")
 
 
 class Name(str):
@@ -40,10 +39,9 @@ class Name(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unreadable:
-    """Stands where no value could be made out; whoever asks for one reports this instead."""
+    """Stands where no value could be made out; whoever asks for one reports why."""
 
-    saw: str
-    want: str
+    problem: Problem
 
 
 Path = tuple[Key, ...]
@@ -71,16 +69,26 @@ class Place:
     @property
     def line(self) -> int | None:
         """The line it stands in, or that of the nearest thing around it that has one."""
-        return _nearest(self.path, self.lines)
+        return self._file_and_line()[1]
+
+    def _file_and_line(self) -> tuple[str, int | None]:
+        line = None
+        for length in range(len(self.path), -1, -1):
+            around = self.path[:length]
+            line = self.lines.get(around) if line is None else line
+            if around in self.files:  # lines further out are those of another file
+                return self.files[around], line
+        return "", line
 
     def report(self, want: str, *, saw: str | None = None, fix: str = "") -> None:
         """Note a problem here; of what is :class:`Unreadable`, only that it is."""
         if isinstance(self.value, Unreadable):
-            saw, want, fix = self.value.saw, self.value.want, ""
+            self.problems.append(self.value.problem)
+            return
         seen = describe(self.value) if saw is None else saw
-        file = _nearest(self.path, self.files) or ""
+        file, line = self._file_and_line()
         self.problems.append(
-            Problem(at=str(self), saw=seen, want=want, fix=fix, line=self.line, file=file)
+            Problem(at=str(self), saw=seen, want=want, fix=fix, line=line, file=file)
         )
 
     def child(self, key: Key, value: Any) -> Place:
@@ -193,13 +201,6 @@ class Place:
         if positive:
             return self.number("a share above 0 and at most 1", above=0.0, most=1.0)
         return self.number("a share from 0 to 1", least=0.0, most=1.0)
-
-
-def _nearest(path: Path, known: Mapping[Path, Found]) -> Found | None:
-    for length in range(len(path), -1, -1):
-        if path[:length] in known:
-            return known[path[:length]]
-    return None
 
 
 def _finite(value: Any) -> float | None:

@@ -3,61 +3,181 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import networkx as nx
 
-from tidings.errors import InvalidInputError
+from tidings.errors import InvalidInputError, Problem
+from tidings.model import units
+from tidings.model.document import Place, describe
 
-READERS = {
-    ".graphml": lambda path: nx.read_graphml(path),
-    ".gml": lambda path: nx.read_gml(path),
-    ".json": lambda path: _read_node_link(path),
-}
 # What files call the time a link takes, in seconds unless the name says milliseconds.
-DELAY_NAMES = {"delay": 1.0, "delay_s": 1.0, "latency": 1.0, "delay_ms": 1e-3, "latency_ms": 1e-3}
+DELAY_NAMES = {"delay": 1, "delay_s": 1, "latency": 1, "delay_ms": 1000, "latency_ms": 1000}
+LABELS = ("label", "name")
+# These tell nodes and edges apart and are no attributes of theirs.
+IDENTITY = ("id", "key", "source", "target")
 
 
-def read_topology(path: str | Path) -> dict[str, Any]:
-    """The ``brokers``, ``links`` and, where needed, ``routing`` of a system's document.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topology:
+    """The ``brokers``, ``links`` and, where needed, ``routing`` of a system's document."""
 
-    Self-loops are left out and parallel links become one; the largest connected part is kept, and
-    what was left out is said in ``description``. A graph with cycles gets a routing tree rooted at
-    its best connected broker. A link's delay is taken from its attribute ``delay`` (or a name
-    beside it in ``DELAY_NAMES``), its reliability from ``reliability``.
+    document: dict[str, Any]
+    notes: tuple[str, ...]  # what of the file went unused or was left out
+
+
+def read_topology(path: str | Path) -> Topology:
+    """The beginning of a system, and notes on what of the graph is not in it.
+
+    Self-loops are left out and parallel links become one, the first; the largest connected part is
+    kept. A graph with cycles gets a routing tree rooted at its best connected broker. A link's delay
+    is taken from its attribute ``delay`` (or a name beside it in ``DELAY_NAMES``), its reliability
+    from ``reliability``. In a directed graph the edge that comes first is the way there and the
+    opposite edge, if there is one, the way back.
     """
-    graph = _read(Path(path))
-    names = _names(graph)
-    simple = nx.Graph(graph.to_undirected() if graph.is_directed() else graph)
-    dropped = nx.number_of_selfloops(simple)
-    simple.remove_edges_from(list(nx.selfloop_edges(simple)))
-    parts = sorted(
-        nx.connected_components(simple), key=lambda part: (-len(part), min(map(str, part)))
-    )
-    kept = simple.subgraph(parts[0])
-    notes = [
-        f"topology from {Path(path).name}: {len(kept)} brokers, {kept.number_of_edges()} links"
-    ]
+    source = Path(path)
+    graph = _read(source)
+    problems: list[Problem] = []
+    names = _names(graph, problems)
+    edges, notes = _edges(graph)
+    links = [_link(names, ends, there, back, problems) for ends, there, back in edges]
+    if problems:
+        raise InvalidInputError(f"{path}: not a topology of brokers and links", problems)
+    simple = nx.Graph([ends for ends, _, _ in edges])
+    simple.add_nodes_from(graph)
+    parts = sorted(nx.connected_components(simple), key=_largest_first)
+    order = [node for node in graph.nodes if node in parts[0]]
     if len(parts) > 1:
-        notes.append(f"{len(simple) - len(kept)} brokers outside the largest part left out")
-    if dropped:
-        notes.append(f"{dropped} links of a broker to itself left out")
-    order = [node for node in graph.nodes if node in kept]
+        notes.append(f"{len(simple) - len(order)} brokers outside the largest part left out")
+    kept = {names[node] for node in order}
     document: dict[str, Any] = {
         "tidings": 1,
-        "description": "; ".join(notes),
+        "description": "",
         "brokers": {names[node]: {} for node in order},
-        "links": [
-            {"between": [names[first], names[second]], **_link_fields(data, path)}
-            for first, second, data in kept.edges(data=True)
-        ],
+        "links": [link for link in links if link["between"][0] in kept],
     }
-    if kept.number_of_edges() >= len(kept):
-        root = max(order, key=lambda node: kept.degree[node])
-        document["routing"] = {"root": names[root]}
-    return document
+    counts = f"{len(order)} brokers, {len(document['links'])} links"
+    document["description"] = "; ".join([f"topology from {source.name}: {counts}", *notes])
+    if len(document["links"]) >= len(order):
+        document["routing"] = {"root": names[max(order, key=lambda node: simple.degree[node])]}
+    return Topology(document=document, notes=(*notes, *_unused(graph)))
+
+
+def _largest_first(part: Iterable[Any]) -> tuple[int, str]:
+    names = [str(node) for node in part]
+    return -len(names), min(names)
+
+
+def _edges(graph: Any) -> tuple[list[tuple[tuple[Any, Any], Any, Any]], list[str]]:
+    """Each two nodes that are joined, with the attributes there and (or None) back; and notes."""
+    there: dict[frozenset[Any], tuple[tuple[Any, Any], Any]] = {}
+    back: dict[frozenset[Any], Any] = {}
+    loops = parallel = 0
+    for first, second, data in graph.edges(data=True):
+        pair = frozenset((first, second))
+        if first == second:
+            loops += 1
+        elif pair not in there:
+            there[pair] = ((first, second), data)
+        elif graph.is_directed() and pair not in back and there[pair][0] == (second, first):
+            back[pair] = data
+        else:
+            parallel += 1
+    notes = [f"{loops} links of a broker to itself left out"] if loops else []
+    if parallel:
+        notes.append(f"{parallel} links parallel to another left out")
+    return [(ends, data, back.get(pair)) for pair, (ends, data) in there.items()], notes
+
+
+def _link(
+    names: Mapping[Any, str], ends: tuple[Any, Any], there: Any, back: Any, problems: list[Problem]
+) -> dict[str, Any]:
+    between = [names[end] for end in ends]
+    link = {"between": between, **_fields(there, "--".join(between), problems)}
+    if back is not None:
+        fields = _fields(back, "--".join(between[::-1]), problems)
+        differs = {name: value for name, value in fields.items() if link.get(name) != value}
+        link |= {"back": differs} if differs else {}
+    return link
+
+
+def _fields(data: Mapping[str, Any], name: str, problems: list[Problem]) -> dict[str, Any]:
+    place = Place(data, (f"edge {name}",), problems)
+    fields: dict[str, Any] = {}
+    for used in _used(data):
+        if used == "reliability":
+            fields[used] = _share(place.inside(used))
+        else:
+            fields["delay"] = _delay_s(place.inside(used), DELAY_NAMES[used])
+    return fields
+
+
+def _used(data: Mapping[str, Any]) -> list[str]:
+    """The attributes of an edge that a link is made from."""
+    delays = [name for name in DELAY_NAMES if name in data][:1]
+    return delays + [name for name in ("reliability",) if name in data]
+
+
+def _delay_s(place: Place, per_s: int) -> float | None:
+    """A delay; a bare number is in the unit of its name, ``5ms`` says its own."""
+    bare = place.value
+    if isinstance(bare, str):
+        bare = units.parse(bare, {})
+    if isinstance(bare, int | float) and not isinstance(bare, bool):
+        return None if place.instead(bare).seconds() is None else bare / per_s
+    return place.seconds()
+
+
+def _share(place: Place) -> float | None:
+    bare = units.parse(place.value, {}) if isinstance(place.value, str) else None
+    return (place if bare is None else place.instead(bare)).share()
+
+
+def _names(graph: Any, problems: list[Problem]) -> dict[Any, str]:
+    """A broker's name is its label where all labels differ, else its id; '--' joins link ends."""
+    label = _label(graph)
+    chosen = {node: str(data[label] if label else node) for node, data in graph.nodes(data=True)}
+    names = {node: name.replace("--", "-").strip() or str(node) for node, name in chosen.items()}
+    for name, count in Counter(names.values()).items():
+        at = f"node '{name}'"
+        if count > 1:
+            problems.append(Problem(at=at, saw=f"{count} nodes of this name", want="one"))
+        if not name.strip():
+            problems.append(Problem(at=at, saw="an empty name", want="a name for every node"))
+    return names
+
+
+def _label(graph: Any) -> str | None:
+    """The attribute that names all nodes, each differently, if there is one."""
+    for label in LABELS:
+        values = [str(data.get(label, "")).strip() for _, data in graph.nodes(data=True)]
+        if all(values) and len(set(values)) == len(values):
+            return label
+    return None
+
+
+def _unused(graph: Any) -> Iterator[str]:
+    """Which attributes of nodes and edges say nothing in a system."""
+    label = _label(graph)
+    of_nodes = {name: None for _, data in graph.nodes(data=True) for name in data if name != label}
+    of_edges = {
+        name: None
+        for *_, data in graph.edges(data=True)
+        for name in data
+        if name not in _used(data)
+    }
+    for what, attributes in (("nodes", of_nodes), ("edges", of_edges)):
+        shown = [str(name) for name in attributes if name not in IDENTITY]
+        if shown:
+            yield f"attributes of {what} not used: {', '.join(shown)}"
+
+
+# ---- the files ---------------------------------------------------------------------------------
 
 
 def _read(path: Path) -> Any:
@@ -68,6 +188,8 @@ def _read(path: Path) -> Any:
         )
     try:
         graph = reader(path)
+    except InvalidInputError:
+        raise
     except OSError as error:
         raise InvalidInputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     except Exception as error:  # the parsers raise whatever they meet
@@ -78,35 +200,58 @@ def _read(path: Path) -> Any:
     return graph
 
 
+def _read_graphml(path: Path) -> Any:
+    elements = list(ElementTree.parse(path).getroot().iter())
+    nodes = [each.get("id") for each in elements if each.tag.rpartition("}")[2] == "node"]
+    edges = [each for each in elements if each.tag.rpartition("}")[2] == "edge"]
+    _check_ids(path, nodes, ((edge.get("source"), edge.get("target")) for edge in edges))
+    return nx.read_graphml(path)
+
+
+def _read_gml(path: Path) -> Any:
+    return nx.read_gml(path, label="id")  # which says itself what is undefined or there twice
+
+
 def _read_node_link(path: Path) -> Any:
     document = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(document, Mapping) or "nodes" not in document:
-        raise ValueError("no 'nodes' at its top")
-    edges = "links" if "links" in document else "edges"
-    return nx.node_link_graph(document, edges=edges)
+    key = "links" if isinstance(document, Mapping) and "links" in document else "edges"
+    for section in ("nodes", key):
+        part = document.get(section) if isinstance(document, Mapping) else None
+        if not isinstance(part, list) or not all(isinstance(each, Mapping) for each in part):
+            raise ValueError(f"no list of mappings '{section}' at its top")
+    ends = ((edge.get("source"), edge.get("target")) for edge in document[key])
+    _check_ids(path, [node.get("id") for node in document["nodes"]], ends)
+    return nx.node_link_graph(document, edges=key)
 
 
-def _names(graph: Any) -> dict[Any, str]:
-    """A broker's name is its label where all labels differ, else its id; '--' joins link ends."""
-    labels = {node: data.get("label", data.get("name")) for node, data in graph.nodes(data=True)}
-    usable = all(labels.values()) and len(set(map(str, labels.values()))) == len(labels)
-    chosen = {node: str(labels[node] if usable else node) for node in graph.nodes}
-    return {node: name.replace("--", "-").strip() or str(node) for node, name in chosen.items()}
+def _check_ids(path: Path, nodes: list[Any], edges: Iterable[tuple[Any, Any]]) -> None:
+    """Refuse ids that several nodes have, and edges to nodes that there are not.
+
+    networkx would make one node of the former and new nodes for the latter.
+    """
+    known = Counter(node for node in nodes if isinstance(node, str | int | float))
+    problems = [
+        Problem(at=f"node {number}", saw=describe(node), want="an id, a text or a number")
+        for number, node in enumerate(nodes, start=1)
+        if not isinstance(node, str | int | float)
+    ]
+    problems += [
+        Problem(at=f"node {node!r}", saw=f"{count} nodes with this id", want="each id once")
+        for node, count in known.items()
+        if count > 1
+    ]
+    problems += [
+        Problem(at=f"edge {number}", saw=f"the {end} {describe(node)}", want="the id of a node")
+        for number, edge in enumerate(edges, start=1)
+        for end, node in zip(("source", "target"), edge, strict=True)
+        if not isinstance(node, str | int | float) or node not in known
+    ]
+    if problems:
+        raise InvalidInputError(f"{path}: not a graph", problems)
 
 
-def _link_fields(data: Mapping[str, Any], path: str | Path) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for name, scale in DELAY_NAMES.items():
-        if name in data:
-            fields["delay"] = _number(data[name], name, path) * scale
-            break
-    if "reliability" in data:
-        fields["reliability"] = _number(data["reliability"], "reliability", path)
-    return fields
-
-
-def _number(value: Any, name: str, path: str | Path) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"{path}: a link's '{name}' is {value!r}; wants a number") from None
+READERS: dict[str, Callable[[Path], Any]] = {
+    ".graphml": _read_graphml,
+    ".gml": _read_gml,
+    ".json": _read_node_link,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +52,7 @@ def _finish(place: Place, name: str) -> System:
             check_system(parts, place)
         if not place.problems:
             return System(**parts)
-    count = len(place.problems)
+    count = len(set(place.problems))
     raise InvalidSystemError(f"{name}: {count} problem{'s' if count > 1 else ''}", place.problems)
 
 
@@ -75,5 +76,9 @@ def save(system: System, path: str | os.PathLike[str]) -> None:
 
 
 def fingerprint(system: System) -> str:
-    """A short hash of a system's canonical text, for provenance."""
-    return hashlib.sha256(dumps(system).encode()).hexdigest()[:16]
+    """A short hash of a system's canonical document, for provenance.
+
+    It is the same however the system was written: equal systems have equal documents.
+    """
+    text = json.dumps(system_document(system), separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

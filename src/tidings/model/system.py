@@ -29,8 +29,9 @@ from tidings.model.behaviour import (
     Station,
 )
 from tidings.model.content import Content, content_document, content_schema, read_content
+from tidings.model.covering import read_wants
 from tidings.model.document import Place
-from tidings.model.filters import Filter, filter_document, filter_schema, read_filter
+from tidings.model.filters import Filter, filter_document, filter_schema
 from tidings.model.laws import Law
 from tidings.model.records import Kind, spec
 
@@ -39,7 +40,7 @@ SCHEMES = ("none", "periodic", "buffering", "bypass", "bypass-buffering")
 EXPIRY = ("at subscriber", "at hop", "in queue")
 
 CONTENT = Kind(label="contents", read=read_content, write=content_document, schema=content_schema)
-WANTS = Kind(label="a filter", read=read_filter, write=filter_document, schema=filter_schema)
+WANTS = Kind(label="a filter", read=read_wants, write=filter_document, schema=filter_schema)
 CHANNEL = records.part(Channel)
 
 
@@ -194,8 +195,16 @@ class Subscriber:
     stays: Law | None = spec(POSITIVE_LAW, "how long a subscription lasts", default=None)
     away: Law | None = spec(LAW, "time between two subscriptions", default=None)
     count: int = spec(records.whole(1), "how many such subscribers there are", default=1)
-    group: str | None = spec(records.TEXT, "a name to report several subscribers by", default=None)
-    target: float | None = spec(records.SHARE, "the on-time share it should get", default=None)
+    group: str | None = spec(
+        records.TEXT,
+        "a name that several subscribers share; it only describes, nothing is computed by it yet",
+        default=None,
+    )
+    target: float | None = spec(
+        records.SHARE,
+        "the on-time share it should get; it only describes, nothing is checked against it yet",
+        default=None,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

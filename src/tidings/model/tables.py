@@ -4,82 +4,205 @@
 and ``contents`` may each be a CSV or Parquet file with a row per thing: a column per field of the
 YAML form, ``name`` first; what is nested stands as JSON in its cell. ``contents`` has
 ``publisher``, ``p``, ``event`` (JSON), ``lifetime`` and ``size``.
+
+Every problem names the file and the line, or in Parquet the row, that it stands in.
 """
 
 from __future__ import annotations
 
+import csv
+import dataclasses
 import json
-import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow
 import pyarrow.parquet
 
 from tidings.errors import Problem
 from tidings.model import yaml_text
-from tidings.model.document import Place
+from tidings.model.document import Key, Place, Unreadable, describe
+from tidings.model.records import document_fields
+from tidings.model.system import System
 from tidings.model.writing import new_folder
 
 HEAD = "system.yaml"
 NAMED = ("brokers", "publishers", "subscribers")
+SECTIONS = (*NAMED, "links", "contents")
 SUFFIXES = (".parquet", ".csv")
+TEXT_COLUMNS = ("name", "at", "publisher", "group", "network")  # whatever they look like
+
+Row = tuple[int, dict[str, Any]]  # its line or number, and its cells
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Folder:
+    """The document that is being put together, and where its parts stand."""
+
+    document: dict[str, Any]
+    problems: list[Problem]
+    lines: dict[tuple[Key, ...], int]
+    files: dict[tuple[Key, ...], str]
+
+    def put(self, path: tuple[Key, ...], file: Path, line: int) -> None:
+        """What is at a path of the document stands in this line of a file."""
+        self.files[path], self.lines[path] = file.name, line
 
 
 def read_folder(folder: Path) -> Place:
     """The document that a folder of tables stands for."""
-    head = yaml_text.read(folder / HEAD) if (folder / HEAD).exists() else Place({})
-    document = dict(head.value) if isinstance(head.value, Mapping) else {}
-    document.setdefault("tidings", 1)
-    lines = dict(head.lines)
-    found = False
-    for section in (*NAMED, "links", "contents"):
-        file = next(
-            (folder / (section + end) for end in SUFFIXES if _exists(folder, section, end)), None
-        )
-        if file is None:
-            continue
-        found = True
-        try:
-            rows = list(_rows(file))
-        except (OSError, ValueError, pyarrow.ArrowException) as error:
-            reason = str(error).splitlines()[0]
-            head.problems.append(Problem(at=str(file), saw=reason, want="a readable table"))
-            continue
-        _add(section, rows, document, head.problems, lines, file.name)
-    if not found and not (folder / HEAD).exists():
-        names = ", ".join(sorted(p.name for p in folder.iterdir())[:6]) or "nothing"
-        head.problems.append(
-            Problem(at=str(folder), saw=names, want=f"{HEAD}, or tables such as subscribers.csv")
-        )
-    return Place(document, (), head.problems, lines)
+    tables = {section: _files(folder, section) for section in SECTIONS}
+    has_head = (folder / HEAD).exists()
+    if not has_head and not any(tables.values()):
+        names = ", ".join(sorted(file.name for file in folder.iterdir())[:6]) or "nothing"
+        want = f"{HEAD}, or tables such as subscribers.csv"
+        return Place(None, (), [Problem(at=str(folder), saw=names, want=want)])
+    head = yaml_text.read(folder / HEAD) if has_head else Place({})
+    found = _Folder(
+        document=dict(head.value) if isinstance(head.value, Mapping) else {},
+        problems=[dataclasses.replace(problem, file=HEAD) for problem in head.problems],
+        lines=dict(head.lines),
+        files={(): HEAD} if has_head else {},
+    )
+    if head.value is not None and not isinstance(head.value, Mapping):
+        Place(head.value, (), found.problems, {}, found.files).report("a mapping (name: value)")
+    head_is_lost = found.problems and not isinstance(head.value, Mapping)
+    found.document.setdefault("tidings", 1)
+    for section, files in tables.items():
+        if files:
+            _check_only(section, files, found)
+            _add_table(section, files[0], found)
+    if head_is_lost:  # whatever is in no table may stand there
+        for field in document_fields(System):
+            found.document.setdefault(field, Unreadable(problem=found.problems[0]))
+    return Place(found.document, (), found.problems, found.lines, found.files)
 
 
-def _exists(folder: Path, section: str, suffix: str) -> bool:
-    return (folder / (section + suffix)).exists()
+def _files(folder: Path, section: str) -> list[Path]:
+    return [file for end in SUFFIXES if (file := folder / (section + end)).exists()]
 
 
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
+def _check_only(section: str, files: list[Path], found: _Folder) -> None:
+    """Each section stands in one place, so that nothing said is passed over."""
+    places = [file.name for file in files] + [HEAD] * (section in found.document)
+    if len(places) > 1:
+        saw, want = " beside ".join(places), "each section in one place only"
+        found.problems.append(Problem(at=section, saw=saw, want=want))
+
+
+def _add_table(section: str, file: Path, found: _Folder) -> None:
+    """Put the rows of one table where the YAML form has them."""
+    try:
+        rows = list(_rows(file, found.problems))
+    except (OSError, ValueError, csv.Error, pyarrow.ArrowException) as error:
+        saw = yaml_text.refusal(error)
+        problem = Problem(at=section, saw=saw, want="a readable table", file=file.name)
+        found.problems.append(problem)
+        found.document[section] = Unreadable(problem=problem)
+        rows = None
+    if section == "contents":
+        unread = found.document.pop(section, None)
+        _add_contents(file, rows, unread, found)
+    elif rows is not None and section == "links":
+        found.document["links"] = [row for _, row in rows]
+        for index, (line, _) in enumerate(rows):
+            found.put(("links", index), file, line)
+    elif rows is not None:
+        found.document[section] = {}
+        for name, line, row in _owned("name", file, rows, found.problems):
+            if name in found.document[section]:
+                problem = Problem(at=f"{section}.{name}", saw="it twice", want="each name once")
+                found.problems.append(dataclasses.replace(problem, line=line, file=file.name))
+                continue
+            found.document[section][name] = row
+            found.put((section, name), file, line)
+
+
+def _add_contents(file: Path, rows: list[Row] | None, unread: Any, found: _Folder) -> None:
+    """Give each publisher its rows; where there are none to read, none is blamed for lacking any."""
+    publishers = found.document.get("publishers")
+    if not isinstance(publishers, Mapping):
+        return
+    for publisher in publishers.values() if rows is None else ():
+        if isinstance(publisher, dict):
+            publisher.setdefault("content", unread)
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for name, line, row in _owned("publisher", file, rows or [], found.problems):
+        place = Place(name, ("publisher",), found.problems, {(): line}, {(): file.name})
+        if not isinstance(publishers.get(name), dict):
+            place.report("one of the publishers")
+        elif "content" in publishers[name] and name not in tables:
+            place.report("its contents in one place only", saw=f"contents of {name} also elsewhere")
+        else:
+            if name not in tables:
+                tables[name] = publishers[name]["content"] = []
+                found.put(("publishers", name, "content"), file, line)
+            found.put(("publishers", name, "content", len(tables[name])), file, line)
+            tables[name].append(row)
+
+
+def _owned(
+    key: str, file: Path, rows: list[Row], problems: list[Problem]
+) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """The rows with the name each of them begins with; without one it is a problem."""
+    for line, row in rows:
+        name = row.pop(key, None)
+        if name is None:
+            problem = Problem(at="the row", saw="none", want=f"a '{key}'")
+            problems.append(dataclasses.replace(problem, line=line, file=file.name))
+        else:
+            yield str(name), line, row
+
+
+def _rows(file: Path, problems: list[Problem]) -> Iterator[Row]:
     """The rows as documents: empty cells left out, JSON cells opened, numbers kept as numbers."""
-    if file.suffix == ".parquet":
-        frame = pyarrow.parquet.read_table(file).to_pylist()
-    else:
-        text = pd.read_csv(file, dtype=str, keep_default_na=False, encoding="utf-8")
-        frame = text.to_dict("records")
-    for row in frame:
-        yield {key: _cell(key, value) for key, value in row.items() if not _empty(value)}
+    rows = _parquet_rows(file) if file.suffix == ".parquet" else _csv_rows(file, problems)
+    for line, row in rows:
+        cells = {key: value for key, value in row.items() if value is not None and value != ""}
+        yield line, {key: _cell(key, value, file, line) for key, value in cells.items()}
 
 
-def _empty(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+def _parquet_rows(file: Path) -> Iterator[Row]:
+    yield from enumerate(pyarrow.parquet.read_table(file).to_pylist(), start=1)
 
 
-def _cell(column: str, value: Any) -> Any:
-    if not isinstance(value, str) or column in ("name", "at", "publisher", "group", "network"):
+def _csv_rows(file: Path, problems: list[Problem]) -> Iterator[Row]:
+    with file.open(encoding="utf-8-sig", newline="") as text:
+        reader = csv.reader(text, strict=True)
+        header = [name.strip() for name in next(reader, [])]
+        if not header or len(set(header)) < len(header) or not all(header):
+            raise ValueError("a first line without a different name for every column")
+        line = reader.line_num + 1
+        for cells in reader:
+            if len(cells) == len(header):
+                yield line, dict(zip(header, cells, strict=True))
+            elif cells:
+                problems.append(
+                    Problem(
+                        at="the row",
+                        saw=f"{len(cells)} cells",
+                        want=f"{len(header)}, as there are columns",
+                        fix="a cell with a comma in it must stand in quotes",
+                        line=line,
+                        file=file.name,
+                    )
+                )
+            line = reader.line_num + 1
+
+
+def _cell(column: str, value: Any, file: Path, line: int) -> Any:
+    if not isinstance(value, str) or column in TEXT_COLUMNS:
         return value
-    return yaml_text.parse(value).value if value[:1] in "{[" or _is_number(value) else value
+    if value[:1] not in "{[" and not _is_number(value):
+        return value
+    place = yaml_text.parse(value)
+    if not place.problems:
+        return place.value
+    want = f"a value as in JSON ({place.problems[0].saw})"
+    problem = Problem(at=f"column '{column}'", saw=describe(value), want=want)
+    return Unreadable(problem=dataclasses.replace(problem, line=line, file=file.name))
 
 
 def _is_number(text: str) -> bool:
@@ -88,36 +211,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return text in ("true", "false")
     return True
-
-
-def _add(
-    section: str,
-    rows: list[dict[str, Any]],
-    document: dict[str, Any],
-    problems: list[Problem],
-    lines: dict[tuple[str | int, ...], int],
-    file: str,
-) -> None:
-    """Put the rows of one table where the YAML form has them."""
-    if section == "links":
-        document["links"] = rows
-        return
-    key = "publisher" if section == "contents" else "name"
-    target = document.setdefault("publishers" if section == "contents" else section, {})
-    for number, row in enumerate(rows, start=2):  # the header is line 1
-        name = row.pop(key, None)
-        if name is None:
-            problems.append(Problem(at=file, saw="none", want=f"a '{key}'", line=number))
-        elif section == "contents":
-            owner = target.setdefault(str(name), {})
-            owner.setdefault("content", []).append(row)
-        elif str(name) in target:
-            problems.append(
-                Problem(at=f"{file}: {name}", saw="it twice", want="each name once", line=number)
-            )
-        else:
-            target[str(name)] = row
-            lines[(section, str(name))] = number
 
 
 def write_folder(document: Mapping[str, Any], folder: Path) -> None:

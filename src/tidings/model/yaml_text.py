@@ -14,11 +14,21 @@ from typing import Any
 import yaml
 
 from tidings.errors import Problem
-from tidings.model.document import Name, Path, Place
+from tidings.model.document import Name, Path, Place, Unreadable
 
 # A few nested aliases can otherwise expand without end; honest files have far fewer values.
 MOST_VALUES, MOST_VALUES_PER_CHARACTER = 100_000, 10
 MOST_DEPTH = 60
+
+_STANDARD = "tag:yaml.org,2002:"
+_RESOLVER = yaml.resolver.Resolver()
+_TAGS: dict[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "float": (int, float),
+    "bool": (bool,),
+    "null": (type(None),),
+}
 
 _NULL = re.compile(r"~|null|Null|NULL|")
 _BOOL = re.compile(r"true|True|TRUE|false|False|FALSE")
@@ -43,10 +53,20 @@ class _Converter:
             raise yaml.YAMLError("the document is nested too deeply, or aliases expand too far")
         self.lines[path] = node.start_mark.line + 1
         if isinstance(node, yaml.ScalarNode):
-            return _scalar(node)
+            value, fits = _scalar(node)
+            return value if fits else self._strange(node, path)
+        if node.tag != _STANDARD + ("seq" if isinstance(node, yaml.SequenceNode) else "map"):
+            return self._strange(node, path)
         if isinstance(node, yaml.SequenceNode):
             return [self.convert(each, (*path, index)) for index, each in enumerate(node.value)]
         return self._mapping(node, path)
+
+    def _strange(self, node: yaml.Node, path: Path) -> Unreadable:
+        """Stands for a value with a tag that we do not know or that does not fit it; noted."""
+        place = Place(None, path, self.problems, self.lines)
+        tag = node.tag.replace(_STANDARD, "!!", 1)
+        place.report("a plain value, with no tag or one that fits it", saw=f"the tag {tag}")
+        return Unreadable(problem=self.problems[-1])
 
     def _mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -55,7 +75,10 @@ class _Converter:
                 place = Place(None, path, self.problems, self.lines)
                 place.report("names as plain texts", saw="a name that is a list or mapping")
                 continue
-            key = Name(str(key_node.value), _scalar(key_node))
+            value, fits = _scalar(key_node)
+            key = Name(str(key_node.value), value)
+            if not fits:
+                self._strange(key_node, (*path, key))
             if key in found:
                 self.lines[(*path, key)] = key_node.start_mark.line + 1
                 place = Place(key, (*path, key), self.problems, self.lines)
@@ -66,10 +89,22 @@ class _Converter:
         return found
 
 
-def _scalar(node: yaml.ScalarNode) -> Any:
-    text = str(node.value)
-    if node.style in ("'", '"', "|", ">"):
-        return text
+def _scalar(node: yaml.ScalarNode) -> tuple[Any, bool]:
+    """The value of a node by the rules of YAML 1.2, and whether its tag fits; ``!!str`` decides."""
+    text, quoted = str(node.value), node.style in ("'", '"', "|", ">")
+    value = text if quoted else _plain(text)
+    tag = node.tag.removeprefix(_STANDARD)
+    if type(value) in _TAGS.get(tag, ()):
+        return value, True
+    if node.tag == _RESOLVER.resolve(yaml.ScalarNode, text, (not quoted, quoted)):
+        return value, True  # the tag is not written there but guessed, by the rules of YAML 1.1
+    if tag == "str":
+        return text, True
+    return _plain(text), type(_plain(text)) in _TAGS.get(tag, ())
+
+
+def _plain(text: str) -> Any:
+    """The value of a text without quotes."""
     if _NULL.fullmatch(text):
         return None
     if _BOOL.fullmatch(text):
@@ -114,10 +149,17 @@ def read(path: FilePath) -> Place:
     """The document of a file; an unreadable file is a problem like any other."""
     try:
         return parse(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "bytes that are not UTF-8 text"
-        problem = Problem(at=str(path), saw=str(reason).lower(), want="a readable text file")
+    except (OSError, ValueError) as error:
+        problem = Problem(at=str(path), saw=refusal(error), want="a readable text file")
         return Place(None, (), [problem])
+
+
+def refusal(error: Exception) -> str:
+    """Why a file could not be read, in one short line."""
+    if isinstance(error, UnicodeDecodeError):
+        return "bytes that are not UTF-8 text"
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (reason.strip().splitlines() or [type(error).__name__])[0].lower()
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -139,8 +181,7 @@ def _represent_float(dumper: _Dumper, value: float) -> yaml.ScalarNode:
 
 def _represent_str(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     # Whatever our own reader would take for something else than text must stand in quotes.
-    plain = yaml.ScalarNode("tag:yaml.org,2002:str", value)
-    risky = not isinstance(_scalar(plain), str) or value != value.strip()
+    risky = not isinstance(_plain(value), str) or value != value.strip()
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style='"' if risky else None)
 
 
