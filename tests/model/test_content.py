@@ -289,7 +289,7 @@ SCRAPS = st.recursive(
     | st.fixed_dictionaries({"independent": st.dictionaries(st.just("a"), SCRAPS)})
     | st.fixed_dictionaries({"event": SCRAPS}, optional={"lifetime": SCRAPS, "size": SCRAPS})
 )
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_reading_anything_gives_content_or_problems_and_never_raises(document):
     place = Place(document)
     content = read_content(place)

@@ -96,19 +96,19 @@ def assert_exact(wide, narrow):
 
 
 @given(st.lists(ON_A, max_size=2), st.lists(ON_A, max_size=3))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_covering_of_conjunctions_is_exact(wide, narrow):
     assert_exact(joined(wide), joined(narrow))
 
 
 @given(ON_A_HARD, st.lists(ON_A_HARD, max_size=3))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_covering_is_exact_at_the_ends_of_the_alphabet(wide, narrow):
     assert_exact(joined([wide]), joined(narrow))
 
 
 @given(ONLY_TEXT, st.lists(ONLY_TEXT, min_size=1, max_size=4))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_covering_is_exact_for_many_tests_on_one_text(wide, narrow):
     assert_exact(joined([wide]), joined(narrow))
 
@@ -118,7 +118,7 @@ ON_NUMBERS = NUMERIC.map(lambda pair: constraint("a", *pair))
 
 
 @given(ON_NUMBERS, st.lists(ON_NUMBERS, min_size=1, max_size=4))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_covering_is_exact_for_many_tests_on_one_number(wide, narrow):
     assert_exact(joined([wide]), joined(narrow))
 
@@ -133,14 +133,14 @@ def order_and_pieces(letters):
 
 
 @given(st.one_of(map(order_and_pieces, ["ab", "\0\1", f"a{LAST}", f"{NEXT_TO_LAST}{LAST}"])))
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=300)
 def test_covering_by_a_piece_is_exact_where_order_decides_letters(pair):
     wide, narrow = pair
     assert_exact(joined([wide]), joined(narrow))
 
 
 @given(st.lists(ON_A, max_size=4))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=200)
 def test_satisfiability_is_exact(found):
     passing = [v for v in candidate_values(found) if all(accepts(one, v) for one in found)]
     assert satisfiable(joined(found)) == bool(passing)
@@ -184,7 +184,7 @@ def filters_on(constraints):
 
 
 @given(filters_on(ON_A), filters_on(ON_A))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_covering_of_any_filters_is_sound(wide, narrow):
     if covers(wide, narrow):
         for value in SMALL_DOMAIN:
@@ -193,7 +193,7 @@ def test_covering_of_any_filters_is_sound(wide, narrow):
 
 
 @given(filters_on(ON_A), filters_on(ON_A))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 def test_overlap_is_exact_also_for_or(one, other):
     every = [c for side in (one, other) for part in side.conjunctions for c in part.constraints]
     shared = [

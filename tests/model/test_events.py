@@ -112,7 +112,7 @@ def test_reading_notes_every_problem_with_its_place():
 @given(events)
 def test_what_can_be_read_fits_the_schema(event):
     assert read_event(Place(event)) is not None
-    jsonschema.validate(event, event_schema())
+    jsonschema.Draft202012Validator(event_schema()).validate(event)
 
 
 @given(values)

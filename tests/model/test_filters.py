@@ -24,6 +24,8 @@ from tidings.model.filters import (
 
 jsonschema = pytest.importorskip("jsonschema")
 
+VALIDATOR = jsonschema.Draft202012Validator(filter_schema())
+
 texts = st.text("abAB\0é\U0010ffff", max_size=3)
 numbers = st.integers(-2, 2) | st.sampled_from([0.5, 1.0, 2**53 + 1, 1e300])
 values = texts | numbers | st.booleans()
@@ -164,7 +166,7 @@ def test_a_filter_survives_its_document_in_json(wanted):
     document = filter_document(wanted)
     assert as_filter(json.loads(json.dumps(document))) == wanted
     assert json.dumps(filter_document(as_filter(document))) == json.dumps(document)
-    jsonschema.validate(document, filter_schema())
+    VALIDATOR.validate(document)
 
 
 @given(filters)
@@ -262,13 +264,13 @@ SCRAPS = st.recursive(
 
 
 @given(SCRAPS | st.dictionaries(st.just("a"), SCRAPS, min_size=1))
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_reading_anything_gives_a_filter_or_problems_and_never_raises(document):
     place = Place(document)
     wanted = read_filter(place)
     assert (wanted is None) == bool(place.problems)
     if wanted is not None:
-        jsonschema.validate(document, filter_schema())
+        VALIDATOR.validate(document)
         assert as_filter(filter_document(wanted)) == wanted
 
 
@@ -279,7 +281,7 @@ def test_reading_anything_gives_a_filter_or_problems_and_never_raises(document):
      {"a": {"exists": 1}}, {"a": None}, {"a": {"all": [{"all": [{"not": 3}]}]}}],
 )  # fmt: skip
 def test_the_schema_refuses_what_the_reader_refuses(document):
-    assert list(jsonschema.Draft202012Validator(filter_schema()).iter_errors(document))
+    assert not VALIDATOR.is_valid(document)
 
 
 def test_the_schema_is_a_schema():

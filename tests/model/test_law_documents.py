@@ -138,7 +138,10 @@ MISTAKES = {
     "{weibull: {mean: 5ms, shape: 0.001}}": ("weibull.shape", "0.05 or more"),
     "{phase_type: {initial: [1], generator: []}}": ("phase_type.generator", "a list of rows"),
     "{phase_type: {initial: [1], generator: 4}}": ("phase_type.generator", "a list of rows"),
-    "{phase_type: {initial: [1], generator: [[1]]}}": ("phase_type.generator[1]", "a negative diagonal"),
+    "{phase_type: {initial: [1], generator: [[1]]}}": (
+        "phase_type.generator[1]",
+        "a negative diagonal",
+    ),
     "{phase_type: {initial: [2], generator: [[-1]]}}": ("phase_type.initial[1]", "a share"),
     "{phase_type: {initial: [1], generator: [[x]]}}": ("phase_type.generator[1][1]", "a rate"),
     "{histogram: {edges: [0, 1], weights: [0.5, 0.5]}}": ("histogram", "one edge more"),
@@ -264,7 +267,7 @@ def laws(draw):
 
 
 @given(laws())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 def test_a_written_law_reads_back_as_itself(law):
     document = law_document(law)
     through_yaml = yaml.safe_load(yaml.safe_dump(document))
@@ -308,7 +311,7 @@ scraps = st.recursive(
 
 
 @given(scraps)
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 def test_whatever_is_written_is_a_law_or_a_problem(scrap):
     place = Place(scrap)
     law = read_law(place)

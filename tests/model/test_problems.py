@@ -110,7 +110,11 @@ def test_a_wrong_field_of_the_routing_does_not_hide_unknown_brokers():
 
 def test_the_way_back_does_not_repeat_mistakes_of_the_way_there():
     text = GOOD.replace("reliability: 0.99", "reliability: 2, back: {delay: -1, failure: {}}")
-    assert set(told(text)) == {"links[1].reliability", "links[1].back.delay", "links[1].back.failure"}
+    assert set(told(text)) == {
+        "links[1].reliability",
+        "links[1].back.delay",
+        "links[1].back.failure",
+    }
 
 
 def test_the_way_back_takes_over_what_it_does_not_say():
@@ -169,7 +173,7 @@ def test_a_section_that_cannot_be_read_makes_no_name_unknown(section):
     assert set(told(text[:start] + f"{section}: 7" + text[end:])) == {section}
 
 
-# ---- their order -----------------------------------------------------------------------------------
+# ---- their order --------------------------------------------------------------------------------
 
 
 def test_problems_come_in_the_order_of_their_lines():

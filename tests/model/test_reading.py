@@ -117,8 +117,9 @@ def test_a_null_attribute_of_an_event_is_an_absent_one():
 def test_equal_systems_have_equal_fingerprints_and_others_do_not():
     prints = [reading.fingerprint(reading.loads(text)) for text in (GOOD, FULL)]
     spelt = GOOD.replace("1s", "1000ms").replace("{exponential: 3ms}", "{rate: 333.33333333333333}")
-    assert reading.fingerprint(reading.loads(GOOD.replace("lifetime: 1s", "lifetime: 1.0"))) == (
-        prints[0]
+    assert (
+        reading.fingerprint(reading.loads(GOOD.replace("lifetime: 1s", "lifetime: 1.0")))
+        == (prints[0])
     )
     assert len({*prints, reading.fingerprint(reading.loads(spelt.replace("0.99", "0.98")))}) == 3
 
@@ -187,7 +188,7 @@ def test_aliases_that_expand_without_end_are_refused():
 _LINES = FULL.splitlines()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_a_damaged_file_is_read_or_refused_cleanly(data):
     """Lines dropped, doubled or given odd values: a system, or an error of input; nothing else."""
@@ -226,7 +227,7 @@ def test_a_damaged_file_is_read_or_refused_cleanly(data):
     assert reading.loads(reading.dumps(system)) == system
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.recursive(
         st.none()

@@ -69,12 +69,14 @@ def test_a_csv_from_a_spreadsheet_is_read_too(folder):
 
 def test_bad_rows_are_named_by_file_and_line(folder):
     (folder / "subscribers.csv").write_text(
-        'name,at,wants\nal,east,"{note:\n  {prefix: x}}"\nal,hub,{}\n\nbo,nowhere,{}\n,hub,{}\nx,y\n'
+        'name,at,wants\nal,east,"{note:\n  {prefix: x}}"\nal,hub,{}\n'  # a cell over two lines
+        "\nbo,nowhere,{}\n,hub,{}\nx,y\n"
     )
     (folder / "contents.csv").write_text("publisher,p,event\np,0.5,{topic: .nan}\nq,0.5,{a: 1}\n")
     (folder / "links.csv").write_text('between,delay\n"[hub, east]",soon\n')
     assert told(folder) == [
-        "contents.csv line 2, publishers.p.content: got a sum of 0.5; wants probabilities that sum to 1",
+        "contents.csv line 2, publishers.p.content: got a sum of 0.5; "
+        "wants probabilities that sum to 1",
         "contents.csv line 2, publishers.p.content[1].event.topic: got nan; "
         "wants a text, a finite number, or true or false",
         "contents.csv line 3, publisher: got 'q'; wants one of the publishers",
@@ -91,11 +93,17 @@ def test_bad_rows_are_named_by_file_and_line(folder):
 
 def test_rows_of_parquet_are_numbered(folder):
     (folder / "subscribers.csv").unlink()
-    rows = {"name": ["a", "b"], "at": ["hub", "moon"], "wants": ["{}", "{}"], "target": [math.nan, 1]}
+    rows = {
+        "name": ["a", "b"],
+        "at": ["hub", "moon"],
+        "wants": ["{}", "{}"],
+        "target": [math.nan, 1],
+    }
     pq.write_table(pa.table(rows), folder / "subscribers.parquet")
     assert told(folder) == [
         "subscribers.parquet row 1, subscribers.a.target: got nan; wants a share from 0 to 1",
-        "subscribers.parquet row 2, subscribers.b.at: got 'moon'; wants one of the brokers hub, east",
+        "subscribers.parquet row 2, subscribers.b.at: got 'moon'; "
+        "wants one of the brokers hub, east",
     ]
 
 

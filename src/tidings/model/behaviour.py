@@ -8,7 +8,7 @@ from typing import Any
 
 from tidings.model import records
 from tidings.model.document import Place
-from tidings.model.laws import Deterministic, Exponential, Law, law_document, law_schema, read_law
+from tidings.model.laws import Deterministic, Exponential, Law, law_document, read_law
 from tidings.model.records import Kind, given, spec
 
 
@@ -20,10 +20,14 @@ def read_positive_law(place: Place) -> Law | None:
     return law
 
 
-LAW = Kind(label="a law of times", read=read_law, write=law_document, schema=law_schema)
+def _law_schema() -> dict[str, Any]:
+    return {"$ref": "#/$defs/Law"}
+
+
+LAW = Kind(label="a law of times", read=read_law, write=law_document, schema=_law_schema)
 
 POSITIVE_LAW = Kind(
-    label="a law of times", read=read_positive_law, write=law_document, schema=law_schema
+    label="a law of times", read=read_positive_law, write=law_document, schema=_law_schema
 )
 
 DISCIPLINES = ("fcfs", "processor-sharing", "infinite-server", "priority")
@@ -71,7 +75,7 @@ def _service_document(service: Service) -> Any:
 def _service_schema() -> dict[str, Any]:
     # "per" may stand beside any law; the reader says precisely what is wrong where it is.
     per = {"type": "object", "required": ["per"], "properties": {"per": {"const": "subscription"}}}
-    return {"anyOf": [law_schema(), per]}
+    return {"anyOf": [_law_schema(), per]}
 
 
 SERVICE = Kind(
@@ -162,7 +166,7 @@ def _failure_schema() -> dict[str, Any]:
         "anyOf": [
             form(mtbf=time, mttr=time),
             form(availability={"type": "number", "exclusiveMinimum": 0, "maximum": 1}, period=time),
-            form(up=law_schema(), down=law_schema()),
+            form(up=_law_schema(), down=_law_schema()),
         ]
     }
 

@@ -35,10 +35,10 @@ def read_topology(path: str | Path) -> Topology:
     """The beginning of a system, and notes on what of the graph is not in it.
 
     Self-loops are left out and parallel links become one, the first; the largest connected part is
-    kept. A graph with cycles gets a routing tree rooted at its best connected broker. A link's delay
-    is taken from its attribute ``delay`` (or a name beside it in ``DELAY_NAMES``), its reliability
-    from ``reliability``. In a directed graph the edge that comes first is the way there and the
-    opposite edge, if there is one, the way back.
+    kept. A graph with cycles gets a routing tree rooted at its best connected broker. The delay of
+    a link is taken from its attribute ``delay`` (or a name beside it in ``DELAY_NAMES``), its
+    reliability from ``reliability``. In a directed graph the edge that comes first is the way there
+    and the opposite edge, if there is one, says what differs on the way back.
     """
     source = Path(path)
     graph = _read(source)

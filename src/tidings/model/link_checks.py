@@ -52,9 +52,13 @@ def check_links(brokers: Sequence[str] | None, place: Place) -> LinkEnds | None:
 
 
 def _pair(value: Any) -> tuple[str, str] | None:
-    if isinstance(value, list) and len(value) == 2 and all(isinstance(e, str) and e for e in value):
+    if isinstance(value, list) and len(value) == 2 and all(map(_is_text, value)):
         return value[0], value[1]
     return None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _is_sound(
@@ -142,10 +146,10 @@ def _check_tree(brokers: Sequence[str], ends: LinkEnds, place: Place) -> None:
             chosen.append(pair)
             continue
         wrong += 1
-        # A pair that the links with mistakes name is wrong there, not here.
-        if isinstance(value, list) and len(value) >= 2 and all(isinstance(e, str) for e in value):
-            if "--".join(value) not in ends.names and not ends.nameless:
-                place.inside(index).report("one of the links", saw=" -- ".join(value))
+        readable = isinstance(value, list) and len(value) >= 2 and all(map(_is_text, value))
+        # A pair that a link with a mistake names is wrong there, not here.
+        if readable and "--".join(value) not in ends.names and not ends.nameless:
+            place.inside(index).report("one of the links", saw=" -- ".join(value))
     cycle = topology.find_cycle(chosen)
     if cycle:
         place.report("a tree", saw=f"a cycle through {_shown(cycle)}")

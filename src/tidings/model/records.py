@@ -8,6 +8,7 @@ and the reference table in the documentation, so that none of them can drift fro
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +34,7 @@ def spec(kind: Kind, meaning: str, *, default: Any = REQUIRED, key: str = "") ->
     return dataclasses.field(default=default, metadata={"kind": kind, "doc": meaning, "key": key})
 
 
+@functools.cache
 def document_fields(record: type) -> dict[str, dataclasses.Field[Any]]:
     """The fields of a record that stand in its document, by the name they have there."""
     return {
@@ -75,9 +77,10 @@ def read_record(record: type, place: Place, **given: Any) -> Any:
 
 def record_document(record: Any) -> dict[str, Any]:
     """The canonical document of a record: what differs from the defaults, in declared order."""
+    kind: type = type(record)
     return {
         key: field.metadata["kind"].write(getattr(record, field.name))
-        for key, field in document_fields(type(record)).items()
+        for key, field in document_fields(kind).items()
         if field.default is REQUIRED or getattr(record, field.name) != field.default
     }
 

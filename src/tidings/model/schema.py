@@ -6,6 +6,7 @@ from typing import Any
 
 from tidings.model import records
 from tidings.model.behaviour import Channel, Connectivity, DailyRates, Station
+from tidings.model.laws import law_schema
 from tidings.model.system import (
     FORMAT_VERSION,
     Broker,
@@ -45,5 +46,8 @@ def system_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Tidings system",
         **schema,
-        "$defs": {record.__name__: records.record_schema(record) for record in RECORDS},
+        "$defs": {
+            "Law": law_schema(),
+            **{record.__name__: records.record_schema(record) for record in RECORDS},
+        },
     }

@@ -121,7 +121,7 @@ def _add_table(section: str, file: Path, found: _Folder) -> None:
 
 
 def _add_contents(file: Path, rows: list[Row] | None, unread: Any, found: _Folder) -> None:
-    """Give each publisher its rows; where there are none to read, none is blamed for lacking any."""
+    """Give each publisher its rows; where they cannot be read, nobody is blamed for having none."""
     publishers = found.document.get("publishers")
     if not isinstance(publishers, Mapping):
         return

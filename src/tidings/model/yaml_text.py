@@ -96,7 +96,8 @@ def _scalar(node: yaml.ScalarNode) -> tuple[Any, bool]:
     tag = node.tag.removeprefix(_STANDARD)
     if type(value) in _TAGS.get(tag, ()):
         return value, True
-    if node.tag == _RESOLVER.resolve(yaml.ScalarNode, text, (not quoted, quoted)):
+    guess: str = _RESOLVER.resolve(yaml.ScalarNode, text, (not quoted, quoted))  # type: ignore[no-untyped-call]
+    if node.tag == guess:
         return value, True  # the tag is not written there but guessed, by the rules of YAML 1.1
     if tag == "str":
         return text, True

@@ -19,9 +19,9 @@ from tidings.model.laws.law import (
     as_times,
     check,
     check_number,
-    number_problems,
     log1p,
     mean_exponential,
+    number_problems,
 )
 
 
