@@ -8,6 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tidings.errors import InvalidSystemError
 from tidings.model import reading
@@ -152,6 +154,24 @@ def test_a_table_that_cannot_be_read_is_one_line(section, damage, folder):
     (line,) = told(folder)
     assert line.startswith(f"{file.name}, {section}: got ")
     assert line.endswith("; wants a readable table")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_damaged_tables_are_read_or_refused_cleanly(tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("tables")
+    for name, text in TABLES.items():
+        cells = list(text)
+        for _ in range(data.draw(st.integers(0, 2))):
+            at = data.draw(st.integers(0, len(cells) - 1))
+            cells[at : at + data.draw(st.integers(0, 9))] = data.draw(st.text('{}[],"\n:0x\0é'))
+        (folder / name).write_text("".join(cells))
+    try:
+        system = reading.load(folder)
+    except InvalidSystemError as error:
+        assert all(problem.at and problem.saw and problem.want for problem in error.problems)
+        return
+    assert reading.loads(reading.dumps(system)) == system
 
 
 def test_a_head_that_cannot_be_read_is_one_line(folder):

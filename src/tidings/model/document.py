@@ -210,7 +210,7 @@ def _finite(value: Any) -> float | None:
         number = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) else None
+    return number + 0.0 if math.isfinite(number) else None  # −0 becomes 0
 
 
 def describe(value: Any) -> str:
