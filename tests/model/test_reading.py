@@ -121,7 +121,9 @@ def test_equal_systems_have_equal_fingerprints_and_others_do_not():
         reading.fingerprint(reading.loads(GOOD.replace("lifetime: 1s", "lifetime: 1.0")))
         == (prints[0])
     )
-    negative = [reading.loads(GOOD.replace("lifetime: 1s", f"lifetime: {t}")) for t in ("0", "-0.0")]
+    negative = [
+        reading.loads(GOOD.replace("lifetime: 1s", f"lifetime: {t}")) for t in ("0", "-0.0")
+    ]
     assert reading.fingerprint(negative[0]) == reading.fingerprint(negative[1])
     assert len({*prints, reading.fingerprint(reading.loads(spelt.replace("0.99", "0.98")))}) == 3
 
@@ -222,12 +224,14 @@ def test_a_damaged_file_is_read_or_refused_cleanly(data):
             lines[index] = lines[index][: data.draw(st.integers(0, len(lines[index])))]
         else:
             lines[index] += data.draw(st.text(max_size=5))
+    problems = ()
     try:
         system = reading.loads("\n".join(lines))
     except InvalidSystemError as error:
-        assert all(problem.at and problem.saw and problem.want for problem in error.problems)
-        return
-    assert reading.loads(reading.dumps(system)) == system
+        problems = error.problems
+    else:
+        assert reading.loads(reading.dumps(system)) == system
+    assert all(problem.at and problem.saw and problem.want for problem in problems)
 
 
 @settings(max_examples=100, deadline=None)

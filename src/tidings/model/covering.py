@@ -109,7 +109,7 @@ def read_wants(place: Place) -> Filter | None:
 
     >>> place = Place({"price": {"above": 5, "below": 3}})
     >>> read_wants(place) is None, str(place.problems[0])
-    (True, 'price: got above 5 and below 3; wants tests that some value passes')
+    (True, 'price: got below 3 and above 5; wants tests that some value passes')
     """
     before = len(place.problems)
     wanted = read_filter(place)
