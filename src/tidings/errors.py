@@ -8,7 +8,8 @@
     ├── UnstableError         a queue grows without limit (exit code 4)
     └── EngineError           Spark, Java or another part of the machinery is missing (exit code 5)
 
-A message says where, what was seen, what is wanted, and what to do.
+A message says where, what was seen, what is wanted, and what to do. ``kind`` is a program's name
+for the class.
 """
 
 from __future__ import annotations
@@ -55,12 +56,14 @@ class TidingsError(Exception):
     """The root of all deliberate errors."""
 
     exit_code = 1
+    kind = "error"
 
 
 class InvalidInputError(TidingsError):
     """What was given is wrong; ``problems`` lists everything that is, in the order of its lines."""
 
     exit_code = 2
+    kind = "invalid_input"
 
     def __init__(self, message: str, problems: Iterable[Problem] = ()) -> None:
         self.headline = message
@@ -71,24 +74,31 @@ class InvalidInputError(TidingsError):
 class InvalidSystemError(InvalidInputError):
     """A system description with at least one problem."""
 
+    kind = "invalid_system"
+
 
 class InvalidTracesError(InvalidInputError):
     """Trace tables that are missing, unreadable, or not what they should be."""
+
+    kind = "invalid_traces"
 
 
 class UnsupportedError(TidingsError):
     """The system is valid, but this engine cannot honour all of it, and will not ignore any."""
 
     exit_code = 3
+    kind = "unsupported"
 
 
 class UnstableError(TidingsError):
     """Work arrives faster than it can be done, so a queue grows without limit."""
 
     exit_code = 4
+    kind = "unstable"
 
 
 class EngineError(TidingsError):
     """Something Tidings runs on (Java, Spark, a cluster) is missing or failed."""
 
     exit_code = 5
+    kind = "engine"

@@ -4,11 +4,13 @@ import contextlib
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from tidings.cli.main import app, run
+from tidings.cli import console, reproduce
+from tidings.cli.commands import COMMANDS, run
 from tidings.errors import TidingsError
 from tidings.model.outcome_files import load_outcome
 from tidings.simulation.run import SimulationOptions
@@ -27,16 +29,6 @@ subscribers:
   near: {at: hub, wants: {}}
   far: {at: east, wants: {x: 1}}
 """
-COMMANDS = (
-    "check",
-    "predict",
-    "simulate",
-    "characterise",
-    "validate",
-    "report",
-    "demo",
-    "reproduce content-timeliness",
-)
 
 
 @pytest.fixture
@@ -53,7 +45,8 @@ def result(capsys, *arguments):
 
 
 def test_every_command_has_help_with_an_example(capsys):
-    for command in COMMANDS:
+    papers = [f"reproduce {each.name}" for each in reproduce.app.registered_commands]
+    for command in [each for each in COMMANDS if each != "reproduce"] + papers:
         code, out, _ = result(capsys, *command.split(), "--help")
         assert code == 0
         assert f"Example: tidings {command}" in " ".join(out.split())
@@ -63,11 +56,8 @@ def test_every_command_has_help_with_an_example(capsys):
 def test_the_help_lists_every_command(capsys):
     code, out, _ = result(capsys, "--help")
     assert code == 0
-    assert all(command.split()[0] in out for command in COMMANDS)
-    known = {command.name for command in app.registered_commands}
-    for group in app.registered_groups:
-        known |= {f"{group.name} {each.name}" for each in group.typer_instance.registered_commands}
-    assert known == set(COMMANDS)
+    assert all(command in out for command in COMMANDS)
+    assert "Exit codes" in out
 
 
 def test_check_tells_what_is_in_a_valid_system(system, capsys):
@@ -96,6 +86,79 @@ def test_a_bad_system_lists_all_its_problems_and_exits_with_two(tmp_path, capsys
         assert "line 5, brokers.hub.service" in err
         assert "line 13, subscribers.far.at: got 'west'; wants one of the brokers hub, east" in err
         assert "Traceback" not in err
+
+
+def test_an_invalid_system_is_an_answer_of_check_as_json(tmp_path, capsys):
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(SYSTEM.replace("3ms", "-3ms").replace("at: east", "at: west"))
+    code, out, err = result(capsys, "check", bad, "--json")
+    answer = json.loads(out)
+    assert code == answer["exit_code"] == 2
+    assert answer["valid"] is False
+    assert answer["problems"][1] == {
+        "at": "subscribers.far.at",
+        "line": 13,
+        "saw": "'west'",
+        "want": "one of the brokers hub, east",
+        "fix": answer["problems"][1]["fix"],
+    }
+    assert len(answer["problems"]) == 2
+    assert "line 13, subscribers.far.at" in err  # people still read it
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "code"),
+    [
+        (["predict", "BAD"], "invalid_system", 2),
+        (["simulate", "FAILING"], "unsupported", 3),
+        (["simulate", "BUSY"], "unstable", 4),
+        (["validate", "nowhere.json", "nowhere.json"], "invalid_input", 2),
+        (["report", "BUSY", "nowhere.json"], "invalid_input", 2),
+        (["characterise", "nowhere"], "invalid_traces", 2),
+        (["demo", "--system", "BAD"], "invalid_system", 2),
+        (["predict", "BUSY", "--model", "magic"], "usage", 2),
+        (["frobnicate"], "usage", 2),
+        (["check"], "usage", 2),
+    ],
+)
+def test_an_error_is_a_document_with_json(arguments, kind, code, tmp_path, capsys):
+    texts = {
+        "BAD": SYSTEM.replace("3ms", "-3ms"),
+        "BUSY": SYSTEM.replace("5ms", "50ms"),
+        "FAILING": SYSTEM.replace("l: 3ms}", "l: 3ms}, failure: {mtbf: 1h, mttr: 1s}"),
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    words = [str(tmp_path / f"{word}.yaml") if word in texts else word for word in arguments]
+    found, out, err = result(capsys, *words, "--json")
+    error = json.loads(out)["error"]
+    assert found == error["exit_code"] == code
+    assert error["kind"] == kind
+    assert error["message"]
+    assert ("problems" in error) == (kind == "invalid_system")
+    assert err.strip()
+
+
+def test_a_fault_is_a_document_too_and_never_a_traceback(system, capsys, monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError("oh [dear]")
+
+    monkeypatch.setattr("tidings.cli.predict.predict_outcome", fail)
+    code, out, err = result(capsys, "predict", system, "--json")
+    assert code == json.loads(out)["error"]["exit_code"] == 70
+    assert "ZeroDivisionError: oh [dear]" in err
+    assert "Traceback" not in err
+
+
+def test_progress_is_told_after_two_seconds_also_within_one_step(capsys, monkeypatch):
+    monkeypatch.setattr(console, "SHOW_AFTER_S", 0.15)
+    with console.progress("counting") as step:
+        step("sheep")
+    assert capsys.readouterr().err == ""
+    with console.progress("counting") as step:
+        step("sheep")
+        time.sleep(0.6)
+    assert capsys.readouterr().err == "counting: sheep (0 s)\n"
 
 
 def test_what_an_engine_does_not_handle_is_refused_by_name(tmp_path, capsys):
@@ -233,7 +296,7 @@ def test_the_command_simulates_with_the_defaults_of_the_library(system, capsys, 
         (["simulate", "SYSTEM", "-o", "PLACE"], "simulate.simulate_outcome"),
         (["simulate", "SYSTEM", "--traces", "PLACE"], "simulate.record"),
         (["report", "SYSTEM", "nowhere.json", "--to", "PLACE.html"], "report.load_outcome"),
-        (["demo", "--to", "PLACE"], "demo.spark_session"),
+        (["demo", "--to", "PLACE"], "spark.spark_session"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_told_before_the_work(
@@ -256,13 +319,35 @@ def test_importing_tidings_is_light_and_the_command_is_installed():
     assert subprocess.check_output([tidings, "--version"], text=True).startswith("tidings 0")
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--to", "fitted.txt"], "a system goes to a .yaml file or a folder"),
+        (["--to", "."], "exists already"),
+        (["--measured", "measured.csv"], "an outcome goes to a .json file or a folder"),
+        (["--settle", "-1s"], "'-1s' is not a time of 0 or more"),
+        (["--settle", "soon"], "'soon' is not a time"),
+    ],
+)
+def test_what_characterise_cannot_write_or_read_is_told_before_spark(
+    options, says, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: pytest.fail("Spark began"))
+    (tmp_path / "traces").mkdir()
+    words = [str(tmp_path / each) if "." in each[:9] else each for each in options]
+    code, _, err = result(capsys, "characterise", tmp_path / "traces", *words)
+    assert code == 2
+    assert says in " ".join(err.replace("│", " ").split())
+    assert {each.name for each in tmp_path.iterdir()} == {"traces"}
+
+
 @pytest.mark.spark
 def test_traces_recorded_and_characterised_give_the_system_back(
     system, spark, capsys, tmp_path, monkeypatch
 ):
     # The session is shared by all tests, so the command's own must not stop it.
     shared = contextlib.nullcontext(spark)
-    monkeypatch.setattr("tidings.cli.characterise.spark_session", lambda *_, **__: shared)
+    monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: shared)
     traces, fitted, measured = (tmp_path / n for n in ("traces", "fitted.yaml", "measured.json"))
     assert result(capsys, "simulate", system, "--traces", traces, "--events", 20_000)[0] == 0
     code, out, _ = result(
@@ -279,3 +364,13 @@ def test_traces_recorded_and_characterised_give_the_system_back(
         assert abs(row["estimate"] - true) < 5 * row["standard_error"] < 0.1 * true
     assert result(capsys, "predict", fitted, "-o", tmp_path / "predicted.json")[0] == 0
     assert result(capsys, "validate", tmp_path / "predicted.json", measured)[0] == 0
+    settled = tmp_path / "settled.json"
+    code, _, _ = result(
+        capsys, "characterise", traces, "--settle", "20s", "--measured", settled, "--limit", 3
+    )
+    assert code == 0
+    whole, part = load_outcome(measured), load_outcome(settled)
+    assert part.provenance["settle_s"] == 20.0
+    # Of about 200 s recorded, a tenth is left out.
+    left = part.subscribers["events"].sum() / whole.subscribers["events"].sum()
+    assert 0.88 < left < 0.92

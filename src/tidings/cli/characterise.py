@@ -9,14 +9,13 @@ import typer
 
 from tidings.characterisation.assembling import check_base
 from tidings.characterisation.job import characterise as characterise_traces
-from tidings.cli import console, options
+from tidings.cli import console, options, spark
 from tidings.cli.outcomes import check_output
-from tidings.errors import InvalidInputError, InvalidTracesError
-from tidings.model import reading, units, writing
+from tidings.errors import InvalidTracesError
+from tidings.model import reading
 from tidings.model.outcome_files import outcome_document, save_outcome
 from tidings.reporting import terminal
 from tidings.traces.reading import read_traces
-from tidings.traces.session import spark_session
 
 
 def characterise(
@@ -55,18 +54,18 @@ def characterise(
     # Whatever can be wrong is found out before Spark takes its time to start.
     if "://" not in traces and not Path(traces).exists():
         raise InvalidTracesError(f"{traces}: no such folder; wants one with trace tables")
-    settle_s = _seconds(settle)
+    settle_s = options.seconds(settle or "0s", or_zero=True)
     if to is not None:
-        _check_system_place(to)
+        reading.check_system_place(to)
     check_output(measured)
     known = reading.load(base) if base is not None else None
     if known is not None:
         check_base(known)
     with console.progress("characterising") as step:
         step("starting Spark")
-        with spark_session(master, memory=memory) as spark:
+        with spark.started(master, memory=memory) as session:
             found = characterise_traces(
-                read_traces(spark, traces), base=known, settle_s=settle_s, progress=step
+                read_traces(session, traces), base=known, settle_s=settle_s, progress=step
             )
     if to is not None:
         reading.save(found.system, to)
@@ -89,22 +88,3 @@ def characterise(
             terminal.quality_table(found.quality),
         )
     console.warn(found.notes)
-
-
-def _seconds(text: str | None) -> float:
-    if text is None:
-        return 0.0
-    seconds = units.parse(text, units.SECONDS)
-    if seconds is None or seconds < 0:
-        raise typer.BadParameter(f"'{text}' is not a time, such as 5s or 2min")
-    return seconds
-
-
-def _check_system_place(path: Path) -> None:
-    """Raise :class:`InvalidInputError` where a system cannot be written."""
-    if not path.suffix:
-        writing.check_new_folder(path)
-    elif path.suffix in (".yaml", ".yml"):
-        writing.check_file(path)
-    else:
-        raise InvalidInputError(f"{path}: a system goes to a .yaml file or a folder")

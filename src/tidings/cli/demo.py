@@ -7,12 +7,11 @@ from typing import Annotated
 
 import typer
 
-from tidings.cli import console, options
+from tidings.cli import console, options, spark
 from tidings.demonstration.run import check_place, demonstrate
 from tidings.demonstration.sample_system import market_and_weather
 from tidings.model import reading
 from tidings.reporting import terminal
-from tidings.traces.session import spark_session
 
 DISAGREE = 1
 
@@ -44,8 +43,10 @@ def demo(
     check_place(to)  # before Spark takes its time to start
     with console.progress("demo") as step:
         step("starting Spark")
-        with spark_session(master, memory=memory, small=True) as spark:
-            result = demonstrate(found, spark, folder=to, minutes=minutes, seed=seed, progress=step)
+        with spark.started(master, memory=memory, small=True) as session:
+            result = demonstrate(
+                found, session, folder=to, minutes=minutes, seed=seed, progress=step
+            )
     if json:
         console.show_json(result.to_document())
     else:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tidings.model import units
+
 SystemFile = Annotated[
     Path,
     typer.Argument(
@@ -43,3 +45,12 @@ Memory = Annotated[
     str | None,
     typer.Option("--memory", metavar="SIZE", help="Memory of Spark's driver, such as 4g."),
 ]
+
+
+def seconds(text: str, *, or_zero: bool = False) -> float:
+    """A time of the command line in seconds."""
+    found = units.parse(text, units.SECONDS)
+    if found is None or found < 0 or (found == 0 and not or_zero):
+        least = "of 0 or more" if or_zero else "above 0"
+        raise typer.BadParameter(f"'{text}' is not a time {least}, such as 5s, 2min or 1h")
+    return found

@@ -9,7 +9,7 @@ import typer
 
 from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
-from tidings.model import reading, units
+from tidings.model import reading
 from tidings.model.writing import check_new_folder
 from tidings.simulation.recording import record, write_traces
 from tidings.simulation.run import SimulationOptions
@@ -61,7 +61,7 @@ def simulate(
 
     Example: [bold]tidings simulate city.yaml --precision 0.005[/]
     """
-    duration_s = _seconds(duration)
+    duration_s = None if duration is None else options.seconds(duration)
     check_output(output)
     if traces is not None:
         _refuse_many_runs(context)
@@ -98,12 +98,3 @@ def _refuse_many_runs(context: typer.Context) -> None:
     ]
     if given:
         raise typer.BadParameter(f"with --traces one run is recorded; leave {', '.join(given)} out")
-
-
-def _seconds(text: str | None) -> float | None:
-    if text is None:
-        return None
-    seconds = units.parse(text, units.SECONDS)
-    if seconds is None or seconds <= 0:
-        raise typer.BadParameter(f"'{text}' is not a time above 0, such as 90s or 2h")
-    return seconds

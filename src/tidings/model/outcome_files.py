@@ -13,7 +13,7 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import SOURCES, TABLES, Outcome, table
-from tidings.model.writing import check_file, check_new_folder, new_folder, write_file
+from tidings.model.writing import check_place, new_folder, write_file
 
 FORMAT_VERSION = 1
 HEAD = "outcome.json"
@@ -62,13 +62,7 @@ def plain(value: Any) -> Any:
 
 def check_outcome_place(path: str | os.PathLike[str]) -> None:
     """Refuse a place where an outcome cannot be saved, before long work; changes nothing."""
-    target = Path(path)
-    if target.suffix == ".json":
-        check_file(target)
-    elif target.suffix:
-        raise InvalidInputError(f"{target}: an outcome goes to a .json file or a folder")
-    else:
-        check_new_folder(target)
+    check_place(path, suffixes=(".json",), what="an outcome")
 
 
 def save_outcome(outcome: Outcome, path: str | os.PathLike[str]) -> None:

@@ -14,7 +14,7 @@ from tidings.model import records, tables, yaml_text
 from tidings.model.checks import check_system
 from tidings.model.document import Place
 from tidings.model.system import System
-from tidings.model.writing import write_file
+from tidings.model.writing import check_place, write_file
 
 
 def load(path: str | os.PathLike[str]) -> System:
@@ -66,8 +66,14 @@ def system_document(system: System) -> dict[str, Any]:
     return records.record_document(system)
 
 
+def check_system_place(path: str | os.PathLike[str]) -> None:
+    """Refuse a place where a system cannot be saved, before long work; changes nothing."""
+    check_place(path, suffixes=(".yaml", ".yml"), what="a system")
+
+
 def save(system: System, path: str | os.PathLike[str]) -> None:
     """Write a system as YAML, or as a folder of tables where the path has no suffix."""
+    check_system_place(path)
     target = Path(path)
     if target.suffix:
         write_file(target, dumps(system).encode())

@@ -100,6 +100,17 @@ def check_new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> 
         _check_parent(target)
 
 
+def check_place(path: str | os.PathLike[str], *, suffixes: tuple[str, ...], what: str) -> None:
+    """Refuse a place where ``what`` cannot go, a file of these suffixes or a new folder."""
+    suffix = Path(path).suffix
+    if suffix in suffixes:
+        check_file(path)
+    elif suffix:
+        raise InvalidInputError(f"{path}: {what} goes to a {suffixes[0]} file or a folder")
+    else:
+        check_new_folder(path)
+
+
 def _check_parent(target: Path) -> None:
     """The nearest folder above that is there already must take new entries."""
     parents = target.absolute().parents

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -16,9 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tidings.errors import EngineError
@@ -27,6 +27,7 @@ from tidings.traces.java import ensure_java
 EMBEDDED = "local[*]"
 LOOPBACK = "127.0.0.1"
 _REACHED_WITHIN_S = 10.0
+_ENDS_WITHIN_S = 10.0
 _SHOWN_LINES = 12
 _CONNECT_PORT = 15002
 
@@ -75,6 +76,45 @@ def spark_session(
     return _start(SparkConf(loadDefaults=False).setAll(list(chosen.items())), where, app)
 
 
+def end_java() -> None:
+    """End the Java that an embedded session runs in, whatever it is doing; no session outlives it.
+
+    For a program that was interrupted: Spark's own way to stop waits for what it has under way.
+    """
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is not None:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()  # unlike a kill, it lets Java remove its temporary folders
+    try:
+        process.wait(timeout=_ENDS_WITHIN_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _launch(conf: SparkConf, said: IO[bytes]) -> Any:
+    """Start Java, and end it if that is interrupted: alone, it would wait for ever to be called."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def remember(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        begun.append(subprocess.Popen(*arguments, **options))
+        return begun[-1]
+
+    module: Any = java_gateway
+    usual, module.Popen = module.Popen, remember
+    try:
+        return module.launch_gateway(conf, {"stderr": said})
+    except BaseException:
+        for process in begun:
+            _end(process)
+        raise
+    finally:
+        module.Popen = usual
+
+
 def _local_settings(master: str, *, small: bool) -> dict[str, str]:
     logging = f"-Dlog4j2.configurationFile={_log_settings().as_uri()}"
     warehouse = Path(tempfile.gettempdir()) / f"tidings-warehouse-{os.getpid()}"
@@ -119,8 +159,7 @@ def _start(conf: SparkConf, master: str, app: str) -> SparkSession:
     with tempfile.TemporaryFile(mode="w+b") as said:
         try:
             if SparkContext._active_spark_context is None:
-                launch: Any = launch_gateway
-                gateway = SparkContext._gateway or launch(conf, {"stderr": said})
+                gateway = SparkContext._gateway or _launch(conf, said)
                 SparkContext(conf=conf, gateway=gateway)
             builder: Any = SparkSession.builder
             session: SparkSession = builder.config(conf=conf).getOrCreate()

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from tidings.cli.main import run
+from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.reproduction.content_timeliness.exhibits import study
 from tidings.reproduction.content_timeliness.experiment import (

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present, seconds
+from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present
 from tidings.reproduction.content_timeliness import experiment
 from tidings.reproduction.content_timeliness.exhibits import study
 from tidings.reproduction.latencies import BUILT_IN, LinkDelays, read_latencies, wide_area
@@ -55,7 +55,7 @@ def content_timeliness(
     plan = experiment.Plan(
         systems=systems,
         replications=seeds,
-        duration_s=seconds(duration),
+        duration_s=options.seconds(duration),
         loads=tuple(experiment.LOADS) if load == "both" else (load,),
         seed=seed,
         delays=delays,

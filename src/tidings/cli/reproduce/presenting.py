@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console
-from tidings.model import units
 from tidings.model.study import Study
 from tidings.reporting.study_page import write_study
 from tidings.reporting.study_tables import study_tables
@@ -31,11 +30,3 @@ def present(study: Study, folder: Path, *, json: bool) -> None:
         return
     console.show(*study_tables(study))
     console.show(f"The page: {page} (open it in a browser; it needs no network)")
-
-
-def seconds(text: str) -> float:
-    """A time that somebody typed."""
-    found = units.parse(text, units.SECONDS)
-    if found is None or found <= 0:
-        raise typer.BadParameter(f"'{text}' is not a time above 0, such as 90s or 2h")
-    return found

@@ -1,0 +1,77 @@
+"""Ctrl-C, as a person presses it: a real signal to a real process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tidings
+from tidings.demonstration.sample_system import market_and_weather
+from tidings.model import reading
+
+TIDINGS = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
+PATH = str(Path(tidings.__file__).parents[1])
+PATIENCE_S = 240.0
+
+
+def start(*words):
+    return subprocess.Popen(
+        [*TIDINGS, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": PATH},
+    )
+
+
+def interrupt(process):
+    """Ctrl-C reaches everything that the terminal runs, Java too; twice, out of impatience."""
+    for _ in range(2):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.05)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, out, err
+
+
+def test_an_interrupted_import_is_one_line(tmp_path):
+    # The import of a command takes longer than this on any machine.
+    process = start("demo", "--to", tmp_path / "demo")
+    time.sleep(0.5)
+    code, out, err = interrupt(process)
+    assert (code, out, err) == (130, "", "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_simulation_does_not_wait_for_its_end(tmp_path):
+    reading.save(market_and_weather(), tmp_path / "system.yaml")
+    process = start("simulate", tmp_path / "system.yaml", "--events", 10**9, "--seed", 2)
+    lines = (line for line in process.stderr if "replication" in line or "simulating" in line)
+    next(lines)
+    code, out, err = interrupt(process)
+    assert (code, out) == (130, "")
+    assert err.splitlines()[-1] == "interrupted"
+    assert "Traceback" not in err
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_an_interruption_while_spark_works_leaves_no_java_and_no_files(tmp_path):
+    process = start("demo", "--to", tmp_path / "demo", "--minutes", 3)
+    said = []
+    for line in process.stderr:  # Spark is at work from the first table on
+        said.append(line)
+        if any(step in line for step in ("publications", "intervals", "hops", "links")):
+            break
+    code, out, err = interrupt(process)
+    assert said, "the demo ended before it could be interrupted"
+    assert (code, out) == (130, "")
+    assert err.splitlines()[-1] == "interrupted"
+    assert len(err.splitlines()) <= 2  # perhaps one more line of progress
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nobody of its group is left
