@@ -180,6 +180,34 @@ def test_an_unstable_simulation_names_the_broker(tmp_path, capsys):
     assert "east" in err
 
 
+def test_prediction_and_simulation_say_the_same_of_overloaded_brokers(tmp_path, capsys):
+    # The hub passes on half of 100 events a second, of which nine tenths reach the east.
+    path = tmp_path / "system.yaml"
+    path.write_text(SYSTEM.replace("3ms", "20ms").replace("5ms", "50ms"))
+    warned = result(capsys, "predict", path)[2]
+    refused = result(capsys, "simulate", path)[2]
+    for text in (
+        "broker 'hub' is offered 2 times the work it can do (ρ = 2): "
+        "100 events/s arrive, 50 can leave",
+        "broker 'east' is offered 2.25 times the work it can do (ρ = 2.25): "
+        "45 events/s arrive, 20 can leave",
+    ):
+        assert text in warned
+        assert text in refused
+
+
+def test_too_many_copies_name_the_option_that_allows_more(tmp_path, capsys):
+    path = tmp_path / "system.yaml"
+    # A bounded buffer hides the load from the check beforehand.
+    path.write_text(SYSTEM.replace("5ms}", "50ms}").replace("l: 3ms}", "l: 3ms}, buffer: 9"))
+    code, _, err = result(capsys, "simulate", path, "--max-copies", 200, "--events", 20_000)
+    assert code == 4
+    assert "there are 200 copies" in err
+    assert "'east' is offered 4.5 times" in err
+    assert "--max-copies" in err
+    assert "--max-copies" in result(capsys, "simulate", "--help")[1]
+
+
 def test_an_overloaded_broker_is_a_warning_of_the_prediction(tmp_path, capsys):
     path = tmp_path / "system.yaml"
     path.write_text(SYSTEM.replace("5ms", "50ms"))
@@ -271,6 +299,53 @@ def test_traces_are_of_one_run(options, system, capsys, tmp_path):
     assert "one run is recorded; leave" in said
     assert all(option in said for option in options if str(option).startswith("--"))
     assert not (tmp_path / "traces").exists()
+
+
+def test_a_cap_without_a_precision_is_refused(system, capsys):
+    code, _, err = result(capsys, "simulate", system, "--max-replications", 20)
+    assert code == 2
+    assert "cap for --precision; give that too" in " ".join(err.replace("│", " ").split())
+
+
+def test_recording_tells_how_far_it_is(system, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("tidings.simulation.recording.ROWS_AT_ONCE", 500)
+    told = []
+
+    @contextlib.contextmanager
+    def progress(_):
+        yield told.append
+
+    monkeypatch.setattr(console, "progress", progress)
+    code, _, _ = result(capsys, "simulate", system, "--traces", tmp_path / "t", "--events", 5_000)
+    assert code == 0
+    shares = [int(text.split()[1].rstrip("%")) for text in told if text.startswith("recording,")]
+    assert len(set(shares)) > 5
+    assert shares == sorted(shares)
+    assert shares[-1] == 100
+
+
+def test_outcomes_of_different_systems_and_subscribers_are_told(system, capsys, tmp_path):
+    other = tmp_path / "other.yaml"
+    other.write_text(SYSTEM.replace("near:", "nigh:"))
+    a, b, page = (tmp_path / name for name in ("a.json", "b.json", "page.html"))
+    result(capsys, "predict", system, "-o", a)
+    result(capsys, "simulate", other, "-o", b, "--events", 500, "--replications", 2)
+    code, out, err = result(capsys, "validate", a, b, "--json")
+    assert code == 1  # a subscriber is missing
+    warnings = json.loads(out)["warnings"]
+    assert "different systems" in warnings[0]
+    assert warnings[1:] == [
+        "subscribers of the predicted outcome that the simulated one lacks: near",
+        "subscribers of the simulated outcome that the predicted one lacks: nigh",
+    ]
+    assert all(text.split(":")[0] in err for text in warnings)
+    code, out, err = result(capsys, "report", system, a, b, "--to", page, "--json")
+    assert code == 0
+    assert json.loads(out)["page"] == str(page)
+    assert "the system given" in err
+    assert "different systems" in page.read_text()
+    assert result(capsys, "validate", a, a, "--json")[0] == 0
+    assert json.loads(result(capsys, "validate", a, a, "--json")[1])["warnings"] == []
 
 
 def test_the_command_simulates_with_the_defaults_of_the_library(system, capsys, monkeypatch):

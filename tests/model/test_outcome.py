@@ -1,3 +1,4 @@
+import json
 import math
 
 import numpy as np
@@ -54,15 +55,16 @@ def test_what_is_saved_loads_the_same(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["out.json", "out"])
 def test_endless_and_unknown_numbers_are_told_apart_in_files(name, tmp_path):
-    waits = {"inf": math.inf, "-inf": -math.inf, "x": math.nan, "y": 0.25}  # names, too
+    waits = {"inf": math.inf, "-inf": math.nan, "y": 0.25}  # names, too
     rows = [{"broker": broker, "wait_mean_s": wait} for broker, wait in waits.items()]
+    subscriber = {"subscriber": "s", "count": 1, "wanted_per_s": 0.0, "delay_mean_s": math.inf}
     outcome = Outcome(
         source="predicted",
-        subscribers=table("subscribers", [{"subscriber": "s", "delay_mean_s": math.inf}]),
+        subscribers=table("subscribers", [subscriber]),
         brokers=table("brokers", rows),
     )
     written = [row["wait_mean_s"] for row in outcome_document(outcome)["brokers"]]
-    assert written == ["inf", "-inf", None, 0.25]
+    assert written == ["inf", None, 0.25]
     save_outcome(outcome, tmp_path / name)
     loaded = load_outcome(tmp_path / name)
     for each in TABLES:
@@ -105,6 +107,81 @@ def test_a_bad_outcome_file_is_an_error_of_input(text, tmp_path):
         load_outcome(tmp_path / "x.json")
 
 
+@pytest.mark.parametrize(
+    ("table_name", "row", "column", "value", "says"),
+    [
+        (
+            "subscribers",
+            0,
+            "on_time",
+            1.2,
+            "'subscribers', row 1 (a), on_time: got 1.2; wants a sh",
+        ),
+        ("subscribers", 1, "delivered", 0.9, "row 2 (b), delivered: got 0.9; wants on_time + late"),
+        ("subscribers", 0, "lost_link", 0.3, "(a), delivered: got 0.6; wants a share that makes 1"),
+        ("subscribers", 0, "late", None, "wants on_time, late, delivered known or none"),
+        ("subscribers", 0, "wanted_per_s", None, "wanted_per_s: got nan; wants a known number"),
+        ("subscribers", 0, "wanted_per_s", "inf", "wants a finite number"),
+        ("subscribers", 1, "subscriber", "a", "row 2 (a), subscriber: got 'a'; wants one row for"),
+        ("subscribers", 1, "subscriber", "", "subscriber: got ''; wants a name"),
+        ("subscribers", 1, "on_time_se", -0.1, "on_time_se: got -0.1; wants a number not below 0"),
+        ("subscribers", 1, "on_time", "much", "on_time: got 'much'; wants a number"),
+        ("subscribers", 1, "on_time", True, "on_time: got True; wants a number"),
+        ("brokers", 0, "broker", 7, "table 'brokers', row 1 (7), broker: got 7; wants a text"),
+    ],
+)
+def test_a_cell_that_cannot_be_is_named(table_name, row, column, value, says, tmp_path):
+    document = outcome_document(sample())
+    document[table_name][row][column] = value
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    with pytest.raises(InvalidInputError) as found:
+        load_outcome(tmp_path / "x.json")
+    assert str(found.value).startswith(f"{tmp_path / 'x.json'}: not a valid outcome: ")
+    assert says in str(found.value)
+
+
+def test_all_shares_unknown_is_fine_only_where_nothing_is_wanted(tmp_path):
+    document = outcome_document(sample())
+    document["subscribers"][2]["wanted_per_s"] = 0.5
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    with pytest.raises(InvalidInputError, match="a known share, as events are wanted"):
+        load_outcome(tmp_path / "x.json")
+
+
+def test_columns_are_exactly_those_of_the_table(tmp_path):
+    for change, says in (
+        (lambda row: row.pop("late"), "lacks late"),
+        (lambda row: row.update(colour="red"), "has besides colour"),
+    ):
+        document = outcome_document(sample())
+        for row in document["subscribers"]:
+            change(row)
+        (tmp_path / "x.json").write_text(json.dumps(document))
+        with pytest.raises(InvalidInputError, match=says):
+            load_outcome(tmp_path / "x.json")
+    document = outcome_document(sample())
+    del document["subscribers"][1]["late"]
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    with pytest.raises(InvalidInputError, match="row 2 differs from row 1 in having late"):
+        load_outcome(tmp_path / "x.json")
+
+
+def test_rows_wrong_in_the_same_way_are_one_problem_of_a_folder_too(tmp_path):
+    save_outcome(sample(), tmp_path / "x")
+    frame = pd.read_parquet(tmp_path / "x" / "subscribers.parquet")
+    frame["on_time_se"] = -1.0
+    frame.to_parquet(tmp_path / "x" / "subscribers.parquet", index=False)
+    with pytest.raises(InvalidInputError) as found:
+        load_outcome(tmp_path / "x")
+    assert [str(each) for each in found.value.problems] == [
+        "table 'subscribers', row 1 (a), on_time_se: got -1.0 (and 2 more rows like it); "
+        "wants a number not below 0"
+    ]
+    (tmp_path / "x" / "brokers.parquet").write_bytes(b"no parquet")
+    with pytest.raises(InvalidInputError, match="not a readable outcome"):
+        load_outcome(tmp_path / "x")
+
+
 def test_a_missing_outcome_file_is_an_error_of_input(tmp_path):
     with pytest.raises(InvalidInputError, match="no such file"):
         load_outcome(tmp_path / "x.json")
@@ -128,7 +205,15 @@ def test_grid_bins_hold_what_lies_between_their_edges():
 
 def test_grid_quantiles_are_within_a_bin_of_the_true_ones():
     delays = np.random.default_rng(5).lognormal(-3, 1, 200_000)
-    counts = np.bincount(delay_grid.bin_of(delays), minlength=delay_grid.BINS).astype(float)
-    found = delay_grid.quantiles(counts, [0.5, 0.95, 0.99])
-    np.testing.assert_allclose(found, np.quantile(delays, [0.5, 0.95, 0.99]), rtol=5e-3)
-    assert all(math.isnan(q) for q in delay_grid.quantiles(np.zeros(delay_grid.BINS), [0.5]))
+    whole = delay_grid.Histogram.of(delays)
+    for known in (whole, delay_grid.Histogram.between_edges(whole.counts)):
+        found = known.quantiles([0.5, 0.95, 0.99])
+        np.testing.assert_allclose(found, np.quantile(delays, [0.5, 0.95, 0.99]), rtol=5e-3)
+    nothing = delay_grid.Histogram.of(np.zeros(0))
+    assert all(math.isnan(q) for q in nothing.quantiles([0.5]))
+
+
+def test_grid_quantiles_of_a_few_values_are_exact():
+    delays = np.repeat([1e-7, 8e-3, 3.0], [10, 80, 10])
+    found = delay_grid.Histogram.of(delays).quantiles([0.05, 0.5, 0.89, 0.95])
+    assert found == pytest.approx([1e-7, 8e-3, 8e-3, 3.0], rel=1e-12)

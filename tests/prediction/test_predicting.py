@@ -16,6 +16,7 @@ from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import as_filter, matches
 from tidings.model.laws import Deterministic, Empirical, Exponential, Gamma, LogNormal, Uniform
 from tidings.model.outcome import LOSSES
+from tidings.model.reading import loads
 from tidings.model.system import Broker, Link, Publisher, Subscriber, System
 from tidings.prediction import QUEUE_MODELS, predict
 
@@ -483,7 +484,7 @@ def test_an_overloaded_broker_is_named_and_the_others_are_still_predicted(make):
         assert math.isnan(row["delay_p50_s"])
     (warning,) = outcome.warnings
     assert "'b1'" in warning
-    assert "2.25 s of work per second" in warning
+    assert "2.25 times the work it can do" in warning
     assert outcome.brokers["utilisation"].tolist() == pytest.approx([0.5, 1.0, 0.0])
     assert outcome.brokers["arrivals_per_s"].tolist() == pytest.approx([5.0, 4.5, 1.8])
 
@@ -552,3 +553,36 @@ def test_identical_subscribers_are_one_row(make):
     outcome = predict(replace(system, subscribers=(many,)))
     assert outcome.subscribers["count"].tolist() == [1000]
     assert outcome.on_time == pytest.approx(predict(system).on_time, abs=1e-15)
+
+
+def test_pairs_of_a_subscriber_with_one_publisher_are_its_row():
+    system = loads(
+        """
+        tidings: 1
+        lifetime: 30ms
+        brokers: {hub: {service: {exponential: 3ms}}, east: {service: {exponential: 5ms}}}
+        links: [{between: [hub, east], delay: {exponential: 2ms}, reliability: 0.9}]
+        publishers:
+          p: {at: hub, every: {exponential: 20ms}, content: {event: {x: 1}}}
+          q: {at: east, every: {exponential: 20ms}, content: {event: {x: 2}}}
+        subscribers:
+          one: {at: east, wants: {x: 1}, link: {delay: {exponential: 1ms}, reliability: 0.8}}
+          both: {at: hub, wants: {}}
+        """
+    )
+    outcome = predict(system, pairs=True)
+    whole = outcome.subscribers.set_index("subscriber")
+    pairs = outcome.pairs.set_index(["subscriber", "publisher"])
+    same = [name for name in outcome.pairs.columns if name in whole.columns]
+    alone = pairs.loc[("one", "p"), same].to_numpy(dtype=float)
+    np.testing.assert_allclose(alone, whole.loc["one", same].to_numpy(dtype=float), rtol=1e-9)
+    assert pairs.loc[("one", "p"), "lost_link"] == pytest.approx(1 - 0.9 * 0.8, rel=1e-12)
+    # What is shared between two publishers lies between them, and losses add up by rate.
+    near, far = pairs.loc[("both", "p")], pairs.loc[("both", "q")]
+    for name in ("delay_p50_s", "delay_p95_s", "delay_p99_s"):
+        assert near[name] < whole.loc["both", name] < far[name]
+    assert (near["lost_link"] + far["lost_link"]) / 2 == pytest.approx(
+        whole.loc["both", "lost_link"]
+    )
+    losses = [name for name in outcome.pairs.columns if name.startswith("lost_")]
+    np.testing.assert_allclose(pairs["delivered"] + pairs[losses].sum(axis=1), 1.0, rtol=1e-12)

@@ -123,7 +123,7 @@ def test_room_grows_with_the_copies_in_the_system_and_changes_nothing():
 def test_an_overloaded_system_is_refused_by_the_name_of_its_worst_broker():
     text = CITY.replace("hub: {service: {exponential: 6ms}}", "hub: {service: {exponential: 20ms}}")
     text = text.replace(", buffer: 3", "")
-    with pytest.raises(UnstableError, match=r"broker 'hub' is offered 2\.19 s of work per second"):
+    with pytest.raises(UnstableError, match=r"broker 'hub' is offered 2\.19 times the work"):
         simulate(loads(text), replications=1)
 
 
@@ -133,7 +133,7 @@ def test_an_unstable_run_ends_at_the_cap_with_the_name_of_the_broker():
         "west: {service: {exponential: 4ms}}", "west: {service: {exponential: 30ms}}"
     )
     with pytest.raises(
-        UnstableError, match=r"3,000 copies.*waiting at broker 'west'.*offered 3.28"
+        UnstableError, match=r"3,000 copies.*'west' is offered 3\.28 .*--max-copies"
     ):
         simulate(loads(text), replications=1, events=100_000, max_copies=3_000)
 
@@ -230,3 +230,40 @@ def test_tables_agree_with_each_other():
     assert last.to_numpy() == pytest.approx(subscribers["delivered"].to_numpy(), rel=1e-12)
     rises = found.delays.groupby("subscriber")["arrived"].apply(lambda s: s.is_monotonic_increasing)
     assert rises.all()
+
+
+def test_pairs_know_their_losses_and_delays():
+    outcome = simulate(loads(CITY), seed=4, events=2_000, replications=4)
+    pairs, whole = outcome.pairs, outcome.subscribers.set_index("subscriber")
+    losses = [name for name in pairs.columns if name.startswith("lost_")]
+    np.testing.assert_allclose(pairs["delivered"] + pairs[losses].sum(axis=1), 1.0, rtol=1e-12)
+    assert pairs["delay_mean_se_s"].gt(0).all()
+    for name, mine in pairs.groupby("subscriber"):
+        lost = (mine[losses].mul(mine["events"], axis=0)).sum() / mine["events"].sum()
+        np.testing.assert_allclose(lost, whole.loc[name, losses].astype(float), atol=1e-12)
+        known = mine["delay_p95_s"].notna()
+        assert known.all() == (len(mine) == 1)
+        if len(mine) == 1:
+            assert mine["delay_p95_s"].item() == whole.loc[name, "delay_p95_s"]
+
+
+def test_quantiles_of_a_constant_delay_are_that_delay():
+    system = loads(
+        """
+        tidings: 1
+        lifetime: 1s
+        brokers: {hub: {}, east: {}}
+        links: [{between: [hub, east], delay: 8ms}]
+        publishers: {p: {at: hub, every: {exponential: 10ms}, content: {event: {x: 1}}}}
+        subscribers:
+          plain: {at: east, wants: {}}
+          own: {at: east, wants: {}, link: {delay: 3ms}}
+        """
+    )
+    outcome = simulate(system, seed=1, events=500, replications=2)
+    rows = outcome.subscribers.set_index("subscriber")
+    for quantile in ("delay_p50_s", "delay_p95_s", "delay_p99_s"):
+        assert rows.loc["plain", quantile] == pytest.approx(0.008, rel=1e-9)
+        assert rows.loc["own", quantile] == pytest.approx(0.011, rel=1e-9)
+    law = outcome.delays[outcome.delays["subscriber"] == "plain"]
+    assert law["delay_s"].iloc[-1] == pytest.approx(0.008, rel=1e-9)

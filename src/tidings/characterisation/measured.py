@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.characterisation.cells import BATCHES
-from tidings.model.delay_grid import BINS, EDGES_S, quantiles
+from tidings.model.delay_grid import BINS, EDGES_S, Histogram
 from tidings.model.outcome import QUANTILES, table
 from tidings.model.standard_errors import batch_share_se, ratio_se
 
@@ -86,7 +86,7 @@ def subscriber_table(
     """One row per subscriber: shares of what it wanted, delays of what it got, standard errors."""
     shares = _shares(tally)
     counts = _histograms(delays, audience)
-    found = [quantiles(row, list(QUANTILES.values())) for row in counts]
+    found = [Histogram.between_edges(row).quantiles(list(QUANTILES.values())) for row in counts]
     columns = {
         "subscriber": list(audience.names),
         "broker": list(audience.homes),
@@ -114,7 +114,9 @@ def pair_table(found: Mapping[str, Tally], audience: Audience, window_s: float) 
                 "wanted_per_s": events[asked] / window_s,
                 "events": events[asked],
                 **{name: values[asked] for name, values in _shares(tally).items()},
+                "delay_mean_se_s": ratio_se(tally.delay_s, tally.delivered)[asked],
             }
+            part["lost_unexplained"] = 1.0 - part["delivered"]
             parts.append(pd.DataFrame(part))
     return table("pairs", pd.concat(parts).to_dict("list") if parts else ())
 

@@ -13,6 +13,7 @@ from tidings.model import reading
 from tidings.model.outcome_files import load_outcome
 from tidings.model.writing import check_file
 from tidings.reporting.page import Report, write_page
+from tidings.validation.origins import doubts
 
 
 def report(
@@ -40,9 +41,12 @@ def report(
             raise InvalidInputError(f"{path}: a second {outcome.source} outcome; give one of each")
         loaded[outcome.source] = outcome
     name = title or found.description or Path(system).stem
+    warnings = doubts(list(loaded.values()), reading.fingerprint(found))
     with console.progress("writing the page"):
-        write_page(Report(title=name, system=found, outcomes=loaded), to)
+        page = Report(title=name, system=found, outcomes=loaded, notes=warnings)
+        write_page(page, to)
     if json:
-        console.show_json({"page": str(to), "bytes": to.stat().st_size})
+        console.show_json({"page": str(to), "bytes": to.stat().st_size, "warnings": list(warnings)})
     else:
-        console.show(f"the page is {to}")
+        console.show(f"The page: {to} (open it in a browser; it needs no network)")
+    console.warn(warnings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -45,6 +46,14 @@ def simulate(
     max_replications: Annotated[
         int, typer.Option(metavar="N", min=2, help="The cap for --precision.")
     ] = USUAL.max_replications,
+    max_copies: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Copies of events in the system at once; a run with more ends as unstable.",
+        ),
+    ] = USUAL.max_copies,
     seed: options.Seed = 1,
     traces: Annotated[
         Path | None,
@@ -63,6 +72,8 @@ def simulate(
     """
     duration_s = None if duration is None else options.seconds(duration)
     check_output(output)
+    if precision is None and _given(context, ("max_replications",)):
+        raise typer.BadParameter("--max-replications is the cap for --precision; give that too")
     if traces is not None:
         _refuse_many_runs(context)
         check_new_folder(traces)
@@ -75,13 +86,19 @@ def simulate(
                 replications=replications,
                 precision=precision,
                 max_replications=max_replications,
+                max_copies=max_copies,
                 events=events,
                 duration_s=duration_s,
                 progress=step,
             )
         else:
             recording = record(
-                found, seed=seed, events=events, duration_s=duration_s, progress=step
+                found,
+                seed=seed,
+                events=events,
+                duration_s=duration_s,
+                max_copies=max_copies,
+                progress=step,
             )
             write_traces(recording, traces)
             outcome = recording.outcome
@@ -90,11 +107,16 @@ def simulate(
 
 def _refuse_many_runs(context: typer.Context) -> None:
     """With traces one run is recorded, so what was said about many would be ignored."""
-    sources = {name: context.get_parameter_source(name) for name in OF_MANY_RUNS}
-    given = [
+    given = _given(context, OF_MANY_RUNS)
+    if given:
+        raise typer.BadParameter(f"with --traces one run is recorded; leave {', '.join(given)} out")
+
+
+def _given(context: typer.Context, names: Sequence[str]) -> list[str]:
+    """Those of the options that stand on the command line, as they stand there."""
+    sources = {name: context.get_parameter_source(name) for name in names}
+    return [
         "--" + name.replace("_", "-")
         for name, source in sources.items()
         if source is not None and not source.name.startswith("DEFAULT")
     ]
-    if given:
-        raise typer.BadParameter(f"with --traces one run is recorded; leave {', '.join(given)} out")

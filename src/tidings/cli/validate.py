@@ -11,6 +11,7 @@ from tidings.cli import console, options
 from tidings.model.outcome_files import load_outcome
 from tidings.reporting import terminal
 from tidings.validation.comparison import compare, verdict
+from tidings.validation.origins import doubts
 
 DISAGREE = 1
 
@@ -41,16 +42,25 @@ def validate(
 
     Example: [bold]tidings validate predicted.json measured.json --max-mae 0.02[/]
     """
-    comparison = compare(load_outcome(a), load_outcome(b))
+    outcomes = [load_outcome(a), load_outcome(b)]
+    comparison = compare(*outcomes)
+    warnings = doubts(outcomes)
     result = verdict(
         comparison, max_mae=max_mae, max_error=max_error, min_within_2se=min_within_2se
     )
     if json:
-        console.show_json({**comparison.to_document(), "verdict": result.to_document()})
+        console.show_json(
+            {
+                **comparison.to_document(),
+                "verdict": result.to_document(),
+                "warnings": list(warnings),
+            }
+        )
     else:
         console.show(terminal.comparison_table(comparison, limit=limit))
         for check in result.checks:
             console.show(
                 f"{'[green]agrees[/]  ' if check.passed else '[red]disagrees[/]'} {check.text}"
             )
+    console.warn(warnings)
     return 0 if result.passed else DISAGREE

@@ -18,11 +18,11 @@ from tidings.model.system import System
 from tidings.model.writing import check_new_folder, new_folder
 from tidings.prediction.predicting import predict
 from tidings.reporting.page import Report, write_page
-from tidings.reporting.terminal import parameter_z
 from tidings.simulation.recording import Recording, record, write_traces
 from tidings.simulation.run import simulate
 from tidings.traces.reading import read_traces
 from tidings.validation.comparison import Check, compare, verdict
+from tidings.validation.parameters import check_parameters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def demonstrate(
     check_place(folder)
     with new_folder(folder, replace=True) as place:
         progress(f"playing {minutes:g} minutes of traffic as reality")
-        write_traces(_play(system, seed, minutes), place / "traces")
+        write_traces(_play(system, seed, minutes, progress), place / "traces")
         found = characterise(read_traces(spark, place / "traces"), progress=progress)
         progress("predicting the fitted system")
         predicted = predict(found.system)
@@ -137,8 +137,14 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(marker, dict) and marker.get(MARK) == FORMAT_VERSION and names <= NAMES
 
 
-def _play(system: System, seed: int, minutes: float) -> Recording:
-    return record(system, seed=seed, duration_s=60.0 * minutes, probes_per_s=PROBES_PER_S)
+def _play(system: System, seed: int, minutes: float, progress: Callable[[str], None]) -> Recording:
+    return record(
+        system,
+        seed=seed,
+        duration_s=60.0 * minutes,
+        probes_per_s=PROBES_PER_S,
+        progress=lambda step: progress(f"reality, {step}"),
+    )
 
 
 def _checks(
@@ -146,15 +152,6 @@ def _checks(
 ) -> tuple[Check, ...]:
     theory = verdict(compare(predicted, measured), max_mae=MAX_MAE)
     runs = verdict(compare(simulated, measured), max_mae=None, min_within_2se=MIN_WITHIN_2SE)
-    worst = float(parameter_z(parameters).abs().max())
-    learnt = Check(
-        name="parameters",
-        value=worst,
-        limit=MAX_Z,
-        passed=worst <= MAX_Z,
-        text=f"parameters learnt from the traces: the worst of {len(parameters)} is {worst:.1f} "
-        f"standard errors from the truth, wants at most {MAX_Z:g}",
-    )
     named = [("predicted and measured", theory, "mean_absolute")]
     named.append(("simulated and measured", runs, "within_2se"))
     return (
@@ -164,7 +161,7 @@ def _checks(
             for check in found.checks
             if check.name == name
         ),
-        learnt,
+        check_parameters(parameters, max_z=MAX_Z),
     )
 
 

@@ -1,10 +1,13 @@
 """The one grid on which delays are counted, so that histograms from anywhere can be added.
 
-Fifty logarithmic bins a decade from a microsecond to ten million seconds: a quantile read off the
-grid is within 2.4 % of the true one, and usually, by interpolation, within a few thousandths.
+Fifty logarithmic bins a decade from a microsecond to ten million seconds, 4.7 % wide. A quantile is
+interpolated between the least and the greatest delay in its bin where these are known, so that it
+is exact for delays of few values, and usually within a few thousandths.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,22 +34,45 @@ def bin_of(delay_s: NDArray[np.float64]) -> NDArray[np.int64]:
     return bins
 
 
-def quantiles(counts: NDArray[np.float64], shares: list[float]) -> list[float]:
-    """Quantiles of the delays counted in the bins, by interpolation in the logarithm, in seconds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Histogram:
+    """Delays counted in the bins, and between which they lie in each bin that has any."""
 
-    NaN where nothing was counted.
-    """
-    total = counts.sum()
-    if total <= 0:
-        return [float("nan")] * len(shares)
-    cumulative = np.cumsum(counts) / total
-    found = []
-    for share in shares:
-        index = int(np.searchsorted(cumulative, share - 1e-12))
-        if index == 0:
-            found.append(LOWEST_S)
-            continue
-        below = cumulative[index - 1]
-        inside = (share - below) / (cumulative[index] - below)
-        found.append(float(EDGES_S[index - 1] * 10.0 ** (inside / BINS_PER_DECADE)))
-    return found
+    counts: NDArray[np.float64]
+    lowest_s: NDArray[np.float64]
+    highest_s: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, delays_s: NDArray[np.float64]) -> Histogram:
+        """The histogram of some delays.
+
+        >>> Histogram.of(np.array([0.008, 0.008, 0.008])).quantiles([0.5, 0.99])
+        [0.008, 0.008]
+        """
+        bins = bin_of(delays_s)
+        lowest_s, highest_s = np.full(BINS, np.inf), np.zeros(BINS)
+        np.minimum.at(lowest_s, bins, delays_s)
+        np.maximum.at(highest_s, bins, delays_s)
+        counts = np.bincount(bins, minlength=BINS).astype(np.float64)
+        return cls(counts=counts, lowest_s=lowest_s, highest_s=highest_s)
+
+    @classmethod
+    def between_edges(cls, counts: NDArray[np.float64]) -> Histogram:
+        """Counts of which nothing more is known than the edges of their bins."""
+        lower = np.concatenate([[LOWEST_S], EDGES_S[:-1]])
+        return cls(counts=counts, lowest_s=lower, highest_s=EDGES_S)
+
+    def quantiles(self, shares: list[float]) -> list[float]:
+        """Quantiles of the delays, in seconds; NaN where nothing was counted."""
+        total = self.counts.sum()
+        if total <= 0:
+            return [float("nan")] * len(shares)
+        cumulative = np.cumsum(self.counts) / total
+        found = []
+        for share in shares:
+            index = int(np.searchsorted(cumulative, share - 1e-12))
+            below = cumulative[index - 1] if index else 0.0
+            inside = (share - below) / (cumulative[index] - below)
+            low_s, high_s = float(self.lowest_s[index]), float(self.highest_s[index])
+            found.append(float(low_s + min(inside, 1.0) * (high_s - low_s)))
+        return found

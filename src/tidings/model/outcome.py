@@ -57,7 +57,10 @@ PAIR_COLUMNS = (
     "on_time_se",
     "delivered",
     "late",
+    *LOSSES,
     "delay_mean_s",
+    "delay_mean_se_s",
+    *QUANTILES,  # not measured; simulated where the subscriber has but one publisher
 )
 BROKER_COLUMNS = (
     "broker",
@@ -79,7 +82,15 @@ TABLES = {
     "links": LINK_COLUMNS,
     "delays": DELAY_COLUMNS,
 }
-_TEXTS = {"subscriber", "publisher", "broker", "source", "target"}
+TEXTS = frozenset({"subscriber", "publisher", "broker", "source", "target"})
+# What a row of each table is found by; no two have the same.
+KEYS = {
+    "subscribers": ("subscriber",),
+    "pairs": ("publisher", "subscriber"),
+    "brokers": ("broker",),
+    "links": ("source", "target"),
+    "delays": ("subscriber", "delay_s"),
+}
 
 
 def table(name: str, rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()) -> pd.DataFrame:
@@ -95,10 +106,10 @@ def table(name: str, rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ())
         raise ValueError(f"the table '{name}' has no columns {', '.join(unknown)}")
     for column in columns:
         if column not in data:
-            data[column] = "" if column in _TEXTS else np.nan
+            data[column] = "" if column in TEXTS else np.nan
     losses = [column for column in columns if column in LOSSES]
     data[losses] = data[losses].fillna(0.0)
-    kinds = {column: str if column in _TEXTS else float for column in columns}
+    kinds = {column: str if column in TEXTS else float for column in columns}
     return data.astype(kinds)[list(columns)].reset_index(drop=True)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 
 from tidings.errors import InvalidInputError
-from tidings.model.outcome import SOURCES, TABLES, Outcome, table
+from tidings.model.outcome import SOURCES, TABLES, TEXTS, Outcome, table
+from tidings.model.outcome_checks import table_problems
 from tidings.model.writing import check_place, new_folder, write_file
 
 FORMAT_VERSION = 1
@@ -89,32 +90,66 @@ def _save_folder(outcome: Outcome, target: Path) -> None:
 
 
 def load_outcome(path: str | os.PathLike[str]) -> Outcome:
-    """Read an outcome from a JSON file or a Parquet folder."""
+    """Read an outcome from a JSON file or a Parquet folder.
+
+    Raises :class:`InvalidInputError` where it cannot be read or contradicts itself, with every
+    problem at once.
+    """
     source = Path(path)
     try:
         folder = source.is_dir()
         head = json.loads((source / HEAD if folder else source).read_text(encoding="utf-8"))
-        if not isinstance(head, Mapping) or head.get("tidings_outcome") != FORMAT_VERSION:
-            raise InvalidInputError(
-                f"{source}: not an outcome of Tidings (no 'tidings_outcome: {FORMAT_VERSION}'); "
-                "make one with 'tidings predict --output FILE.json'"
-            )
-        if head.get("source") not in SOURCES:
-            raise InvalidInputError(f"{source}: its source is {head.get('source')!r}")
+        _check_head(head, source)
         frames = {
-            name: pd.read_parquet(source / f"{name}.parquet") if folder else head.get(name, [])
+            name: pd.read_parquet(source / f"{name}.parquet") if folder else _frame(head, name)
             for name in TABLES
         }
-        return Outcome(
-            source=head["source"],
-            provenance=head.get("provenance", {}),
-            **{
-                name: table(name, {str(c): frame[c] for c in frame} if folder else frame)
-                for name, frame in frames.items()
-            },
-        )
     except OSError as error:
         raise InvalidInputError(f"{source}: {(error.strerror or str(error)).lower()}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = str(error).splitlines()[0]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InvalidInputError(f"{source}: not a readable outcome: {reason}") from error
+    problems = [each for name, frame in frames.items() for each in table_problems(name, frame)]
+    if problems:
+        count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        raise InvalidInputError(f"{source}: not a valid outcome: {count}", problems)
+    tables = {name: table(name, _columns(frame)) for name, frame in frames.items()}
+    return Outcome(source=head["source"], provenance=head.get("provenance", {}), **tables)
+
+
+def _check_head(head: Any, source: Path) -> None:
+    if not isinstance(head, Mapping) or head.get("tidings_outcome") != FORMAT_VERSION:
+        raise InvalidInputError(
+            f"{source}: not an outcome of Tidings (no 'tidings_outcome: {FORMAT_VERSION}'); "
+            "make one with 'tidings predict --output FILE.json'"
+        )
+    if head.get("source") not in SOURCES:
+        wanted = ", ".join(SOURCES)
+        raise InvalidInputError(
+            f"{source}: its source is {head.get('source')!r}; wants one of {wanted}"
+        )
+    provenance = head.get("provenance", {})
+    warnings = provenance.get("warnings", []) if isinstance(provenance, Mapping) else None
+    if not isinstance(warnings, list) or not all(isinstance(each, str) for each in warnings):
+        raise InvalidInputError(
+            f"{source}: provenance is {provenance!r}; wants names with values, warnings as texts"
+        )
+
+
+def _frame(head: Mapping[str, Any], name: str) -> pd.DataFrame:
+    """A table of a JSON file as its cells are there; what a row lacks is empty."""
+    rows = head.get(name)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"table '{name}' is {str(rows)[:40]!r}; wants a list of rows")
+    for number, row in enumerate(rows, start=1):
+        if row.keys() != rows[0].keys():
+            other = ", ".join(sorted(row.keys() ^ rows[0].keys()))
+            raise ValueError(f"table '{name}', row {number} differs from row 1 in having {other}")
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _columns(frame: pd.DataFrame) -> dict[str, Any]:
+    return {
+        str(name): cells if name in TEXTS else pd.to_numeric(cells).astype(float)
+        for name, cells in frame.items()
+    }

@@ -16,6 +16,7 @@ from tidings.prediction.audiences import Floats, audiences, streams
 from tidings.prediction.delay_columns import delay_columns
 from tidings.prediction.delay_tables import Extent, Tables
 from tidings.prediction.flows import Flows, flows
+from tidings.prediction.pairs import pair_table
 from tidings.prediction.path_laws import Workshop
 from tidings.prediction.provenance import provenance
 from tidings.prediction.queue_models import QUEUE_MODELS, Queues, broker_stages
@@ -71,7 +72,7 @@ def predict(
     return Outcome(
         source="predicted",
         subscribers=table("subscribers", columns),
-        pairs=_pairs(system, results) if pairs else table("pairs"),
+        pairs=pair_table(system, results, tables) if pairs else table("pairs"),
         brokers=_brokers(system, rates, queues),
         links=_links(system, routes, rates),
         delays=table("delays", timing.laws),
@@ -140,38 +141,6 @@ def _share(result: Shares, per_stream: Floats) -> Floats:
     total = result.wanted.sum(axis=1)
     found: Floats = (result.wanted @ per_stream) / np.where(total > 0, total, np.nan)
     return found
-
-
-def _pairs(system: System, results: list[Shares]) -> pd.DataFrame:
-    """A row for every publisher and subscriber of whom the second wants something of the first."""
-    publishers = np.array([each.name for each in system.publishers], dtype=object)
-    names = np.array([each.name for each in system.subscribers], dtype=object)
-    parts = []
-    for result in results:
-        source = np.array([stream.publisher for stream in result.streams], dtype=np.int64)
-        present, position = np.unique(source, return_inverse=True)
-        sums = np.zeros((len(source), len(present)))
-        sums[np.arange(len(source)), position] = 1.0
-
-        wanted = result.wanted @ sums
-        which, whose = np.nonzero(wanted[result.audience.filter_of])
-        of_filter = result.audience.filter_of[which]
-        rate = wanted[of_filter, whose]
-        survived = ((result.wanted * result.delivered) @ sums)[of_filter, whose]
-        in_time = ((result.wanted * result.on_time) @ sums)[of_filter, whose]
-        delay = ((result.wanted * result.delivered * result.means_s) @ sums)[of_filter, whose]
-        with np.errstate(invalid="ignore"):
-            part = {
-                "publisher": publishers[present[whose]],
-                "subscriber": names[result.audience.subscribers[which]],
-                "wanted_per_s": rate,
-                "on_time": in_time / rate,
-                "delivered": survived / rate,
-                "late": (survived - in_time) / rate,
-                "delay_mean_s": delay / survived,
-            }
-        parts.append(pd.DataFrame(part))
-    return table("pairs", pd.concat(parts).to_dict("list") if parts else ())
 
 
 def _brokers(system: System, rates: Flows, queues: Queues) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tidings.model.loads import overload
 from tidings.model.reading import fingerprint
 from tidings.model.system import System
 from tidings.prediction.flows import Flows
@@ -51,10 +52,8 @@ def approximations(system: System, rates: Flows, queues: Queues) -> list[str]:
 
 def _overloads(system: System, rates: Flows) -> list[str]:
     return [
-        f"broker '{system.brokers[index].name}' is overloaded: it is offered "
-        f"{rates.loads[index]:.3g} s of work per second ({rates.arrivals[index]:.4g} events/s "
-        f"arrive, at most {rates.arrivals[index] * rates.passes[index]:.4g} leave); "
-        "events that cross it count as lost"
+        overload(system.brokers[index].name, rates.loads[index], rates.arrivals[index])
+        + "; events that cross it count as lost"
         for index in np.flatnonzero(rates.overloaded)
     ]
 

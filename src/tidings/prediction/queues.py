@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidings.model.laws import Deterministic, Exponential, Law, phases, unshifted
+from tidings.model.loads import FULL_LOAD as FULL_LOAD
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.stages import (
     Chain,
@@ -32,8 +33,6 @@ from tidings.prediction.stages import (
     law_stage,
 )
 
-# A broker fed at exactly its own speed by an overloaded one is overloaded too, rounding aside.
-FULL_LOAD = 1.0 - 1e-9
 _PIECES = 8  # pieces a lattice step is cut into where a residual law is summed up
 
 

@@ -17,7 +17,7 @@ from tidings.model.system import System
 from tidings.reporting.headline import comparisons, main_source, reason
 from tidings.reporting.layout import Layout, lay_out
 from tidings.reporting.reasons import Explanation, Reasons
-from tidings.reporting.terminal import parameter_z
+from tidings.validation.parameters import parameter_z
 
 MOST_CURVES = 300  # subscribers whose delay curves are kept: the worst, if there are more
 MOST_POINTS = 64  # of one curve

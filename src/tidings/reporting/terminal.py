@@ -19,6 +19,7 @@ from rich.text import Text
 from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome
 from tidings.reporting import wording
 from tidings.validation.comparison import Comparison, compare
+from tidings.validation.parameters import parameter_z
 
 _WIDEST_NAME = 32
 
@@ -238,13 +239,6 @@ def quality_table(quality: pd.DataFrame) -> RenderableType:
             _names(quality["reason"], "reason", widest=60),
         ],
     )
-
-
-def parameter_z(parameters: pd.DataFrame) -> pd.Series:
-    """How many standard errors each estimate lies from its truth; NaN where either is unknown."""
-    difference = parameters["estimate"].astype(float) - parameters["truth"].astype(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return difference / parameters["standard_error"].astype(float)
 
 
 def _names(values: pd.Series, title: str, spare: int = 0, widest: int = _WIDEST_NAME) -> Column:

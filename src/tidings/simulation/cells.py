@@ -18,6 +18,8 @@ from tidings.model.system import System
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+_MOST_ROUNDS, _SETTLED = 10_000, 1e-13
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
@@ -42,6 +44,46 @@ class Cells:
             here = np.flatnonzero(self.depth == depth)
             total[here] += total[self.parent[here]]
         return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """Long-run flows when a broker that is offered too much passes on what it can."""
+
+    arrivals: Floats  # events per second, by broker
+    loads: Floats  # work offered to each station, in units of what it can do
+
+
+def carried(cells: Cells, brokers: int, owner: Ints, work_s: Floats) -> Carried:
+    """What arrives where, and how loaded that makes each station.
+
+    ``owner`` is the broker of each station, ``work_s`` the seconds it needs for an event, over its
+    servers. An overloaded broker passes on the same share of everything, as its busiest station
+    allows; what is behind it gets less. Where overloaded brokers feed each other this is settled by
+    iteration.
+    """
+    passes = np.ones(brokers)
+    for _ in range(_MOST_ROUNDS):
+        arrivals = _arrivals(cells, passes)
+        loads = arrivals[owner] * work_s
+        wanted = np.ones(brokers)
+        np.minimum.at(wanted, owner, 1.0 / np.maximum(loads, 1.0))
+        if np.all(np.abs(wanted - passes) <= _SETTLED * passes):
+            break
+        # Brokers that feed each other would swing to and fro: go half of the way.
+        passes = wanted if np.all(passes == 1.0) else np.sqrt(wanted * passes)
+    return Carried(arrivals=arrivals, loads=loads)
+
+
+def _arrivals(cells: Cells, passes: Floats) -> Floats:
+    flow = cells.flow_per_s.copy()
+    for depth in range(1, int(cells.depth.max(initial=0)) + 1):
+        here = np.flatnonzero(cells.depth == depth)
+        before = cells.parent[here]
+        unhindered = cells.flow_per_s[before]
+        kept = np.divide(flow[before], unhindered, out=np.zeros(here.size), where=unhindered > 0)
+        flow[here] = cells.flow_per_s[here] * kept * passes[cells.broker[before]]
+    return np.bincount(cells.broker, weights=flow, minlength=passes.size).astype(np.float64)
 
 
 def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> Cells:

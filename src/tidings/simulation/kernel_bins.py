@@ -39,6 +39,18 @@ def _greatest_in_bin() -> NDArray[np.float64]:
 
 
 @inlined
+def count_delay(place: Any, delay: float) -> None:
+    """Count a delay in its bin, and see how low and how high the delays in it lie."""
+    if place.value == 0:
+        place.lowest = place.highest = delay
+    elif delay < place.lowest:
+        place.lowest = delay
+    elif delay > place.highest:
+        place.highest = delay
+    place.value += 1
+
+
+@inlined
 def bin_of(delay: float, guess: Any, edges: Any) -> int:
     """The bin of a delay, as ``delay_grid.bin_of`` has it."""
     if delay <= edges[0]:

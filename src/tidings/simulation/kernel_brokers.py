@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.compile import inlined, primitive
-from tidings.simulation.kernel_bins import bin_of
+from tidings.simulation.kernel_bins import bin_of, count_delay
 from tidings.simulation.kernel_copies import (
     SLACK_S,
     count_loss,
@@ -135,7 +135,7 @@ def deliver(world: Any, copy: Any, publication: Any) -> None:
         if delay <= publication.lifetime + SLACK_S:
             counts.on_time += 1
         found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
-        curve_at(world, curve * world.bin_count + found).value += 1
+        count_delay(curve_at(world, curve * world.bin_count + found), delay)
         if world.recording:
             tape_delivery(world, publication, copy.broker, world.now)
     if world.receiver_count > 0:
@@ -170,7 +170,7 @@ def receive(world: Any, publication: Any, index: int) -> None:
     if delay <= lifetime + SLACK_S:
         counts.on_time += 1
     found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
-    receiver_curve_at(world, index * world.bin_count + found).value += 1
+    count_delay(receiver_curve_at(world, index * world.bin_count + found), delay)
     if world.recording:
         tape_delivery(world, publication, -1 - index, received)
 

@@ -22,6 +22,8 @@ def _record(**fields: type) -> np.dtype[Any]:
 
 
 WHOLE, SMALL = _record(value=_I), _record(value=np.int32)
+# A bin of a histogram of delays: how many, and between which the delays in it lie.
+BIN = _record(value=_I, lowest=_F, highest=_F)
 
 # ---- the network -------------------------------------------------------------------------------
 
@@ -181,9 +183,9 @@ TABLES: dict[str, np.dtype[Any]] = {
     "streams": np.dtype(np.uint64),  # four words each
     # the tally
     "cells": CELL,
-    "curves": WHOLE,  # [curve × bins + bin]: delays of plain deliveries
+    "curves": BIN,  # [curve × bins + bin]: delays of plain deliveries
     "receipts": RECEIPT,  # [receiver × publishers + publisher]
-    "receiver_curves": WHOLE,  # [receiver × bins + bin]
+    "receiver_curves": BIN,  # [receiver × bins + bin]
     "samples": WHOLE,  # copies in the system at regular moments
     # the tape
     "tape_publications": TAPED_PUBLICATION,

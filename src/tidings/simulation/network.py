@@ -23,7 +23,7 @@ from tidings.simulation.audience import (
     is_instant,
     receiver_lists,
 )
-from tidings.simulation.cells import Cells, find_cells
+from tidings.simulation.cells import Carried, Cells, carried, find_cells
 from tidings.simulation.kernel_bins import bin_tables
 
 Ints = NDArray[np.int64]
@@ -66,19 +66,17 @@ class CompiledSystem:
         return np.array([publisher.rate_per_s for publisher in self.system.publishers])
 
     @cached_property
-    def offered_load(self) -> NDArray[np.float64]:
-        """Work per second and server offered to each station, if no broker drops anything."""
-        arrivals = np.bincount(
-            self.cells.broker, weights=self.cells.flow_per_s, minlength=len(self.system.brokers)
-        )
+    def carried(self) -> Carried:
+        """What is carried in the long run, if no broker drops anything."""
         stored = self.system.stored_subscriptions
-        found = []
-        for broker, rate in zip(self.system.brokers, arrivals, strict=True):
-            for station in broker.stations:
-                assert station.service is not None
-                work = station.service.with_stored(stored).mean_s
-                found.append(rate * work / station.servers)
-        return np.array(found)
+        work_s = [
+            station.service.with_stored(stored).mean_s / station.servers
+            for broker in self.system.brokers
+            for station in broker.stations
+            if station.service is not None
+        ]
+        owner = np.asarray(self.tables["stations"]["broker"])
+        return carried(self.cells, len(self.system.brokers), owner, np.array(work_s))
 
 
 class _Numbering:

@@ -11,13 +11,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.errors import InvalidInputError
 from tidings.model.features import require_only
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
@@ -37,7 +38,7 @@ from tidings.simulation.run import (
 from tidings.simulation.tally import count_world, find_units
 from tidings.simulation.totals import Totals
 from tidings.simulation.trace_rows import EPOCH_NS, Tapes, nanoseconds, trace_tables
-from tidings.simulation.world import Window, make_world, run_world
+from tidings.simulation.world import make_world, run_world
 
 ROWS_AT_ONCE = 1 << 16
 _TAPES = {
@@ -81,38 +82,49 @@ class Recording:
 
 def record(
     system: System,
+    options: SimulationOptions | None = None,
     *,
-    seed: int = 1,
-    duration_s: float | None = None,
-    events: int | None = None,
     probes_per_s: float = 1.0,
     progress: Progress | None = None,
+    **changes: Any,
 ) -> Recording:
     """Simulate one run, replication 0 of its seed, and record what happened.
 
     Every link, clients' links included, is also probed ``probes_per_s`` times a second; probes meet
     the link's delay and loss and nothing else. The warm-up is found as for a simulation and is not
-    recorded.
+    recorded. Options are those of :class:`SimulationOptions` that concern one run, also by name.
     """
     require_only(system, RECORDED, "recording as traces")
-    options = SimulationOptions(seed=seed, duration_s=duration_s, events=events, replications=1)
+    many = sorted({"replications", "precision", "max_replications"} & changes.keys())
+    if many:
+        raise InvalidInputError(f"one run is recorded; leave {', '.join(many)} out")
+    chosen = replace(options or SimulationOptions(), **changes, replications=1, precision=None)
+    tell = progress or (lambda _: None)
+    tell("contents and routes")
     compiled = compile_system(system)
     refuse_overload(compiled)
     units = find_units(compiled)
-    plain, notes = find_window(compiled, options, progress or (lambda _: None))
-    window = Window(warmup_s=plain.warmup_s, end_s=plain.end_s, tape=ROWS_AT_ONCE)
-    world = make_world(compiled, window, seed, 0)
+    plain, notes = find_window(compiled, chosen, tell)
+    window = replace(plain, tape=ROWS_AT_ONCE)
+    world = make_world(compiled, window, chosen.seed, 0)
     parts: dict[str, list[Any]] = {name: [] for name in _TAPES}
-    run_world(world, compiled, window, lambda each: _take(each, parts))
+
+    def take(each: World) -> None:
+        _take(each, parts)
+        tell(f"recording, {min(float(each.record[0].now) / window.end_s, 1.0):.0%} of the run")
+
+    tell("recording")
+    run_world(world, compiled, window, take)
+    tell("writing the traces")
     totals = Totals(compiled, units, window.length_s)
     totals.add(count_world(world, compiled, units))
     tapes = Tapes(**{name.removeprefix("tape_"): np.concatenate(parts[name]) for name in parts})
     return Recording(
-        tables=trace_tables(compiled, tapes, window, seed, probes_per_s),
+        tables=trace_tables(compiled, tapes, window, chosen.seed, probes_per_s),
         from_ns=EPOCH_NS,
         until_ns=int(nanoseconds(np.array([window.end_s]), window)[0]),
-        seed=seed,
-        outcome=outcome_of(totals, provenance_of(totals, window, options, notes)),
+        seed=chosen.seed,
+        outcome=outcome_of(totals, provenance_of(totals, window, chosen, notes)),
     )
 
 

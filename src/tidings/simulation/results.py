@@ -22,10 +22,11 @@ Floats = NDArray[np.float64]
 
 def outcome_of(totals: Totals, provenance: Mapping[str, Any]) -> Outcome:
     """The outcome of everything counted so far."""
+    quantiles = _quantiles(totals)
     return Outcome(
         source="simulated",
-        subscribers=_subscribers(totals),
-        pairs=_pairs(totals),
+        subscribers=_subscribers(totals, quantiles),
+        pairs=_pairs(totals, quantiles),
         brokers=_brokers(totals),
         links=_links(totals),
         delays=_delays(totals),
@@ -38,12 +39,16 @@ def _shares(x: Floats, w: Floats) -> Floats:
     return found
 
 
-def _subscribers(totals: Totals) -> pd.DataFrame:
+def _quantiles(totals: Totals) -> Floats:
+    """Delay quantiles of each unit, [unit, quantile], in seconds."""
+    shares = list(QUANTILES.values())
+    found = [totals.delays(unit).quantiles(shares) for unit in range(totals.units.count)]
+    return np.array(found).reshape(-1, len(shares))
+
+
+def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
     everyone = totals.compiled.system.subscribers
     wanted, delivered = totals.on_time.w, totals.delay.w
-    shares = list(QUANTILES.values())
-    every = range(totals.units.count)
-    quantiles = np.array([delay_grid.quantiles(totals.delays(unit), shares) for unit in every])
     by_unit = {
         "wanted_per_s": wanted / (totals.replications * totals.length_s),
         "events": wanted,
@@ -68,7 +73,8 @@ def _subscribers(totals: Totals) -> pd.DataFrame:
     return table("subscribers", columns | {key: each[unit] for key, each in by_unit.items()})
 
 
-def _pairs(totals: Totals) -> pd.DataFrame:
+def _pairs(totals: Totals, quantiles: Floats) -> pd.DataFrame:
+    """Delays are counted by subscriber, so quantiles are known where it has but one publisher."""
     units = totals.units
     members = np.bincount(units.of_subscriber, minlength=units.count)
     if int(members[units.pair_unit].sum()) > MOST_PAIRS:
@@ -84,7 +90,9 @@ def _pairs(totals: Totals) -> pd.DataFrame:
     publishers = np.array([each.name for each in system.publishers], dtype=object)
     names = np.array([each.name for each in system.subscribers], dtype=object)
     wanted, on_time = totals.pair_on_time.w[pair], totals.pair_on_time.x[pair]
-    delivered = totals.pair_delivered[pair]
+    delivered = totals.pair_delay.w[pair]
+    only = np.bincount(units.pair_unit, minlength=units.count)[units.pair_unit[pair]] == 1
+    known = np.where(only[:, None], quantiles[units.pair_unit[pair]], np.nan)
     columns = {
         "publisher": publishers[units.pair_publisher[pair]],
         "subscriber": names[subscriber],
@@ -94,7 +102,13 @@ def _pairs(totals: Totals) -> pd.DataFrame:
         "on_time_se": totals.pair_on_time.share_standard_error[pair],
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - on_time, wanted),
-        "delay_mean_s": _shares(totals.pair_delay_s[pair], delivered),
+        "delay_mean_s": totals.pair_delay.value[pair],
+        "delay_mean_se_s": totals.pair_delay.standard_error[pair],
+    }
+    columns |= {name: known[:, index] for index, name in enumerate(QUANTILES)}
+    columns |= {
+        f"lost_{cause}": np.nan_to_num(_shares(totals.pair_lost[pair, index], wanted))
+        for index, cause in enumerate(KERNEL_CAUSES)
     }
     return table("pairs", columns)
 
@@ -143,18 +157,21 @@ def _links(totals: Totals) -> pd.DataFrame:
 
 
 def _delays(totals: Totals) -> pd.DataFrame:
-    """The share of wanted events that arrived within each edge of the grid, where it changes."""
+    """The share of wanted events that arrived within a delay of each bin, where it changes."""
     everyone = totals.compiled.system.subscribers
     if len(everyone) > MOST_DELAY_LAWS:
         return table("delays")
     parts = []
     for subscriber, unit in zip(everyone, totals.units.of_subscriber, strict=True):
-        counts = totals.delays(unit)
-        used = np.flatnonzero(counts)
+        seen = totals.delays(unit)
+        used = np.flatnonzero(seen.counts)
         if used.size:
             edges = np.arange(max(used[0] - 1, 0), used[-1] + 1)
-            arrived = np.cumsum(counts)[edges] / totals.on_time.w[unit]
-            parts.append((subscriber.name, delay_grid.EDGES_S[edges], arrived))
+            arrived = np.cumsum(seen.counts)[edges] / totals.on_time.w[unit]
+            # All that a bin holds has arrived by its greatest delay, which may be well below its
+            # upper edge where delays are constant.
+            by_s = np.where(seen.counts > 0, seen.highest_s, delay_grid.EDGES_S)[edges]
+            parts.append((subscriber.name, by_s, arrived))
     columns = {
         "subscriber": [name for name, edges, _ in parts for _ in edges],
         "delay_s": np.concatenate([edges for _, edges, _ in parts] or [np.zeros(0)]),

@@ -17,6 +17,7 @@ import numpy as np
 
 from tidings.errors import InvalidInputError, UnstableError
 from tidings.model.features import require_only
+from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
 from tidings.model.reading import fingerprint
 from tidings.model.system import System
@@ -166,16 +167,22 @@ def refuse_overload(compiled: CompiledSystem) -> None:
     stations = compiled.tables["stations"]
     if compiled.drops_events or len(stations) == 0:
         return
-    worst = int(np.argmax(compiled.offered_load))
-    load = float(compiled.offered_load[worst])
-    if load < 1.0:
+    found = compiled.carried
+    brokers = np.asarray(stations["broker"])
+    over = np.flatnonzero(found.loads >= FULL_LOAD)
+    if not over.size:
         return
-    name = compiled.system.brokers[int(stations["broker"][worst])].name
-    others = int((compiled.offered_load >= 1.0).sum()) - 1
-    more = f"; {others} other {'is' if others == 1 else 'are'} overloaded too" if others else ""
+    worst = over[np.argsort(-found.loads[over], kind="stable")]
+    said: dict[int, str] = {}
+    for station in worst:
+        broker = int(brokers[station])
+        name, rate = compiled.system.brokers[broker].name, float(found.arrivals[broker])
+        said.setdefault(broker, overload(name, float(found.loads[station]), rate))
+    first, *others = said.values()
+    more = f"; and {', '.join(others)}" if others else ""
     raise UnstableError(
-        f"broker '{name}' is offered {load:.3g} s of work per second (limit 1){more}: its queue "
-        "grows without end. Give it servers or speed, or fewer events"
+        f"{first}{more}. Its queue would grow without end: give it servers or speed, or fewer "
+        "events; 'tidings predict' shows who suffers"
     )
 
 

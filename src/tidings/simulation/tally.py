@@ -102,8 +102,11 @@ class Counts:
     delivered: Ints
     on_time: Ints
     delay_sum_s: Floats
+    pair_lost: Ints  # [pair, cause]
     lost: Ints  # [unit, cause]
     curves: Ints  # [histogram, bin]: of plain deliveries, then of each receiver
+    lowest_s: Floats  # the least and the greatest delay in each of these bins, if any is
+    highest_s: Floats
     station_counts: Floats  # [station; arrivals, served, busy, wait]
     channel_counts: Floats  # [channel; sent, lost, delay]
     most_copies: int
@@ -120,14 +123,14 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     wanted = _by_pair(published[compiled.cells.row], units)
     own = np.column_stack([cells[f"lost_{cause}"] for cause in KERNEL_CAUSES])
     before = compiled.cells.summed_along_ways(own)
-    entry_unit = units.pair_unit[units.entry_pair]
-    lost = np.column_stack(
-        [_total(entry_unit, before[units.entry_cell, k], units.count) for k in range(own.shape[1])]
+    pairs = units.pair_unit.size
+    pair_lost = np.column_stack(
+        [_total(units.entry_pair, each, pairs) for each in before[units.entry_cell].T]
     )
     receiver = units.receiver[units.pair_unit]
     followed = receiver >= 0
     at = receiver[followed] * len(compiled.system.publishers) + units.pair_publisher[followed]
-    lost[:, BY_LINK] += _total(units.pair_unit[followed], receipts.lost[at], units.count)
+    pair_lost[followed, BY_LINK] += receipts.lost[at]
     sums = {}
     for name in ("delivered", "on_time", "delay_sum"):
         sums[name] = _by_pair(cells[name], units)
@@ -139,8 +142,11 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         delivered=sums["delivered"],
         on_time=sums["on_time"],
         delay_sum_s=sums["delay_sum"],
-        lost=lost,
-        curves=_curves(world),
+        pair_lost=pair_lost,
+        lost=np.column_stack([_total(units.pair_unit, k, units.count) for k in pair_lost.T]),
+        curves=_curves(world, "value"),
+        lowest_s=_curves(world, "lowest"),
+        highest_s=_curves(world, "highest"),
         station_counts=np.column_stack([stations[name].astype(float) for name in STATION_FIELDS]),
         channel_counts=np.column_stack([channels[name].astype(float) for name in CHANNEL_FIELDS]),
         most_copies=len(world.tables["copies"]),
@@ -157,6 +163,6 @@ def _by_pair(values: Numbers, units: Units) -> Numbers:
     return _total(units.entry_pair, values[units.entry_cell], units.pair_unit.size)
 
 
-def _curves(world: World) -> Ints:
-    plain, own = (world.tables[name].value for name in ("curves", "receiver_curves"))
+def _curves(world: World, field: str) -> Numbers:
+    plain, own = (world.tables[name][field] for name in ("curves", "receiver_curves"))
     return np.concatenate([plain, own]).reshape(-1, delay_grid.BINS)

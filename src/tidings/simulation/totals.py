@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from tidings.model import delay_grid
+from tidings.model.delay_grid import Histogram
 from tidings.model.standard_errors import share_se
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import CompiledSystem
@@ -90,19 +91,26 @@ class Totals:
         self.on_time = Ratio(units.count)
         self.delay = Ratio(units.count)
         self.pair_on_time = Ratio(pairs)
-        self.pair_delivered, self.pair_delay_s = np.zeros(pairs), np.zeros(pairs)
+        self.pair_delay = Ratio(pairs)
+        self.pair_lost = np.zeros((pairs, len(KERNEL_CAUSES)))
         self.lost = np.zeros((units.count, len(KERNEL_CAUSES)))
         histograms = compiled.curves + len(compiled.tables["receivers"])
         self._histograms = np.zeros((histograms, delay_grid.BINS))
+        self._lowest_s = np.full(self._histograms.shape, np.inf)
+        self._highest_s = np.zeros(self._histograms.shape)
         self.utilisation = Ratio(stations)
         self.wait = Ratio(stations)
         self.service = Ratio(stations)
         self.channels = np.zeros((len(compiled.tables["channels"]), 3))  # sent, lost, delay
 
-    def delays(self, unit: int) -> Floats:
-        """How many events reached a unit in each bin of the delay grid."""
-        found: Floats = self._histograms[self.units.curves[unit]].sum(axis=0)
-        return found
+    def delays(self, unit: int) -> Histogram:
+        """How many events reached a unit in each bin of the delay grid, and how late."""
+        mine = self.units.curves[unit]
+        return Histogram(
+            counts=self._histograms[mine].sum(axis=0),
+            lowest_s=self._lowest_s[mine].min(axis=0, initial=np.inf),
+            highest_s=self._highest_s[mine].max(axis=0, initial=0.0),
+        )
 
     def add(self, counts: Counts) -> None:
         """One replication more."""
@@ -116,10 +124,13 @@ class Totals:
         self.on_time.add(on_time, wanted)
         self.delay.add(delay, delivered)
         self.pair_on_time.add(counts.on_time, counts.wanted)
-        self.pair_delivered += counts.delivered
-        self.pair_delay_s += counts.delay_sum_s
+        self.pair_delay.add(counts.delay_sum_s, counts.delivered)
+        self.pair_lost += counts.pair_lost
         self.lost += counts.lost
         self._histograms += counts.curves
+        least_s = np.where(counts.curves > 0, counts.lowest_s, np.inf)
+        np.minimum(self._lowest_s, least_s, out=self._lowest_s)
+        np.maximum(self._highest_s, counts.highest_s, out=self._highest_s)
         _, served, busy, wait = counts.station_counts.T
         servers = np.asarray(self.compiled.tables["stations"]["servers"], dtype=np.float64)
         self.utilisation.add(busy, self.length_s * servers)

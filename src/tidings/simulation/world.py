@@ -13,6 +13,7 @@ from tidings.errors import UnstableError
 from tidings.kernels.calendar import LANDING, tournament
 from tidings.kernels.streams import stream_states
 from tidings.model import delay_grid
+from tidings.model.loads import overload
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_memory import World
 from tidings.simulation.kernel_run import run, schedule_first
@@ -53,9 +54,9 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
         "flight": np.zeros(room, dtype=LANDING),
         "streams": streams,
         "cells": np.zeros(compiled.cells.row.size, dtype=layout.CELL),
-        "curves": np.zeros(compiled.curves * delay_grid.BINS, dtype=layout.WHOLE),
+        "curves": np.zeros(compiled.curves * delay_grid.BINS, dtype=layout.BIN),
         "receipts": np.zeros(receivers * publishers, dtype=layout.RECEIPT),
-        "receiver_curves": np.zeros(receivers * delay_grid.BINS, dtype=layout.WHOLE),
+        "receiver_curves": np.zeros(receivers * delay_grid.BINS, dtype=layout.BIN),
         "samples": np.zeros(window.samples, dtype=layout.WHOLE),
     }
     most_at_once = int(max(compiled.numbers["fan_out"], compiled.numbers["deliveries_at_once"]))
@@ -137,12 +138,16 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
         f"{float(world.record[0].now):.6g} simulated seconds"
     )
     if len(stations) == 0 or stations.waiting.max() == 0:
-        return f"{head}, all of them on links; allow more, or look for delays far too long"
+        return (
+            f"{head}, all of them on links; look for delays far too long, or allow more with "
+            "--max-copies"
+        )
     longest = int(np.argmax(stations.waiting))
     station = stations[longest]
     name = compiled.system.brokers[station.broker].name
-    load = compiled.offered_load[longest]
+    load, rate = compiled.carried.loads[longest], compiled.carried.arrivals[station.broker]
     return (
-        f"{head}, {int(station.waiting):,} of them waiting at broker '{name}', which is offered "
-        f"{load:.3g} s of work per second (limit 1); give it servers or speed, or fewer events"
+        f"{head}, {int(station.waiting):,} of them waiting at one place; "
+        f"{overload(name, float(load), float(rate))}. Give it servers or speed, or fewer events, "
+        "or allow more with --max-copies"
     )

@@ -16,17 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
-from tidings.model.outcome import Outcome
+from tidings.model.outcome import KEYS, Outcome
 
 WITHIN = 2.0  # combined standard errors that still count as agreement
 ROUNDING = 1e-12  # a difference this small is none, also where the standard error is exactly zero
 
-_KEYS = {
-    "subscribers": ("subscriber",),
-    "pairs": ("publisher", "subscriber"),
-    "brokers": ("broker",),
-    "links": ("source", "target"),
-}
 # What is compared in each table, and the column of its standard error where there is one.
 MEASURES: dict[str, dict[str, str | None]] = {
     "subscribers": {
@@ -212,7 +206,7 @@ def _check(
 
 
 def _join(a: Outcome, b: Outcome, name: str) -> pd.DataFrame:
-    keys = list(_KEYS[name])
+    keys = list(KEYS[name])
     left, right = getattr(a, name), getattr(b, name)
     for outcome, table in ((a, left), (b, right)):
         twice = table.loc[table.duplicated(keys), keys]

@@ -1,0 +1,122 @@
+"""What must hold of the tables of an outcome, so that a file that was altered is not believed.
+
+Every problem names the table, the row and the column, what was seen and what is wanted; rows that
+are wrong in the same way are one problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tidings.errors import Problem
+from tidings.model.outcome import KEYS, LOSSES, TABLES, TEXTS
+
+ROUNDING = 1e-6  # by which shares that were written and read again may miss their sum
+_SHARES = {"on_time", "delivered", "late", "lost", "arrived", *LOSSES}
+_ALWAYS_KNOWN = {"subscribers": ("count", "wanted_per_s"), "delays": ("delay_s", "arrived")}
+_ENDLESS = ("inf", "-inf")  # as JSON files have them
+
+Bools = NDArray[np.bool_]
+
+
+def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
+    """Everything that is wrong with one table as it was read; the cells may be of any kind."""
+    columns = list(TABLES[name])
+    missing = [each for each in columns if each not in frame.columns] if len(frame) else []
+    unknown = [str(each) for each in frame.columns if each not in columns]
+    for kind, found in (("lacks", missing), ("has besides", unknown)):
+        if found:
+            yield Problem(
+                at=f"table '{name}'",
+                saw=f"a table that {kind} {', '.join(found)}",
+                want=f"the columns {', '.join(columns)}",
+                fix="make the outcome again with this version of Tidings",
+            )
+    if missing or unknown or not len(frame):
+        return
+    wrong = list(_type_problems(name, frame))
+    yield from wrong
+    if not wrong:
+        numbers = frame.copy()
+        for column in set(columns) - TEXTS:
+            numbers[column] = pd.to_numeric(frame[column]).astype(float)
+        yield from _value_problems(name, numbers)
+        yield from _sum_problems(name, numbers)
+        yield from _double_problems(name, numbers)
+
+
+def _type_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
+    for column in TABLES[name]:
+        cells = frame[column]
+        if column in TEXTS:
+            good = np.array([isinstance(each, str) for each in cells])
+            yield from _problem(name, frame, column, ~good, "a text")
+        elif not pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_bool_dtype(cells):
+            good = np.array([_is_number(each) for each in cells])
+            yield from _problem(name, frame, column, ~good, "a number")
+
+
+def _is_number(cell: object) -> bool:
+    if cell is None or cell in _ENDLESS:
+        return True
+    return isinstance(cell, int | float | np.number) and not isinstance(cell, bool | np.bool_)
+
+
+def _value_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
+    for column in TABLES[name]:
+        if column in TEXTS:
+            if column in KEYS[name]:
+                yield from _problem(name, frame, column, frame[column] == "", "a name")
+            continue
+        values = frame[column].to_numpy()
+        if column in _ALWAYS_KNOWN.get(name, ()):
+            yield from _problem(name, frame, column, np.isnan(values), "a known number")
+            yield from _problem(name, frame, column, np.isinf(values), "a finite number")
+        if column in _SHARES:
+            outside = (values < -ROUNDING) | (values > 1 + ROUNDING)
+            yield from _problem(name, frame, column, outside, "a share from 0 to 1")
+        else:
+            yield from _problem(name, frame, column, values < 0, "a number not below 0")
+
+
+def _sum_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
+    """Shares that contradict each other or what is wanted."""
+    if "on_time" not in frame:
+        return
+    shares = frame[["on_time", "late", "delivered"]]
+    known, wanted = shares.notna().all(axis=1), frame["wanted_per_s"] > 0
+    half = shares.notna().any(axis=1) ^ known
+    yield from _problem(name, frame, "delivered", half, "on_time, late, delivered known or none")
+    want = "a known share, as events are wanted"
+    yield from _problem(name, frame, "on_time", ~known & ~half & wanted, want)
+    off = known & ((frame["on_time"] + frame["late"] - frame["delivered"]).abs() > ROUNDING)
+    yield from _problem(name, frame, "delivered", off, "on_time + late")
+    losses = frame[list(LOSSES)].sum(axis=1)
+    off = known & ((frame["delivered"] + losses - 1.0).abs() > ROUNDING)
+    yield from _problem(name, frame, "delivered", off, "a share that makes 1 with all lost_*")
+
+
+def _double_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
+    keys = list(KEYS[name])
+    twice = frame.duplicated(keys)
+    yield from _problem(name, frame, keys[0], twice, f"one row for each {' and '.join(keys)}")
+
+
+def _problem(
+    name: str, frame: pd.DataFrame, column: str, wrong: Bools | pd.Series, want: str
+) -> Iterator[Problem]:
+    rows = np.flatnonzero(np.asarray(wrong, dtype=np.bool_))
+    if rows.size:
+        first = frame.iloc[int(rows[0])]
+        who = ", ".join(str(first[key]) for key in KEYS[name] if key in TEXTS)
+        more = f" (and {rows.size - 1} more rows like it)" if rows.size > 1 else ""
+        cell = first[column]
+        yield Problem(
+            at=f"table '{name}', row {rows[0] + 1} ({who}), {column}",
+            saw=f"{cell if isinstance(cell, float | np.number) else repr(cell)}{more}",
+            want=want,
+        )
