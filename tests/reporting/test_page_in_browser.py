@@ -160,6 +160,27 @@ def test_the_page_never_scrolls_sideways(opened, report, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_no_column_of_the_table_is_cut_on_a_common_screen(opened, report):
+    page = opened(report, viewport={"width": 1280, "height": 800})
+    # Errors and deadlines of three sources are the widest that rows get.
+    page.evaluate(
+        """() => document.querySelectorAll("#everybody tbody tr").forEach((row) => {
+          [...row.cells].slice(2, 5).forEach((cell) => { cell.textContent = "46.81 ± 0.92 %"; });
+          row.querySelector("td.list").textContent = "150 ms, 250 ms, 400 ms, 2 s, 5 s";
+          row.lastChild.textContent = "waits at a broker of some name (17 % of its delay)";
+        })"""
+    )
+    hidden = page.evaluate(
+        """() => {
+          const scroll = document.querySelector("#everybody table").parentElement;
+          const cells = [...document.querySelectorAll("#everybody td:last-child")];
+          return [scroll.scrollWidth - scroll.clientWidth,
+                  Math.max(...cells.map((cell) => cell.scrollWidth - cell.clientWidth))];
+        }"""
+    )
+    assert max(hidden) <= 0
+
+
 @pytest.mark.parametrize("source", ["predicted", "simulated", "measured"])
 def test_one_source_alone_is_drawn(opened, make_report, source):
     page = opened(make_report(sources=(source,)))

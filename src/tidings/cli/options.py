@@ -15,7 +15,7 @@ SystemFile = Annotated[
         metavar="SYSTEM", help="The system: a YAML or JSON file, or a folder of tables."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result, or the error, as JSON.")]
 Output = Annotated[
     Path | None,
     typer.Option(

@@ -20,12 +20,15 @@ def report(
     system: options.SystemFile,
     outcomes: Annotated[
         list[Path],
-        typer.Argument(metavar="OUTCOME...", help="One to three outcomes, of different sources."),
+        typer.Argument(
+            metavar="OUTCOME...",
+            help="Outcomes (.json files or folders): one predicted, simulated, measured, or some of them.",
+        ),
     ],
     to: Annotated[Path, typer.Option(metavar="FILE", help="Where the page goes.")] = Path(
         "report.html"
     ),
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     json: options.Json = False,
 ) -> None:
     """Write one self-contained HTML page about a system and its outcomes.

@@ -25,14 +25,21 @@ def simulate(
     system: options.SystemFile,
     events: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Events published in each replication."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Events published in each replication, on average; 50,000 unless said otherwise.",
+        ),
     ] = None,
     duration: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Simulated time of each replication instead, as 2h."),
+        typer.Option(
+            metavar="TIME", help="Simulated time of each replication instead, such as 90s or 2h."
+        ),
     ] = None,
     replications: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Independent runs.")
+        int,
+        typer.Option(metavar="N", min=1, help="Independent runs, which tell the standard errors."),
     ] = USUAL.replications,
     precision: Annotated[
         float | None,
@@ -40,7 +47,8 @@ def simulate(
             metavar="SHARE",
             min=1e-5,
             max=0.5,
-            help="Go on until every on-time share is known to ± this (95 %), or to the cap.",
+            help="Go on until every on-time share is known to ± this (95 %), or to the cap; 0.005 is "
+            "half a percentage point.",
         ),
     ] = None,
     max_replications: Annotated[

@@ -21,17 +21,29 @@ def validate(
     b: Annotated[Path, typer.Argument(metavar="B", help="Another, say of another source.")],
     max_mae: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Largest mean absolute error of on-time shares."),
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Largest mean absolute error of on-time shares; 0.02 is two percentage points.",
+        ),
     ] = 0.02,
     max_error: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Largest error of any subscriber's on-time share."),
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="Largest error of any subscriber's on-time share.",
+        ),
     ] = None,
     min_within_2se: Annotated[
         float | None,
         typer.Option(
             "--min-within-2se",
             metavar="SHARE",
+            min=0.0,
+            max=1.0,
             help="Share of subscribers that must agree within two combined standard errors.",
         ),
     ] = None,

@@ -254,7 +254,7 @@ function showEverybody() {
       value: ({ index }) => lostOf(reference, index), text: ({ index }) => percent(lostOf(reference, index)) },
     number("mean delay", "delay_mean_s", seconds, `of delivered events, ${reference}`),
     number("p95", "delay_p95_s", seconds, `95 % of delivered events arrive within, ${reference}`),
-    { title: "deadline", value: ({ deadlines }) => (deadlines.length ? deadlines[0][0] : null),
+    { title: "deadline", kind: "list", value: ({ deadlines }) => (deadlines.length ? deadlines[0][0] : null),
       text: ({ deadlines }) => deadlines.map(([limit]) => seconds(limit)).join(", ") || "–" },
     number("wanted", "wanted_per_s", rate, "events wanted"),
     { title: "mostly because it", kind: "text", value: ({ reason }) => reason, text: ({ reason }) => reason },

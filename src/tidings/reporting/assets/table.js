@@ -2,7 +2,7 @@
 
 const PAGE = 50;
 
-// columns: [{title, value: (row) => number|string, text: (row) => string, kind: "text"|"", pick}]
+// columns: [{title, value: (row) => number|string, text: (row) => string, kind: "text"|"list"|"", pick}]
 function sortedTable(container, { caption, columns, rows, sort, onPick, chosen, searchable }) {
   const state = { by: sort.column, down: sort.down, page: 0, words: "" };
   const body = html("tbody", {});
