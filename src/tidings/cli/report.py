@@ -22,7 +22,7 @@ def report(
         list[Path],
         typer.Argument(
             metavar="OUTCOME...",
-            help="Outcomes (.json files or folders): one predicted, simulated, measured, or some of them.",
+            help="Outcomes, .json files or folders: at most one of each source.",
         ),
     ],
     to: Annotated[Path, typer.Option(metavar="FILE", help="Where the page goes.")] = Path(

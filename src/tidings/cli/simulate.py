@@ -47,8 +47,8 @@ def simulate(
             metavar="SHARE",
             min=1e-5,
             max=0.5,
-            help="Go on until every on-time share is known to ± this (95 %), or to the cap; 0.005 is "
-            "half a percentage point.",
+            help="Go on until every on-time share is known to ± this (95 %), or to the cap; "
+            "0.005 is half a percentage point.",
         ),
     ] = None,
     max_replications: Annotated[
