@@ -155,6 +155,19 @@ def test_brokers_that_nothing_joins_are_named():
 
 
 @pytest.mark.parametrize(
+    ("recovery", "message"),
+    [
+        ("{scheme: periodic, timeout: 5s}", "recovery.timeout.*a 'refresh' interval above 0"),
+        ("{scheme: none, refresh: 5s}", "recovery.refresh.*another scheme than 'none'"),
+        ("{scheme: none, detection: 5s}", "recovery.detection.*another scheme than 'none'"),
+    ],
+)
+def test_a_field_of_recovery_that_would_be_ignored_is_refused(recovery, message):
+    with pytest.raises(InvalidSystemError, match=message):
+        reading.loads(GOOD.replace("lifetime: 1s", f"lifetime: 1s\nrecovery: {recovery}"))
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

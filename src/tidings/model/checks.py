@@ -14,7 +14,7 @@ from typing import Any
 from tidings.model.document import Place
 from tidings.model.link_checks import LinkEnds, check_links, check_ways, unknown_broker
 from tidings.model.records import given
-from tidings.model.system import FORMAT_VERSION, Broker
+from tidings.model.system import FORMAT_VERSION, Broker, Recovery
 
 Names = Mapping[str, Sequence[str] | None]  # of each section; None where it could not be read
 NEEDED = ("brokers", "publishers", "subscribers")
@@ -38,6 +38,7 @@ def check_system(parts: Mapping[str, Any], place: Place) -> None:
     ends = check_links(names["brokers"], place)
     check_ways(names["brokers"], ends, place)
     _check_members(names["brokers"], ends, place)
+    _check_recovery(parts.get("recovery"), place)
     _check_paths_of_errors(names, ends, place)
 
 
@@ -142,6 +143,22 @@ def _check_members(brokers: Sequence[str] | None, ends: LinkEnds | None, place: 
             checkable = every_link if "--" in member else brokers is not None
             if checkable and not is_link and member not in (brokers or ()):
                 members.inside(index).report("the name of a broker, or of a link as a--b")
+
+
+def _check_recovery(recovery: Recovery | None, place: Place) -> None:
+    """A field that a scheme makes nothing of would be ignored: it must not be there."""
+    if recovery is None:
+        return
+    at = place.inside("recovery")
+    if recovery.timeout_s is not None and recovery.refresh_s == 0.0:
+        at.inside("timeout").report(
+            "a 'refresh' interval above 0: what is refreshed all the time never times out"
+        )
+    plain = Recovery(scheme="none")
+    fields = ("refresh", "timeout", "detection")
+    told = [one for one in fields if getattr(recovery, f"{one}_s") != getattr(plain, f"{one}_s")]
+    if recovery.scheme == "none" and told:
+        at.inside(told[0]).report("another scheme than 'none', which recovers nothing")
 
 
 def _check_paths_of_errors(names: Names, ends: LinkEnds | None, place: Place) -> None:
