@@ -12,7 +12,7 @@ import pytest
 from tidings.model.reading import loads
 from tidings.simulation.run import replicate
 
-SYSTEM = """
+PLAIN = """
 tidings: 1
 lifetime: 60ms
 expired: in queue
@@ -29,6 +29,28 @@ subscribers:
   a: {at: hub, wants: {k: 1}}
   b: {at: east, wants: {}, link: {reliability: 0.9, delay: 1ms}}
 """
+FAILING = """
+tidings: 1
+lifetime: 3s
+recovery: {scheme: bypass-buffering, refresh: 400ms, timeout: 700ms, detection: 20ms}
+routing: {root: hub}
+failure_groups: {site: {members: [east, far--hub], failure: {mtbf: 4s, mttr: 500ms}}}
+brokers:
+  hub: {service: {exponential: 8ms}, failure: {mtbf: 2s, mttr: 200ms}}
+  east: {failure: {up: {weibull: {mean: 2s, shape: 0.5}}, down: {uniform: [0s, 1s]}}}
+  far: {service: {exponential: 8ms}, failure: {mtbf: 2s, mttr: 200ms}}
+links:
+  - {between: [hub, east], delay: {exponential: 5ms}, reliability: 0.9}
+  - {between: [hub, far], failure: {mtbf: 2s, mttr: 1s}}
+  - {between: [east, far], delay: 2ms, failure: {mtbf: 2s, mttr: 300ms}}
+publishers:
+  p: {at: east, every: {exponential: 14ms}, content: {event: {k: 1}}}
+subscribers:
+  a: {at: hub, wants: {k: 1}}
+  b: {at: far, wants: {}, link: {reliability: 0.9, delay: 1ms}}
+"""
+BYPASS = FAILING.replace("bypass-buffering", "bypass")
+SYSTEMS = {"plain": PLAIN, "failing": FAILING, "bypass": BYPASS}
 OPTIONS = {"seed": 2, "replication": 0, "warmup_s": 0.5, "duration_s": 4.0}
 SCRIPT = f"""
 import json
@@ -36,10 +58,10 @@ from tidings.kernels.compile import IS_COMPILING
 from tidings.model.reading import loads
 from tidings.simulation.run import replicate
 assert not IS_COMPILING
-system = loads('''{SYSTEM}''')
-counts = replicate(system, **{OPTIONS!r})
-print(json.dumps([counts.wanted.tolist(), counts.on_time.tolist(), counts.lost.tolist(),
-    counts.delay_sum_s.tolist(), counts.curves.sum(axis=0).tolist()]))
+for text in {list(SYSTEMS.values())!r}:
+    counts = replicate(loads(text), **{OPTIONS!r})
+    print(json.dumps([counts.wanted.tolist(), counts.on_time.tolist(), counts.lost.tolist(),
+        counts.delay_sum_s.tolist(), counts.curves.sum(axis=0).tolist(), counts.duplicates]))
 """
 
 
@@ -53,11 +75,15 @@ def test_counts_are_the_same_without_compilation():
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    wanted, on_time, lost, delays, curve = json.loads(done.stdout)
-    counts = replicate(loads(SYSTEM), **OPTIONS)
-    assert sum(wanted) > 300
-    assert wanted == counts.wanted.tolist()
-    assert on_time == counts.on_time.tolist()
-    assert lost == counts.lost.tolist()
-    assert curve == counts.curves.sum(axis=0).tolist()
-    assert delays == pytest.approx(counts.delay_sum_s.tolist(), rel=1e-12)
+    lines = done.stdout.splitlines()
+    for name, line in zip(SYSTEMS, lines, strict=True):
+        wanted, on_time, lost, delays, curve, duplicates = json.loads(line)
+        counts = replicate(loads(SYSTEMS[name]), **OPTIONS)
+        assert sum(wanted) > 300, name
+        assert wanted == counts.wanted.tolist(), name
+        assert on_time == counts.on_time.tolist(), name
+        assert lost == counts.lost.tolist(), name
+        assert curve == counts.curves.sum(axis=0).tolist(), name
+        assert duplicates == counts.duplicates, name
+        assert (duplicates > 0) == (name == "failing")
+        assert delays == pytest.approx(counts.delay_sum_s.tolist(), rel=1e-12)

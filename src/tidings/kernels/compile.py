@@ -51,7 +51,16 @@ def inlined(function: Function) -> Function:
     return _compiled(function, _nrt=False, forceinline=True)
 
 
-def _compiled(function: Function, **options: bool) -> Function:
+def merged(function: Function) -> Function:
+    """Like :func:`primitive`, for a function called at one place: compiled as part of its caller.
+
+    What is compiled alone is optimised again with everything it calls, at every level of calls;
+    long chains of small functions would take minutes.
+    """
+    return _compiled(function, _nrt=False, inline="always")
+
+
+def _compiled(function: Function, **options: bool | str) -> Function:
     fast: Any = _NJIT(nogil=True, error_model="numpy", **options)(function)
     if IS_COMPILING:
         make_cache: Any = _KernelCache

@@ -8,17 +8,23 @@ from tidings.kernels.calendar import push
 from tidings.kernels.compile import inlined, primitive
 from tidings.kernels.sampling import draw
 from tidings.kernels.streams import uniform
-from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK
+from tidings.simulation.kernel_layout import BESIDE, FIRST_HAND, LOST
 from tidings.simulation.kernel_tables import (
-    cell_at,
     cell_of_at,
+    channel_at,
     copy_at,
     flight_of,
+    label_at,
     law_at,
     law_params_of,
+    loss_at,
+    loss_here_at,
+    mark_at,
     publication_at,
+    step_at,
     streams_of,
 )
+from tidings.simulation.kernel_walks import walk_tree
 
 # Times are meant to the nanosecond: what is late by less than half of one is on time. Otherwise
 # rounding would decide wherever delay and lifetime are equal by construction.
@@ -42,6 +48,10 @@ def new_copy(world: Any, publication: int, broker: int, channel: int) -> int:
     copy.publication = publication
     copy.broker = broker
     copy.channel = channel
+    if world.failing:
+        label = label_at(world, index)
+        label.kind = FIRST_HAND
+        label.via = -1
     publication_at(world, publication).copies += 1
     return index
 
@@ -63,6 +73,8 @@ def release(world: Any, index: int) -> None:
 def forget(world: Any, index: int) -> None:
     """Forget a publication of which there are no copies any more."""
     publication = publication_at(world, index)
+    if publication.noted:
+        count_noted(world, index)
     world.measured_alive -= publication.measured
     publication.next = world.free_publication
     world.free_publication = index
@@ -70,14 +82,9 @@ def forget(world: Any, index: int) -> None:
 
 @inlined
 def count_loss(world: Any, row: int, broker: int, cause: int) -> None:
-    """Count that an event was lost on its way to a broker, or there."""
-    cell = cell_at(world, cell_of_at(world, row * world.broker_count + broker).value)
-    if cause == BY_LINK:
-        cell.lost_link += 1
-    elif cause == BY_EXPIRY:
-        cell.lost_expired += 1
-    else:
-        cell.lost_overflow += 1
+    """Count that an event was lost on its way to a broker, or there, for all at and behind it."""
+    cell = cell_of_at(world, row * world.broker_count + broker).value
+    loss_at(world, cell * world.cause_count + cause).value += 1
 
 
 @inlined
@@ -86,8 +93,65 @@ def lose(world: Any, index: int, cause: int) -> None:
     copy = copy_at(world, index)
     publication = publication_at(world, copy.publication)
     if publication.measured:
-        count_loss(world, publication.row, copy.broker, cause)
+        if world.buffering and world.bypassing:
+            note_loss_behind(world, index, cause)
+        else:
+            broker = copy.broker
+            if world.bypassing and label_at(world, index).via >= 0:
+                # What is lost on a detour is lost for those at its end and behind that.
+                broker = channel_at(world, label_at(world, index).via).target
+            count_loss(world, publication.row, broker, cause)
     release(world, index)
+
+
+@primitive
+def count_loss_here(world: Any, index: int, broker: int, cause: int) -> None:
+    """Count that an event was lost for the subscribers at a broker, but not for those behind."""
+    publication = publication_at(world, index)
+    if not publication.measured:
+        return
+    if world.buffering and world.bypassing:
+        note_loss(world, index, broker, cause)
+    else:
+        cell = cell_of_at(world, publication.row * world.broker_count + broker).value
+        loss_here_at(world, cell * world.cause_count + cause).value += 1
+
+
+# ---- where an event may come to a broker twice, a loss counts only once nothing can come any more
+
+
+@primitive
+def note_loss(world: Any, index: int, broker: int, cause: int) -> None:
+    """Note the first cause of loss of an event at a broker that has not got it yet."""
+    mark = mark_at(world, index * world.broker_count + broker)
+    if mark.value == 0:
+        mark.value = LOST + cause
+        publication_at(world, index).noted = 1
+
+
+@primitive
+def note_loss_behind(world: Any, index: int, cause: int) -> None:
+    """Note a loss at a broker and behind it; the loss of a copy sent beside another is none."""
+    if label_at(world, index).kind == BESIDE:
+        return
+    copy = copy_at(world, index)
+    publication = publication_at(world, copy.publication)
+    start = world.broker_count  # the first half of the steps may be in use
+    kind = publication.content_class
+    end = walk_tree(world, start, publication.tree, copy.broker, copy.channel, kind)
+    for position in range(start, end):
+        note_loss(world, copy.publication, step_at(world, position).broker, cause)
+
+
+@primitive
+def count_noted(world: Any, index: int) -> None:
+    """Count the losses noted of a publication, now that no copy of it can come any more."""
+    row = publication_at(world, index).row
+    for broker in range(world.broker_count):
+        mark = mark_at(world, index * world.broker_count + broker).value
+        if mark >= LOST:
+            cell = cell_of_at(world, row * world.broker_count + broker).value
+            loss_here_at(world, cell * world.cause_count + mark - LOST).value += 1
 
 
 @inlined

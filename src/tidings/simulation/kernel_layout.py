@@ -21,7 +21,12 @@ def _record(**fields: type) -> np.dtype[Any]:
     return np.dtype(list(fields.items()), align=True)
 
 
-WHOLE, SMALL = _record(value=_I), _record(value=np.int32)
+def _constants(first: int, count: int) -> tuple[Any, ...]:
+    """Whole numbers of NumPy: for Python's, numba would compile every function for each value."""
+    return tuple(map(np.int64, range(first, first + count)))
+
+
+WHOLE, SMALL, TINY = _record(value=_I), _record(value=np.int32), _record(value=np.int8)
 # A bin of a histogram of delays: how many, and between which the delays in it lie.
 BIN = _record(value=_I, lowest=_F, highest=_F)
 
@@ -102,19 +107,63 @@ PUBLICATION = _record(
     tree=_I,
     copies=_I,
     measured=_I,
+    noted=_I,  # whether marks say that some broker lost it
     born=_F,
     lifetime=_F,
 )
 
+# ---- what fails, and what is done about it -----------------------------------------------------
+
+# What else there is to know of a copy where things fail: its kind, and, on a detour, the arc of the
+# tree whose end it is bound for instead (−1 on the tree).
+LABEL = _record(kind=_I, via=_I)
+# Kinds of copies: first-hand; released from a buffer; sent on a detour beside a buffered one.
+FIRST_HAND, KEPT, BESIDE = _constants(0, 3)
+# A switch: on and off by turns, and with it its members [first, last), for a time by a law each.
+SWITCH = _record(
+    availability=_F,
+    on=_I,
+    off=_I,
+    residual_on=_I,
+    residual_off=_I,
+    stream=_I,
+    first_member=_I,
+    last_member=_I,
+    is_on=_I,
+)
+# A component: the brokers, then the links. It is down while any switch is off that it hangs on;
+# ``seen`` is what other brokers believe: whether it was up when they last noticed.
+COMPONENT = _record(down_by=_I, seen=_I)
+# A home: a broker with subscribers, who send their subscriptions again at regular moments from
+# ``phase`` on. ``rounds`` so far, and how many of them have timed out.
+HOME = _record(broker=_I, first_bundle=_I, last_bundle=_I, stream=_I, phase=_F, rounds=_I, ended=_I)
+# A bundle: all subscriptions of one home for one tree, by class [first, last).
+BUNDLE = _record(home=_I, tree=_I, first_class=_I, last_class=_I)
+WANTED = _record(content_class=_I, count=_I)
+# A buffer: copies kept for an arc, or (after those of the arcs) for the subscribers of a broker.
+BUFFER = _record(head=_I, tail=_I)
+# A step of a walk over a tree: the broker, the arc into it, the step before, how many brokers at
+# and behind it want the event as far as is known, and whether a detour leads to it or before it.
+STEP = _record(broker=_I, into=_I, before=_I, wanted=_I, covered=_I)
+
 # ---- what is counted: of measured events only, those born in the window ------------------------
 
-# A cell: a row of contents at a broker. What its plain subscribers got, and what was lost on the
-# way to this broker or there, by cause.
-CELL = _record(
-    delivered=_I, on_time=_I, delay_sum=_F, lost_link=_I, lost_overflow=_I, lost_expired=_I
+# A cell: a row of contents at a broker. What its plain subscribers got.
+CELL = _record(delivered=_I, on_time=_I, delay_sum=_F)
+KERNEL_CAUSES = (
+    "link",
+    "overflow",
+    "expired",
+    "broker_down",
+    "path_down",
+    "expired_in_buffer",
+    "not_restored",
 )
-KERNEL_CAUSES = ("link", "overflow", "expired")
-BY_LINK, BY_OVERFLOW, BY_EXPIRY = 0, 1, 2
+BY_LINK, BY_OVERFLOW, BY_EXPIRY = _constants(0, 3)
+PLAIN_CAUSES = 3  # the causes that there are where nothing fails
+BY_BROKER_DOWN, BY_PATH_DOWN, BY_EXPIRY_IN_BUFFER, BY_NOT_RESTORED = _constants(PLAIN_CAUSES, 4)
+# What is known of an event at a broker, where copies may come twice: 0, or ...
+DELIVERED, LOST = _constants(1, 2)  # ... from LOST on, the first cause
 # What one receiver got of one publisher's events.
 RECEIPT = _record(lost=_I, delivered=_I, on_time=_I, delay_sum=_F)
 
@@ -139,6 +188,22 @@ NUMBERS: dict[str, type] = {
     "class_count": _I,
     "bin_count": _I,
     "receiver_count": _I,
+    "arc_count": _I,
+    "cause_count": _I,  # causes told apart: PLAIN_CAUSES, or all
+    "failing": _I,  # whether anything can fail or be forgotten; if not, nothing below matters
+    "buffering": _I,
+    "bypassing": _I,
+    "forgetting": _I,  # whether subscriptions can be lost at all
+    "detection": _F,
+    "refresh": _F,  # 0: never
+    "timeout": _F,  # +inf: never
+    "first_switch": _I,  # slots of the calendar: switches, then ...
+    "first_notice": _I,  # ... components whose change will be noticed, ...
+    "first_round": _I,  # ... homes that refresh their subscriptions, ...
+    "first_end": _I,  # ... and homes whose subscriptions time out
+    "epoch": _I,  # changes of components noticed so far
+    "duplicates": _I,  # second copies of measured events at a broker with subscribers for it
+    "refreshes": _I,  # subscriptions of a home sent over a link, in the window
     "fan_out": _I,  # most copies that one step can make
     "deliveries_at_once": _I,  # most deliveries that one step can make
     "order": _I,  # copies put on their way so far
@@ -171,18 +236,38 @@ TABLES: dict[str, np.dtype[Any]] = {
     "curve_of": WHOLE,  # [broker × classes + class]: histogram of plain deliveries; −1: nobody
     "receivers_first": WHOLE,  # [broker × classes + class (+ 1)]: where its receivers begin in ...
     "receivers_of": WHOLE,  # ... this
+    "switches": SWITCH,
+    "switch_members": WHOLE,  # components
+    "arcs_first": WHOLE,  # [broker (+ 1)]: where all arcs that leave it begin in ...
+    "arcs_from": WHOLE,  # ... this, by the name of the neighbour
+    "full_interest": WHOLE,  # what interest is when no subscription is lost
+    "homes": HOME,
+    "bundles": BUNDLE,
+    "bundle_classes": WANTED,
+    "bundle_of": SMALL,  # [tree × brokers + broker]; −1: nobody there wants anything
     "bin_guess": np.dtype(_I),
     "bin_edges": np.dtype(_F),
     # the state
     "stations": STATION,
     "servers": SERVER,
     "copies": COPY,
+    "labels": LABEL,  # of copies
     "publications": PUBLICATION,
-    "nodes": NODE,  # the tournament: publishers first, then servers
+    "components": COMPONENT,
+    "entries": SMALL,  # [bundle × brokers + broker]: round in which it was last heard of; 0: never
+    "buffers": BUFFER,
+    "marks": TINY,  # [publication × brokers + broker], where events may come twice
+    "ways": SMALL,  # [broker × brokers + goal]: first arc of the shortest way; −1: there is none
+    "ways_epoch": WHOLE,  # [broker]: when these were found
+    "walk": STEP,
+    "search": WHOLE,
+    "nodes": NODE,  # the tournament: publishers first, then servers, switches, timers
     "flight": LANDING,
     "streams": np.dtype(np.uint64),  # four words each
     # the tally
     "cells": CELL,
+    "losses": WHOLE,  # [cell × causes + cause]: lost on the way to this broker or there
+    "losses_here": WHOLE,  # likewise, but lost for those at this broker only
     "curves": BIN,  # [curve × bins + bin]: delays of plain deliveries
     "receipts": RECEIPT,  # [receiver × publishers + publisher]
     "receiver_curves": BIN,  # [receiver × bins + bin]

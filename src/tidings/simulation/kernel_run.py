@@ -7,24 +7,26 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import pop, set_key
-from tidings.kernels.compile import primitive
+from tidings.kernels.compile import merged, primitive
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_brokers import enter, finish
+from tidings.simulation.kernel_buffers import turn_away
 from tidings.simulation.kernel_copies import (
     count_loss,
     draw_time,
     forget,
     loses,
     new_copy,
-    release,
     travel,
 )
+from tidings.simulation.kernel_failures import change, start_failing
 from tidings.simulation.kernel_layout import BY_LINK, DONE, NEEDS_ROOM, TAPE_FULL
 from tidings.simulation.kernel_tables import (
     channel_at,
     copy_at,
     flight_of,
     landing_at,
+    mark_at,
     node_at,
     nodes_of,
     publication_at,
@@ -38,12 +40,14 @@ from tidings.simulation.kernel_tables import (
 
 @primitive
 def schedule_first(worlds: Any) -> int:
-    """Give every publisher its first moment, as if it had been publishing for ever."""
+    """Give every publisher its first moment, as if all had been going on for ever."""
     world = worlds[0]
     for index in range(world.publisher_count):
         publisher = publisher_at(world, index)
         first = draw_time(world, publisher.residual, publisher.phase_stream)
         set_key(nodes_of(world), index, first)
+    if world.failing:
+        start_failing(world)
     return DONE
 
 
@@ -60,31 +64,39 @@ def run(worlds: Any) -> int:
             return NEEDS_ROOM
         if world.recording and tape_is_short(world):
             return TAPE_FULL
-        if world.passing_head >= 0:
-            index = world.passing_head
+        index = world.passing_head
+        if index >= 0:
             world.passing_head = copy_at(world, index).next
-            enter(world, index)
-            continue
-        now = node_at(world, 1).key
-        landing = world.in_flight > 0 and landing_at(world, 0).time < now
-        if landing:
-            now = landing_at(world, 0).time
-        if now > world.end and world.measured_alive == 0:
-            return DONE
-        while now >= world.next_sample:
-            sample(world)
-        world.now = now
-        if landing:
-            land(world)
         else:
-            slot = node_at(world, 1).slot
-            if slot < world.publisher_count:
-                publish(world, slot)
+            now = node_at(world, 1).key
+            landing = world.in_flight > 0 and landing_at(world, 0).time < now
+            if landing:
+                now = landing_at(world, 0).time
+            if now > world.end and world.measured_alive == 0:
+                return DONE
+            while now >= world.next_sample:
+                sample(world)
+            world.now = now
+            if landing:
+                index = land(world)
             else:
-                finish(world, slot - world.publisher_count)
+                strike(world, node_at(world, 1).slot)
+        if index >= 0:
+            enter(world, index)
 
 
-@primitive
+@merged
+def strike(world: Any, slot: int) -> None:
+    """Whatever a slot stands for comes due."""
+    if slot < world.publisher_count:
+        publish(world, slot)
+    elif slot < world.first_switch:
+        finish(world, slot - world.publisher_count)
+    else:
+        change(world, slot)
+
+
+@merged
 def tape_is_short(world: Any) -> bool:
     """Whether one more step might not fit on the tape."""
     return (
@@ -95,7 +107,7 @@ def tape_is_short(world: Any) -> bool:
     )
 
 
-@primitive
+@merged
 def sample(world: Any) -> None:
     """Note how many copies there are at a regular moment."""
     sample_at(world, world.samples_taken).value = world.copies_length - world.free_copies
@@ -105,20 +117,20 @@ def sample(world: Any) -> None:
         world.next_sample = np.inf
 
 
-@primitive
-def land(world: Any) -> None:
-    """The first copy in flight reaches its broker, unless its channel has failed meanwhile."""
+@merged
+def land(world: Any) -> int:
+    """The first copy in flight, at its broker; −1 where its channel has failed meanwhile."""
     index = landing_at(world, 0).cargo
     pop(flight_of(world), world.in_flight)
     world.in_flight -= 1
     copy = copy_at(world, index)
-    if channel_at(world, copy.channel).generation == copy.stamp:
-        enter(world, index)
-    else:
-        release(world, index)
+    if channel_at(world, copy.channel).generation != copy.stamp:
+        turn_away(world, index)
+        index = -1
+    return index
 
 
-@primitive
+@merged
 def choose_row(world: Any, publisher: Any) -> int:
     """What a publisher publishes now: a row of its contents."""
     low, high = publisher.first_row, publisher.last_row - 1
@@ -133,7 +145,7 @@ def choose_row(world: Any, publisher: Any) -> int:
     return low
 
 
-@primitive
+@merged
 def publish(world: Any, index: int) -> None:
     """A publisher publishes an event and sends it to its home broker."""
     publisher = publisher_at(world, index)
@@ -157,7 +169,7 @@ def publish(world: Any, index: int) -> None:
         forget(world, number)
 
 
-@primitive
+@merged
 def create(world: Any, publisher: Any) -> int:
     """A new publication, measured if it is born in the window; its position."""
     index = world.free_publication
@@ -170,6 +182,10 @@ def create(world: Any, publisher: Any) -> int:
     publication.content_class = row.content_class
     publication.tree = row.tree
     publication.copies = 0
+    publication.noted = 0
+    if world.buffering and world.bypassing:
+        for broker in range(world.broker_count):
+            mark_at(world, index * world.broker_count + broker).value = 0
     publication.born = world.now
     publication.lifetime = np.inf
     if row.lifetime >= 0:

@@ -91,6 +91,31 @@ def serve_next(world: Any, number: int) -> None:
 
 
 @inlined
+def drop_waiting(world: Any, at: int) -> int:
+    """Take the first copy that waits at a station out of its queue; −1: there is none."""
+    station = station_at(world, at)
+    index = station.head
+    if index >= 0:
+        station.head = copy_at(world, index).next
+        station.waiting -= 1
+    return index
+
+
+@inlined
+def stop_serving(world: Any, number: int) -> int:
+    """Take a server's copy out of its hands, and its work so far is lost; −1: it has none."""
+    server = server_at(world, number)
+    index = server.serves
+    if index >= 0:
+        station = station_at(world, server.station)
+        server.serves = -1
+        server.next_idle = station.idle
+        station.idle = number
+        set_key(nodes_of(world), world.publisher_count + number, np.inf)
+    return index
+
+
+@inlined
 def close_gate(world: Any, at: int) -> None:
     """Stop a station: its servers keep what is left of their work, and what arrives waits."""
     station = station_at(world, at)

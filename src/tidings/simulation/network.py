@@ -24,7 +24,9 @@ from tidings.simulation.audience import (
     receiver_lists,
 )
 from tidings.simulation.cells import Carried, Cells, carried, find_cells
+from tidings.simulation.failures import Faults, fault_numbers, fault_tables, find_faults
 from tidings.simulation.kernel_bins import bin_tables
+from tidings.simulation.records import make_records
 
 Ints = NDArray[np.int64]
 NO_LIMIT = np.iinfo(np.int64).max
@@ -37,6 +39,7 @@ class CompiledSystem:
     system: System
     routes: Routes
     cells: Cells
+    faults: Faults
     numbers: Mapping[str, float]  # of the world, as they are in the beginning
     tables: Mapping[str, Any]  # of the world likewise; never changed, always copied
     stream_keys: tuple[tuple[str, str], ...]
@@ -50,9 +53,16 @@ class CompiledSystem:
 
     @property
     def drops_events(self) -> bool:
-        """Whether brokers may drop events: full buffers, or expired events."""
+        """Whether brokers may drop events: full buffers, expired events, or crashes."""
         bounded = any(s.buffer is not None for b in self.system.brokers for s in b.stations)
-        return bounded or self.system.expired != EXPIRY[0]
+        crashing = self.faults.matter and not self.faults.buffering
+        return bounded or crashing or self.system.expired != EXPIRY[0]
+
+    @property
+    def marks_per_event(self) -> int:
+        """Brokers at which it must be known whether an event has come before: all, or none."""
+        twice = self.faults.buffering and self.faults.bypassing
+        return len(self.system.brokers) if twice else 0
 
     @property
     def curve_table(self) -> Ints:
@@ -112,7 +122,6 @@ def compile_system(system: System) -> CompiledSystem:
         "receivers": receivers,
         "out_first": out_first,
         "out_arcs": out_arcs,
-        "interest": routes.interest.ravel(),
         "cell_of": cells.table(len(routes.rows), len(system.brokers)).ravel(),
         "curve_of": curve_of.ravel(),
         "receivers_first": receivers_first,
@@ -120,11 +129,16 @@ def compile_system(system: System) -> CompiledSystem:
         "stations": stations,
         "servers": servers,
     }
+    faults = find_faults(system)
+    tables |= fault_tables(faults, system, routes, laws, streams)
+    numbers = _numbers(system, routes, len(receivers), out_first)
+    numbers |= fault_numbers(faults, tables, len(publishers) + len(servers))
     return CompiledSystem(
         system=system,
         routes=routes,
         cells=cells,
-        numbers=_numbers(system, routes, len(receivers), out_first),
+        faults=faults,
+        numbers=numbers,
         tables=tables | _law_tables(laws),
         stream_keys=tuple(streams.known),
         receiver_of=receiver_of,
@@ -135,7 +149,7 @@ def compile_system(system: System) -> CompiledSystem:
 def _law_tables(laws: _Numbering) -> dict[str, Any]:
     table = encode(laws.known)
     guess, edges = bin_tables()
-    records = _records(layout.LAW, list(zip(table.kinds, table.offsets, strict=True)))
+    records = make_records(layout.LAW, list(zip(table.kinds, table.offsets, strict=True)))
     return {
         "laws": records,
         "law_params": table.params,
@@ -152,20 +166,13 @@ def _numbers(system: System, routes: Routes, receivers: int, out_first: Ints) ->
         "class_count": routes.class_count,
         "bin_count": delay_grid.BINS,
         "receiver_count": receivers,
-        "fan_out": 1 + int(np.diff(out_first).max()),
+        "arc_count": len(routes.arcs),
+        # To its neighbours, round failures to any broker, and one kept for the subscribers here.
+        "fan_out": 2 + int(np.diff(out_first).max()) + len(system.brokers),
         "deliveries_at_once": 1 + receivers,
         "passing_head": -1,
         "passing_tail": -1,
     }
-
-
-def _records(kind: np.dtype[Any], rows: list[tuple[Any, ...]]) -> Any:
-    """Records from their first fields; what is not given (counts) begins at zero."""
-    found = np.zeros(len(rows), dtype=kind)
-    assert kind.names is not None
-    for name, values in zip(kind.names, zip(*rows, strict=True), strict=False):
-        found[name] = values
-    return found
 
 
 def _rows(system: System, routes: Routes, laws: Callable[..., int]) -> tuple[Any, list[int]]:
@@ -180,7 +187,7 @@ def _rows(system: System, routes: Routes, laws: Callable[..., int]) -> tuple[Any
         tree = routes.tree_of_class[row.content_class]
         found.append((below, publisher, row.content_class, tree, lifetime))
     firsts[-1] = len(found)
-    return _records(layout.ROW, found), firsts
+    return make_records(layout.ROW, found), firsts
 
 
 def _publishers(
@@ -208,7 +215,7 @@ def _publishers(
                 streams(name, "lifetime"),
             )
         )
-    return _records(layout.PUBLISHER, found)
+    return make_records(layout.PUBLISHER, found)
 
 
 def _channels(
@@ -228,7 +235,7 @@ def _channels(
     ends += [(f"publisher {p.name}", p.link, homes[i]) for i, p in enumerate(system.publishers)]
     chosen = [system.subscribers[index] for index in representatives]
     ends += [(f"subscriber {each.name}", each.link, -1) for each in chosen]
-    return _records(
+    return make_records(
         layout.CHANNEL,
         [
             (
@@ -258,7 +265,7 @@ def _receiver_records(
         own: Law | None = subscriber.lifetime
         stream = streams(f"subscriber {subscriber.name}", "lifetime")
         found.append((first + position, -1 if own is None else laws(own), stream))
-    return _records(layout.RECEIVER, found)
+    return make_records(layout.RECEIVER, found)
 
 
 def _stations(
@@ -284,9 +291,9 @@ def _stations(
             ]
         brokers.append((first, len(stations)))
     return (
-        _records(layout.BROKER, brokers),
-        _records(layout.STATION, stations),
-        _records(layout.SERVER, servers),
+        make_records(layout.BROKER, brokers),
+        make_records(layout.STATION, stations),
+        make_records(layout.SERVER, servers),
     )
 
 

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -19,10 +18,10 @@ from tidings.errors import InvalidInputError, UnstableError
 from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
-from tidings.model.reading import fingerprint
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
-from tidings.simulation.results import MOST_PAIRS, outcome_of
+from tidings.simulation.provenance import provenance_of
+from tidings.simulation.results import outcome_of
 from tidings.simulation.tally import Counts, Units, count_world, find_units
 from tidings.simulation.totals import Totals
 from tidings.simulation.warmup import mser
@@ -30,6 +29,8 @@ from tidings.simulation.world import MOST_COPIES, Window, make_world, run_world
 
 HANDLED = frozenset(
     {
+        "failures",
+        "recovery",
         "bounded buffers",
         "several servers",
         "several stations in a broker",
@@ -107,7 +108,7 @@ def simulate(
         totals.add(counts)
         tell(f"replication {number} of {chosen.replications}")
     notes += _until_precise(totals, window, chosen, tell)
-    return outcome_of(totals, provenance_of(totals, window, chosen, notes))
+    return outcome_of(totals, provenance_of(totals, window, chosen.seed, notes))
 
 
 def replicate(
@@ -202,6 +203,7 @@ def find_window(
         if compiled.has_queues:
             tell("pilot runs for the warm-up")
             warmup_s, notes = _detect_warmup(compiled, options, PILOT_EVENTS / rate)
+        warmup_s = max(warmup_s, compiled.faults.settling_s)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
     return window, notes
 
@@ -265,35 +267,3 @@ def _until_precise(
         batch = _batch(totals.compiled, totals.units, window, options, done, count)
         for counts in batch:
             totals.add(counts)
-
-
-def provenance_of(
-    totals: Totals, window: Window, options: SimulationOptions, notes: list[str]
-) -> dict[str, Any]:
-    """How the outcome came about."""
-    warnings = list(notes)
-    idle = totals.on_time.w[totals.units.of_subscriber] == 0
-    names = [
-        s.name for s, none in zip(totals.compiled.system.subscribers, idle, strict=True) if none
-    ]
-    if names:
-        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        warnings.append(f"nothing that these subscribers want was published: {listed}")
-    members = np.bincount(totals.units.of_subscriber, minlength=totals.units.count)
-    if int(members[totals.units.pair_unit].sum()) > MOST_PAIRS:
-        warnings.append(f"pairs are left out: there are more than {MOST_PAIRS:,}")
-    found = {
-        "version": metadata.version("tidings"),
-        "engine": "simulation",
-        "system": fingerprint(totals.compiled.system),
-        "seed": options.seed,
-        "replications": totals.replications,
-        "warmup_s": window.warmup_s,
-        "duration_s": window.length_s,
-        "events_published": totals.published,
-        "warnings": warnings,
-    }
-    half_width = totals.on_time.half_width()
-    if not math.isnan(half_width):
-        found["half_width"] = half_width
-    return found

@@ -110,6 +110,8 @@ class Counts:
     station_counts: Floats  # [station; arrivals, served, busy, wait]
     channel_counts: Floats  # [channel; sent, lost, delay]
     most_copies: int
+    duplicates: int  # second copies at brokers with subscribers for them, filtered there
+    refreshes: int  # bundles of subscriptions sent over a link
 
 
 STATION_FIELDS = ("arrivals", "served", "busy", "wait")
@@ -121,12 +123,10 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     cells, receipts = world.tables["cells"], world.tables["receipts"]
     published = world.tables["rows"].published.copy()
     wanted = _by_pair(published[compiled.cells.row], units)
-    own = np.column_stack([cells[f"lost_{cause}"] for cause in KERNEL_CAUSES])
-    before = compiled.cells.summed_along_ways(own)
-    pairs = units.pair_unit.size
-    pair_lost = np.column_stack(
-        [_total(units.entry_pair, each, pairs) for each in before[units.entry_cell].T]
-    )
+    before = _losses(world, compiled)
+    pair_lost = np.zeros((units.pair_unit.size, len(KERNEL_CAUSES)), dtype=np.int64)
+    for cause, values in enumerate(before[units.entry_cell].T):
+        pair_lost[:, cause] = _total(units.entry_pair, values, units.pair_unit.size)
     receiver = units.receiver[units.pair_unit]
     followed = receiver >= 0
     at = receiver[followed] * len(compiled.system.publishers) + units.pair_publisher[followed]
@@ -150,6 +150,8 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         station_counts=np.column_stack([stations[name].astype(float) for name in STATION_FIELDS]),
         channel_counts=np.column_stack([channels[name].astype(float) for name in CHANNEL_FIELDS]),
         most_copies=len(world.tables["copies"]),
+        duplicates=int(world.record[0].duplicates),
+        refreshes=int(world.record[0].refreshes),
     )
 
 
@@ -161,6 +163,15 @@ def _total(where: Ints, values: Numbers, size: int) -> Numbers:
 
 def _by_pair(values: Numbers, units: Units) -> Numbers:
     return _total(units.entry_pair, values[units.entry_cell], units.pair_unit.size)
+
+
+def _losses(world: World, compiled: CompiledSystem) -> Ints:
+    """Losses for the subscribers of each [cell, cause], wherever on the way they came about."""
+    causes = int(compiled.numbers["cause_count"])
+    found = compiled.cells.summed_along_ways(world.tables["losses"].value.reshape(-1, causes))
+    if compiled.faults.matter:
+        found += world.tables["losses_here"].value.reshape(-1, causes)
+    return found
 
 
 def _curves(world: World, field: str) -> Numbers:

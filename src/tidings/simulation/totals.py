@@ -86,7 +86,7 @@ class Totals:
     def __init__(self, compiled: CompiledSystem, units: Units, length_s: float) -> None:
         self.compiled, self.units, self.length_s = compiled, units, length_s
         self.replications = 0
-        self.published = 0
+        self.published = self.duplicates = self.refreshes = 0
         pairs, stations = units.pair_unit.size, len(compiled.tables["stations"])
         self.on_time = Ratio(units.count)
         self.delay = Ratio(units.count)
@@ -117,6 +117,8 @@ class Totals:
         units = self.units
         self.replications += 1
         self.published += int(counts.published.sum())
+        self.duplicates += counts.duplicates
+        self.refreshes += counts.refreshes
         wanted, delivered, on_time, delay = (
             np.bincount(units.pair_unit, weights=values, minlength=units.count)
             for values in (counts.wanted, counts.delivered, counts.on_time, counts.delay_sum_s)

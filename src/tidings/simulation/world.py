@@ -46,14 +46,19 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
     publishers, receivers = len(given["publishers"]), len(given["receivers"])
     streams = stream_states(seed, replication, compiled.stream_keys)
     kinds = layout.TABLES
+    cells, causes = compiled.cells.row.size, int(compiled.numbers["cause_count"])
     tables: dict[str, Any] = {name: _own(given[name], kinds[name]) for name in given}
     tables |= {
         "copies": _linked(room, layout.COPY),
+        "labels": np.zeros(room * compiled.faults.matter, dtype=layout.LABEL),
         "publications": _linked(room, layout.PUBLICATION),
-        "nodes": tournament(publishers + len(given["servers"])),
+        "nodes": tournament(int(compiled.numbers["first_end"]) + len(given["homes"])),
+        "marks": np.zeros(compiled.marks_per_event * room, dtype=layout.TINY),
         "flight": np.zeros(room, dtype=LANDING),
         "streams": streams,
-        "cells": np.zeros(compiled.cells.row.size, dtype=layout.CELL),
+        "cells": np.zeros(cells, dtype=layout.CELL),
+        "losses": np.zeros(cells * causes, dtype=layout.WHOLE),
+        "losses_here": np.zeros(cells * causes * compiled.faults.matter, dtype=layout.WHOLE),
         "curves": np.zeros(compiled.curves * delay_grid.BINS, dtype=layout.BIN),
         "receipts": np.zeros(receivers * publishers, dtype=layout.RECEIPT),
         "receiver_curves": np.zeros(receivers * delay_grid.BINS, dtype=layout.BIN),
@@ -124,19 +129,26 @@ def _grow(world: World, compiled: CompiledSystem, window: Window) -> None:
         table["next"][-1] = world.record[0][free]
         world.record[0][free] = old
         world.put(name, table)
-    flight = np.zeros(size, dtype=LANDING)
-    flight[:old] = world.tables["flight"]
-    world.put("flight", flight)
+    for name in ("labels", "marks", "flight"):
+        each = len(world.tables[name]) // old
+        table = np.zeros(each * size, dtype=layout.TABLES[name])
+        table[: each * old] = world.tables[name]
+        world.put(name, table)
     world.record[0].free_copies += size - old
 
 
 def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
     """What to say of too many copies: where they wait, and what that broker is offered."""
-    stations = world.tables["stations"]
+    stations, size = world.tables["stations"], len(world.tables["copies"])
     head = (
         f"there are {window.max_copies:,} copies of events in the system after "
         f"{float(world.record[0].now):.6g} simulated seconds"
     )
+    if compiled.faults.buffering and (len(stations) == 0 or stations.waiting.max() < 0.5 * size):
+        return (
+            f"{head}, most of them kept for a repair; give events lifetimes, or allow more with "
+            "--max-copies"
+        )
     if len(stations) == 0 or stations.waiting.max() == 0:
         return (
             f"{head}, all of them on links; look for delays far too long, or allow more with "

@@ -1,0 +1,150 @@
+"""Forwarding where brokers and links fail: by the tree, round what is down, or into a buffer.
+
+A *detour* takes the place of the end of a tree arc: a copy goes, hop by hop over the shortest way
+that is known to be up at each moment, to the nearest broker behind a failure that can be reached,
+and goes on from there along the tree. Subscribers at brokers in between get no copy by it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.kernels.compile import merged, primitive
+from tidings.simulation.kernel_buffers import hand_over, is_kept, keep, transmit
+from tidings.simulation.kernel_copies import count_loss_here, lose, new_copy, release
+from tidings.simulation.kernel_deliveries import is_wanted_at
+from tidings.simulation.kernel_layout import BESIDE, BY_NOT_RESTORED, BY_PATH_DOWN, KEPT
+from tidings.simulation.kernel_tables import (
+    bundle_of_at,
+    channel_at,
+    copy_at,
+    entry_at,
+    full_interest_at,
+    interest_at,
+    label_at,
+    out_arc_at,
+    out_first_at,
+    publication_at,
+    step_at,
+)
+from tidings.simulation.kernel_walks import first_arc, looks_open, walk_tree
+
+
+@primitive
+def leave_among_failures(world: Any, index: int) -> None:
+    """A broker is done with a copy: it goes to the subscribers here and to the neighbours."""
+    copy = copy_at(world, index)
+    label = label_at(world, index)
+    if label.via >= 0:
+        if channel_at(world, label.via).target != copy.broker:
+            pass_on(world, index)
+            return
+        copy.channel = label.via  # from here on it is as if it had come along the tree
+        label.via = -1
+    publication = publication_at(world, copy.publication)
+    if is_wanted_at(world, copy.broker, publication.content_class):
+        serve_subscribers(world, index)
+    at = publication.tree * world.broker_count + copy.broker
+    back = copy.channel ^ 1
+    for position in range(out_first_at(world, at).value, out_first_at(world, at + 1).value):
+        arc = out_arc_at(world, position).value
+        wanted = arc * world.class_count + publication.content_class
+        if arc != back and full_interest_at(world, wanted).value > 0:
+            forward(world, index, arc)
+    release(world, index)
+
+
+@primitive
+def knows(world: Any, broker: int, tree: int, home: int) -> bool:
+    """Whether a broker knows the subscriptions of a home for a tree."""
+    if not world.forgetting:
+        return True
+    bundle = bundle_of_at(world, tree * world.broker_count + home).value
+    return bundle >= 0 and entry_at(world, bundle * world.broker_count + broker).value > 0
+
+
+@merged
+def serve_subscribers(world: Any, index: int) -> None:
+    """Deliver an event at a broker, or keep it there until the subscriptions are back."""
+    copy = copy_at(world, index)
+    tree = publication_at(world, copy.publication).tree
+    if knows(world, copy.broker, tree, copy.broker):
+        hand_over(world, copy)
+    elif is_kept(world, index):
+        kept = new_copy(world, copy.publication, copy.broker, copy.channel)
+        keep(world, world.arc_count + copy.broker, kept)
+    elif label_at(world, index).kind != BESIDE:
+        count_loss_here(world, copy.publication, copy.broker, BY_NOT_RESTORED)
+
+
+@merged
+def forward(world: Any, index: int, arc: int) -> None:
+    """Send an event on along an arc of its tree, or do about it what the scheme does."""
+    copy = copy_at(world, index)
+    content_class = publication_at(world, copy.publication).content_class
+    child = new_copy(world, copy.publication, channel_at(world, arc).target, arc)
+    kind = label_at(world, index).kind
+    label_at(world, child).kind = kind
+    if interest_at(world, arc * world.class_count + content_class).value == 0:
+        if is_kept(world, index):
+            keep(world, arc, child)
+        else:
+            lose(world, child, BY_NOT_RESTORED)
+    elif (world.buffering or world.bypassing) and not looks_open(world, arc):
+        if world.bypassing and kind != KEPT:
+            bypass(world, index, arc)
+        if is_kept(world, index):
+            keep(world, arc, child)
+        else:
+            release(world, child)
+    else:
+        transmit(world, child)
+
+
+@merged
+def bypass(world: Any, index: int, arc: int) -> None:
+    """Send an event to the nearest brokers behind a failure that can be reached.
+
+    Where no copy is kept, those that cannot be reached lose it.
+    """
+    copy = copy_at(world, index)
+    publication = publication_at(world, copy.publication)
+    here, tree, wanted = copy.broker, publication.tree, publication.content_class
+    end = walk_tree(world, 0, tree, channel_at(world, arc).target, arc, wanted)
+    for position in range(end - 1, -1, -1):
+        step = step_at(world, position)
+        if is_wanted_at(world, step.broker, wanted) and knows(world, here, tree, step.broker):
+            step.wanted += 1
+        if step.before >= 0:
+            step_at(world, step.before).wanted += step.wanted
+    for position in range(end):
+        step = step_at(world, position)
+        if step.before >= 0 and step_at(world, step.before).covered:
+            step.covered = 1
+            continue
+        way = first_arc(world, here, step.broker) if step.wanted > 0 else -1
+        if way >= 0:
+            step.covered = 1
+            child = new_copy(world, copy.publication, channel_at(world, way).target, way)
+            label_at(world, child).via = step.into
+            if world.buffering:
+                label_at(world, child).kind = BESIDE
+            transmit(world, child)
+        elif not world.buffering:
+            known = knows(world, here, tree, step.broker)
+            cause = BY_PATH_DOWN if known else BY_NOT_RESTORED
+            count_loss_here(world, copy.publication, step.broker, cause)
+
+
+@merged
+def pass_on(world: Any, index: int) -> None:
+    """A copy on a detour goes one hop further, by the way that looks shortest now."""
+    copy = copy_at(world, index)
+    goal = channel_at(world, label_at(world, index).via).target
+    arc = first_arc(world, copy.broker, goal)
+    if arc < 0:
+        lose(world, index, BY_PATH_DOWN)
+        return
+    copy.broker = channel_at(world, arc).target
+    copy.channel = arc
+    transmit(world, index)

@@ -1,0 +1,83 @@
+"""How a simulated outcome came about, what it cost, and what its reader must know."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from tidings.model.reading import fingerprint
+from tidings.simulation.network import CompiledSystem
+from tidings.simulation.results import MOST_PAIRS
+from tidings.simulation.totals import Totals
+from tidings.simulation.world import Window
+
+
+def provenance_of(
+    totals: Totals, window: Window, seed: int, notes: Sequence[str]
+) -> dict[str, Any]:
+    """How the outcome came about."""
+    warnings = [*notes, *_without_recovery(totals.compiled)]
+    idle = totals.on_time.w[totals.units.of_subscriber] == 0
+    names = [
+        s.name for s, none in zip(totals.compiled.system.subscribers, idle, strict=True) if none
+    ]
+    if names:
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        warnings.append(f"nothing that these subscribers want was published: {listed}")
+    members = np.bincount(totals.units.of_subscriber, minlength=totals.units.count)
+    if int(members[totals.units.pair_unit].sum()) > MOST_PAIRS:
+        warnings.append(f"pairs are left out: there are more than {MOST_PAIRS:,}")
+    found = {
+        "version": metadata.version("tidings"),
+        "engine": "simulation",
+        "system": fingerprint(totals.compiled.system),
+        "seed": seed,
+        "replications": totals.replications,
+        "warmup_s": window.warmup_s,
+        "duration_s": window.length_s,
+        "events_published": totals.published,
+        "messages": _messages(totals),
+        "warnings": warnings,
+    }
+    half_width = totals.on_time.half_width()
+    if not math.isnan(half_width):
+        found["half_width"] = half_width
+    return found
+
+
+def _messages(totals: Totals) -> dict[str, int]:
+    """What the deliveries cost: messages over links between brokers, all replications together.
+
+    ``transmissions`` of events (again where they are repeated), ``refreshes`` of subscriptions (a
+    home's for one tree over one link), and ``duplicates`` that a subscriber's broker filtered out.
+    """
+    members = np.bincount(
+        totals.units.of_subscriber,
+        weights=[each.count for each in totals.compiled.system.subscribers],
+        minlength=totals.units.count,
+    )
+    return {
+        "deliveries": round(float(members @ totals.delay.w)),
+        "transmissions": round(float(totals.channels[: len(totals.compiled.routes.arcs), 0].sum())),
+        "duplicates": totals.duplicates,
+        "refreshes": totals.refreshes,
+    }
+
+
+def _without_recovery(compiled: CompiledSystem) -> list[str]:
+    """What to know of a system that crashes and does nothing about it."""
+    brokers = compiled.system.brokers
+    failures = compiled.faults.failures if compiled.faults.recovery.scheme == "none" else ()
+    failing = {each for _, _, parts in failures for each in parts if each < len(brokers)}
+    if not failing:
+        return []
+    names = ", ".join(brokers[each].name for each in sorted(failing)[:5])
+    more = f" and {len(failing) - 5} more" if len(failing) > 5 else ""
+    return [
+        "without a recovery scheme a broker that crashes loses its subscriptions for good; in the "
+        f"long run nothing passes {names}{more}"
+    ]
