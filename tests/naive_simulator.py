@@ -38,7 +38,8 @@ class Stream:
 class Station:
     def __init__(self, law, servers, buffer, stream):
         self.law, self.stream = law, stream
-        self.free, self.buffer = servers, math.inf if buffer is None else buffer
+        self.servers = self.free = servers
+        self.buffer = math.inf if buffer is None else buffer
         self.queue = deque()
 
 

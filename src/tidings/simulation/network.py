@@ -133,6 +133,8 @@ def compile_system(system: System) -> CompiledSystem:
     tables |= fault_tables(faults, system, routes, laws, streams)
     numbers = _numbers(system, routes, len(receivers), out_first)
     numbers |= fault_numbers(faults, tables, len(publishers) + len(servers))
+    if faults.matter:  # one copy more may be kept for the subscribers here, and go to any broker
+        numbers["fan_out"] += 1 + len(system.brokers)
     return CompiledSystem(
         system=system,
         routes=routes,
@@ -167,8 +169,7 @@ def _numbers(system: System, routes: Routes, receivers: int, out_first: Ints) ->
         "bin_count": delay_grid.BINS,
         "receiver_count": receivers,
         "arc_count": len(routes.arcs),
-        # To its neighbours, round failures to any broker, and one kept for the subscribers here.
-        "fan_out": 2 + int(np.diff(out_first).max()) + len(system.brokers),
+        "fan_out": 1 + int(np.diff(out_first).max()),
         "deliveries_at_once": 1 + receivers,
         "passing_head": -1,
         "passing_tail": -1,
