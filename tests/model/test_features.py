@@ -53,7 +53,9 @@ USES = {
     "the lifetime of a content": (
         "random lifetimes", "CONTENT", "{event: {topic: x}, lifetime: {exponential: 1s}}"
     ),
-    "Subscriber.link": ("failures", "SUBSCRIBER", ", link: {failure: {mtbf: 1h, mttr: 1s}}"),
+    "Subscriber.link": (
+        "failures of clients' links", "SUBSCRIBER", ", link: {failure: {mtbf: 1h, mttr: 1s}}"
+    ),
     "Subscriber.lifetime": ("lifetimes of subscribers", "SUBSCRIBER", ", lifetime: 1s"),
     "a random lifetime": ("random lifetimes", "SUBSCRIBER", ", lifetime: {exponential: 1s}"),
     "Subscriber.connectivity": ("connectivity", "SUBSCRIBER", ", connectivity: {on: 1s, off: 1s}"),

@@ -7,7 +7,6 @@ place, never ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 
 from tidings.errors import UnsupportedError
 from tidings.model.behaviour import Channel
@@ -23,7 +22,7 @@ def _channels(system: System) -> Iterator[tuple[str, Channel]]:
     for link in system.links:
         yield f"links.{link.name}", link.there
         if link.back != link.there:
-            yield f"links.{link.name}.back", replace(link.back, failure=None)  # it fails as a whole
+            yield f"links.{link.name}.back", link.back
     for publisher in system.publishers:
         yield f"publishers.{publisher.name}.link", publisher.link
     for subscriber in system.subscribers:
@@ -32,8 +31,14 @@ def _channels(system: System) -> Iterator[tuple[str, Channel]]:
 
 def _failures(system: System) -> Places:
     yield from (f"brokers.{b.name}.failure" for b in system.brokers if b.failure is not None)
-    yield from (f"{at}.failure" for at, channel in _channels(system) if channel.failure is not None)
+    links = (link for link in system.links if link.there.failure is not None)
+    yield from (f"links.{link.name}.failure" for link in links)
     yield from (f"failure_groups.{group.name}" for group in system.failure_groups)
+
+
+def _client_failures(system: System) -> Places:
+    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
+        yield from (f"{kind}.{p.name}.link.failure" for p in peers if p.link.failure is not None)
 
 
 def _recovery(system: System) -> Places:
@@ -137,6 +142,7 @@ def _several_trees(system: System) -> Places:
 
 FEATURES: dict[str, Callable[[System], Places]] = {
     "failures": _failures,
+    "failures of clients' links": _client_failures,
     "recovery": _recovery,
     "connectivity": _connectivity,
     "subscription churn": _churn,
