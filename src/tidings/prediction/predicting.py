@@ -15,6 +15,7 @@ from tidings.model.system import System
 from tidings.prediction.audiences import Floats, audiences, streams
 from tidings.prediction.delay_columns import delay_columns
 from tidings.prediction.delay_tables import Extent, Tables
+from tidings.prediction.faults.schemes import faults
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.pairs import pair_table
 from tidings.prediction.path_laws import Workshop
@@ -25,6 +26,8 @@ from tidings.prediction.ways import Ways, ways
 
 HANDLED = frozenset(
     {
+        "failures",
+        "recovery",
         "one tree per topic",
         "random lifetimes",
         "several stations in a broker",
@@ -62,7 +65,7 @@ def predict(
     rates = flows(system, routes)
     tell("queues")
     queues = QUEUE_MODELS[model].queues(system, routes, rates)
-    stages = ways(routes, broker_stages(queues))
+    stages = ways(routes, broker_stages(queues), faults(system))
     workshop, results = _all_shares(system, routes, stages, pairs=pairs, tell=tell)
     tell("delays")
     tables = Tables(_extent(results).times_s(), workshop)
@@ -105,6 +108,8 @@ def _extent(results: list[Shares]) -> Extent:
         for stage in set(result.stages):
             if stage.survives > 0.0:
                 extent.include(stage)
+                if stage.unbuffered is not None:
+                    extent.include(stage.unbuffered)
     return extent
 
 
