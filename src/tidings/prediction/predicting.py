@@ -44,6 +44,7 @@ def predict(
     system: System,
     *,
     model: str = "law",
+    fault_model: str = "exact",
     pairs: bool = False,
     delays: bool | None = None,
     progress: Progress | None = None,
@@ -65,7 +66,7 @@ def predict(
     rates = flows(system, routes)
     tell("queues")
     queues = QUEUE_MODELS[model].queues(system, routes, rates)
-    stages = ways(routes, broker_stages(queues), faults(system))
+    stages = ways(routes, broker_stages(queues), faults(system, fault_model))
     workshop, results = _all_shares(system, routes, stages, pairs=pairs, tell=tell)
     tell("delays")
     tables = Tables(_extent(results).times_s(), workshop)
