@@ -11,10 +11,11 @@ from scipy import linalg
 
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Exponential, HyperExponential, ended_share, phases
-from tidings.prediction.faults.buffer_delays import CountedJumps, buffer_delay
+from tidings.prediction.faults.buffer_delays import CountedJumps, SolvedWait, buffer_delay
 from tidings.prediction.faults.buffered_ways import hops
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.processes import alternating, exponential
+from tidings.prediction.lattice import Lattice
 from tidings.prediction.faults.waiting import Start, tracked, up_start, wait
 
 LOW_END = (0.92, 0.99, 0.93, 0.99, 0.91, 0.99, 0.95)
@@ -97,14 +98,19 @@ def test_knowing_all_stationary_processes_changes_nothing(faulty):
     assert joint.initial.size > 100
     times_s = np.array([0.0, 10.0, 3600.0, 1e5])
     assert cdf(joint, times_s) == pytest.approx(cdf(way(components), times_s), abs=1e-13)
-    delay = buffer_delay(joint)
     small = buffer_delay(way(components))
-    assert isinstance(delay, CountedJumps)
-    assert delay.cdf(times_s) == pytest.approx(small.cdf(times_s), abs=1e-12)
-    assert delay.mean_s == pytest.approx(small.mean_s, rel=1e-11)
-    assert delay.variance_s2 == pytest.approx(small.variance_s2, rel=1e-11)
-    z = np.array([1e-4 + 1e-3j, 0.1 + 0.0j, 1e-6 + 0.0j])
-    assert delay.transform(z) == pytest.approx(small.transform(z), abs=1e-12)
+    counted, solved = CountedJumps(wait=joint), SolvedWait(wait=joint)
+    assert counted.cdf(times_s) == pytest.approx(small.cdf(times_s), abs=1e-12)
+    z = np.array([[1e-4 + 1e-3j, 0.1 + 0.0j], [1e-6 + 0.0j, 2.0 + 3.0j]])
+    for delay in (buffer_delay(joint), counted, solved):
+        assert delay.atom == pytest.approx(small.atom, rel=1e-12)
+        assert delay.mean_s == pytest.approx(small.mean_s, rel=1e-11)
+        assert delay.variance_s2 == pytest.approx(small.variance_s2, rel=1e-11)
+        assert delay.transform(z) == pytest.approx(small.transform(z), abs=1e-12)
+    lattice = Lattice(step_s=2.0, points=2048)
+    exact = small.on_lattice(lattice)
+    assert counted.on_lattice(lattice) == pytest.approx(exact, abs=1e-10)
+    assert solved.on_lattice(lattice) == pytest.approx(exact, abs=1e-4)
 
 
 def test_limits(faulty):

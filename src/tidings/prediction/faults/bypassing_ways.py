@@ -12,12 +12,12 @@ from functools import reduce
 
 from tidings.prediction.faults.alternatives import one_of
 from tidings.prediction.faults.buffer_delays import buffer_delay
-from tidings.prediction.faults.buffered_ways import hops
+from tidings.prediction.faults.buffered_ways import hops, stationary_wait
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.disjoint_products import Network, ways_used
 from tidings.prediction.faults.reachability import cut_off
-from tidings.prediction.faults.static_ways import HOME_DOWN, PATH_DOWN
-from tidings.prediction.faults.waiting import Wait, up_start, wait
+from tidings.prediction.faults.static_ways import HOME_DOWN, NOT_RESTORED, PATH_DOWN
+from tidings.prediction.faults.waiting import Wait, wait
 from tidings.prediction.stages import Stage, in_series
 
 Pieces = Callable[[Path], Sequence[Stage]]
@@ -25,41 +25,50 @@ Pieces = Callable[[Path], Sequence[Stage]]
 _UNKNOWN_WAYS, _CELLS, _MOST_WAYS = 1e-4, 2_000, 24
 
 
-def bypassing_way(known: Network, usual: Path, reached: float, pieces_of: Pieces) -> Stage:
-    """Whatever way is up; ``reached`` is the probability that there is one."""
-    home = known.components.all_up(known.components.of_broker[usual.brokers[0]])
-    ways = [(reached * share, way) for share, way in _ways(known, usual, pieces_of)]
-    return one_of(ways, _lost(home, reached))
+def bypassing_way(
+    known: Network, usual: Path, shares: tuple[float, float, float], pieces_of: Pieces
+) -> Stage:
+    """Whatever way is up.
+
+    ``shares`` are the probabilities that the home broker is up, that there is a way, and that there
+    is one whose brokers know the subscription.
+    """
+    home, reached, known_to = shares
+    lost = {HOME_DOWN: 1.0 - home, PATH_DOWN: home - reached, NOT_RESTORED: reached - known_to}
+    ways = [(known_to * share, way) for share, way in _ways(known, usual, pieces_of)]
+    return one_of(ways, {cause: share for cause, share in lost.items() if share > 0.0})
 
 
 def bypassing_buffered_way(
-    known: Network, usual: Path, reached: float, waiting: Wait, pieces_of: Pieces
+    known: Network,
+    usual: Path,
+    shares: tuple[float, float],
+    waiting: Wait,
+    pieces_of: Pieces,
 ) -> Stage:
     """Whatever way is up, else the usual one with its buffers.
 
-    ``waiting`` is the wait of an event whose home is up: none if there is a way, and what it lacks
-    to 1 is the probability of that.
+    ``shares`` are the probabilities that the home broker is up and that there is a way; ``waiting``
+    is the wait of an event whose home is up, and none if there is a way.
     """
-    home = known.components.all_up(known.components.of_broker[usual.brokers[0]])
-    plain = reduce(in_series, pieces_of(usual))
+    home, reached = shares
+    lost = {HOME_DOWN: 1.0 - home} if home < 1.0 else {}
     ways = _ways(known, usual, pieces_of)
     delay = buffer_delay(waiting)
     if len(ways) == 1:  # all ways take equally long: only the wait tells them apart
-        found = one_of([(home, ways[0][1])], _lost(home, home))
-        buffers = () if delay is None else (delay,)
-        return replace(
-            found,
-            delays=(*buffers, *found.delays),
-            unbuffered=None if delay is None else found,
-        )
+        found = one_of([(home, ways[0][1])], lost)
+        if delay is None:
+            return found
+        return replace(found, delays=(delay, *found.delays), unbuffered=found)
     parts = [(reached * share, way) for share, way in ways]
     held = float(waiting.initial.sum())
     if held > 0.0:
         always = buffer_delay(Wait(initial=waiting.initial / held, generator=waiting.generator))
         assert always is not None
+        plain = reduce(in_series, pieces_of(usual))
         kept = replace(plain, delays=(always, *plain.delays), unbuffered=plain)
         parts.append((home - reached, kept))
-    return one_of(parts, _lost(home, home))
+    return one_of(parts, lost)
 
 
 def exact_wait(known: Network, usual: Path) -> Wait | None:
@@ -81,17 +90,11 @@ def approximate_wait(components: Components, usual: Path, reached: float) -> Wai
     that has the right limits at 0 and ∞.
     """
     home = components.of_broker[usual.brokers[0]]
-    start = up_start(components.processes, home)
-    alone = wait(components.processes, hops(components, usual), start)
+    alone, _ = stationary_wait(components, usual)
     held = float(alone.initial.sum())
     share = max(1.0 - reached / components.all_up(home), 0.0)
     factor = share / held if held > 0.0 else 0.0
     return Wait(initial=alone.initial * factor, generator=alone.generator)
-
-
-def _lost(home: float, survives: float) -> dict[str, float]:
-    lost = {HOME_DOWN: 1.0 - home, PATH_DOWN: home - survives}
-    return {cause: share for cause, share in lost.items() if share > 0.0}
 
 
 def _ways(known: Network, usual: Path, pieces_of: Pieces) -> list[tuple[float, Stage]]:

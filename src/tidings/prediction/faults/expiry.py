@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidings.prediction.inversion import euler_rule
 from tidings.prediction.lifetimes import Lifetime, left_of, on_time
 from tidings.prediction.path_laws import Estimate, PathLaw, Workshop, path_law
 from tidings.prediction.stages import Floats, Stage
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
-_DECADES = 12  # below the end of the times looked at
-_PANELS = 3 * _DECADES
+_TERMS = 12  # of the inversion rule: good to about 1e-7
+_CELLS = 120  # into which time is cut for random lifetimes
+_NARROWEST = 1e-9  # of the longest time looked at, the first cell
 
 
 class Fate(NamedTuple):
@@ -40,41 +41,41 @@ def fate(stage: Stage, lifetime: Lifetime, workshop: Workshop) -> Fate:
     delivered = stage.survives - expired
     if delivered <= 0.0:
         return Fate(in_time, expired, math.nan)
-    late_s = stage.unbuffered.mean_s * otherwise.mass - _part_of_mean(otherwise, lifetime)
-    total_s = _part_of_mean(law, lifetime) + max(late_s, 0.0)
-    return Fate(in_time, expired, total_s / delivered)
-
-
-def _part_of_mean(law: PathLaw, lifetime: Lifetime) -> float:
-    """E[X; X ≤ L], in seconds: what the events in time contribute to the mean delay.
-
-    For a certain lifetime D it is D F(D) − ∫ F up to D, by Gauss's rule in panels that grow by a
-    constant factor, as queues take milliseconds and repairs hours.
-    """
-    end_s = lifetime.certain_s if not lifetime.random else math.inf
-    if end_s == math.inf and not lifetime.random:
-        return law.mean_s * law.mass
-    if end_s == math.inf:
-        end_s = law.shift_s + 60.0 * max(law.mean_s - law.shift_s, 1e-9)
-    rest_s = end_s - law.shift_s
-    if rest_s <= 0.0:
-        return end_s * float(law.cdf(end_s).value) if rest_s == 0.0 else 0.0
-    edges_s = law.shift_s + rest_s * np.concatenate(
-        [[0.0], np.geomspace(10.0**-_DECADES, 1.0, _PANELS)]
+    in_time_s = _part_of_mean(stage, law, lifetime)
+    late_s = otherwise.mean_s * otherwise.mass - _part_of_mean(
+        stage.unbuffered, otherwise, lifetime
     )
+    return Fate(in_time, expired, (in_time_s + max(late_s, 0.0)) / delivered)
+
+
+def _part_of_mean(stage: Stage, law: PathLaw, lifetime: Lifetime) -> float:
+    """E[X; X ≤ L], in seconds: what the events in time contribute to the mean delay."""
     if lifetime.random:
-        return _over_cells(law, lifetime, edges_s)
-    half_s = np.diff(edges_s)[:, None] / 2.0
-    times_s = edges_s[:-1, None] + half_s * (1.0 + _NODES)
-    inside = law.cdf(times_s.ravel()).value.reshape(times_s.shape)
-    area = float((half_s * _WEIGHTS * inside).sum())
-    return end_s * float(law.cdf(end_s).value) - area
+        return _over_cells(stage, law, lifetime)
+    if lifetime.certain_s == math.inf:
+        return law.mean_s * law.mass
+    return float(_up_to(stage, law, np.array([lifetime.certain_s]))[0])
 
 
-def _over_cells(law: PathLaw, lifetime: Lifetime, edges_s: Floats) -> float:
-    """∫ t P[L ≥ t] dF(t), a small cell at a time."""
-    fine_s = np.concatenate([np.linspace(a, b, 9)[:-1] for a, b in zip(edges_s, edges_s[1:])])
-    below = law.cdf(fine_s).value
-    middle_s = 0.5 * (fine_s[1:] + fine_s[:-1])
-    at_start = law.shift_s * float(below[0]) * float(left_of(lifetime, np.array([law.shift_s]))[0])
-    return at_start + float(np.diff(below) @ (middle_s * left_of(lifetime, middle_s)))
+def _up_to(stage: Stage, law: PathLaw, t_s: Floats) -> Floats:
+    """E[X; X ≤ t] = t F(t) − ∫ F up to t, the integral by its transform X*(z)/z²."""
+    rest_s = np.maximum(t_s - stage.shift_s, 0.0)
+    area_s = rest_s.copy()
+    inside = rest_s > 0.0
+    if stage.delays and np.any(inside):
+        nodes, weights = euler_rule(_TERMS)
+        z = nodes / rest_s[inside, None]
+        transform = 1.0 / z**2
+        for delay in stage.delays:
+            transform = transform * delay.transform(z)
+        area_s[inside] = transform.real @ weights / rest_s[inside]
+    return np.asarray(t_s * law.cdf(t_s).value - stage.survives * area_s)
+
+
+def _over_cells(stage: Stage, law: PathLaw, lifetime: Lifetime) -> float:
+    """∫ P[L ≥ t] dE[X; X ≤ t], a small cell of time after the other."""
+    end_s = 60.0 * max(law.mean_s - law.shift_s, 1e-9)
+    cuts_s = law.shift_s + end_s * np.geomspace(_NARROWEST, 1.0, _CELLS)
+    parts_s = np.diff(_up_to(stage, law, cuts_s), prepend=0.0)
+    middles_s = np.concatenate([cuts_s[:1], np.sqrt(cuts_s[1:] * cuts_s[:-1])])
+    return float(parts_s @ left_of(lifetime, middles_s))

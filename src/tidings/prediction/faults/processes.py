@@ -7,12 +7,13 @@ processes that it depends on are up.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, optimize
 
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Exponential
@@ -29,6 +30,12 @@ class Process:
     generator: Floats
     stationary: Floats
     up: Bools
+    ready: Bools | None = None  # of a broker: up with its subscriptions; None: whenever it is up
+
+    @property
+    def able(self) -> Bools:
+        """The phases in which it takes events on."""
+        return self.up if self.ready is None else self.ready
 
     @property
     def availability(self) -> float:
@@ -88,10 +95,50 @@ def exponential(failure: Failure) -> Process:
     )
 
 
-def joint_generator(processes: list[Process]) -> Floats:
-    """The rates of several independent processes side by side; the last one varies fastest."""
-    found = np.zeros((1, 1))
-    for process in processes:
-        count = len(process.generator)
-        found = np.kron(found, np.eye(count)) + np.kron(np.eye(len(found)), process.generator)
-    return found
+def steady(availability: float) -> Process:
+    """A process of which only the share of time up is known."""
+    return Process(
+        generator=np.zeros((2, 2)),
+        stationary=np.array([availability, 1.0 - availability]),
+        up=np.array([True, False]),
+    )
+
+
+def forgetting(process: Process, refresh_s: float) -> Process:
+    """The process of a broker that after a repair has no subscriptions until the next refresh.
+
+    That wait is taken as exponential, with the rate that gives the exact share of time in which the
+    broker is ready: the mean over U, uniform between refreshes, of P[up at 0 and until U].
+    """
+    ups, downs = np.flatnonzero(process.up), np.flatnonzero(~process.up)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    stays = [process.stays_up(0.5 * refresh_s * (1.0 + node)) for node in nodes]
+    wanted = 0.5 * float(weights @ stays)
+
+    def found(per_s: float) -> Process:
+        count = ups.size
+        size = 2 * count + downs.size
+        ready, bare, down = slice(0, count), slice(count, 2 * count), slice(2 * count, size)
+        rates = np.zeros((size, size))
+        rates[ready, ready] = rates[bare, bare] = process.generator[np.ix_(ups, ups)]
+        rates[ready, down] = rates[bare, down] = process.generator[np.ix_(ups, downs)]
+        rates[down, bare] = process.generator[np.ix_(downs, ups)]
+        rates[down, down] = process.generator[np.ix_(downs, downs)]
+        rates[bare, ready] += per_s * np.eye(count)
+        rates[bare, bare] -= per_s * np.eye(count)
+        up = process.stationary[ups]
+        lost = process.generator[np.ix_(ups, ups)] - per_s * np.eye(count)
+        without = np.linalg.solve(-lost.T, process.stationary[downs] @ rates[down, bare])
+        return Process(
+            generator=rates,
+            stationary=np.concatenate([up - without, without, process.stationary[downs]]),
+            up=np.arange(size) < 2 * count,
+            ready=np.arange(size) < count,
+        )
+
+    def missing(log_per_s: float) -> float:
+        candidate = found(math.exp(log_per_s))
+        return float(candidate.stationary[candidate.able].sum()) - wanted
+
+    middle = math.log(2.0 / refresh_s)
+    return found(math.exp(optimize.brentq(missing, middle - 9.0, middle + 9.0, xtol=1e-13)))

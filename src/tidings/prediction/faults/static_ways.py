@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tidings.prediction.faults.components import Components, Path
+from tidings.prediction.faults.refresh import Passed
 from tidings.prediction.stages import NOTHING, Stage, in_series
 
 HOME_DOWN, PATH_DOWN, NOT_RESTORED = "broker_down", "path_down", "not_restored"
@@ -49,6 +50,17 @@ def lost_for_good(components: Components, path: Path) -> list[Check]:
         if check.element % 2 == 0 and needs[check.element]:
             gone = True
             found.append(Check(element=check.element, cause=NOT_RESTORED, passed=0.0))
+    return found
+
+
+def refreshed_checks(passed: Passed) -> list[Check]:
+    """Up, and with the subscription."""
+    found = []
+    for element, (up, table) in enumerate(zip(passed.up, passed.table, strict=True)):
+        cause = PATH_DOWN if element else HOME_DOWN
+        found.append(Check(element=element, cause=cause, passed=up))
+        if element % 2 == 0:
+            found.append(Check(element=element, cause=NOT_RESTORED, passed=table))
     return found
 
 

@@ -22,7 +22,7 @@ from tidings.prediction.faults.processes import Bools, Floats, Process
 
 Hop = Mapping[int, Bools]  # the processes that a hop needs, and in which phases
 
-MOST_STATES = 1 << 16  # of one hop's chain
+MOST_STATES = 1 << 13  # of one hop's chain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
