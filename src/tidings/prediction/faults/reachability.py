@@ -26,6 +26,7 @@ from tidings.prediction.faults.waiting import Start, phases_of
 MOST_GROUPS = 8  # whose states are gone through one by one
 _CELLS, _CLOSE = 400, 1e-3  # bounds are taken where so many cells bring them so close
 MOST_JOINT_PHASES = 1 << 15  # of all processes of one way
+_MOST_FITTED = 256  # the same where times up and down have several phases, of very unlike rates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,8 @@ def cut_off(network: Network, usual: Path) -> Start | None:
     needs = components.of_path(usual)
     followed = tuple(sorted({each for needed in needs for each in needed}))
     count = phases_of(components.processes, followed)
-    if count > MOST_JOINT_PHASES:
+    plain = all(len(components.processes[each].up) == 2 for each in followed)
+    if count > (MOST_JOINT_PHASES if plain else _MOST_FITTED):
         return None
     shares: Floats = reduce(
         np.multiply.outer,
