@@ -31,6 +31,7 @@ def disjoint_path_bound(graph: Graph, source: int, target: int) -> float:
     if len(part.brokers) - 2 > _MOST_INNER:
         return ends * (1.0 - math.exp(-_greedily(part, source, target)))
     links = nx.Graph(part.links.keys())
+    links.add_nodes_from((source, target))
     found: dict[frozenset[int], float] = {}
     for number, path in enumerate(nx.all_simple_paths(links, source, target)):
         if number >= _MOST_PATHS:
@@ -76,6 +77,7 @@ def _heaviest(weights: dict[frozenset[int], float], inner: set[int]) -> float:
 
 def _greedily(graph: Graph, source: int, target: int) -> float:
     links = nx.Graph()
+    links.add_nodes_from((source, target))
     for (first, second), share in graph.links.items():
         lost = -math.log(max(share, 1e-300))
         for broker in (first, second):
