@@ -72,6 +72,8 @@ def joined(graph: Graph, kept: Sequence[int]) -> tuple[Labels, Floats]:
     A broker's label is 1 plus the position of the first broker it is joined with, or 0 if it is
     down. Only with the first and the last of them up: else there is no way between these two.
     """
+    if graph.brokers[kept[0]] == 0.0 or graph.brokers[kept[-1]] == 0.0:
+        return np.zeros((0, len(kept)), np.uint8), np.zeros(0)
     neighbours = _neighbours(graph)
     order = _order(neighbours, kept[0])
     if _width(neighbours, order, kept) > _MOST_FRONTIER:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from tidings.model.behaviour import Failure
@@ -48,16 +48,23 @@ class Process:
         shares: Floats = np.where(self.up, self.stationary, 0.0) / self.availability
         return shares
 
-    def stays_up(self, time_s: float) -> float:
-        """P[up at 0 and without a break until ``time_s``]."""
+    def stays_up(self, times_s: ArrayLike) -> Floats:
+        """P[up at 0 and without a break until each time]."""
         inside = self.generator[np.ix_(self.up, self.up)]
-        start = self.stationary[self.up]
-        return float(start @ linalg.expm(inside * time_s).sum(axis=1))
+        found: Floats = self.stationary[self.up] @ exponentials(inside, times_s).sum(axis=-1).T
+        return found
 
-    def up_twice(self, time_s: float) -> float:
-        """P[up at 0 and up at ``time_s``], whatever happens in between."""
-        later = np.where(self.up, self.stationary, 0.0) @ linalg.expm(self.generator * time_s)
-        return float(later[self.up].sum())
+    def up_twice(self, times_s: ArrayLike) -> Floats:
+        """P[up at 0 and up at each time], whatever happens in between."""
+        later = exponentials(self.generator, times_s)[..., self.up].sum(axis=-1)
+        found: Floats = np.where(self.up, self.stationary, 0.0) @ later.T
+        return found
+
+
+def exponentials(rates: Floats, times_s: ArrayLike) -> Floats:
+    """exp(rates · t) at each time, [time, from, to]."""
+    found: Floats = linalg.expm(np.multiply.outer(np.asarray(times_s, np.float64), rates))
+    return found
 
 
 def alternating(up: Chain, down: Chain) -> Process:
@@ -112,8 +119,7 @@ def forgetting(process: Process, refresh_s: float) -> Process:
     """
     ups, downs = np.flatnonzero(process.up), np.flatnonzero(~process.up)
     nodes, weights = np.polynomial.legendre.leggauss(16)
-    stays = [process.stays_up(0.5 * refresh_s * (1.0 + node)) for node in nodes]
-    wanted = 0.5 * float(weights @ stays)
+    wanted = 0.5 * float(weights @ process.stays_up(0.5 * refresh_s * (1.0 + nodes)))
 
     def found(per_s: float) -> Process:
         count = ups.size

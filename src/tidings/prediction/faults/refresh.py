@@ -8,16 +8,16 @@ from refresh to refresh: phases, and for each broker how many refreshes ago it w
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from tidings.prediction.faults.components import Components, Path
-from tidings.prediction.faults.processes import Floats, Process
+from tidings.prediction.faults.processes import Bools, Floats, Process, exponentials
 
 MOST_STATES = 30_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -39,23 +39,25 @@ class Refresh:
             return 1
         return math.ceil(self.timeout_s / self.every_s * (1.0 - 1e-12))
 
-    def holds(self, age: int, since_s: float) -> bool:
+    def holds(self, age: int, since_s: Floats) -> Bools:
         """Whether a table is still there so many refreshes and so long after it was renewed."""
-        return self.timeout_s is None or age * self.every_s + since_s <= self.timeout_s
+        limit_s = math.inf if self.timeout_s is None else self.timeout_s
+        return np.asarray(age * self.every_s + since_s <= limit_s)
 
-    def moments(self, fastest_per_s: float) -> Iterator[tuple[float, float]]:
+    def moments(self, fastest_per_s: float) -> tuple[Floats, Floats]:
         """Times since the last refresh and their weights: Gauss's rule between refreshes."""
         cuts_s = [0.0, self.every_s]
         if self.timeout_s is not None:
             rest_s = self.timeout_s - (self.ages - 1) * self.every_s
             cuts_s.insert(1, min(rest_s, self.every_s))
-        for begin_s, end_s in zip(cuts_s[:-1], cuts_s[1:], strict=True):
+        times, weights = [], []
+        for begin_s, end_s in itertools.pairwise(cuts_s):
             panels = min(max(math.ceil((end_s - begin_s) * fastest_per_s / 4.0), 1), 50)
             edges_s = np.linspace(begin_s, end_s, panels + 1)
-            for low_s, high_s in zip(edges_s[:-1], edges_s[1:], strict=True):
-                for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-                    at_s = low_s + 0.5 * (high_s - low_s) * (1.0 + node)
-                    yield float(at_s), float(0.5 * weight * (high_s - low_s) / self.every_s)
+            half_s = 0.5 * np.diff(edges_s)[:, None]
+            times.append((edges_s[:-1, None] + half_s * (1.0 + _NODES)).ravel())
+            weights.append((half_s * _WEIGHTS).ravel() / self.every_s)
+        return np.concatenate(times), np.concatenate(weights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +82,15 @@ def exact_passed(components: Components, path: Path, refresh: Refresh) -> Passed
         return None
     shares = _at_refresh(axes, refresh)
     fastest = max(float(-np.diag(part.generator).min()) for part in parts)
-    up, table = np.zeros(len(axes)), np.zeros(len(axes))
-    for since_s, weight in refresh.moments(fastest):
-        left = shares
-        for place, axis in enumerate(axes):
-            up[place] += weight * float(np.tensordot(axis.up(since_s), left, 1).sum())
-            left = np.tensordot(axis.passes(since_s, refresh), left, 1)
-            table[place] += weight * float(left.sum())
+    times_s, weights = refresh.moments(fastest)
+    # What is left of the joint states after each check, [moment, states of the elements to come].
+    left = np.broadcast_to(shares.ravel(), (times_s.size, shares.size))
+    up, table = [], []
+    for axis in axes:
+        split = left.reshape(times_s.size, axis.states, -1)
+        up.append(float(weights @ np.einsum("ms,msr->m", axis.up(times_s), split)))
+        left = np.einsum("ms,msr->mr", axis.passes(times_s, refresh), split)
+        table.append(float(weights @ left.sum(axis=1)))
     return Passed(up=tuple(up), table=tuple(table), off=0.0)
 
 
@@ -101,17 +105,16 @@ class _LinkAxis:
 
     def later(self, time_s: float) -> Floats:
         """Transition probabilities."""
-        found: Floats = linalg.expm(self.process.generator * time_s)
+        return exponentials(self.process.generator, time_s)
+
+    def up(self, times_s: Floats) -> Floats:
+        """P[up] at each time, by the state before, [time, state]."""
+        found: Floats = exponentials(self.process.generator, times_s)[..., self.is_up].sum(axis=-1)
         return found
 
-    def up(self, time_s: float) -> Floats:
-        """P[up], by the state before."""
-        found: Floats = self.later(time_s)[:, self.is_up].sum(axis=1)
-        return found
-
-    def passes(self, time_s: float, _: Refresh) -> Floats:
+    def passes(self, times_s: Floats, _: Refresh) -> Floats:
         """A link need only be up."""
-        return self.up(time_s)
+        return self.up(times_s)
 
     def reached(self, shares: Floats, _axis: int) -> Floats:
         """Nothing to remember."""
@@ -145,8 +148,8 @@ class _BrokerAxis:
 
     def later(self, time_s: float) -> Floats:
         """Transition probabilities: a table lasts as long as the broker is up without a break."""
-        every = linalg.expm(self.generator * time_s)
-        lasting = linalg.expm(self.generator[: self.ups, : self.ups] * time_s)
+        every = exponentials(self.generator, time_s)
+        lasting = exponentials(self.generator[: self.ups, : self.ups], time_s)
         found = np.zeros((self.states, self.states))
         without = slice(self.ages * self.ups, self.states)
         found[without, without] = every
@@ -156,18 +159,19 @@ class _BrokerAxis:
             found[self._table(age), self._table(self.ages)] -= lasting
         return found
 
-    def up(self, time_s: float) -> Floats:
-        """P[up], by the state before."""
-        found: Floats = self.later(time_s)[:, self.is_up].sum(axis=1)
-        return found
+    def up(self, times_s: Floats) -> Floats:
+        """P[up] at each time, by the state before, [time, state]."""
+        by_phase = exponentials(self.generator, times_s)[..., : self.ups].sum(axis=-1)
+        tables = [by_phase[:, : self.ups]] * (self.ages + 1)
+        return np.hstack([*tables, by_phase[:, self.ups :]])
 
-    def passes(self, time_s: float, refresh: Refresh) -> Floats:
-        """P[up with a table], by the state before."""
-        lasting = linalg.expm(self.generator[: self.ups, : self.ups] * time_s).sum(axis=1)
-        found = np.zeros(self.states)
+    def passes(self, times_s: Floats, refresh: Refresh) -> Floats:
+        """P[up with a table] at each time, by the state before, [time, state]."""
+        inside = self.generator[: self.ups, : self.ups]
+        lasting = exponentials(inside, times_s).sum(axis=-1)
+        found = np.zeros((times_s.size, self.states))
         for age in range(self.ages):
-            if refresh.holds(age, time_s):
-                found[self._table(age)] = lasting
+            found[:, self._table(age)] = lasting * refresh.holds(age, times_s)[:, None]
         return found
 
     def reached(self, shares: Floats, axis: int) -> Floats:
@@ -269,20 +273,20 @@ def bounded_passed(components: Components, path: Path, refresh: Refresh) -> Pass
     brokers = {each for element in needs[::2] for each in element}
     fastest = max((float(-np.diag(processes[e].generator).min()) for e in every), default=0.0)
     sharp = refresh.timeout_s is not None and refresh.timeout_s <= refresh.every_s
+    times_s, weights = refresh.moments(fastest)
+    if sharp:
+        weights = weights * refresh.holds(0, times_s)
+    stays = {e: processes[e].stays_up(times_s) for e in every}
+    twice = {e: stays[e] if e in brokers else processes[e].up_twice(times_s) for e in every}
     low, high = np.zeros(len(needs)), np.zeros(len(needs))
-    for since_s, weight in refresh.moments(fastest):
-        if sharp and not refresh.holds(0, since_s):
-            continue
-        stays = {e: processes[e].stays_up(since_s) for e in every}
-        twice = {e: processes[e].up_twice(since_s) for e in every}
-        seen: set[int] = set()
-        for place, element in enumerate(needs):
-            seen.update(element)
-            above = math.prod(stays[e] if e in brokers else processes[e].availability for e in seen)
-            below = math.prod(stays[e] if e in brokers else twice[e] for e in seen)
-            below *= components.all_up(every - seen)
-            low[place] += weight * below
-            high[place] += weight * (below if sharp else above)
+    seen: set[int] = set()
+    for place, element in enumerate(needs):
+        seen.update(element)
+        links_up = components.all_up(seen - brokers)
+        above = links_up * math.prod((stays[e] for e in seen & brokers), start=np.ones(1))
+        below = components.all_up(every - seen) * math.prod((twice[e] for e in seen), start=np.ones(1))
+        low[place] = float(np.sum(weights * below))
+        high[place] = low[place] if sharp else float(np.sum(weights * above))
     return _from_bounds(components, needs, low, high)
 
 

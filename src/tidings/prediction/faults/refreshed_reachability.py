@@ -36,9 +36,9 @@ def refreshed(network: Network, usual: Path, refresh: Refresh) -> Reached:
         for links_twice in (True, False):
             processes = tuple(
                 steady(
-                    each.stays_up(since_s)
+                    float(each.stays_up(since_s))
                     if index in of_brokers
-                    else each.up_twice(since_s)
+                    else float(each.up_twice(since_s))
                     if links_twice
                     else each.availability
                 )
