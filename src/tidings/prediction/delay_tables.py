@@ -236,7 +236,6 @@ class Mixtures:
             np.einsum("atp,ap->at", density, self.weights),
         )
 
-
     def _without_expired(self, value: Floats, density: Floats) -> tuple[Floats, Floats]:
         """The laws of what is delivered: beyond the cut, only what buffers leave."""
         before, left = self.cuts

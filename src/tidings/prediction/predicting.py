@@ -53,8 +53,9 @@ def predict(
     """Which share of the events each subscriber wants reaches it in time, and why not the rest.
 
     ``model`` says how queues are predicted, one of ``QUEUE_MODELS``, and ``faults`` how failures
-    are, one of ``FAULT_MODELS``; ``pairs`` adds a row for every publisher and subscriber; ``delays`` adds each subscriber's delay law (left out by itself only
-    for systems of thousands). ``progress`` is told what is being worked on.
+    are, one of ``FAULT_MODELS``; ``pairs`` adds a row for every publisher and subscriber;
+    ``delays`` adds each subscriber's delay law (left out by itself only for systems of thousands).
+    ``progress`` is told what is being worked on.
     """
     if model not in QUEUE_MODELS:
         names = ", ".join(QUEUE_MODELS)

@@ -102,7 +102,9 @@ def test_in_a_tree_there_is_no_way_around(make, faulty, faults):
 def test_no_time_to_wait_and_all_time_to_wait(make, faulty, of, faults):
     for buffered, without in (("buffering", "periodic"), ("bypass-buffering", "bypass")):
         at_once = on_time(of(make, faulty, buffered, lifetime_s=0.0), faults=faults)
-        assert at_once == pytest.approx(on_time(of(make, faulty, without), faults=faults), abs=1e-12)
+        assert at_once == pytest.approx(
+            on_time(of(make, faulty, without), faults=faults), abs=1e-12
+        )
         for_ever = of(make, faulty, buffered, lifetime_s=None)
         home = for_ever.brokers[0].failure.availability
         assert on_time(for_ever, faults=faults) == pytest.approx(
@@ -320,6 +322,22 @@ def test_exact_ways_around_rise_with_every_availability(make, faulty):
         assert np.all(on_time(replace(system, brokers=brokers)) >= before - 1e-12)
 
 
+def test_what_a_link_loses_by_chance_is_sent_again_where_it_is_acknowledged(make, faulty):
+    lossy = failing_row(make, faulty, "buffering")
+    lossy = replace(
+        lossy,
+        links=tuple(replace(x, there=replace(x.there, reliability=0.9)) for x in lossy.links),
+    )
+    assert on_time(lossy) == pytest.approx(on_time(failing_row(make, faulty, "buffering")))
+    blind = predict(replace(lossy, recovery=Recovery(scheme="periodic"))).subscribers
+    products = [0.9**n * math.prod(ROW[: 2 * n + 1]) for n in range(3)]
+    assert blind["on_time"].to_numpy() == pytest.approx(products, abs=1e-14)
+    # The first cause in time: the first link by chance, what had passed it by the second link.
+    assert blind["lost_link"][2] == pytest.approx(
+        0.1 * ROW[0] * ROW[1] + 0.09 * math.prod(ROW[:4]), abs=1e-14
+    )
+
+
 # ---- what is refused, what is told ---------------------------------------------------------------
 
 
@@ -330,7 +348,9 @@ def test_what_cannot_be_honoured_is_refused_by_name(make, faulty):
     grouped = everything(make, faulty, "bypass")
     with pytest.raises(UnsupportedError, match="failure_groups"):
         predict(grouped, faults="paper")
-    with pytest.raises(InvalidInputError, match="no fault model 'guess'; wants one of exact, paper"):
+    with pytest.raises(
+        InvalidInputError, match="no fault model 'guess'; wants one of exact, paper"
+    ):
         predict(grouped, faults="guess")
 
 
@@ -344,7 +364,9 @@ def test_methods_and_their_errors_are_told(make, faulty):
     assert any("without a recovery scheme" in each for each in none)
     wide = failing_row(make, faulty, "periodic", row=(0.9, 0.97) * 7 + (0.9,), refresh_s=3600.0)
     told = predict(wide).provenance
-    bounds = [r for r in told["faults"]["methods"] if r["method"] == "refresh: middle of two bounds"]
+    bounds = [
+        r for r in told["faults"]["methods"] if r["method"] == "refresh: middle of two bounds"
+    ]
     assert bounds[0]["error"] == pytest.approx(told["numerical_error"])
     assert bounds[0]["error"] > 0.005
     assert any("middle of two bounds" in each for each in told["warnings"])

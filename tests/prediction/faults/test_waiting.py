@@ -15,8 +15,8 @@ from tidings.prediction.faults.buffer_delays import CountedJumps, SolvedWait, bu
 from tidings.prediction.faults.buffered_ways import hops
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.processes import alternating, exponential
-from tidings.prediction.lattice import Lattice
 from tidings.prediction.faults.waiting import Start, tracked, up_start, wait
+from tidings.prediction.lattice import Lattice
 
 LOW_END = (0.92, 0.99, 0.93, 0.99, 0.91, 0.99, 0.95)
 
@@ -186,7 +186,9 @@ def test_the_phase_of_the_receiving_broker_is_carried_on(faulty):
         error = math.sqrt(share * (1.0 - share) / home.sum())
         assert np.mean(reached[home] <= time_s) == pytest.approx(share, abs=5.0 * error)
     times_s = np.linspace(0.0, 8000.0, 2001)
-    hop_laws = [wait(processes, [hop], up_start(processes, (2 * i,))) for i, hop in enumerate(needs)]
+    hop_laws = [
+        wait(processes, [hop], up_start(processes, (2 * i,))) for i, hop in enumerate(needs)
+    ]
     first, second = (cdf(each, times_s) for each in hop_laws)
     middles = 0.5 * (second[1:] + second[:-1])[::-1]
     independent = first[0] * second[-1] + float(np.diff(first) @ middles)

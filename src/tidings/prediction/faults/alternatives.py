@@ -74,7 +74,7 @@ class Mixture:
         """E[exp(−zX)]."""
         total: Complexes = np.zeros(z.shape, np.complex128)
         for share, shift_s, part in zip(self.shares, self.shifts_s, self.parts, strict=True):
-            term = share * np.exp(-z * shift_s)
+            term = np.asarray(share * np.exp(-z * shift_s), np.complex128)
             for delay in part:
                 term = term * delay.transform(z)
             total = total + term

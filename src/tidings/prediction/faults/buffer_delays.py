@@ -114,7 +114,7 @@ class DenseWait:
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """Images of the wait made earlier and made later."""
-        below = self.cdf(lattice.step_s * np.arange(lattice.points + 2))
+        below = self.cdf(lattice.step_s * np.arange(lattice.points + 2.0))
         assert below is not None
         return lattice.image(below[1:]), lattice.image(below[:-1])
 
@@ -211,7 +211,7 @@ class CountedJumps(_LargeWait):
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """Images of the wait made earlier and made later."""
-        below = self.cdf(lattice.step_s * np.arange(lattice.points + 2))
+        below = self.cdf(lattice.step_s * np.arange(lattice.points + 2.0))
         assert below is not None
         return lattice.image(below[1:]), lattice.image(below[:-1])
 
@@ -232,7 +232,7 @@ class SolvedWait(_LargeWait):
         rates = sparse.csc_array(self.wait.generator, dtype=np.complex128)
         leaving = np.maximum(-self.wait.generator.sum(axis=1), 0.0).astype(np.complex128)
         unit = sparse.eye_array(rates.shape[0], format="csc", dtype=np.complex128)
-        value = np.array(
+        value: Complexes = np.array(
             [self.wait.initial @ splu(node * unit - rates).solve(leaving) for node in nodes.ravel()]
         )
         found: Complexes = value.reshape(nodes.shape) + self.atom

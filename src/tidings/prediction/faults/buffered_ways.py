@@ -46,14 +46,22 @@ def home_up(components: Components, path: Path) -> Stage:
     return Stage(survives=share, lost={HOME_DOWN: 1.0 - share}) if share < 1.0 else NOTHING
 
 
-def buffered_way(
-    components: Components, path: Path, pieces: Sequence[Stage]
-) -> tuple[Stage, bool]:
+def acknowledged(pieces: Sequence[Stage]) -> list[Stage]:
+    """The stages of a way whose links lose nothing by chance: it is sent again at once."""
+    found = []
+    for piece in pieces:
+        again = piece.lost.get("link", 0.0)
+        lost = {cause: share for cause, share in piece.lost.items() if cause != "link"}
+        found.append(replace(piece, survives=piece.survives + again, lost=lost) if again else piece)
+    return found
+
+
+def buffered_way(components: Components, path: Path, pieces: Sequence[Stage]) -> tuple[Stage, bool]:
     """The stages of a way and the wait in its buffers: a_b0 · P[wait + all else ≤ t].
 
     And whether failure groups are remembered from hop to hop, which makes it exact.
     """
-    found = in_series(home_up(components, path), reduce(in_series, pieces))
+    found = in_series(home_up(components, path), reduce(in_series, acknowledged(pieces)))
     waiting, remembered = stationary_wait(components, path)
     delay = buffer_delay(waiting)
     if delay is None:

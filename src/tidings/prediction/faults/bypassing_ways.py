@@ -12,7 +12,7 @@ from functools import reduce
 
 from tidings.prediction.faults.alternatives import one_of
 from tidings.prediction.faults.buffer_delays import buffer_delay
-from tidings.prediction.faults.buffered_ways import hops, stationary_wait
+from tidings.prediction.faults.buffered_ways import acknowledged, hops, stationary_wait
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.disjoint_products import Network, ways_used
 from tidings.prediction.faults.reachability import cut_off
@@ -52,8 +52,12 @@ def bypassing_buffered_way(
     is the wait of an event whose home is up, and none if there is a way.
     """
     home, reached = shares
+
+    def acknowledged_pieces(path: Path) -> list[Stage]:
+        return acknowledged(pieces_of(path))
+
     lost = {HOME_DOWN: 1.0 - home} if home < 1.0 else {}
-    ways = _ways(known, usual, pieces_of)
+    ways = _ways(known, usual, acknowledged_pieces)
     delay = buffer_delay(waiting)
     if len(ways) == 1:  # all ways take equally long: only the wait tells them apart
         found = one_of([(home, ways[0][1])], lost)
@@ -65,7 +69,7 @@ def bypassing_buffered_way(
     if held > 0.0:
         always = buffer_delay(Wait(initial=waiting.initial / held, generator=waiting.generator))
         assert always is not None
-        plain = reduce(in_series, pieces_of(usual))
+        plain = reduce(in_series, acknowledged_pieces(usual))
         kept = replace(plain, delays=(always, *plain.delays), unbuffered=plain)
         parts.append((home - reached, kept))
     return one_of(parts, lost)

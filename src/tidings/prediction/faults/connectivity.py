@@ -193,7 +193,8 @@ def _merged(states: States) -> States:
     labels, shares = states
     code = labels.astype(np.uint64) @ (np.uint64(16) ** np.arange(labels.shape[1], dtype=np.uint64))
     _, first, which = np.unique(code, return_index=True, return_inverse=True)
-    return labels[first], np.bincount(which, shares, first.size)
+    total: Floats = np.bincount(which, shares, first.size).astype(np.float64)
+    return labels[first], total
 
 
 def _reordered(states: States, places: Sequence[int]) -> States:

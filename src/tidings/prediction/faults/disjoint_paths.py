@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cache
 
@@ -44,7 +45,7 @@ def disjoint_path_bound(graph: Graph, source: int, target: int) -> float:
 def _weight(graph: Graph, path: list[int]) -> float:
     """−ln(1 − r), so that weights of parallel ways add up."""
     share = math.prod(graph.brokers[broker] for broker in path[1:-1])
-    for first, second in zip(path[:-1], path[1:], strict=True):
+    for first, second in itertools.pairwise(path):
         share *= graph.links.get((first, second), 0.0) or graph.links.get((second, first), 0.0)
     return -math.log1p(-share) if share < 1.0 else math.inf
 

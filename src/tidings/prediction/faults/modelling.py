@@ -89,6 +89,4 @@ def _with_tables(parts: Components, refresh: Refresh) -> Components:
         if index in own and id(process) not in known:
             known[id(process)] = forgetting(process, refresh.every_s)
         found.append(known[id(process)] if index in own else process)
-    return Components(
-        processes=tuple(found), of_broker=parts.of_broker, of_link=parts.of_link
-    )
+    return Components(processes=tuple(found), of_broker=parts.of_broker, of_link=parts.of_link)

@@ -1,8 +1,8 @@
 """Times up and down of any law as phases, so that they can be followed as a Markov chain.
 
 Laws that have phases keep them. A law at least as uneven as the exponential (Weibull of shape below
-1, most log-normals) becomes a mixture of a few exponential times, the shortest of which may take two
-phases, by least squares on P[X > t] and on the same of its residual law, which is what an event
+1, most log-normals) becomes a mixture of a few exponential times, of which the shortest may take
+two phases, by least squares on P[X > t] and on the same of its residual law, which is what an event
 meets; a more even one a mixture of two Erlang laws with its mean and variance. The mean is always
 kept, so availabilities are; how far the fit is off is said.
 """
@@ -68,7 +68,8 @@ def _mixture(law: Law, parts: int) -> Chain:
 
         def off(parameters: Floats, shapes: Shapes = shapes) -> Floats:
             shares, means = _parts(parameters)
-            return np.concatenate(_beyond(ratio, shapes, shares, means)) - wanted
+            off_by: Floats = np.concatenate(_beyond(ratio, shapes, shares, means)) - wanted
+            return off_by
 
         start = np.concatenate([-rarity * logs, logs])
         found = optimize.least_squares(off, start, max_nfev=40)
@@ -88,9 +89,7 @@ def _parts(parameters: Floats) -> tuple[Floats, Floats]:
     return shares, means / (shares @ means)
 
 
-def _beyond(
-    ratio: Floats, shapes: Shapes, shares: Floats, means: Floats
-) -> tuple[Floats, Floats]:
+def _beyond(ratio: Floats, shapes: Shapes, shares: Floats, means: Floats) -> tuple[Floats, Floats]:
     """P[X > t] of a mixture of one- and two-phase laws, and of its residual law.
 
     Of two equal phases the residual law is the last one or both, with the same probability.
@@ -119,7 +118,7 @@ def _blocks(parts: list[tuple[int, float, float]], mean_s: float) -> Chain:
 
 
 def _erlangs(law: Law) -> Chain:
-    """k − 1 phases with probability p, else k, all of one rate: mean and variance kept (Tijms)."""
+    """K − 1 phases with probability p, else k, all of one rate: mean and variance kept (Tijms)."""
     scv = max(law.scv, 1.0 / MOST_ERLANG)
     count = math.ceil(1.0 / scv - 1e-12)
     share = (count * scv - math.sqrt(count * (1.0 + scv) - count**2 * scv)) / (1.0 + scv)

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from tidings.model.behaviour import Failure
-from tidings.model.laws import Exponential
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -71,7 +70,7 @@ def alternating(up: Chain, down: Chain) -> Process:
     """The process that is up for one phase-type time and down for another, in turn.
 
     >>> process = alternating((np.ones(1), np.array([[-1.0]])), (np.ones(1), np.array([[-9.0]])))
-    >>> process.stationary.tolist()  # nine tenths of the time up
+    >>> process.stationary.round(12).tolist()  # nine tenths of the time up
     [0.9, 0.1]
     """
     (up_start, up_rates), (down_start, down_rates) = up, down
@@ -92,6 +91,7 @@ def alternating(up: Chain, down: Chain) -> Process:
 def exponential(failure: Failure) -> Process:
     """The process with the mean times up and down of a failure, both taken as exponential.
 
+    >>> from tidings.model.laws import Exponential
     >>> half = exponential(Failure(up=Exponential(mean_s=5.0), down=Exponential(mean_s=5.0)))
     >>> half.availability
     0.5

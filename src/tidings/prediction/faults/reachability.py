@@ -150,9 +150,7 @@ def cut_off(network: Network, usual: Path) -> Start | None:
     ).ravel()
     sizes = [len(components.processes[each].up) for each in followed]
     phase = np.unravel_index(np.arange(count), sizes) if sizes else ()
-    up = {
-        each: components.processes[each].up[at] for each, at in zip(followed, phase, strict=True)
-    }
+    up = {each: components.processes[each].up[at] for each, at in zip(followed, phase, strict=True)}
     element_up = [
         reduce(np.logical_and, [up[each] for each in needed], np.ones(count, np.bool_))
         for needed in needs

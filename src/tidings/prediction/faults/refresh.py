@@ -219,12 +219,14 @@ def _at_refresh(axes: list[_LinkAxis | _BrokerAxis], refresh: Refresh) -> Floats
         shares = flat.reshape(shape)
         for place, matrix in enumerate(later):
             shares = np.moveaxis(np.tensordot(shares, matrix, (place, 0)), -1, place)
-        return _refreshed(axes, shares).ravel()
+        after: Floats = _refreshed(axes, shares).ravel()
+        return after
 
     origin = start.ravel()
 
     def residue(flat: Floats) -> Floats:
-        return flat - step(flat) + origin * flat.sum()
+        left: Floats = flat - step(flat) + origin * flat.sum()
+        return left
 
     operator = LinearOperator((origin.size, origin.size), matvec=residue, dtype=np.float64)
     found, failed = gmres(operator, origin, x0=origin, rtol=_TOLERANCE, restart=80, maxiter=50)
@@ -240,7 +242,8 @@ def _settled(step: Callable[[Floats], Floats], shares: Floats) -> Floats:
         if np.abs(after - shares).sum() < _TOLERANCE:
             break
         shares = after
-    return shares / shares.sum()
+    found: Floats = shares / shares.sum()
+    return found
 
 
 def _refreshed(axes: list[_LinkAxis | _BrokerAxis], shares: Floats) -> Floats:
@@ -284,7 +287,9 @@ def bounded_passed(components: Components, path: Path, refresh: Refresh) -> Pass
         seen.update(element)
         links_up = components.all_up(seen - brokers)
         above = links_up * math.prod((stays[e] for e in seen & brokers), start=np.ones(1))
-        below = components.all_up(every - seen) * math.prod((twice[e] for e in seen), start=np.ones(1))
+        below = components.all_up(every - seen) * math.prod(
+            (twice[e] for e in seen), start=np.ones(1)
+        )
         low[place] = float(np.sum(weights * below))
         high[place] = low[place] if sharp else float(np.sum(weights * above))
     return _from_bounds(components, needs, low, high)

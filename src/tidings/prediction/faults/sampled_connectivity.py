@@ -68,9 +68,7 @@ def samples(known: Network, count: int = SAMPLES) -> Samples:
     return Samples(parts=parts, up=up)
 
 
-def _all_up(
-    works: NDArray[np.bool_], needs: tuple[tuple[int, ...], ...]
-) -> NDArray[np.bool_]:
+def _all_up(works: NDArray[np.bool_], needs: tuple[tuple[int, ...], ...]) -> NDArray[np.bool_]:
     found = np.ones((len(works), len(needs)), np.bool_)
     for column, needed in enumerate(needs):
         if needed:

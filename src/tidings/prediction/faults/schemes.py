@@ -92,9 +92,7 @@ def _bypass(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
         again = refreshed(known.reachability.network, path, known.refresh)
         known.notes.add("refresh: middle of two bounds", again.error)
         with_tables = min(again.share, share)
-    return bypassing_way(
-        known.reachability.network, path, (home, share, with_tables), pieces_of
-    )
+    return bypassing_way(known.reachability.network, path, (home, share, with_tables), pieces_of)
 
 
 def _bypass_buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
