@@ -9,6 +9,7 @@ import typer
 from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
+from tidings.prediction.faults.modelling import FAULT_MODELS
 from tidings.prediction.predicting import predict as predict_outcome
 from tidings.prediction.queue_models import QUEUE_MODELS
 
@@ -19,6 +20,10 @@ def predict(
         str,
         typer.Option("--model", metavar="|".join(QUEUE_MODELS), help="How brokers queue."),
     ] = next(iter(QUEUE_MODELS)),
+    faults: Annotated[
+        str,
+        typer.Option("--faults", metavar="|".join(FAULT_MODELS), help="How failures count."),
+    ] = next(iter(FAULT_MODELS)),
     pairs: options.Pairs = False,
     json: options.Json = False,
     output: options.Output = None,
@@ -30,8 +35,10 @@ def predict(
     """
     if model not in QUEUE_MODELS:
         raise typer.BadParameter(f"'{model}' is not one of {', '.join(QUEUE_MODELS)}")
+    if faults not in FAULT_MODELS:
+        raise typer.BadParameter(f"'{faults}' is not one of {', '.join(FAULT_MODELS)}")
     check_output(output)
     found = reading.load(system)
     with console.progress("predicting") as step:
-        outcome = predict_outcome(found, model=model, pairs=pairs, progress=step)
+        outcome = predict_outcome(found, model=model, faults=faults, pairs=pairs, progress=step)
     present(outcome, json=json, output=output, limit=limit)

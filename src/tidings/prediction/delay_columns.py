@@ -91,10 +91,10 @@ def _law(result: Shares, row: int, law: Mixtures, ends_s: Floats) -> tuple[Float
 
 def _delivered(tables: Tables, result: Shares) -> tuple[NDArray[np.int64], Mixtures | None]:
     """The filters that anything is delivered to, and the delay laws of what is."""
-    reaching = np.array([stage.survives > 0 for stage in result.stages], dtype=np.bool_)
+    reaching = result.delivered > 0.0
     weights = result.wanted[:, reaching] * result.delivered[reaching]
     rows = np.flatnonzero(weights.any(axis=1))
     if rows.size == 0:
         return rows, None
-    stages = [stage for stage in result.stages if stage.survives > 0]
-    return rows, mixtures(tables, stages, weights[rows])
+    stages = [result.stages[index] for index in np.flatnonzero(reaching)]
+    return rows, mixtures(tables, stages, weights[rows], result.cuts(reaching))

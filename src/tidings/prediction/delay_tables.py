@@ -140,6 +140,8 @@ class Mixtures:
     slope: Floats
     atoms: Floats
     weights: Floats  # [mixture, path], rows sum to 1
+    cuts: tuple[Floats, Floats]  # [path] of each path: share before buffers drop what has expired,
+    # and what they leave of the share beyond
     _first: Floats = field(init=False)  # exponent below the grid
     _last: Floats = field(init=False)  # rate beyond it, 1/s
 
@@ -177,6 +179,7 @@ class Mixtures:
             slope=self.slope,
             atoms=self.atoms,
             weights=self.weights[rows],
+            cuts=self.cuts,
         )
 
     def _solve(self, shares: Floats) -> Floats:
@@ -227,10 +230,21 @@ class Mixtures:
             slope = np.where(late, left * self._last * safe * step, slope)
         value = np.where(rest < 0, 0.0, np.where(rest == 0, self.atoms, value))
         density = np.where(rest > 0, slope / (step * safe), 0.0)
+        value, density = self._without_expired(value, density)
         return (
             np.einsum("atp,ap->at", value, self.weights),
             np.einsum("atp,ap->at", density, self.weights),
         )
+
+    def _without_expired(self, value: Floats, density: Floats) -> tuple[Floats, Floats]:
+        """The laws of what is delivered: beyond the cut, only what buffers leave."""
+        before, left = self.cuts
+        if np.all(left == 1.0):
+            return value, density
+        whole = before + (1.0 - before) * left
+        beyond = value > before
+        value = np.where(beyond, before + (value - before) * left, value) / whole
+        return value, np.where(beyond, density * left, density) / whole
 
 
 def _cubic(
@@ -245,9 +259,18 @@ def _cubic(
     return value, s0 + x * (2.0 * bend + 3.0 * x * twist)
 
 
-def mixtures(tables: Tables, stages: Sequence[Stage], weights: Floats) -> Mixtures:
-    """Mixtures of the delays of what survives each stage; rows of weights need not sum to 1."""
+def mixtures(
+    tables: Tables,
+    stages: Sequence[Stage],
+    weights: Floats,
+    cuts: tuple[Floats, Floats] | None = None,
+) -> Mixtures:
+    """Mixtures of the delays of what survives each stage; rows of weights need not sum to 1.
+
+    ``cuts`` says what buffers leave of it, see ``Mixtures``; by default everything.
+    """
     below, slope, atoms = tables.stack(stages)
+    nothing = np.ones(len(stages))
     return Mixtures(
         tables=tables,
         shifts_s=np.array([stage.shift_s for stage in stages]),
@@ -255,4 +278,5 @@ def mixtures(tables: Tables, stages: Sequence[Stage], weights: Floats) -> Mixtur
         slope=slope,
         atoms=atoms,
         weights=weights / weights.sum(axis=1, keepdims=True),
+        cuts=cuts or (nothing, nothing),
     )

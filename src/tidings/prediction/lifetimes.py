@@ -149,12 +149,18 @@ def _steps(law: Law) -> Floats:
     return np.array([shift_s])
 
 
+def left_of(lifetime: Lifetime, t_s: Floats) -> Floats:
+    """P[L ≥ t]: what is still in time at t."""
+    left: Floats = (t_s <= lifetime.certain_s).astype(np.float64)
+    for law in lifetime.random:
+        left = left * (1.0 - law.cdf(np.nextafter(t_s, -math.inf)))
+    return left
+
+
 def _probabilities(cuts_s: Floats, lifetime: Lifetime) -> tuple[Floats, Floats]:
     """P[L = cut] at each cut, and P[L strictly between] each two."""
-    just_before_s = np.nextafter(cuts_s, -math.inf)
-    left, left_before = np.ones(cuts_s.size), np.ones(cuts_s.size)  # P[L > t], P[L ≥ t]
+    left: Floats = (cuts_s < lifetime.certain_s).astype(np.float64)  # P[L > t]
     for law in lifetime.random:
         left *= 1.0 - law.cdf(cuts_s)
-        left_before *= 1.0 - law.cdf(just_before_s)
-    left *= cuts_s < lifetime.certain_s
+    left_before = left_of(lifetime, cuts_s)
     return left_before - left, np.maximum(left[:-1] - left_before[1:], 0.0)

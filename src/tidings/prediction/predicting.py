@@ -15,6 +15,8 @@ from tidings.model.system import System
 from tidings.prediction.audiences import Floats, audiences, streams
 from tidings.prediction.delay_columns import delay_columns
 from tidings.prediction.delay_tables import Extent, Tables
+from tidings.prediction.faults.modelling import failures_of
+from tidings.prediction.faults.telling import with_faults
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.pairs import pair_table
 from tidings.prediction.path_laws import Workshop
@@ -25,6 +27,8 @@ from tidings.prediction.ways import Ways, ways
 
 HANDLED = frozenset(
     {
+        "failures",
+        "recovery",
         "one tree per topic",
         "random lifetimes",
         "several stations in a broker",
@@ -41,15 +45,17 @@ def predict(
     system: System,
     *,
     model: str = "law",
+    faults: str = "exact",
     pairs: bool = False,
     delays: bool | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Which share of the events each subscriber wants reaches it in time, and why not the rest.
 
-    ``model`` says how queues are predicted, one of ``QUEUE_MODELS``; ``pairs`` adds a row for every
-    publisher and subscriber; ``delays`` adds each subscriber's delay law (left out by itself only
-    for systems of thousands). ``progress`` is told what is being worked on.
+    ``model`` says how queues are predicted, one of ``QUEUE_MODELS``, and ``faults`` how failures
+    are, one of ``FAULT_MODELS``; ``pairs`` adds a row for every publisher and subscriber;
+    ``delays`` adds each subscriber's delay law (left out by itself only for systems of thousands).
+    ``progress`` is told what is being worked on.
     """
     if model not in QUEUE_MODELS:
         names = ", ".join(QUEUE_MODELS)
@@ -62,7 +68,8 @@ def predict(
     rates = flows(system, routes)
     tell("queues")
     queues = QUEUE_MODELS[model].queues(system, routes, rates)
-    stages = ways(routes, broker_stages(queues))
+    failing = failures_of(system, faults)
+    stages = ways(routes, broker_stages(queues), failing)
     workshop, results = _all_shares(system, routes, stages, pairs=pairs, tell=tell)
     tell("delays")
     tables = Tables(_extent(results).times_s(), workshop)
@@ -76,7 +83,9 @@ def predict(
         brokers=_brokers(system, rates, queues),
         links=_links(system, routes, rates),
         delays=table("delays", timing.laws),
-        provenance=provenance(system, model, (rates, queues), results),
+        provenance=with_faults(
+            provenance(system, model, (rates, queues), results), failing, faults
+        ),
     )
 
 
@@ -105,6 +114,8 @@ def _extent(results: list[Shares]) -> Extent:
         for stage in set(result.stages):
             if stage.survives > 0.0:
                 extent.include(stage)
+                if stage.unbuffered is not None:
+                    extent.include(stage.unbuffered)
     return extent
 
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.model.outcome import CAUSES
 from tidings.model.routes import Routes
 from tidings.prediction.audiences import Audience, Floats, Stream, Streams
-from tidings.prediction.lifetimes import on_time as on_time_share
+from tidings.prediction.faults.expiry import fate
 from tidings.prediction.lifetimes import shorter
-from tidings.prediction.path_laws import Workshop, path_law
+from tidings.prediction.path_laws import Workshop
 from tidings.prediction.stages import Stage
 from tidings.prediction.ways import Ways
 
@@ -28,25 +29,34 @@ class Shares:
     wanted: Floats  # [filter, stream], events per second
     on_time: Floats  # [stream], share of what is published
     error: Floats  # [stream], bound of the numerical error of on_time
+    expired: Floats  # [stream], share that expires in a buffer
+    means_s: Floats  # [stream], mean delay of what is delivered, in seconds
 
     @property
     def delivered(self) -> Floats:
         """Share of each stream that is delivered, in time or not."""
-        return np.array([stage.survives for stage in self.stages])
+        return np.array([stage.survives for stage in self.stages]) - self.expired
 
-    @property
-    def means_s(self) -> Floats:
-        """Mean delay of what is delivered of each stream, in seconds."""
-        return np.array([stage.mean_s for stage in self.stages])
+    def cuts(self, chosen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """Of what survives the chosen streams' ways: the share in time, and what buffers leave
+        of the rest.
+        """
+        survives = np.array([stage.survives for stage in self.stages])[chosen]
+        in_time, expired = self.on_time[chosen], self.expired[chosen]
+        rest = np.where(expired > 0.0, survives - in_time, 1.0)
+        return in_time / survives, 1.0 - expired / rest
 
     @property
     def lost(self) -> Mapping[str, Floats]:
         """Shares lost of each stream, by cause; only causes that occur."""
         causes = [cause for cause in CAUSES if any(cause in stage.lost for stage in self.stages)]
-        return {
+        found = {
             cause: np.array([stage.lost.get(cause, 0.0) for stage in self.stages])
             for cause in causes
         }
+        if np.any(self.expired):
+            found["expired_in_buffer"] = self.expired
+        return found
 
 
 def shares(
@@ -65,11 +75,12 @@ def shares(
             found[key] = ways.way(stream.entry, audience.exit, stream.tree)
         stages.append(found[key])
     lifetimes = [shorter(stream.lifetime, audience.lifetime) for stream in chosen]
-    on_time, error = np.zeros(len(chosen)), np.zeros(len(chosen))
+    on_time, error, expired = np.zeros((3, len(chosen)))
+    means_s = np.array([stage.mean_s for stage in stages])
     for index, (stage, lifetime) in enumerate(zip(stages, lifetimes, strict=True)):
         if stage.survives > 0.0:
-            estimate = on_time_share(stage, path_law(stage, workshop), lifetime)
-            on_time[index], error[index] = float(estimate.value), float(estimate.error)
+            (value, off), expired[index], means_s[index] = fate(stage, lifetime, workshop)
+            on_time[index], error[index] = float(value), float(off)
     return Shares(
         audience=audience,
         streams=chosen,
@@ -78,4 +89,6 @@ def shares(
         wanted=wanted[:, used],
         on_time=on_time,
         error=error,
+        expired=expired,
+        means_s=means_s,
     )

@@ -135,6 +135,8 @@ class Stage:
     lost: Mapping[str, float] = field(default_factory=dict)  # shares by cause, each by its first
     shift_s: float = 0.0
     delays: tuple[Delay, ...] = ()
+    # The same without waits in buffers that drop what expires in them; None: there are none.
+    unbuffered: Stage | None = None
 
     @property
     def mean_s(self) -> float:
@@ -155,7 +157,14 @@ def in_series(first: Stage, second: Stage) -> Stage:
         lost=lost,
         shift_s=first.shift_s + second.shift_s,
         delays=first.delays + second.delays,
+        unbuffered=_unbuffered(first, second),
     )
+
+
+def _unbuffered(first: Stage, second: Stage) -> Stage | None:
+    if first.unbuffered is None and second.unbuffered is None:
+        return None
+    return in_series(first.unbuffered or first, second.unbuffered or second)
 
 
 def law_stage(law: Law) -> Stage:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from tidings.model import topology
 from tidings.model.behaviour import Channel
 from tidings.model.routes import Routes
+from tidings.prediction.faults.components import Path
+from tidings.prediction.faults.schemes import Faults
 from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series
 
 
@@ -29,12 +31,14 @@ class Ways:
     routes: Routes
     at_broker: tuple[Stage, ...]
     over_arc: tuple[Stage, ...]
+    faults: Faults | None = None  # None: nothing fails
     _over_channel: dict[Channel, Stage] = field(default_factory=dict)
     _between: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
+    _failing: dict[tuple[int, int, int], Stage] = field(default_factory=dict)
 
     def way(self, entry: Ends, exit_: Ends, tree: int) -> Stage:
         """From publisher to subscriber: the link of the one, brokers and arcs, the other's link."""
-        inside = self._towards(exit_.broker, tree)[entry.broker]
+        inside = self._inside(entry.broker, exit_.broker, tree)
         first = in_series(self.over_channel(entry.channel), inside)
         return in_series(first, self.over_channel(exit_.channel))
 
@@ -43,6 +47,25 @@ class Ways:
         if channel not in self._over_channel:
             self._over_channel[channel] = channel_stage(channel)
         return self._over_channel[channel]
+
+    def _inside(self, start: int, home: int, tree: int) -> Stage:
+        """From one broker to another, both included."""
+        if self.faults is None:
+            return self._towards(home, tree)[start]
+        key = (start, home, tree)
+        if key not in self._failing:
+            path = tree_path(self.routes, tree, start, home)
+            self._failing[key] = self.faults.way(path, self._pieces)
+        return self._failing[key]
+
+    def _pieces(self, path: Path) -> list[Stage]:
+        """The stages of a way as if nothing failed: broker, link, broker, …"""
+        found = [self.at_broker[path.brokers[0]]]
+        arcs = self.routes.arcs
+        for link, broker in zip(path.links, path.brokers[1:], strict=True):
+            arc = 2 * link if arcs[2 * link].target == broker else 2 * link + 1
+            found += [self.over_arc[arc], self.at_broker[broker]]
+        return found
 
     def _towards(self, home: int, tree: int) -> list[Stage]:
         """For every broker the way from it (its own queue included) to ``home``."""
@@ -59,8 +82,23 @@ class Ways:
         return self._between[key]
 
 
-def ways(routes: Routes, at_broker: tuple[Stage, ...]) -> Ways:
-    """The ways of a system from the stage of each broker."""
+def tree_path(routes: Routes, tree: int, start: int, home: int) -> Path:
+    """The way from one broker to another within a tree."""
+    onwards = {  # the walk leads away from home
+        broker: (routes.arcs[into].source, into // 2)
+        for broker, into in topology.walk(routes.trees[tree], routes.arcs, home)
+        if into >= 0
+    }
+    brokers, links = [start], []
+    while brokers[-1] != home:
+        broker, link = onwards[brokers[-1]]
+        brokers.append(broker)
+        links.append(link)
+    return Path(brokers=tuple(brokers), links=tuple(links))
+
+
+def ways(routes: Routes, at_broker: tuple[Stage, ...], faults: Faults | None = None) -> Ways:
+    """The ways of a system from the stage of each broker and from what fails."""
     known: dict[Channel, Stage] = {}
     for arc in routes.arcs:
         if arc.channel not in known:
@@ -69,4 +107,5 @@ def ways(routes: Routes, at_broker: tuple[Stage, ...]) -> Ways:
         routes=routes,
         at_broker=at_broker,
         over_arc=tuple(known[arc.channel] for arc in routes.arcs),
+        faults=faults,
     )

@@ -1,0 +1,250 @@
+"""Waits in buffers as delays of a path: dense where that is cheap, else by counting jumps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import linalg, sparse, special
+from scipy.interpolate import PchipInterpolator
+from scipy.sparse.linalg import splu
+
+from tidings.model.laws import ended_share
+from tidings.prediction.faults.waiting import Wait
+from tidings.prediction.inversion import euler_rule
+from tidings.prediction.lattice import Lattice
+from tidings.prediction.stages import Chain, Complexes, Delay, Floats
+
+SMALL, MOST_DENSE_STATES = 24, 300
+_WORTH_COUNTING = 8_000  # jumps; beyond that, rates differ too much to count them
+_FEW, _TABLE = 16, 240  # times that are asked for exactly, and those of a table for more
+_LATTICE_TIMES, _LATTICE_TERMS = 96, 10
+_LEFT = 1e-13  # share of events that may still wait after the last jump counted
+_MOST_JUMPS = 200_000
+_BLOCK = 1 << 22  # (time, jump) pairs handled at once
+
+
+def buffer_delay(wait: Wait) -> Delay | None:
+    """The wait as a delay of a path, or None where there is none."""
+    if float(wait.initial.sum()) == 0.0:
+        return None
+    if wait.initial.size > SMALL:
+        counted = CountedJumps(wait=wait)
+        if counted.jumps <= _WORTH_COUNTING:
+            return counted
+    if wait.initial.size > MOST_DENSE_STATES:
+        return SolvedWait(wait=wait)
+    return DenseWait(initial=wait.initial, generator=wait.generator.toarray(), atom=wait.atom)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DenseWait:
+    """The wait of a small chain, by matrices."""
+
+    initial: Floats
+    generator: Floats
+    atom: float
+    kinked: bool = False
+
+    @property
+    def order(self) -> float:
+        """0 beside an atom, else 1."""
+        return 0.0 if self.atom > 0.0 else 1.0
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        once = np.linalg.solve(-self.generator, np.ones(self.initial.size))
+        twice = np.linalg.solve(-self.generator, once)
+        return float(self.initial @ once), float(2.0 * self.initial @ twice)
+
+    @property
+    def mean_s(self) -> float:
+        """E[X], in seconds."""
+        return self._moments[0]
+
+    @property
+    def variance_s2(self) -> float:
+        """Var X, in seconds squared."""
+        mean_s, square_s2 = self._moments
+        return square_s2 - mean_s**2
+
+    def chain(self) -> Chain | None:
+        """The chain itself."""
+        return self.initial, self.generator
+
+    def cdf(self, t_s: Floats) -> Floats | None:
+        """P[X ≤ t]: a few times to rounding, many from a table that is good to about 1e-6."""
+        times_s = np.asarray(t_s, np.float64)
+        if self.initial.size <= SMALL or times_s.size <= _FEW:
+            return ended_share(self.initial, self.generator, times_s)
+        logs, below = self._table
+        inside = np.clip(np.log(np.maximum(times_s, 1e-300)), logs[0], logs[-1])
+        early = times_s < math.exp(logs[0])
+        rise = np.where(early, times_s / math.exp(logs[0]), 1.0)
+        found: Floats = self.atom + (PchipInterpolator(logs, below)(inside) - self.atom) * rise
+        return np.where(times_s < 0.0, 0.0, np.clip(found, 0.0, 1.0))
+
+    @cached_property
+    def _table(self) -> tuple[Floats, Floats]:
+        """Logarithms of times, and P[X ≤ t]; before the first of them it rises like t."""
+        fastest = float(-self.generator.diagonal().min())
+        last_s = self.mean_s + 60.0 * math.sqrt(self.variance_s2)
+        times_s = np.geomspace(min(1e-3 / fastest, 1e-6 * last_s), last_s, _TABLE)
+        return np.log(times_s), ended_share(self.initial, self.generator, times_s)
+
+    @cached_property
+    def _triangle(self) -> tuple[Complexes, Complexes, Complexes]:
+        """Schur's form: rates as a triangle, what enters it, what leaves it."""
+        triangle, turn = linalg.schur(self.generator, output="complex")
+        leaving = -self.generator.sum(axis=1)
+        return triangle, self.initial @ turn, turn.conj().T @ leaving
+
+    def transform(self, z: Complexes) -> Complexes:
+        """E[exp(−zX)] = atom + initial (z − generator)⁻¹ leaving, by back substitution."""
+        triangle, entering, leaving = self._triangle
+        nodes = np.asarray(z, np.complex128)
+        solved = np.empty((leaving.size, nodes.size), np.complex128)
+        for row in range(leaving.size - 1, -1, -1):
+            known = leaving[row] + triangle[row, row + 1 :] @ solved[row + 1 :]
+            solved[row] = known / (nodes.ravel() - triangle[row, row])
+        value: Complexes = (entering @ solved).reshape(nodes.shape)
+        return value + self.atom
+
+    def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
+        """Images of the wait made earlier and made later."""
+        below = self.cdf(lattice.step_s * np.arange(lattice.points + 2.0))
+        assert below is not None
+        return lattice.image(below[1:]), lattice.image(below[:-1])
+
+
+class _LargeWait:
+    """What large chains have in common: their moments, and no phases to speak of."""
+
+    wait: Wait
+    kinked = False
+
+    @property
+    def atom(self) -> float:
+        """P[X = 0]."""
+        return self.wait.atom
+
+    @property
+    def order(self) -> float:
+        """0 beside an atom, else 1."""
+        return 0.0 if self.atom > 0.0 else 1.0
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        solve = splu(sparse.csc_array(-self.wait.generator)).solve
+        once = solve(np.ones(self.wait.initial.size))
+        return float(self.wait.initial @ once), float(2.0 * self.wait.initial @ solve(once))
+
+    @property
+    def mean_s(self) -> float:
+        """E[X], in seconds."""
+        return self._moments[0]
+
+    @property
+    def variance_s2(self) -> float:
+        """Var X, in seconds squared."""
+        mean_s, square_s2 = self._moments
+        return square_s2 - mean_s**2
+
+    def chain(self) -> Chain | None:
+        """None: too many phases to put them in series with others."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountedJumps(_LargeWait):
+    """The wait of a large chain: jumps come at a constant rate, and some jump ends it.
+
+    With e_k the probability that jump k is the last one and Λ the rate of jumps,
+    P[X ≤ t] = atom + Σ e_k P[k jumps by t], and the transform is atom + Σ e_k (Λ/(Λ + z))^k.
+    """
+
+    wait: Wait
+
+    @property
+    def jumps(self) -> float:
+        """About how many jumps must be counted."""
+        spread_s = math.sqrt(self.variance_s2 / max(float(self.wait.initial.sum()), 1e-12))
+        return 30.0 * max(self.mean_s, spread_s) * float(-self.wait.generator.diagonal().min())
+
+    @cached_property
+    def _last_jump(self) -> tuple[float, Floats]:
+        """The rate of jumps (1/s) and the probability that the wait ends with jump 1, 2, …"""
+        rates = self.wait.generator
+        per_s = float(-rates.diagonal().min())
+        jump = sparse.csr_array((sparse.eye_array(rates.shape[0]) + rates / per_s).T)
+        left = self.wait.initial.copy()
+        remains = [float(left.sum())]
+        while remains[-1] > _LEFT * remains[0] and len(remains) <= _MOST_JUMPS:
+            left = jump @ left
+            remains.append(float(left.sum()))
+        return per_s, np.maximum(-np.diff(remains), 0.0)
+
+    def cdf(self, t_s: Floats) -> Floats | None:
+        """P[X ≤ t], what has not ended with the last jump counted left out."""
+        per_s, ends = self._last_jump
+        times = np.asarray(t_s, dtype=np.float64)
+        flat = times.ravel()
+        jumps = np.arange(1, ends.size + 1)
+        value = np.empty(flat.size)
+        step = max(1, _BLOCK // ends.size)
+        for begin in range(0, flat.size, step):
+            mean = per_s * np.maximum(flat[begin : begin + step], 0.0)
+            value[begin : begin + step] = special.gammainc(jumps, mean[:, None]) @ ends
+        found: Floats = np.where(flat >= 0.0, self.atom + value, 0.0).reshape(times.shape)
+        return np.minimum(found, 1.0)
+
+    def transform(self, z: Complexes) -> Complexes:
+        """E[exp(−zX)]."""
+        per_s, ends = self._last_jump
+        ratio = per_s / (per_s + z)
+        value: Complexes = np.zeros(z.shape, dtype=np.complex128)
+        for end in ends[::-1]:
+            value = (value + end) * ratio
+        return value + self.atom
+
+    def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
+        """Images of the wait made earlier and made later."""
+        below = self.cdf(lattice.step_s * np.arange(lattice.points + 2.0))
+        assert below is not None
+        return lattice.image(below[1:]), lattice.image(below[:-1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SolvedWait(_LargeWait):
+    """The wait of a large chain whose rates differ by many orders: by its transform only."""
+
+    wait: Wait
+
+    def cdf(self, t_s: Floats) -> Floats | None:
+        """None: the path law inverts the transform, with a bound of its error."""
+        return None
+
+    def transform(self, z: Complexes) -> Complexes:
+        """E[exp(−zX)] = atom + initial (z − generator)⁻¹ leaving, solved for each z."""
+        nodes = np.asarray(z, np.complex128)
+        rates = sparse.csc_array(self.wait.generator, dtype=np.complex128)
+        leaving = np.maximum(-self.wait.generator.sum(axis=1), 0.0).astype(np.complex128)
+        unit = sparse.eye_array(rates.shape[0], format="csc", dtype=np.complex128)
+        value: Complexes = np.array(
+            [self.wait.initial @ splu(node * unit - rates).solve(leaving) for node in nodes.ravel()]
+        )
+        found: Complexes = value.reshape(nodes.shape) + self.atom
+        return found
+
+    def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
+        """Images of the wait made earlier and made later, from values at fewer times."""
+        times_s = lattice.step_s * np.geomspace(0.5, lattice.points + 2, _LATTICE_TIMES)
+        nodes, weights = euler_rule(_LATTICE_TERMS)
+        density = self.transform(nodes / times_s[:, None]) / (nodes / times_s[:, None])
+        known = np.clip(density.real @ weights / times_s, self.atom, 1.0)
+        steps_s = lattice.step_s * np.arange(1, lattice.points + 2)
+        below = np.interp(np.log(steps_s), np.log(times_s), np.maximum.accumulate(known))
+        below = np.concatenate([[self.atom], below])
+        return lattice.image(below[1:]), lattice.image(below[:-1])

@@ -1,0 +1,97 @@
+"""Ways whose brokers keep an event until the next broker has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import reduce
+
+from tidings.prediction.faults.buffer_delays import buffer_delay
+from tidings.prediction.faults.components import Components, Path
+from tidings.prediction.faults.processes import Bools, Process
+from tidings.prediction.faults.static_ways import HOME_DOWN
+from tidings.prediction.faults.waiting import (
+    MOST_STATES,
+    Hop,
+    Wait,
+    phases_of,
+    tracked,
+    up_start,
+    wait,
+)
+from tidings.prediction.stages import NOTHING, Stage, in_series
+
+
+def hops(components: Components, path: Path) -> list[Hop]:
+    """What each hop of a way needs: both its brokers and its link up.
+
+    Where brokers forget subscriptions, the receiving one must have them, and the home broker
+    before the first hop.
+    """
+    needs = components.of_path(path)
+    processes = components.processes
+    found: list[Hop] = []
+    if any(processes[each].ready is not None for each in needs[0]):
+        found.append({each: processes[each].able for each in needs[0]})
+    for first in range(0, len(needs) - 1, 2):
+        hop = {each: processes[each].up for element in needs[first : first + 2] for each in element}
+        hop |= {each: processes[each].able for each in needs[first + 2]}
+        found.append(hop)
+    return found
+
+
+def home_up(components: Components, path: Path) -> Stage:
+    """An event is lost for good if its home broker is down when it is published."""
+    share = components.all_up(components.of_broker[path.brokers[0]])
+    return Stage(survives=share, lost={HOME_DOWN: 1.0 - share}) if share < 1.0 else NOTHING
+
+
+def acknowledged(pieces: Sequence[Stage]) -> list[Stage]:
+    """The stages of a way whose links lose nothing by chance: it is sent again at once."""
+    found = []
+    for piece in pieces:
+        again = piece.lost.get("link", 0.0)
+        lost = {cause: share for cause, share in piece.lost.items() if cause != "link"}
+        found.append(replace(piece, survives=piece.survives + again, lost=lost) if again else piece)
+    return found
+
+
+def buffered_way(components: Components, path: Path, pieces: Sequence[Stage]) -> tuple[Stage, bool]:
+    """The stages of a way and the wait in its buffers: a_b0 · P[wait + all else ≤ t].
+
+    And whether failure groups are remembered from hop to hop, which makes it exact.
+    """
+    found = in_series(home_up(components, path), reduce(in_series, acknowledged(pieces)))
+    waiting, remembered = stationary_wait(components, path)
+    delay = buffer_delay(waiting)
+    if delay is None:
+        return found, remembered
+    return replace(found, delays=(delay, *found.delays), unbuffered=found), remembered
+
+
+def stationary_wait(components: Components, path: Path) -> tuple[Wait, bool]:
+    """The wait of an event whose home is up, and whether groups are remembered hop by hop."""
+    processes = components.processes
+    start = up_start(processes, components.of_broker[path.brokers[0]])
+    needed = hops(components, path)
+    followed = tracked(needed, start)
+    remembered = all(phases_of(processes, each) <= MOST_STATES for each in followed)
+    if not remembered:
+        processes, needed = _apart(components, needed)
+    return wait(processes, needed, start), remembered
+
+
+def _apart(components: Components, needed: list[Hop]) -> tuple[tuple[Process, ...], list[Hop]]:
+    """Every hop after the first with failure groups of its own, as if met for the first time."""
+    processes = list(components.processes)
+    found = [needed[0]]
+    for hop in needed[1:]:
+        fresh: dict[int, Bools] = {}
+        for each, phases in hop.items():
+            if each in components.shared:
+                processes.append(components.processes[each])
+                fresh[len(processes) - 1] = phases
+            else:
+                fresh[each] = phases
+        found.append(fresh)
+    return tuple(processes), found

@@ -1,0 +1,81 @@
+"""What becomes of events on ways with buffers that drop what expires in them.
+
+An event that would have been in time but for its waits in buffers, and is not, has expired in a
+buffer. One that would have been late without any such wait is late.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidings.prediction.inversion import euler_rule
+from tidings.prediction.lifetimes import Lifetime, left_of, on_time
+from tidings.prediction.path_laws import Estimate, PathLaw, Workshop, path_law
+from tidings.prediction.stages import Floats, Stage
+
+_TERMS = 12  # of the inversion rule: good to about 1e-7
+_CELLS = 120  # into which time is cut for random lifetimes
+_NARROWEST = 1e-9  # of the longest time looked at, the first cell
+
+
+class Fate(NamedTuple):
+    """Of the events that survive a way: shares in time and expired, mean delay of the rest."""
+
+    on_time: Estimate
+    expired: float
+    mean_s: float  # of what is delivered, late or not
+
+
+def fate(stage: Stage, lifetime: Lifetime, workshop: Workshop) -> Fate:
+    """On time, expired in a buffer, and the mean delay of what is delivered, in seconds."""
+    law = path_law(stage, workshop)
+    in_time = on_time(stage, law, lifetime)
+    if stage.unbuffered is None:
+        return Fate(in_time, 0.0, stage.mean_s)
+    otherwise = path_law(stage.unbuffered, workshop)
+    would_be = float(on_time(stage.unbuffered, otherwise, lifetime).value)
+    expired = max(would_be - float(in_time.value), 0.0)
+    delivered = stage.survives - expired
+    if delivered <= 0.0:
+        return Fate(in_time, expired, math.nan)
+    in_time_s = _part_of_mean(stage, law, lifetime)
+    late_s = otherwise.mean_s * otherwise.mass - _part_of_mean(
+        stage.unbuffered, otherwise, lifetime
+    )
+    return Fate(in_time, expired, (in_time_s + max(late_s, 0.0)) / delivered)
+
+
+def _part_of_mean(stage: Stage, law: PathLaw, lifetime: Lifetime) -> float:
+    """E[X; X ≤ L], in seconds: what the events in time contribute to the mean delay."""
+    if lifetime.random:
+        return _over_cells(stage, law, lifetime)
+    if lifetime.certain_s == math.inf:
+        return law.mean_s * law.mass
+    return float(_up_to(stage, law, np.array([lifetime.certain_s]))[0])
+
+
+def _up_to(stage: Stage, law: PathLaw, t_s: Floats) -> Floats:
+    """E[X; X ≤ t] = t F(t) − ∫ F up to t, the integral by its transform X*(z)/z²."""
+    rest_s = np.maximum(t_s - stage.shift_s, 0.0)
+    area_s = rest_s.copy()
+    inside = rest_s > 0.0
+    if stage.delays and np.any(inside):
+        nodes, weights = euler_rule(_TERMS)
+        z = nodes / rest_s[inside, None]
+        transform = 1.0 / z**2
+        for delay in stage.delays:
+            transform = transform * delay.transform(z)
+        area_s[inside] = transform.real @ weights / rest_s[inside]
+    return np.asarray(t_s * law.cdf(t_s).value - stage.survives * area_s)
+
+
+def _over_cells(stage: Stage, law: PathLaw, lifetime: Lifetime) -> float:
+    """∫ P[L ≥ t] dE[X; X ≤ t], a small cell of time after the other."""
+    end_s = 60.0 * max(law.mean_s - law.shift_s, 1e-9)
+    cuts_s = law.shift_s + end_s * np.geomspace(_NARROWEST, 1.0, _CELLS)
+    parts_s = np.diff(_up_to(stage, law, cuts_s), prepend=0.0)
+    middles_s = np.concatenate([cuts_s[:1], np.sqrt(cuts_s[1:] * cuts_s[:-1])])
+    return float(parts_s @ left_of(lifetime, middles_s))

@@ -1,0 +1,25 @@
+"""What was used to get at the numbers, noted while ways are worked out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """For each method how many ways used it, and how far the worst of them can be off."""
+
+    used: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def add(self, method: str, error: float = 0.0) -> None:
+        """One more way by this method."""
+        count, worst = self.used.get(method, (0, 0.0))
+        self.used[method] = count + 1, max(worst, error)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The methods as plain data."""
+        return [
+            {"method": method, "ways": count, "error": worst}
+            for method, (count, worst) in self.used.items()
+        ]

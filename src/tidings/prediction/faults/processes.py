@@ -1,0 +1,150 @@
+"""What goes up and down by itself, as a stationary Markov chain of phases.
+
+Exponential times have one phase each; a phase-type law brings its own. Everything that fails is put
+together from such processes, each independent of all the others: a component is up when all the
+processes that it depends on are up.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import linalg, optimize
+
+from tidings.model.behaviour import Failure
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Chain = tuple[Floats, Floats]  # initial shares and generator (1/s) of a phase-type law
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Process:
+    """A stationary chain: rates between phases (1/s), and in which of them it is up."""
+
+    generator: Floats
+    stationary: Floats
+    up: Bools
+    ready: Bools | None = None  # of a broker: up with its subscriptions; None: whenever it is up
+
+    @property
+    def able(self) -> Bools:
+        """The phases in which it takes events on."""
+        return self.up if self.ready is None else self.ready
+
+    @property
+    def availability(self) -> float:
+        """The long-run share of time in which it is up."""
+        return float(self.stationary[self.up].sum())
+
+    @cached_property
+    def found_up(self) -> Floats:
+        """Shares of the phases, given that it is up."""
+        shares: Floats = np.where(self.up, self.stationary, 0.0) / self.availability
+        return shares
+
+    def stays_up(self, times_s: ArrayLike) -> Floats:
+        """P[up at 0 and without a break until each time]."""
+        inside = self.generator[np.ix_(self.up, self.up)]
+        found: Floats = self.stationary[self.up] @ exponentials(inside, times_s).sum(axis=-1).T
+        return found
+
+    def up_twice(self, times_s: ArrayLike) -> Floats:
+        """P[up at 0 and up at each time], whatever happens in between."""
+        later = exponentials(self.generator, times_s)[..., self.up].sum(axis=-1)
+        found: Floats = np.where(self.up, self.stationary, 0.0) @ later.T
+        return found
+
+
+def exponentials(rates: Floats, times_s: ArrayLike) -> Floats:
+    """exp(rates · t) at each time, [time, from, to]."""
+    found: Floats = linalg.expm(np.multiply.outer(np.asarray(times_s, np.float64), rates))
+    return found
+
+
+def alternating(up: Chain, down: Chain) -> Process:
+    """The process that is up for one phase-type time and down for another, in turn.
+
+    >>> process = alternating((np.ones(1), np.array([[-1.0]])), (np.ones(1), np.array([[-9.0]])))
+    >>> process.stationary.round(12).tolist()  # nine tenths of the time up
+    [0.9, 0.1]
+    """
+    (up_start, up_rates), (down_start, down_rates) = up, down
+    count = len(up_start) + len(down_start)
+    generator = np.zeros((count, count))
+    is_up = np.arange(count) < len(up_start)
+    generator[np.ix_(is_up, is_up)] = up_rates
+    generator[np.ix_(is_up, ~is_up)] = np.outer(-up_rates.sum(axis=1), down_start)
+    generator[np.ix_(~is_up, ~is_up)] = down_rates
+    generator[np.ix_(~is_up, is_up)] = np.outer(-down_rates.sum(axis=1), up_start)
+    # Time spent in each phase during one time up and one time down.
+    spent_s = np.concatenate(
+        [np.linalg.solve(-up_rates.T, up_start), np.linalg.solve(-down_rates.T, down_start)]
+    )
+    return Process(generator=generator, stationary=spent_s / spent_s.sum(), up=is_up)
+
+
+def exponential(failure: Failure) -> Process:
+    """The process with the mean times up and down of a failure, both taken as exponential.
+
+    >>> from tidings.model.laws import Exponential
+    >>> half = exponential(Failure(up=Exponential(mean_s=5.0), down=Exponential(mean_s=5.0)))
+    >>> half.availability
+    0.5
+    """
+    mean_up, mean_down = failure.up.mean_s, failure.down.mean_s
+    return alternating(
+        (np.ones(1), np.array([[-1.0 / mean_up]])), (np.ones(1), np.array([[-1.0 / mean_down]]))
+    )
+
+
+def steady(availability: float) -> Process:
+    """A process of which only the share of time up is known."""
+    return Process(
+        generator=np.zeros((2, 2)),
+        stationary=np.array([availability, 1.0 - availability]),
+        up=np.array([True, False]),
+    )
+
+
+def forgetting(process: Process, refresh_s: float) -> Process:
+    """The process of a broker that after a repair has no subscriptions until the next refresh.
+
+    That wait is taken as exponential, with the rate that gives the exact share of time in which the
+    broker is ready: the mean over U, uniform between refreshes, of P[up at 0 and until U].
+    """
+    ups, downs = np.flatnonzero(process.up), np.flatnonzero(~process.up)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    wanted = 0.5 * float(weights @ process.stays_up(0.5 * refresh_s * (1.0 + nodes)))
+
+    def found(per_s: float) -> Process:
+        count = ups.size
+        size = 2 * count + downs.size
+        ready, bare, down = slice(0, count), slice(count, 2 * count), slice(2 * count, size)
+        rates = np.zeros((size, size))
+        rates[ready, ready] = rates[bare, bare] = process.generator[np.ix_(ups, ups)]
+        rates[ready, down] = rates[bare, down] = process.generator[np.ix_(ups, downs)]
+        rates[down, bare] = process.generator[np.ix_(downs, ups)]
+        rates[down, down] = process.generator[np.ix_(downs, downs)]
+        rates[bare, ready] += per_s * np.eye(count)
+        rates[bare, bare] -= per_s * np.eye(count)
+        up = process.stationary[ups]
+        lost = process.generator[np.ix_(ups, ups)] - per_s * np.eye(count)
+        without = np.linalg.solve(-lost.T, process.stationary[downs] @ rates[down, bare])
+        return Process(
+            generator=rates,
+            stationary=np.concatenate([up - without, without, process.stationary[downs]]),
+            up=np.arange(size) < 2 * count,
+            ready=np.arange(size) < count,
+        )
+
+    def missing(log_per_s: float) -> float:
+        candidate = found(math.exp(log_per_s))
+        return float(candidate.stationary[candidate.able].sum()) - wanted
+
+    middle = math.log(2.0 / refresh_s)
+    return found(math.exp(optimize.brentq(missing, middle - 9.0, middle + 9.0, xtol=1e-13)))

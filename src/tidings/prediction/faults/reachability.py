@@ -1,0 +1,215 @@
+"""Whether two brokers can reach each other: exactly, bounded or sampled, whatever the network asks.
+
+Failure groups are looked at one state of theirs after the other: given it, all that is left to
+chance is independent.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.prediction.faults.components import Components, Path
+from tidings.prediction.faults.connectivity import Graph, TooWideError, connected, joined
+from tidings.prediction.faults.disjoint_paths import disjoint_path_bound
+from tidings.prediction.faults.disjoint_products import Network, ways_used
+from tidings.prediction.faults.processes import Floats
+from tidings.prediction.faults.sampled_connectivity import Samples, samples
+from tidings.prediction.faults.waiting import Start, phases_of
+
+MOST_GROUPS = 8  # whose states are gone through one by one
+_CELLS, _CLOSE = 400, 1e-3  # bounds are taken where so many cells bring them so close
+MOST_JOINT_PHASES = 1 << 15  # of all processes of one way
+_MOST_FITTED = 256  # the same where times up and down have several phases, of very unlike rates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """P[two brokers can reach each other], how far it can be off, and how it was found."""
+
+    share: float
+    error: float
+    method: str  # exact | bounds | sampled (then the error is a standard error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reachability:
+    """Answers for one network, each pair computed once."""
+
+    network: Network
+    _known: dict[tuple[int, int], Reached] = field(default_factory=dict)
+    _samples: list[Samples] = field(default_factory=list)
+
+    def between(self, usual: Path) -> Reached:
+        """P[the ends of a way can reach each other over any way]."""
+        ends = usual.brokers[0], usual.brokers[-1]
+        key = min(ends), max(ends)
+        if key not in self._known:
+            self._known[key] = self._found(usual)
+        return self._known[key]
+
+    def _found(self, usual: Path) -> Reached:
+        source, target = usual.brokers[0], usual.brokers[-1]
+        try:
+            parts = [
+                share * connected(graph, source, target)
+                for _, share, graph in graphs(self.network, source, target)
+            ]
+            return Reached(share=math.fsum(parts), error=0.0, method="exact")
+        except TooWideError:
+            pass
+        low, high = ways_used(self.network, usual, gap=_CLOSE, most_cells=_CELLS).bounds
+        if high - low <= _CLOSE:
+            return Reached(share=0.5 * (low + high), error=0.5 * (high - low), method="bounds")
+        if not self._samples:
+            self._samples.append(samples(self.network))
+        seen = self._samples[0].connected(source, target)
+        return Reached(share=min(max(seen.share, low), high), error=seen.se, method="sampled")
+
+    def disjoint_paths(self, usual: Path) -> Reached:
+        """The published lower bound, for components that fail independently."""
+        source, target = usual.brokers[0], usual.brokers[-1]
+        graph = _graph(self.network, {})
+        share = disjoint_path_bound(graph, source, target)
+        return Reached(share=share, error=0.0, method="disjoint paths")
+
+
+def graphs(
+    network: Network, source: int, target: int
+) -> Iterator[tuple[dict[int, bool], float, Graph]]:
+    """Every state of the failure groups that matter, its probability, and the graph given it."""
+    components = network.components
+    relevant = _graph(network, {}).between(source, target) if source != target else None
+    groups = sorted(components.shared & _used(network, relevant, source))
+    if len(groups) > MOST_GROUPS:
+        raise TooWideError
+    for combination in itertools.product((True, False), repeat=len(groups)):
+        state = dict(zip(groups, combination, strict=True))
+        share = math.prod(
+            _share(components, each) if up else 1.0 - _share(components, each)
+            for each, up in state.items()
+        )
+        yield state, share, _graph(network, state)
+
+
+def _share(components: Components, process: int) -> float:
+    return components.processes[process].availability
+
+
+def _used(network: Network, relevant: Graph | None, source: int) -> set[int]:
+    """The processes of what lies between two brokers."""
+    components = network.components
+    brokers = [source] if relevant is None else list(relevant.brokers)
+    found = {each for broker in brokers for each in components.of_broker[broker]}
+    for needed, ends in zip(components.of_link, network.ends, strict=True):
+        if relevant is not None and ends in relevant.links:
+            found.update(needed)
+    return found
+
+
+def _graph(network: Network, state: dict[int, bool]) -> Graph:
+    """Availabilities given the state of some processes."""
+    components = network.components
+
+    def up(needed: tuple[int, ...]) -> float:
+        return math.prod(
+            float(state[each]) if each in state else _share(components, each) for each in needed
+        )
+
+    return Graph(
+        brokers={broker: up(needed) for broker, needed in enumerate(components.of_broker)},
+        links={
+            ends: up(needed) for ends, needed in zip(network.ends, components.of_link, strict=True)
+        },
+    )
+
+
+def cut_off(network: Network, usual: Path) -> Start | None:
+    """The joint phases of a way's processes when its home is up and cannot reach the other end.
+
+    Shares are of all moments at which the home broker is up, so their sum is the probability that
+    the two are cut off from each other. None where there are too many phases.
+    """
+    components = network.components
+    needs = components.of_path(usual)
+    followed = tuple(sorted({each for needed in needs for each in needed}))
+    count = phases_of(components.processes, followed)
+    plain = all(len(components.processes[each].up) == 2 for each in followed)
+    if count > (MOST_JOINT_PHASES if plain else _MOST_FITTED):
+        return None
+    shares: Floats = reduce(
+        np.multiply.outer,
+        [components.processes[each].stationary for each in followed],
+        np.ones(()),
+    ).ravel()
+    sizes = [len(components.processes[each].up) for each in followed]
+    phase = np.unravel_index(np.arange(count), sizes) if sizes else ()
+    up = {each: components.processes[each].up[at] for each, at in zip(followed, phase, strict=True)}
+    element_up = [
+        reduce(np.logical_and, [up[each] for each in needed], np.ones(count, np.bool_))
+        for needed in needs
+    ]
+    reached = np.zeros(count)
+    block = set(_graph(network, {}).between(usual.brokers[0], usual.brokers[-1]).brokers)
+    for state, share, graph in graphs(network, usual.brokers[0], usual.brokers[-1]):
+        mine = np.ones(count, np.bool_)
+        for each, works in state.items():
+            if each in up:
+                mine &= up[each] == works
+                share /= _share(components, each) if works else 1.0 - _share(components, each)
+        given = [each[mine] for each in element_up]
+        reached[mine] += share * _reached_given(_beside(graph, usual, block), usual, given)
+    home = components.all_up(needs[0])
+    return Start(processes=followed, shares=shares * element_up[0] * (1.0 - reached) / home)
+
+
+def _beside(graph: Graph, usual: Path, block: set[int]) -> Graph:
+    """What is beside a way; the brokers of the way are as often up as down, its links never."""
+    own = {frozenset(pair) for pair in itertools.pairwise(usual.brokers)}
+    return Graph(
+        brokers={b: 0.5 if b in usual.brokers else graph.brokers[b] for b in block},
+        links={
+            ends: 0.0 if frozenset(ends) in own else share
+            for ends, share in graph.links.items()
+            if block.issuperset(ends)
+        },
+    )
+
+
+def _reached_given(beside: Graph, usual: Path, up: list[NDArray[np.bool_]]) -> Floats:
+    """P[the ends of a way reach each other], given which of its elements are up, for many cases.
+
+    What is beside the way is followed exactly; the way's own links are then put in case by case.
+    """
+    labels, shares = joined(beside, usual.brokers)
+    shares = shares * 2.0 ** len(usual.brokers)
+    places = 2 ** np.arange(len(usual.brokers))
+    pattern = (np.array(up[::2]).T @ places).astype(np.int64)
+    of_labels = (labels > 0) @ places
+    link_places = 2 ** np.arange(len(usual.links))
+    link_pattern = (np.array(up[1::2]).T @ link_places).astype(np.int64)
+    table = np.zeros((2 ** len(usual.brokers), 2 ** len(usual.links)))
+    for links in range(table.shape[1]):
+        together = _ends_joined(labels, links)
+        np.add.at(table[:, links], of_labels[together], shares[together])
+    found: Floats = table[pattern, link_pattern]
+    return found
+
+
+def _ends_joined(labels: NDArray[np.uint8], links: int) -> NDArray[np.bool_]:
+    """Whether first and last broker are joined once the links of the way that are up are added."""
+    merged = labels.copy()
+    for link in range(labels.shape[1] - 1):
+        if links >> link & 1:
+            here, there = merged[:, link], merged[:, link + 1]
+            joins = (here > 0) & (there > 0)
+            low, high = np.minimum(here, there)[:, None], np.maximum(here, there)[:, None]
+            merged = np.where(joins[:, None] & (merged == high), low, merged)
+    found: NDArray[np.bool_] = merged[:, 0] == merged[:, -1]
+    return found

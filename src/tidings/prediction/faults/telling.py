@@ -1,0 +1,59 @@
+"""What the reader of a prediction must know of how failures came into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.prediction.faults.schemes import Faults
+
+_EXACT = ("exact",)
+_WIDE = 0.005  # error of a share from which on it is worth a warning
+
+
+def with_faults(provenance: dict[str, Any], known: Faults | None, model: str) -> dict[str, Any]:
+    """The provenance of a prediction with scheme, methods, approximations and warnings added."""
+    if known is None:
+        return provenance
+    rows = known.notes.rows()
+    return {
+        **provenance,
+        "faults": {"scheme": known.scheme, "model": model, "methods": rows},
+        "approximations": [*provenance["approximations"], *_approximations(known, rows)],
+        "numerical_error": max(
+            [provenance["numerical_error"], *(row["error"] for row in rows if _bounds(row))]
+        ),
+        "warnings": [*provenance["warnings"], *_warnings(known, rows)],
+    }
+
+
+def _bounds(row: dict[str, Any]) -> bool:
+    """Whether a method's error is a bound (neither a standard error nor that of a fitted law)."""
+    return "bounds" in row["method"]
+
+
+def _approximations(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
+    found = [
+        "brokers and links taken not to fail while they serve or carry an event",
+        "queues as busy as when nothing fails; what a repair sets free at once left out",
+    ]
+    if known.published:
+        found.append("times up and down taken as exponential, subscriptions as never missing")
+    for row in rows:
+        if not row["method"].endswith(_EXACT):
+            off = f" (off by up to {row['error']:.2g})" if row["error"] > 0.0 else ""
+            found.append(f"{row['method']}, {row['ways']} times{off}")
+    return found
+
+
+def _warnings(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
+    found = []
+    if known.scheme == "none" and any(known.components.of_broker):
+        found.append(
+            "without a recovery scheme a broker that has crashed never gets its subscriptions back:"
+            " in the long run nothing passes it; say recovery: {scheme: periodic} or another"
+        )
+    for row in rows:
+        if row["error"] > _WIDE and "fitted" not in row["method"]:
+            kind = "standard error" if "sampled" in row["method"] else "error"
+            found.append(f"{row['method']}: {kind} of up to {row['error']:.2g}")
+    return found

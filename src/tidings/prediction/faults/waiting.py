@@ -1,0 +1,151 @@
+"""How long an event waits in the buffers of its way until everything it needs has been up.
+
+An event goes on from a broker as soon as all that the hop needs is up at the same moment. While it
+waits, the processes of the hop are one Markov chain, which ends when they are all up; the event
+then meets the next hop, of which some processes may be known already (the receiving broker's phase,
+a failure group met before) and the others are stationary. Hops whose needs are met at once take no
+time. So the whole wait is phase-type with an atom at 0, exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from tidings.prediction.faults.processes import Bools, Floats, Process
+
+Hop = Mapping[int, Bools]  # the processes that a hop needs, and in which phases
+
+MOST_STATES = 1 << 13  # of one hop's chain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """The processes known when an event is published, and the shares of their joint phases."""
+
+    processes: tuple[int, ...]
+    shares: Floats  # the last process varies fastest; they sum to 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wait:
+    """A phase-type wait: what ``initial`` lacks to 1 is no wait at all."""
+
+    initial: Floats
+    generator: sparse.csr_array  # 1/s
+
+    @property
+    def atom(self) -> float:
+        """P[no wait]."""
+        return max(1.0 - float(self.initial.sum()), 0.0)
+
+
+def up_start(processes: Sequence[Process], needed: Sequence[int]) -> Start:
+    """What is known when an event has just been published: its home broker is up."""
+    known = tuple(sorted(needed))
+    shares = reduce(np.multiply.outer, [processes[each].found_up for each in known], np.ones(()))
+    return Start(processes=known, shares=shares.ravel())
+
+
+def phases_of(processes: Sequence[Process], chosen: Sequence[int]) -> int:
+    """How many joint phases some processes have."""
+    return math.prod(len(processes[each].up) for each in chosen)
+
+
+def tracked(hops: Sequence[Hop], start: Start) -> list[tuple[int, ...]]:
+    """The processes that the chain of each hop must follow.
+
+    Those the hop needs, and those met before that a later hop will need again.
+    """
+    found: list[tuple[int, ...]] = []
+    known = set(start.processes)
+    for number, hop in enumerate(hops):
+        later = set().union(*hops[number:])
+        known = (known & later) | set(hop)
+        found.append(tuple(sorted(known)))
+    return found
+
+
+def wait(processes: Sequence[Process], hops: Sequence[Hop], start: Start) -> Wait:
+    """The wait over all hops, from a start.
+
+    Exact. The states of a hop are all joint phases of the processes it must follow, so their number
+    doubles with each; look at ``tracked`` first where many are shared.
+    """
+    if not hops:
+        return Wait(initial=np.empty(0), generator=sparse.csr_array((0, 0)))
+    followed = tracked(hops, start)
+    waiting = [~_met(processes, each, hop) for each, hop in zip(followed, hops, strict=True)]
+    sizes = [int(each.sum()) for each in waiting]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    total = int(offsets[-1])
+    # From the last hop to the first: into which waiting states each joint phase leads at once.
+    entering = sparse.csr_array((1, total))
+    after: tuple[int, ...] = ()
+    rows = []
+    for number in range(len(hops) - 1, -1, -1):
+        onwards = _met_next(processes, followed[number], after) @ entering
+        selected = sparse.diags_array((~waiting[number]).astype(np.float64)) @ onwards
+        places = np.flatnonzero(waiting[number])
+        stays = sparse.csr_array(
+            (np.ones(places.size), (places, offsets[number] + np.arange(places.size))),
+            shape=(waiting[number].size, total),
+        )
+        entering = sparse.csr_array(selected + stays)
+        rates = _joint_rates(processes, followed[number])
+        rows.append(rates[places] @ entering)
+        after = followed[number]
+    first = _met_next(processes, start.processes, after)
+    initial = np.asarray(start.shares @ first @ entering).ravel()
+    return Wait(initial=initial, generator=sparse.csr_array(sparse.vstack(rows[::-1])))
+
+
+def _met(processes: Sequence[Process], followed: Sequence[int], hop: Hop) -> Bools:
+    """In which joint phases a hop's needs are met."""
+    everything = [hop.get(each, np.ones(len(processes[each].up), np.bool_)) for each in followed]
+    found: Bools = reduce(np.logical_and.outer, everything, np.ones((), np.bool_)).ravel()
+    return found
+
+
+def _joint_rates(processes: Sequence[Process], followed: Sequence[int]) -> sparse.csr_array:
+    found = sparse.csr_array((1, 1))
+    for each in followed:
+        rates = sparse.csr_array(processes[each].generator)
+        mine, others = sparse.eye_array(rates.shape[0]), sparse.eye_array(found.shape[0])
+        found = sparse.kron(found, mine) + sparse.kron(others, rates)
+    return sparse.csr_array(found)
+
+
+def _met_next(
+    processes: Sequence[Process], known: Sequence[int], wanted: Sequence[int]
+) -> sparse.csr_array:
+    """From joint phases of the known processes to those of the wanted ones, [known, wanted].
+
+    What is known and not wanted is forgotten; what is wanted and not known is stationary.
+    """
+    sizes = [len(processes[each].up) for each in known]
+    rows = np.arange(math.prod(sizes))
+    phase = dict(zip(known, np.unravel_index(rows, sizes) if sizes else (), strict=True))
+    columns: NDArray[np.int64] = np.zeros((rows.size, 1), dtype=np.int64)
+    shares = np.ones(1)
+    for each in wanted:
+        count = len(processes[each].up)
+        columns = columns * count
+        if each in phase:
+            columns = columns + phase[each][:, None]
+        else:
+            columns = (columns[:, :, None] + np.arange(count)).reshape(rows.size, -1)
+            shares = np.multiply.outer(shares, processes[each].stationary).ravel()
+    return sparse.csr_array(
+        (
+            np.tile(shares, rows.size),
+            (np.repeat(rows, columns.shape[1]), columns.ravel()),
+        ),
+        shape=(rows.size, phases_of(processes, wanted)),
+    )
