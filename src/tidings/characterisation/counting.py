@@ -15,8 +15,10 @@ from tidings.characterisation.cells import BATCHES
 from tidings.characterisation.channels import Direction, FittedChannel
 from tidings.characterisation.collecting import Statistics
 from tidings.characterisation.contents import wanted_by_batch
+from tidings.characterisation.losses import certain_clients, lost_on_links, reach_of
 from tidings.characterisation.measured import (
     Audience,
+    Reals,
     Tally,
     broker_table,
     delay_table,
@@ -24,6 +26,7 @@ from tidings.characterisation.measured import (
     subscriber_table,
     tallies,
 )
+from tidings.characterisation.subscribers import changed_subscribers
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import System
 from tidings.traces.reading import Traces
@@ -42,7 +45,7 @@ def count(
     seen: Statistics,
     system: System,
     channels: Mapping[Direction, FittedChannel],
-    window: Window,
+    traces: Traces,
     measured: Window,
 ) -> Count:
     """What became of the events published in ``measured``, by subscriber, pair, broker and link."""
@@ -57,13 +60,14 @@ def count(
     pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
     by_publisher, unwanted = tallies(pairs, wanted, audience)
     total = reduce(Tally.plus, by_publisher.values(), _no_events(len(audience.names)))
+    lost = _lost_on_links(seen, system, traces, total)
     servers = {broker.name: broker.servers for broker in system.brokers}
     return Count(
         tables={
-            "subscribers": subscriber_table(total, delays, audience, measured.seconds),
+            "subscribers": subscriber_table(total, lost, delays, audience, measured.seconds),
             "pairs": pair_table(by_publisher, audience, measured.seconds),
-            "brokers": broker_table(seen.hops_by("batches"), servers, window.seconds),
-            "links": _link_table(seen.hops_by("arrivals"), system, channels, window.seconds),
+            "brokers": broker_table(seen.hops_by("batches"), servers, traces.window.seconds),
+            "links": _link_table(seen.hops_by("arrivals"), system, channels, traces.window.seconds),
             "delays": delay_table(total, delays, audience),
         },
         notes=tuple(_said(pairs, audience, unwanted) + _own_lifetimes(system)),
@@ -113,6 +117,17 @@ def _link_table(
     return table("links", rows)
 
 
+def _lost_on_links(seen: Statistics, system: System, traces: Traces, total: Tally) -> Reals:
+    """How many events that each subscriber wanted a link lost, as far as that is known."""
+    changed = changed_subscribers(seen.subscriptions, traces.window)
+    return lost_on_links(
+        reach_of(seen.sightings, seen.contents, system, traces.tables),
+        total.delivered.sum(axis=1),
+        total.wanted.sum(axis=1),
+        certain_clients(system, changed, traces.tables),
+    )
+
+
 def _no_events(subscribers: int) -> Tally:
     nothing = np.zeros((subscribers, BATCHES))
     return Tally(wanted=nothing, delivered=nothing, on_time=nothing, delay_s=nothing)
@@ -143,7 +158,4 @@ def _said(pairs: pd.DataFrame, audience: Audience, unwanted: Mapping[str, int]) 
             f"{len(unwanted)} subscribers received events that their filters do not want, "
             f"'{name}' the most ({number}); they count as wanted"
         )
-    doubled = int(pairs["doubled"].fillna(0).sum())
-    if doubled:
-        notes.append(f"{doubled} deliveries are of publications that stand in the traces twice")
     return notes

@@ -95,7 +95,7 @@ def fit(
     clients = with_links(found.subscribers, channels)
     parameters = [*network.parameters, *publishers.parameters, *clients.parameters]
     system, said = assemble(network, publishers.publishers, clients.subscribers, parameters, base)
-    counted = count(seen, system, channels, traces.window, measured)
+    counted = count(seen, system, channels, traces, measured)
     notes = (
         *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
         *said, *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,

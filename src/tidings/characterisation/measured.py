@@ -81,20 +81,26 @@ def tallies(
 
 
 def subscriber_table(
-    tally: Tally, delays: pd.DataFrame, audience: Audience, window_s: float
+    tally: Tally, lost: Reals, delays: pd.DataFrame, audience: Audience, window_s: float
 ) -> pd.DataFrame:
-    """One row per subscriber: shares of what it wanted, delays of what it got, standard errors."""
+    """One row per subscriber: shares of what it wanted, delays of what it got, standard errors.
+
+    ``lost`` are the events of each that a link lost; whatever else is missing is unexplained.
+    """
     shares = _shares(tally)
+    wanted, delivered = tally.wanted.sum(axis=1), tally.delivered.sum(axis=1)
+    whole = np.where(wanted > 0, wanted, 1.0)
     counts = _histograms(delays, audience)
     found = [Histogram.between_edges(row).quantiles(list(QUANTILES.values())) for row in counts]
     columns = {
         "subscriber": list(audience.names),
         "broker": list(audience.homes),
         "count": np.ones(len(audience.names)),
-        "wanted_per_s": tally.wanted.sum(axis=1) / window_s,
-        "events": tally.wanted.sum(axis=1),
+        "wanted_per_s": wanted / window_s,
+        "events": wanted,
         **shares,
-        "lost_unexplained": np.nan_to_num(1.0 - shares["delivered"]),
+        "lost_link": lost / whole,
+        "lost_unexplained": (wanted - delivered - lost) / whole,
         "delay_mean_se_s": ratio_se(tally.delay_s, tally.delivered),
         **{name: [row[i] for row in found] for i, name in enumerate(QUANTILES)},
     }
