@@ -9,26 +9,26 @@ from tidings.errors import InvalidTracesError
 from tidings.traces.window import NANOSECONDS, Window
 
 
-def batches(spark, window: Window, times: list[int | None], number: int) -> list[int | None]:
-    frame = spark.createDataFrame([(time,) for time in times], "at_ns bigint")
-    return [row[0] for row in frame.select(window.batch(F.col("at_ns"), number)).collect()]
+def batches(frame, window: Window, times: list[int | None], number: int) -> list[int | None]:
+    given = frame([(time,) for time in times], "at_ns bigint")
+    return [row[0] for row in given.select(window.batch(F.col("at_ns"), number)).collect()]
 
 
-def test_batches_are_equal_and_cover_the_window_to_the_nanosecond(spark):
+def test_batches_are_equal_and_cover_the_window_to_the_nanosecond(frame):
     window = Window(from_ns=1_700_000_000_000_000_000, until_ns=1_700_000_000_000_000_320)
     times = [window.from_ns + step for step in (0, 9, 10, 159, 160, 319)]
-    assert batches(spark, window, times, 32) == [0, 0, 1, 15, 16, 31]
+    assert batches(frame, window, times, 32) == [0, 0, 1, 15, 16, 31]
 
 
-def test_moments_beyond_the_ends_belong_to_the_nearest_batch_and_nothing_to_none(spark):
+def test_moments_beyond_the_ends_belong_to_the_nearest_batch_and_nothing_to_none(frame):
     window = Window(from_ns=100, until_ns=200)
-    assert batches(spark, window, [0, 99, 200, 2**62, None], 10) == [0, 0, 9, 9, None]
+    assert batches(frame, window, [0, 99, 200, 2**62, None], 10) == [0, 0, 9, 9, None]
 
 
-def test_the_end_is_not_in_the_window(spark):
+def test_the_end_is_not_in_the_window(frame):
     window = Window(from_ns=5, until_ns=8)
-    frame = spark.createDataFrame([(n,) for n in (4, 5, 7, 8)], "at_ns bigint")
-    held = [row[0] for row in frame.select(window.holds(F.col("at_ns"))).collect()]
+    given = frame([(n,) for n in (4, 5, 7, 8)], "at_ns bigint")
+    held = [row[0] for row in given.select(window.holds(F.col("at_ns"))).collect()]
     assert held == [False, True, True, False]
 
 
