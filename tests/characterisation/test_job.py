@@ -25,7 +25,7 @@ from tidings.model.reading import dumps, loads
 from tidings.model.system import Routing
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.reading import Traces, read_traces
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 pytestmark = pytest.mark.statistical
 
@@ -396,7 +396,7 @@ def test_however_rows_are_spread_the_numbers_are_the_same(spark, characterised, 
         pd.testing.assert_frame_equal(there, here, rtol=1e-9)
 
 
-WINDOW = Window(from_ns=0, until_ns=100 * S)
+WINDOW = TraceWindow(from_ns=0, until_ns=100 * S)
 
 
 def traces_of(frame, **rows) -> Traces:
@@ -437,7 +437,9 @@ def test_thin_traces_give_no_made_up_numbers(frame):
     assert "publisher 'p': too few events to tell its intervals" in text
     assert "nothing tells of the links of s, t" in text
     measured = found.measured.subscribers.set_index("subscriber")
-    assert measured.loc["s", ["events", "on_time", "lost_unexplained"]].tolist() == [1, 0, 1]
+    # its home broker had it, so that only its own link can have lost it
+    lost = ["events", "on_time", "lost_link", "lost_unexplained"]
+    assert measured.loc["s", lost].tolist() == [1, 0, 1, 0]
     assert measured.loc["s", "on_time_se"] > 0.2  # one event proves little
     assert np.isnan(measured.loc["t", "on_time"])  # nobody publishes what it wants
     delay = found.parameters.set_index("path").loc["publishers.p.link.delay"]
@@ -453,18 +455,18 @@ texts = st.sampled_from(["{}", '{"a":1}', "{", "null", '{"a":{"b":1}}', '{"a":1e
 
 @given(
     publications=st.lists(
-        st.tuples(names, names, names, times, texts, times, times), min_size=1, max_size=6
+        st.tuples(names, names, names, times, texts, times, times), min_size=1, max_size=20
     ),
     hops=st.lists(
         st.tuples(names, names, names, times, times, times, st.sampled_from([None, ["a", None]])),
-        max_size=6,
+        max_size=20,
     ),
-    deliveries=st.lists(st.tuples(names, names, names, times), max_size=6),
+    deliveries=st.lists(st.tuples(names, names, names, times), max_size=20),
     subscriptions=st.lists(
         st.tuples(names, names, names, st.just("subscribe"), times, texts), max_size=4
     ),
 )
-@settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=3, suppress_health_check=list(HealthCheck))
 @pytest.mark.slow
 def test_whatever_stands_in_the_tables_the_counts_add_up(frame, **rows):
     traces = traces_of(frame, **rows)
@@ -533,7 +535,11 @@ def test_a_cycle_that_events_went_all_around_needs_a_base_to_say_the_tree(frame,
 def test_what_does_not_hang_together_is_an_error_not_a_system(frame):
     traces = ring(frame, THERE)
     seen = collect(traces, WINDOW, lambda _: None)
-    broken = replace(seen, hops=seen.hops[seen.hops["came_from"] != "b"])
+    broken = replace(
+        seen,
+        hops=seen.hops[seen.hops["came_from"] != "b"],
+        crossings=seen.crossings[seen.crossings["source"] != "b"],
+    )
     with pytest.raises(InvalidTracesError, match="no way from a to c"):
         fit(traces, broken, WINDOW, None)
     peer = seen.subscriptions.assign(subscriber="p")  # somebody who publishes and subscribes

@@ -45,10 +45,10 @@ from tidings.characterisation.subscriptions import (
 )
 from tidings.model.delay_grid import bin_of
 from tidings.model.trace_tables import TRACE_TABLES
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 S = 1_000_000_000
-WINDOW = Window(from_ns=0, until_ns=32 * S)  # a batch a second
+WINDOW = TraceWindow(from_ns=0, until_ns=32 * S)  # a batch a second
 
 
 def nullable(name):

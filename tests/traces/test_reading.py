@@ -10,7 +10,7 @@ from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import PROBES, PUBLICATIONS, TRACE_TABLES
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.reading import parse_manifest, read_rows, read_traces
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 ROWS = [
     {"event": "e1", "publisher": "p", "broker": "hub", "published_ns": 1_700_000_000_000_000_001,
@@ -72,7 +72,7 @@ def test_every_format_gives_the_same_rows(spark, tmp_path, write):
     ]
     # without a manifest the window is that of the publications
     first, last = (row["published_ns"] for row in ROWS)
-    assert traces.window == Window(from_ns=first, until_ns=last + 1)
+    assert traces.window == TraceWindow(from_ns=first, until_ns=last + 1)
     assert traces.notes
 
 

@@ -46,7 +46,7 @@ from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON
 from tidings.traces.reading import Traces
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 Progress = Callable[[str], None]
 
@@ -83,7 +83,7 @@ class Statistics:
         return _part(self.deliveries, statistic, "subscriber")
 
 
-def collect(traces: Traces, measured: Window, tell: Progress) -> Statistics:
+def collect(traces: Traces, measured: TraceWindow, tell: Progress) -> Statistics:
     """All statistics that the tables of some traces allow."""
     tables, window = traces.tables, traces.window
     tell("hops")
@@ -129,7 +129,9 @@ class _Publications:
     bad_contents: int
 
 
-def _collect_publications(traces: Traces, measured: Window, hops: pd.DataFrame) -> _Publications:
+def _collect_publications(
+    traces: Traces, measured: TraceWindow, hops: pd.DataFrame
+) -> _Publications:
     """Counts, contents and sightings; where copies are found, all is counted again without them."""
     table, window = traces.tables["publications"], traces.window
     found = _count_publications(traces, table, measured)
@@ -160,7 +162,7 @@ def _collect_publications(traces: Traces, measured: Window, hops: pd.DataFrame) 
     )
 
 
-def _count_publications(traces: Traces, rows: DataFrame, measured: Window) -> pd.DataFrame:
+def _count_publications(traces: Traces, rows: DataFrame, measured: TraceWindow) -> pd.DataFrame:
     counts = publication_statistics(rows, traces.window, measured)
     found = bring_here(counts.limit(MOST_CELLS + 1), _named(traces, "publications"))
     if len(found) > MOST_CELLS:
@@ -209,7 +211,7 @@ def _collect_links(
 
 
 def _collect_hops(
-    hops: DataFrame, window: Window, named: str
+    hops: DataFrame, window: TraceWindow, named: str
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The statistics of hops; brokers without any starts are read again, reconstructed."""
     found = bring_here(hop_statistics(hops, window), named)

@@ -14,7 +14,7 @@ from tidings.characterisation.cells import (
 )
 from tidings.model.trace_tables import DELIVERIES
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 UNPUBLISHED = "its publication is not among those used"
 TOO_EARLY = "it was received before it was published"
@@ -33,7 +33,7 @@ _SETS = {
 
 
 def delivery_statistics(
-    deliveries: DataFrame, publications: DataFrame, measured: Window
+    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow
 ) -> DataFrame:
     """Events delivered and delivered in time, by pair and batch, and delays by subscriber.
 
@@ -68,7 +68,9 @@ def delivery_statistics(
     return summed_up(cells, _SETS)
 
 
-def _first_arrivals(deliveries: DataFrame, publications: DataFrame, measured: Window) -> DataFrame:
+def _first_arrivals(
+    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow
+) -> DataFrame:
     """One row per event and subscriber with its publication; what cannot be true is kept apart."""
     # Placed by event first: then neither the join nor the groupings move the rows again.
     tagged = with_reasons(deliveries, DELIVERIES)

@@ -46,12 +46,19 @@ def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequen
     return np.minimum(reach.lost_before_home + on_own_link, wanted - delivered)
 
 
-def reach_of(
+def reach_by_publisher(
     sightings: pd.DataFrame, contents: Contents, system: System, tables: Collection[str]
-) -> Reach:
-    """How far events came, from the statistic of sightings and the ways that events follow."""
+) -> dict[str, Reach]:
+    """How far each publisher's events came, from sightings and the ways that events follow."""
     routes = route(system)
     cells = _cells(sightings, contents, routes)
+    return {
+        str(publisher): _reach(part, system, routes, tables)
+        for publisher, part in cells.groupby("publisher")
+    }
+
+
+def _reach(cells: pd.DataFrame, system: System, routes: Routes, tables: Collection[str]) -> Reach:
     filters = routes.wants.astype(np.float64)  # [class, filter]
     home, chosen = routes.home_of_subscriber, routes.filter_of_subscriber
     number = system.broker_index

@@ -17,7 +17,7 @@ from tidings.characterisation.cells import (
 )
 from tidings.model.trace_tables import PUBLICATIONS
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 OUTSIDE = "published outside the observed window"
 CONFLICT = "its id is also that of a different publication"
@@ -46,14 +46,16 @@ INTERVAL_STATISTICS = (
 _INTERVAL_SETS = {"intervals": ("publisher", "bin"), "ends": ("publisher", "batch")}
 
 
-def checked_publications(publications: DataFrame, window: Window) -> DataFrame:
+def checked_publications(publications: DataFrame, window: TraceWindow) -> DataFrame:
     """Every publication with the reason why it cannot be used, null where it can."""
     tagged = with_reasons(publications, PUBLICATIONS)
     outside = F.when(~window.holds(F.col("published_ns")), F.lit(OUTSIDE))
     return tagged.withColumn(REASON, F.coalesce(F.col(REASON), outside))
 
 
-def publication_statistics(publications: DataFrame, window: Window, measured: Window) -> DataFrame:
+def publication_statistics(
+    publications: DataFrame, window: TraceWindow, measured: TraceWindow
+) -> DataFrame:
     """Counts of publications by publisher, content, lifetime and batch, in one reading.
 
     Contents are grouped as texts, before anything looks into them; lifetimes by the bins of the
@@ -150,7 +152,7 @@ def _sums() -> list[Column]:
     ]
 
 
-def interval_statistics(publications: DataFrame, window: Window) -> DataFrame:
+def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFrame:
     """Times between a publisher's successive events, in seconds, and the ends of every batch.
 
     Events are put in order within a publisher *and* a batch, so that a publisher with most of the

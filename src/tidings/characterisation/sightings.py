@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from tidings.characterisation.publications import CONFLICT, by_event, content_key
 from tidings.traces.quarantine import REASON
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 # How many events and rows of publications there are (per reason); how many events of a content each
 # broker (``target``) has seen; how many were sent from a source to a target and not seen there. One
@@ -27,7 +27,7 @@ _KEYS = ("statistic", REASON, "publisher", "content_key", "source", "target")
 
 
 def sighting_statistics(
-    hops: DataFrame, publications: DataFrame, measured: Window, brokers: Collection[str]
+    hops: DataFrame, publications: DataFrame, measured: TraceWindow, brokers: Collection[str]
 ) -> DataFrame:
     """How far events came, by publisher and content: broker by broker and link by link.
 

@@ -14,7 +14,7 @@ from tidings.model.behaviour import PERFECT
 from tidings.model.document import Place
 from tidings.model.filters import Filter, read_filter
 from tidings.model.system import Subscriber, System
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 BAD_FILTER = "filter is not a filter in JSON"
 
@@ -30,7 +30,7 @@ class FoundSubscribers:
 
 
 def find_subscribers(
-    rows: pd.DataFrame | None, base: System | None, window: Window
+    rows: pd.DataFrame | None, base: System | None, window: TraceWindow
 ) -> FoundSubscribers:
     """Everybody who subscribed, all filters as one; without a table, those of ``base``."""
     if rows is None:
@@ -107,7 +107,7 @@ def _either(filters: list[Filter]) -> Filter:
     return Filter(conjunctions=tuple(one for each in filters for one in each.conjunctions))
 
 
-def changed_subscribers(rows: pd.DataFrame | None, window: Window) -> list[str]:
+def changed_subscribers(rows: pd.DataFrame | None, window: TraceWindow) -> list[str]:
     """Whose subscriptions came or went while we watched."""
     if rows is None:
         return []
@@ -117,7 +117,7 @@ def changed_subscribers(rows: pd.DataFrame | None, window: Window) -> list[str]:
     return sorted({*map(str, arrived["subscriber"]), *map(str, left["subscriber"])})
 
 
-def _changes(rows: pd.DataFrame, window: Window) -> list[str]:
+def _changes(rows: pd.DataFrame, window: TraceWindow) -> list[str]:
     """A note of them: events are counted as wanted throughout."""
     moved = changed_subscribers(rows, window)
     if not moved:
