@@ -29,27 +29,35 @@ from tidings.characterisation.links import (
     sent_by_brokers,
 )
 from tidings.characterisation.publications import (
+    CONFLICT,
     INTERVAL_STATISTICS,
     OUTSIDE,
     PUBLICATION_STATISTICS,
+    each_once,
     exact_lifetimes,
     interval_statistics,
     publication_statistics,
 )
+from tidings.characterisation.sightings import SIGHTING_STATISTICS, sighting_statistics
 from tidings.characterisation.subscriptions import (
     SUBSCRIPTION_STATISTICS,
     subscription_statistics,
 )
 from tidings.model.delay_grid import bin_of
 from tidings.model.trace_tables import TRACE_TABLES
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 S = 1_000_000_000
-WINDOW = Window(from_ns=0, until_ns=32 * S)  # a batch a second
+WINDOW = TraceWindow(from_ns=0, until_ns=32 * S)  # a batch a second
 
 
-def table(spark, name, rows):
-    return spark.createDataFrame(rows, TRACE_TABLES[name].ddl.replace(" NOT NULL", ""))
+def nullable(name):
+    return TRACE_TABLES[name].ddl.replace(" NOT NULL", "")
+
+
+@pytest.fixture(scope="module")
+def table(frame):
+    return lambda name, rows: frame(rows, nullable(name))
 
 
 def of(frame, statistic, *columns):
@@ -81,9 +89,9 @@ PUBLISHED = [
 ]
 
 
-def test_publications_are_counted_by_publisher_content_lifetime_and_batch(spark):
+def test_publications_are_counted_by_publisher_content_lifetime_and_batch(table):
     measured = WINDOW.shortened(2.0)
-    found = publication_statistics(table(spark, "publications", PUBLISHED), WINDOW, measured)
+    found = publication_statistics(table("publications", PUBLISHED), WINDOW, measured)
     assert found_schema(found) == schema(PUBLICATION_STATISTICS)
     assert of(found, "quality", "reason", "rows") == {
         (None, 4),
@@ -114,14 +122,14 @@ def test_publications_are_counted_by_publisher_content_lifetime_and_batch(spark)
     }
 
 
-def test_lifetimes_that_share_a_bin_are_told_apart_up_to_a_number(spark):
+def test_lifetimes_that_share_a_bin_are_told_apart_up_to_a_number(table, frame):
     rows = [
         *[(f"a{i}", "p", None, i, "{}", life, 7) for i, life in enumerate([10, 11, 10, None])],
         *[(f"b{i}", "q", None, i, "{}", i, None) for i in range(5)],
         ("c", "r", None, 0, "{}", 4, None),
     ]
-    pairs = spark.createDataFrame([("p", "{}"), ("q", "{}")], "publisher string, content string")
-    found = exact_lifetimes(table(spark, "publications", rows), pairs, 2)
+    pairs = frame([("p", "{}"), ("q", "{}")], "publisher string, content string")
+    found = exact_lifetimes(table("publications", rows), pairs, 2)
     columns = ("publisher", "rows", "least_lifetime_ns", "most_lifetime_ns", "sizes")
     assert {tuple(row) for row in found.select(*columns).collect()} == {
         ("p", 2, 10, 10, 2),
@@ -132,8 +140,8 @@ def test_lifetimes_that_share_a_bin_are_told_apart_up_to_a_number(spark):
     assert set(found.columns) < {part.split()[0] for part in PUBLICATION_STATISTICS.split(", ")}
 
 
-def test_intervals_within_batches_and_the_ends_to_bridge_them(spark):
-    found = interval_statistics(table(spark, "publications", PUBLISHED), WINDOW)
+def test_intervals_within_batches_and_the_ends_to_bridge_them(table):
+    found = interval_statistics(table("publications", PUBLISHED), WINDOW)
     assert found_schema(found) == schema(INTERVAL_STATISTICS)
     assert of(found, "intervals", "publisher", "bin", "count", "total_s", "squares") == {
         ("p", bin_s(0.5), 1, 0.5, 0.25),
@@ -157,8 +165,8 @@ HOPS = [
 ]
 
 
-def test_hops_give_arrivals_waits_and_service(spark):
-    found = hop_statistics(table(spark, "hops", HOPS), WINDOW)
+def test_hops_give_arrivals_waits_and_service(table):
+    found = hop_statistics(table("hops", HOPS), WINDOW)
     assert found_schema(found) == schema(HOP_STATISTICS)
     assert of(found, "quality", "reason", "rows") == {
         (None, 4),
@@ -187,7 +195,7 @@ def test_hops_give_arrivals_waits_and_service(spark):
     }
 
 
-def test_starts_are_reconstructed_as_one_server_must_have_made_them(spark):
+def test_starts_are_reconstructed_as_one_server_must_have_made_them(table):
     tenth = S // 100
     rows = [
         ("e1", "hub", "p", 0, None, 2 * tenth, None),
@@ -195,12 +203,12 @@ def test_starts_are_reconstructed_as_one_server_must_have_made_them(spark):
         ("e3", "hub", "p", 5 * tenth, None, 6 * tenth, None),  # found the server idle
         ("e4", "hub", "p", 7 * tenth, 8 * tenth, 9 * tenth, None),  # says so itself
     ]
-    found = with_reconstructed_starts(table(spark, "hops", rows), WINDOW)
+    found = with_reconstructed_starts(table("hops", rows), WINDOW)
     starts = {row.event: row.started_ns for row in found.collect()}
     assert starts == {"e1": None, "e2": 2 * tenth, "e3": 5 * tenth, "e4": 8 * tenth}
 
 
-def test_probes_give_delay_and_loss_by_direction(spark):
+def test_probes_give_delay_and_loss_by_direction(table, frame):
     rows = [
         ("a", "b", 0, S),
         ("a", "b", 0, None),
@@ -208,7 +216,7 @@ def test_probes_give_delay_and_loss_by_direction(spark):
         ("b", "a", 5, 4),
         ("", "a", 0, None),
     ]
-    found = probe_statistics(table(spark, "probes", rows))
+    found = probe_statistics(table("probes", rows))
     ln4 = math.log(4.0)
     expected = [
         (None, "a", "b", bin_s(1.0), 1, 0, 1, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0),
@@ -217,12 +225,11 @@ def test_probes_give_delay_and_loss_by_direction(spark):
         ("it was received before it was sent", None, None, None, 1, 0, 0) + (None,) * 6,
         ("no source", None, None, None, 1, 0, 0) + (None,) * 6,
     ]
-    assertDataFrameEqual(found, spark.createDataFrame(expected, LINK_STATISTICS), rtol=1e-12)
+    assertDataFrameEqual(found, frame(expected, LINK_STATISTICS), rtol=1e-12)
 
 
-def test_links_without_probes_are_told_from_both_of_their_ends(spark):
+def test_links_without_probes_are_told_from_both_of_their_ends(table):
     hops = table(
-        spark,
         "hops",
         [
             ("e1", "hub", "p", 0, 0, 1 * S, ["east", "west"]),
@@ -246,15 +253,13 @@ def test_links_without_probes_are_told_from_both_of_their_ends(spark):
     }
 
 
-def test_deliveries_are_counted_once_and_judged_by_the_lifetime(spark):
+def test_deliveries_are_counted_once_and_judged_by_the_lifetime(table):
     publications = table(
-        spark,
         "publications",
         [
             ("e1", "p", None, 0, "{}", 2 * S, None),
             ("e2", "p", None, S, "{}", 2 * S, None),
             ("e3", "q", None, 3 * S, "{}", None, None),
-            ("e3", "q", None, 3 * S, "{}", None, None),  # stands there twice
             ("e4", "q", None, 31 * S, "{}", None, None),
         ],
     )
@@ -270,32 +275,32 @@ def test_deliveries_are_counted_once_and_judged_by_the_lifetime(spark):
         ("", "t", None, 0),
     ]
     measured = WINDOW.shortened(2.0)
-    found = delivery_statistics(table(spark, "deliveries", rows), publications, measured)
+    found = delivery_statistics(table("deliveries", rows), publications, measured)
     assert found_schema(found) == schema(DELIVERY_STATISTICS)
     assert of(found, "quality", "reason", "rows", "duplicates", "delivered") == {
-        (None, 5, 1, 5),
-        (SETTLING, 1, None, None),
-        (UNPUBLISHED, 1, None, None),
-        (TOO_EARLY, 1, None, None),
-        ("no event", 1, None, None),
+        (None, 5, 1, 4),
+        (SETTLING, 1, None, 0),
+        (UNPUBLISHED, 1, None, 0),
+        (TOO_EARLY, 1, None, 0),
+        ("no event", 1, None, 0),
     }
-    keys = ("subscriber", "publisher", "batch", "delivered", "on_time", "delay_total_s", "doubled")
+    keys = ("subscriber", "publisher", "batch", "delivered", "on_time", "delay_total_s")
     assert of(found, "pairs", *keys) == {
-        ("s", "p", 0, 1, 1, 2.0, 0),
-        ("s", "p", 1, 1, 1, 1.0, 0),
-        ("s", "q", 3, 2, 2, 2.0, 1),
-        ("t", "p", 0, 1, None, 3.0, 0),
-        (None, None, None, None, None, None, None),
+        ("s", "p", 0, 1, 1, 2.0),
+        ("s", "p", 1, 1, 1, 1.0),
+        ("s", "q", 3, 1, 1, 1.0),
+        ("t", "p", 0, 1, 0, 3.0),
+        (None, None, None, 0, 0, None),
     }
     assert of(found, "delays", "subscriber", "bin", "delivered") == {
         ("s", bin_s(2.0), 1),
-        ("s", bin_s(1.0), 3),
+        ("s", bin_s(1.0), 2),
         ("t", bin_s(3.0), 1),
-        (None, None, None),
+        (None, None, 0),
     }
 
 
-def test_subscriptions_are_grouped_by_whose_and_what(spark):
+def test_subscriptions_are_grouped_by_whose_and_what(table, frame):
     rows = [
         ("s1", "alice", "hub", "subscribe", 5, "{}"),
         ("s1", "alice", "hub", "subscribe", 9, "{}"),
@@ -307,52 +312,117 @@ def test_subscriptions_are_grouped_by_whose_and_what(spark):
         (None, "alice", "hub", "learnt", None, 1, 6, 6),
         ("it subscribes without a filter", None, None, None, None, 1, 6, 6),
     ]
-    found = subscription_statistics(table(spark, "subscriptions", rows))
-    assertDataFrameEqual(found, spark.createDataFrame(expected, SUBSCRIPTION_STATISTICS))
+    found = subscription_statistics(table("subscriptions", rows))
+    assertDataFrameEqual(found, frame(expected, SUBSCRIPTION_STATISTICS))
 
 
-def frames(spark):
-    """Every statistic over empty tables, and how often it may move rows between machines."""
-    empty = {name: table(spark, name, []) for name in TRACE_TABLES}
-    hops = empty["hops"]
-    return {
-        "publications": (publication_statistics(empty["publications"], WINDOW, WINDOW), 2),
-        "intervals": (interval_statistics(empty["publications"], WINDOW), 2),
-        "hops": (hop_statistics(hops, WINDOW), 2),
-        "starts": (with_reconstructed_starts(hops, WINDOW), 1),
-        "probes": (probe_statistics(empty["probes"]), 1),
-        "crossings": (crossing_statistics(sent_by_brokers(hops), arrived_at_brokers(hops)), 3),
-        # deliveries and publications once each by event, then the cells twice
-        "deliveries": (
-            delivery_statistics(empty["deliveries"], empty["publications"], WINDOW),
-            4,
-        ),
-        "subscriptions": (subscription_statistics(empty["subscriptions"]), 1),
+COPIED = [
+    ("e1", "p", "hub", 0, "{}", None, 5),
+    ("e1", "p", "hub", 0, "{}", None, 5),  # the same in all
+    ("e2", "p", "hub", S, "{}", S, None),
+    ("e2", "p", "hub", S, "{}", None, S),  # the same numbers, in another place
+    ("e3", "p", "hub", 2 * S, "{}", S, 5),
+    ("e3", "p", "hub", 2 * S, '{"a":1}', S, 5),
+    ("e4", "q", "hub", 31 * S, "{}", S, 5),
+    ("e5", "q", None, 3 * S, "{}", S, 5),
+]
+
+
+def test_every_event_stands_there_once_and_none_that_differs_from_itself(table):
+    found = each_once(table("publications", COPIED)).orderBy("event").collect()
+    assert [tuple(row) for row in found] == [COPIED[0], COPIED[6], COPIED[7]]
+
+
+def test_events_are_followed_to_where_they_were_last_seen(table):
+    hops = table(
+        "hops",
+        [
+            ("e1", "hub", "p", 0, 0, S, ["east", "west", None, "alice"]),
+            ("e1", "east", "hub", 9, 5, 0, None),  # impossible times, but it was there
+            ("e1", "east", "hub", 9, 9, 9, []),
+            ("e2", "hub", "p", 0, 0, S, ["east"]),
+            ("e3", "hub", "p", 0, 0, S, ["east"]),
+            ("e4", "hub", "p", 0, 0, S, ["east"]),  # published while the window settles
+            ("", "hub", "p", 0, 0, S, ["east"]),
+        ],
+    )
+    measured = WINDOW.shortened(2.0)
+    brokers = ["hub", "east", "west"]
+    found = sighting_statistics(hops, table("publications", COPIED), measured, brokers)
+    assert found_schema(found) == schema(SIGHTING_STATISTICS)
+    assert of(found, "published", "reason", "publisher", "content_key", "events", "rows") == {
+        (None, None, 0, 3, 4),
+        (CONFLICT, None, 0, 2, 4),
+    }
+    counts = publication_statistics(table("publications", COPIED), WINDOW, WINDOW)
+    ((key,),) = of(counts.where("content = '{}' and publisher = 'q'"), "contents", "content_key")
+    columns = ("publisher", "content_key", "source", "target", "events")
+    assert of(found, "reached", *columns) == {
+        ("p", key, None, "hub", 1),
+        ("p", key, None, "east", 1),
+    }
+    assert of(found, "lost", *columns) == {
+        ("p", key, "hub", "west", 1),
+        ("q", key, "q", None, 1),  # no broker has seen it
     }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "publications", "intervals", "hops", "starts", "probes", "crossings", "deliveries",
-        "subscriptions",
-    ],
-)  # fmt: skip
-def test_plans_run_no_python_and_move_rows_no_more_than_needed(spark, capsys, name):
+# Every statistic over its tables, and how often it may move rows between machines.
+STATISTICS = {
+    "publications": (lambda t: publication_statistics(t["publications"], WINDOW, WINDOW), 2),
+    "intervals": (lambda t: interval_statistics(t["publications"], WINDOW), 2),
+    "hops": (lambda t: hop_statistics(t["hops"], WINDOW), 2),
+    "starts": (lambda t: with_reconstructed_starts(t["hops"], WINDOW), 1),
+    "probes": (lambda t: probe_statistics(t["probes"]), 1),
+    "crossings": (
+        lambda t: crossing_statistics(sent_by_brokers(t["hops"]), arrived_at_brokers(t["hops"])),
+        3,
+    ),
+    # hops and publications once each by event, which finds the copies too, then the cells once
+    "sightings": (lambda t: sighting_statistics(t["hops"], t["publications"], WINDOW, ["b"]), 3),
+    # deliveries and publications once each by event, then the cells twice
+    "deliveries": (lambda t: delivery_statistics(t["deliveries"], t["publications"], WINDOW), 4),
+    # no more where copies were found: to unite them puts them where the deliveries meet them
+    "deliveries of copies": (
+        lambda t: delivery_statistics(t["deliveries"], each_once(t["publications"]), WINDOW),
+        4,
+    ),
+    "subscriptions": (lambda t: subscription_statistics(t["subscriptions"]), 1),
+}
+
+
+@pytest.fixture(scope="module")
+def empty(spark):
+    return {name: spark.createDataFrame([], nullable(name)) for name in TRACE_TABLES}
+
+
+def plan_of(spark, frame, capsys):
     # small tables would be sent to everybody; large ones cannot be
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
-        frame, exchanges = frames(spark)[name]
         frame.explain()
     finally:
         spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
-    plan = capsys.readouterr().out
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_plans_run_no_python_and_move_rows_no_more_than_needed(spark, empty, capsys, name):
+    statistic, exchanges = STATISTICS[name]
+    plan = plan_of(spark, statistic(empty), capsys)
     assert plan.count("Exchange ") == exchanges, plan
     assert "Python" not in plan
     assert "UDF" not in plan
 
 
-def test_statistics_of_empty_tables_are_empty(spark):
-    for name, (frame, _) in frames(spark).items():
-        rows = frame.collect()
+def test_copies_of_an_event_are_united_before_they_are_moved(spark, empty, capsys):
+    plan = plan_of(spark, each_once(empty["publications"]), capsys)
+    moved = plan.index("Exchange hashpartitioning(event")
+    assert plan.count("Aggregate") == 2, plan
+    assert "partial_min" in plan[moved:], plan  # plans are printed from the result downwards
+
+
+def test_statistics_of_empty_tables_are_empty(empty):
+    for name, (statistic, _) in STATISTICS.items():
+        rows = statistic(empty).collect()
         assert all(row["rows"] in (0, None) for row in rows if "rows" in row), name

@@ -77,7 +77,7 @@ def test_the_folder_holds_everything_and_nothing_else(result):
 @pytest.mark.slow
 def test_a_run_that_dies_leaves_nothing_and_a_strange_folder_is_not_touched(spark, tmp_path):
     def die(step):
-        if "predicting" in step:
+        if not step.startswith("playing"):  # the traces are there already
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

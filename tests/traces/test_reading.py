@@ -8,9 +8,9 @@ import pytest
 
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import PROBES, PUBLICATIONS, TRACE_TABLES
-from tidings.traces.quarantine import split_bad_rows
+from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.reading import parse_manifest, read_rows, read_traces
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 ROWS = [
     {"event": "e1", "publisher": "p", "broker": "hub", "published_ns": 1_700_000_000_000_000_001,
@@ -66,14 +66,13 @@ def in_gzipped_json_lines(folder):
 def test_every_format_gives_the_same_rows(spark, tmp_path, write):
     write(tmp_path)
     traces = read_traces(spark, tmp_path)
-    good, bad = split_bad_rows(traces.tables["publications"], PUBLICATIONS)
-    assert sorted(map(str, good.collect())) == sorted(
-        map(str, spark.createDataFrame(ROWS, good.schema).collect())
-    )
-    assert bad.count() == 0
+    found = with_reasons(traces.tables["publications"], PUBLICATIONS).orderBy("event").collect()
+    assert [row.asDict() for row in found] == [
+        {**row, "unreadable": None, REASON: None} for row in ROWS
+    ]
     # without a manifest the window is that of the publications
     first, last = (row["published_ns"] for row in ROWS)
-    assert traces.window == Window(from_ns=first, until_ns=last + 1)
+    assert traces.window == TraceWindow(from_ns=first, until_ns=last + 1)
     assert traces.notes
 
 
@@ -90,8 +89,8 @@ def test_what_cannot_be_read_in_a_text_format_is_noted_not_lost(spark, tmp_path)
     traces = read_traces(spark, tmp_path)
     reasons = {}
     for name in ("publications", "probes"):
-        _, bad = split_bad_rows(traces.tables[name], TRACE_TABLES[name])
-        reasons[name] = sorted(row.reason for row in bad.collect())
+        found = with_reasons(traces.tables[name], TRACE_TABLES[name])
+        reasons[name] = sorted(row[REASON] for row in found.collect() if row[REASON])
     assert reasons == {
         "publications": [
             "lifetime_ns is not a whole number",
@@ -185,10 +184,9 @@ def test_a_bad_manifest_is_refused(text):
         parse_manifest(text)
 
 
-def test_a_frame_of_ones_own_is_made_canonical(spark):
+def test_a_frame_of_ones_own_is_made_canonical(frame):
     columns = "source string, target string, sent_ns int, x string"
-    frame = spark.createDataFrame([("a", "b", 5, "extra")], columns)
-    read = read_rows(frame, PROBES)
+    read = read_rows(frame([("a", "b", 5, "extra")], columns), PROBES)
     assert [(f.name, f.dataType.simpleString()) for f in read.schema] == [
         ("source", "string"),
         ("target", "string"),

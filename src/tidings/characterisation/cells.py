@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -60,10 +61,9 @@ def keys_of_good_rows(frame: DataFrame, *names: str) -> DataFrame:
 
 
 def small_frame(spark: SparkSession, texts: pd.DataFrame) -> DataFrame:
-    """A small table of texts for Spark to join with, as data rather than as part of the plan."""
-    schema = ", ".join(f"`{name}` string" for name in texts.columns)
-    rows = [tuple(map(str, row)) for row in texts.itertuples(index=False)]
-    return spark.createDataFrame(rows, schema)
+    """A small table of texts for Spark to join with; Arrow carries it, so that no Python is run."""
+    columns = {str(name): pa.array(map(str, texts[name]), pa.string()) for name in texts.columns}
+    return spark.createDataFrame(pa.table(columns))
 
 
 def summed_up(cells: DataFrame, sets: Mapping[str, Sequence[str]]) -> DataFrame:

@@ -1,9 +1,11 @@
 """Spark's part: all statistics of some traces, collected as tables the size of the model.
 
-How often a table is read: hops, deliveries, probes and subscriptions once, publications three times
-(counts, intervals, and to meet the deliveries). On top of that, and only where it is needed:
+How often a table is read: deliveries, probes and subscriptions once, hops twice (what happens at
+brokers, and how far events came), publications four times (counts, how far they came, intervals,
+and to meet the deliveries). On top of that, and only where it is needed:
 
 - publications once, where several lifetimes of a content share a bin;
+- publications once, and put in order of events before every use, where some stand there twice;
 - hops once, where brokers record no starts;
 - hops twice and publications once, for links into brokers that were not probed;
 - hops and deliveries once, for links to clients that were not probed, and deliveries once more to
@@ -34,15 +36,17 @@ from tidings.characterisation.hops import hop_statistics, used_hops, with_recons
 from tidings.characterisation.links import LINK_STATISTICS, probe_statistics
 from tidings.characterisation.publications import (
     checked_publications,
+    each_once,
     exact_lifetimes,
     interval_statistics,
     publication_statistics,
 )
+from tidings.characterisation.sightings import PUBLISHED, sighting_statistics
 from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON
 from tidings.traces.reading import Traces
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 Progress = Callable[[str], None]
 
@@ -61,7 +65,9 @@ class Statistics:
     probes: pd.DataFrame | None
     crossings: pd.DataFrame
     subscriptions: pd.DataFrame | None
+    sightings: pd.DataFrame
     contents: Contents
+    bad_contents: int  # publications whose content is no event
     notes: tuple[str, ...] = ()
 
     def publications_by(self, statistic: str) -> pd.DataFrame:
@@ -77,26 +83,16 @@ class Statistics:
         return _part(self.deliveries, statistic, "subscriber")
 
 
-def collect(traces: Traces, measured: Window, tell: Progress) -> Statistics:
+def collect(traces: Traces, measured: TraceWindow, tell: Progress) -> Statistics:
     """All statistics that the tables of some traces allow."""
     tables, window = traces.tables, traces.window
-    tell("publications")
-    counts = publication_statistics(tables["publications"], window, measured)
-    publications = bring_here(counts.limit(MOST_CELLS + 1), _named(traces, "publications"))
-    if len(publications) > MOST_CELLS:
-        raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
-    texts = publications.loc[publications["statistic"] == "contents", "content"]
-    contents = read_contents(str(text) for text in texts.dropna().unique())
-    good = checked_publications(tables["publications"], window).where(F.col(REASON).isNull())
-    if contents.bad:
-        bad = small_frame(good.sparkSession, pd.DataFrame({"content": list(contents.bad)}))
-        few = len(contents.bad) <= MOST_BROADCAST
-        good = good.join(F.broadcast(bad) if few else bad, "content", "left_anti")
-    publications = _with_exact_lifetimes(publications, good, _named(traces, "publications"))
-    tell("intervals")
-    intervals = bring_here(interval_statistics(good, window), _named(traces, "publications"))
     tell("hops")
     hops, notes = _collect_hops(tables["hops"], window, _named(traces, "hops"))
+    tell("publications")
+    published = _collect_publications(traces, measured, hops)
+    good = published.good
+    tell("intervals")
+    intervals = bring_here(interval_statistics(good, window), _named(traces, "publications"))
     tell("links")
     probes, crossed = _collect_links(traces, good, hops)
     tell("subscriptions")
@@ -108,16 +104,70 @@ def collect(traces: Traces, measured: Window, tell: Progress) -> Statistics:
     received = delivery_statistics(tables["deliveries"], good, measured)
     deliveries = bring_here(received, _named(traces, "deliveries", "publications"))
     return Statistics(
-        publications=publications,
+        publications=published.statistics,
         intervals=intervals,
         hops=hops,
         deliveries=deliveries,
         probes=probes,
         crossings=crossed,
         subscriptions=subscriptions,
-        contents=contents,
+        sightings=published.sightings,
+        contents=published.contents,
+        bad_contents=published.bad_contents,
         notes=notes,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Publications:
+    """What was collected of publications, and the good ones, every event once."""
+
+    good: DataFrame
+    statistics: pd.DataFrame
+    sightings: pd.DataFrame
+    contents: Contents
+    bad_contents: int
+
+
+def _collect_publications(
+    traces: Traces, measured: TraceWindow, hops: pd.DataFrame
+) -> _Publications:
+    """Counts, contents and sightings; where copies are found, all is counted again without them."""
+    table, window = traces.tables["publications"], traces.window
+    found = _count_publications(traces, table, measured)
+    rows = found[(found["statistic"] == "contents") & found["content"].notna()]
+    contents = read_contents(str(text) for text in rows["content"].unique())
+    good = checked_publications(table, window).where(F.col(REASON).isNull())
+    if contents.bad:
+        bad = small_frame(good.sparkSession, pd.DataFrame({"content": list(contents.bad)}))
+        few = len(contents.bad) <= MOST_BROADCAST
+        good = good.join(F.broadcast(bad) if few else bad, "content", "left_anti")
+    brokers = hops.loc[hops["broker"].notna(), "broker"].unique()
+    seen = sighting_statistics(traces.tables["hops"], good, measured, [str(b) for b in brokers])
+    sightings = bring_here(seen, _named(traces, "publications", "hops"))
+    copied = sightings[sightings["statistic"] == PUBLISHED]
+    if copied["rows"].sum() > copied["events"].sum():
+        good = each_once(good)
+        again = _count_publications(traces, good, measured)
+        quality = found["statistic"] == "quality"
+        found = pd.concat([found[quality], again[again["statistic"] != "quality"]])
+    # That two of as many contents as there may be share a key has a chance of one in 10⁹.
+    texts = dict(zip(rows["content_key"], rows["content"], strict=True))
+    return _Publications(
+        good=good,
+        statistics=_with_exact_lifetimes(found, good, _named(traces, "publications")),
+        sightings=sightings.assign(content=sightings["content_key"].map(texts)),
+        contents=contents,
+        bad_contents=int(rows.loc[rows["content"].isin(contents.bad), "rows"].sum()),
+    )
+
+
+def _count_publications(traces: Traces, rows: DataFrame, measured: TraceWindow) -> pd.DataFrame:
+    counts = publication_statistics(rows, traces.window, measured)
+    found = bring_here(counts.limit(MOST_CELLS + 1), _named(traces, "publications"))
+    if len(found) > MOST_CELLS:
+        raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
+    return found
 
 
 def nothing_of_links() -> pd.DataFrame:
@@ -161,7 +211,7 @@ def _collect_links(
 
 
 def _collect_hops(
-    hops: DataFrame, window: Window, named: str
+    hops: DataFrame, window: TraceWindow, named: str
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The statistics of hops; brokers without any starts are read again, reconstructed."""
     found = bring_here(hop_statistics(hops, window), named)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import metadata
 from typing import Any
@@ -15,8 +15,9 @@ from tidings.characterisation.cells import BATCHES
 from tidings.characterisation.channels import Direction, FittedChannel
 from tidings.characterisation.collecting import Statistics
 from tidings.characterisation.contents import wanted_by_batch
+from tidings.characterisation.losses import certain_clients, lost_on_links, reach_by_publisher
 from tidings.characterisation.measured import (
-    Audience,
+    Roster,
     Tally,
     broker_table,
     delay_table,
@@ -24,10 +25,11 @@ from tidings.characterisation.measured import (
     subscriber_table,
     tallies,
 )
+from tidings.characterisation.subscribers import changed_subscribers
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import System
 from tidings.traces.reading import Traces
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,36 +44,37 @@ def count(
     seen: Statistics,
     system: System,
     channels: Mapping[Direction, FittedChannel],
-    window: Window,
-    measured: Window,
+    traces: Traces,
+    measured: TraceWindow,
 ) -> Count:
     """What became of the events published in ``measured``, by subscriber, pair, broker and link."""
     filters = list(dict.fromkeys(each.wants for each in system.subscribers))
     number = {wants: index for index, wants in enumerate(filters)}
-    audience = Audience(
+    roster = Roster(
         names=tuple(each.name for each in system.subscribers),
         homes=tuple(each.at for each in system.subscribers),
         filter_of=np.array([number[each.wants] for each in system.subscribers], dtype=np.int64),
     )
     wanted = wanted_by_batch(seen.publications_by("batches"), seen.contents, filters, BATCHES)
     pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
-    by_publisher, unwanted = tallies(pairs, wanted, audience)
-    total = reduce(Tally.plus, by_publisher.values(), _no_events(len(audience.names)))
+    by_publisher, unwanted = tallies(pairs, wanted, roster)
+    by_publisher = _with_losses(by_publisher, seen, system, traces)
+    total = reduce(Tally.plus, by_publisher.values(), _no_events(len(roster.names)))
     servers = {broker.name: broker.servers for broker in system.brokers}
     return Count(
         tables={
-            "subscribers": subscriber_table(total, delays, audience, measured.seconds),
-            "pairs": pair_table(by_publisher, audience, measured.seconds),
-            "brokers": broker_table(seen.hops_by("batches"), servers, window.seconds),
-            "links": _link_table(seen.hops_by("arrivals"), system, channels, window.seconds),
-            "delays": delay_table(total, delays, audience),
+            "subscribers": subscriber_table(total, delays, roster, measured.seconds),
+            "pairs": pair_table(by_publisher, roster, measured.seconds),
+            "brokers": broker_table(seen.hops_by("batches"), servers, traces.window.seconds),
+            "links": _link_table(seen.hops_by("arrivals"), system, channels, traces.window.seconds),
+            "delays": delay_table(total, delays, roster),
         },
-        notes=tuple(_said(pairs, audience, unwanted) + _own_lifetimes(system)),
+        notes=tuple(_said(pairs, roster, unwanted) + _own_lifetimes(system)),
     )
 
 
 def measured_outcome(
-    counted: Count, traces: Traces, measured: Window, notes: tuple[str, ...]
+    counted: Count, traces: Traces, measured: TraceWindow, notes: tuple[str, ...]
 ) -> Outcome:
     """The outcome, with where it comes from and what its reader must know."""
     provenance: dict[str, Any] = {
@@ -113,9 +116,30 @@ def _link_table(
     return table("links", rows)
 
 
+def _with_losses(
+    by_publisher: Mapping[str, Tally], seen: Statistics, system: System, traces: Traces
+) -> dict[str, Tally]:
+    """The tallies with how many events of each publisher links lost, as far as that is known."""
+    reach = reach_by_publisher(seen.sightings, seen.contents, system, traces.tables)
+    changed = changed_subscribers(seen.subscriptions, traces.window)
+    certain = certain_clients(system, changed, traces.tables)
+    found = {}
+    for name, tally in by_publisher.items():
+        delivered, wanted = tally.delivered.sum(axis=1), tally.wanted.sum(axis=1)
+        lost = lost_on_links(reach[name], delivered, wanted, certain) if name in reach else 0.0
+        found[name] = replace(tally, lost_link=tally.lost_link + lost)
+    return found
+
+
 def _no_events(subscribers: int) -> Tally:
     nothing = np.zeros((subscribers, BATCHES))
-    return Tally(wanted=nothing, delivered=nothing, on_time=nothing, delay_s=nothing)
+    return Tally(
+        wanted=nothing,
+        delivered=nothing,
+        on_time=nothing,
+        delay_s=nothing,
+        lost_link=np.zeros(subscribers),
+    )
 
 
 def _own_lifetimes(system: System) -> list[str]:
@@ -128,9 +152,9 @@ def _own_lifetimes(system: System) -> list[str]:
     ]
 
 
-def _said(pairs: pd.DataFrame, audience: Audience, unwanted: Mapping[str, int]) -> list[str]:
+def _said(pairs: pd.DataFrame, roster: Roster, unwanted: Mapping[str, int]) -> list[str]:
     notes = []
-    strangers = sorted(set(pairs["subscriber"]) - set(audience.names))
+    strangers = sorted(set(pairs["subscriber"]) - set(roster.names))
     if strangers:
         number = int(pairs.loc[pairs["subscriber"].isin(strangers), "delivered"].sum())
         notes.append(
@@ -143,7 +167,4 @@ def _said(pairs: pd.DataFrame, audience: Audience, unwanted: Mapping[str, int]) 
             f"{len(unwanted)} subscribers received events that their filters do not want, "
             f"'{name}' the most ({number}); they count as wanted"
         )
-    doubled = int(pairs["doubled"].fillna(0).sum())
-    if doubled:
-        notes.append(f"{doubled} deliveries are of publications that stand in the traces twice")
     return notes

@@ -18,13 +18,13 @@ from tidings.characterisation.links import (
 from tidings.model.trace_tables import DELIVERIES, HOPS, TraceTable
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 
 def crossings(
     tables: Mapping[str, DataFrame],
     publications: DataFrame,
-    window: Window,
+    window: TraceWindow,
     hops: pd.DataFrame,
     probes: pd.DataFrame,
 ) -> DataFrame | None:

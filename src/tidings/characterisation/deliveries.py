@@ -14,7 +14,7 @@ from tidings.characterisation.cells import (
 )
 from tidings.model.trace_tables import DELIVERIES
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 UNPUBLISHED = "its publication is not among those used"
 TOO_EARLY = "it was received before it was published"
@@ -23,8 +23,7 @@ SETTLING = "published while the window settles"
 # Per reason, per (subscriber, publisher, batch) and per (subscriber, bin) of the delay.
 DELIVERY_STATISTICS = (
     "statistic string, reason string, subscriber string, publisher string, batch int, bin int, "
-    "rows bigint, duplicates bigint, doubled bigint, delivered bigint, on_time bigint, "
-    "delay_total_s double"
+    "rows bigint, duplicates bigint, delivered bigint, on_time bigint, delay_total_s double"
 )
 _SETS = {
     "quality": (REASON,),
@@ -34,13 +33,12 @@ _SETS = {
 
 
 def delivery_statistics(
-    deliveries: DataFrame, publications: DataFrame, measured: Window
+    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow
 ) -> DataFrame:
     """Events delivered and delivered in time, by pair and batch, and delays by subscriber.
 
-    ``publications`` are the good ones. On time is a delay of at most the lifetime. An event that a
-    subscriber received more than once counts once, by its first arrival. A publication that stands
-    there twice counts twice, here as in the counts of what was published.
+    ``publications`` are the good ones, every event once. On time is a delay of at most the
+    lifetime. An event that a subscriber received more than once counts once, by its first arrival.
     """
     rows = _first_arrivals(deliveries, publications, measured)
     good = F.col(REASON).isNull()
@@ -51,7 +49,6 @@ def delivery_statistics(
         "publisher",
         measured.batch(F.col("published_ns"), BATCHES).alias("batch"),
         "rows",
-        F.when(good, F.col("copies")).alias("copies"),
         F.when(good, seconds(delay_ns)).alias("delay_s"),
         F.coalesce(delay_ns <= F.col("lifetime_ns"), F.lit(True)).alias("on_time"),
     )
@@ -62,23 +59,24 @@ def delivery_statistics(
         .groupBy(REASON, *keys)
         .agg(
             F.sum("rows").alias("rows"),
-            F.sum(F.when(F.col("copies").isNotNull(), F.col("rows") - 1)).alias("duplicates"),
-            F.sum(F.col("copies") - 1).alias("doubled"),
-            F.sum("copies").alias("delivered"),
-            F.sum(F.when(F.col("on_time"), F.col("copies"))).alias("on_time"),
-            F.sum(F.col("copies") * F.col("delay_s")).alias("delay_total_s"),
+            F.sum(F.when(good, F.col("rows") - 1)).alias("duplicates"),
+            F.count("delay_s").alias("delivered"),
+            F.count_if(good & F.col("on_time")).alias("on_time"),
+            F.sum("delay_s").alias("delay_total_s"),
         )
     )
     return summed_up(cells, _SETS)
 
 
-def _first_arrivals(deliveries: DataFrame, publications: DataFrame, measured: Window) -> DataFrame:
+def _first_arrivals(
+    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow
+) -> DataFrame:
     """One row per event and subscriber with its publication; what cannot be true is kept apart."""
     # Placed by event first: then neither the join nor the groupings move the rows again.
     tagged = with_reasons(deliveries, DELIVERIES)
     received = tagged.select(REASON, "event", "subscriber", "received_ns").repartition("event")
-    published = _distinct_publications(publications)
-    known = ("publisher", "published_ns", "lifetime_ns", "copies")
+    known = ("publisher", "published_ns", "lifetime_ns")
+    published = publications.select("event", *known)
     reason = F.coalesce(
         F.col(REASON),
         F.when(F.col("published_ns").isNull(), F.lit(UNPUBLISHED)),
@@ -90,14 +88,4 @@ def _first_arrivals(deliveries: DataFrame, publications: DataFrame, measured: Wi
         .withColumn(REASON, reason)
         .groupBy("event", "subscriber", REASON, *known)
         .agg(F.min("received_ns").alias("received_ns"), F.count(F.lit(1)).alias("rows"))
-    )
-
-
-def _distinct_publications(publications: DataFrame) -> DataFrame:
-    keys = ("event", "publisher", "published_ns", "lifetime_ns")
-    return (
-        publications.select(*keys)
-        .repartition("event")
-        .groupBy(*keys)
-        .agg(F.count(F.lit(1)).alias("copies"))
     )

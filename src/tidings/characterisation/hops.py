@@ -17,7 +17,7 @@ from tidings.characterisation.cells import (
 )
 from tidings.model.trace_tables import HOPS
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 OUTSIDE = "arrived outside the observed window"
 
@@ -37,7 +37,7 @@ _SETS = {
 _RECONSTRUCTION_BATCHES = 256
 
 
-def checked_hops(hops: DataFrame, window: Window) -> DataFrame:
+def checked_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
     """Every hop with the reason why it cannot be used, null where it can.
 
     Used is what arrived in the window. Of events published late in it, later hops may be recorded
@@ -48,12 +48,12 @@ def checked_hops(hops: DataFrame, window: Window) -> DataFrame:
     return tagged.withColumn(REASON, F.coalesce(F.col(REASON), outside))
 
 
-def used_hops(hops: DataFrame, window: Window) -> DataFrame:
+def used_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
     """The hops that arrived in the window and have nothing wrong with them."""
     return checked_hops(hops, window).where(F.col(REASON).isNull()).drop(REASON)
 
 
-def hop_statistics(hops: DataFrame, window: Window) -> DataFrame:
+def hop_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
     """Arrivals, waiting and service times per broker, in one reading of the hops.
 
     Only hops that arrived in the window count. Service is from start to leaving, waiting from
@@ -85,7 +85,7 @@ def hop_statistics(hops: DataFrame, window: Window) -> DataFrame:
     return summed_up(cells, _SETS)
 
 
-def with_reconstructed_starts(hops: DataFrame, window: Window) -> DataFrame:
+def with_reconstructed_starts(hops: DataFrame, window: TraceWindow) -> DataFrame:
     """Hops with the start that a single first-come-first-served server had, where none is known.
 
     Such a server begins when the event has arrived and the one before has left:

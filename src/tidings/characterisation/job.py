@@ -18,7 +18,7 @@ from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.traces.reading import Traces
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def characterise(
 
 
 def fit(
-    traces: Traces, seen: Statistics, measured: Window, base: System | None
+    traces: Traces, seen: Statistics, measured: TraceWindow, base: System | None
 ) -> Characterisation:
     """The same from statistics that have been collected: everything here is model-sized."""
     probed = nothing_of_links() if seen.probes is None else seen.probes
@@ -95,7 +95,7 @@ def fit(
     clients = with_links(found.subscribers, channels)
     parameters = [*network.parameters, *publishers.parameters, *clients.parameters]
     system, said = assemble(network, publishers.publishers, clients.subscribers, parameters, base)
-    counted = count(seen, system, channels, traces.window, measured)
+    counted = count(seen, system, channels, traces, measured)
     notes = (
         *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
         *said, *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,

@@ -18,7 +18,7 @@ Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audience:
+class Roster:
     """Who subscribes: names, home brokers, and which of the distinct filters each has."""
 
     names: tuple[str, ...]
@@ -28,12 +28,16 @@ class Audience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Events per subscriber and batch: wanted, delivered, on time, and their delays summed."""
+    """Events per subscriber and batch: wanted, delivered, on time, and their delays summed.
+
+    ``lost_link`` is by subscriber only; whatever else is missing is unexplained.
+    """
 
     wanted: Reals
     delivered: Reals
     on_time: Reals
     delay_s: Reals
+    lost_link: Reals
 
     def plus(self, other: Tally) -> Tally:
         """Both together."""
@@ -42,23 +46,24 @@ class Tally:
             delivered=self.delivered + other.delivered,
             on_time=self.on_time + other.on_time,
             delay_s=self.delay_s + other.delay_s,
+            lost_link=self.lost_link + other.lost_link,
         )
 
 
 def tallies(
-    pairs: pd.DataFrame, wanted: Mapping[str, Reals], audience: Audience
+    pairs: pd.DataFrame, wanted: Mapping[str, Reals], roster: Roster
 ) -> tuple[dict[str, Tally], dict[str, int]]:
     """What was wanted and delivered, by publisher; and who received how much more than it wants.
 
     What a subscriber received beyond what its filter wants counts as wanted: the traces know better
     than the filter.
     """
-    number = {name: index for index, name in enumerate(audience.names)}
-    known = pairs[pairs["subscriber"].isin(audience.names)]
+    number = {name: index for index, name in enumerate(roster.names)}
+    known = pairs[pairs["subscriber"].isin(roster.names)]
     rows_of = {str(name): part for name, part in known.groupby("publisher")}
-    found, unwanted = {}, np.zeros(len(audience.names))
+    found, unwanted = {}, np.zeros(len(roster.names))
     for publisher in sorted({*wanted, *rows_of}):
-        sums = np.zeros((3, len(audience.names), BATCHES))
+        sums = np.zeros((3, len(roster.names), BATCHES))
         part = rows_of.get(publisher)
         if part is not None:
             place = (
@@ -68,40 +73,40 @@ def tallies(
             for index, column in enumerate(("delivered", "on_time", "delay_total_s")):
                 np.add.at(sums[index], place, part[column].fillna(0.0).to_numpy(dtype=np.float64))
         expected = wanted.get(publisher)
-        asked = np.zeros_like(sums[0]) if expected is None else expected[audience.filter_of]
+        asked = np.zeros_like(sums[0]) if expected is None else expected[roster.filter_of]
         unwanted += np.maximum(sums[0] - asked, 0.0).sum(axis=1)
         found[publisher] = Tally(
             wanted=np.maximum(asked, sums[0]),
             delivered=sums[0],
             on_time=sums[1],
             delay_s=sums[2],
+            lost_link=np.zeros(len(roster.names)),
         )
-    extra = {audience.names[i]: int(unwanted[i]) for i in np.flatnonzero(unwanted)}
+    extra = {roster.names[i]: int(unwanted[i]) for i in np.flatnonzero(unwanted)}
     return found, extra
 
 
 def subscriber_table(
-    tally: Tally, delays: pd.DataFrame, audience: Audience, window_s: float
+    tally: Tally, delays: pd.DataFrame, roster: Roster, window_s: float
 ) -> pd.DataFrame:
     """One row per subscriber: shares of what it wanted, delays of what it got, standard errors."""
-    shares = _shares(tally)
-    counts = _histograms(delays, audience)
+    wanted = tally.wanted.sum(axis=1)
+    counts = _histograms(delays, roster)
     found = [Histogram.between_edges(row).quantiles(list(QUANTILES.values())) for row in counts]
     columns = {
-        "subscriber": list(audience.names),
-        "broker": list(audience.homes),
-        "count": np.ones(len(audience.names)),
-        "wanted_per_s": tally.wanted.sum(axis=1) / window_s,
-        "events": tally.wanted.sum(axis=1),
-        **shares,
-        "lost_unexplained": np.nan_to_num(1.0 - shares["delivered"]),
+        "subscriber": list(roster.names),
+        "broker": list(roster.homes),
+        "count": np.ones(len(roster.names)),
+        "wanted_per_s": wanted / window_s,
+        "events": wanted,
+        **_shares(tally),
         "delay_mean_se_s": ratio_se(tally.delay_s, tally.delivered),
         **{name: [row[i] for row in found] for i, name in enumerate(QUANTILES)},
     }
     return table("subscribers", columns)
 
 
-def pair_table(found: Mapping[str, Tally], audience: Audience, window_s: float) -> pd.DataFrame:
+def pair_table(found: Mapping[str, Tally], roster: Roster, window_s: float) -> pd.DataFrame:
     """One row per publisher and subscriber of whom the second wanted something of the first."""
     parts = []
     for publisher, tally in found.items():
@@ -110,23 +115,22 @@ def pair_table(found: Mapping[str, Tally], audience: Audience, window_s: float) 
         if asked.size:
             part = {
                 "publisher": publisher,
-                "subscriber": [audience.names[index] for index in asked],
+                "subscriber": [roster.names[index] for index in asked],
                 "wanted_per_s": events[asked] / window_s,
                 "events": events[asked],
                 **{name: values[asked] for name, values in _shares(tally).items()},
                 "delay_mean_se_s": ratio_se(tally.delay_s, tally.delivered)[asked],
             }
-            part["lost_unexplained"] = 1.0 - part["delivered"]
             parts.append(pd.DataFrame(part))
     return table("pairs", pd.concat(parts).to_dict("list") if parts else ())
 
 
-def delay_table(tally: Tally, delays: pd.DataFrame, audience: Audience) -> pd.DataFrame:
+def delay_table(tally: Tally, delays: pd.DataFrame, roster: Roster) -> pd.DataFrame:
     """Share of wanted events that arrived within a delay, at every edge where it changes."""
-    counts = _histograms(delays, audience)
+    counts = _histograms(delays, roster)
     wanted = tally.wanted.sum(axis=1)
     parts = []
-    for index, name in enumerate(audience.names):
+    for index, name in enumerate(roster.names):
         filled = np.flatnonzero(counts[index])
         if filled.size:
             arrived = np.cumsum(counts[index])[filled] / wanted[index]
@@ -184,14 +188,16 @@ def _shares(tally: Tally) -> dict[str, Reals]:
             "on_time_se": batch_share_se(tally.on_time, tally.wanted),
             "delivered": delivered / whole,
             "late": (delivered - on_time) / whole,
+            "lost_link": np.nan_to_num(tally.lost_link / whole),
+            "lost_unexplained": np.nan_to_num((wanted - delivered - tally.lost_link) / whole),
             "delay_mean_s": tally.delay_s.sum(axis=1) / np.where(delivered > 0, delivered, np.nan),
         }
 
 
-def _histograms(delays: pd.DataFrame, audience: Audience) -> Reals:
-    number = {name: index for index, name in enumerate(audience.names)}
-    known = delays[delays["subscriber"].isin(audience.names)]
-    counts = np.zeros((len(audience.names), BINS))
+def _histograms(delays: pd.DataFrame, roster: Roster) -> Reals:
+    number = {name: index for index, name in enumerate(roster.names)}
+    known = delays[delays["subscriber"].isin(roster.names)]
+    counts = np.zeros((len(roster.names), BINS))
     place = (
         known["subscriber"].map(number).to_numpy(dtype=np.int64),
         known["bin"].to_numpy(dtype=np.int64),

@@ -17,17 +17,19 @@ from tidings.characterisation.cells import (
 )
 from tidings.model.trace_tables import PUBLICATIONS
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 OUTSIDE = "published outside the observed window"
+CONFLICT = "its id is also that of a different publication"
 
 # Per reason, per (publisher, broker), per (publisher, content, lifetime bin) and per (publisher,
-# content, batch); a batch is null after the end of the measured window, a lifetime for ever.
+# content, batch); a batch is null after the end of the measured window, a lifetime for ever. The
+# key of a content stands for its text where events are looked at one by one.
 PUBLICATION_STATISTICS = (
     "statistic string, reason string, publisher string, broker string, content string, "
     "lifetime_bin int, batch int, rows bigint, lifetime_total_s double, "
     "least_lifetime_ns bigint, most_lifetime_ns bigint, sizes bigint, size_total_bytes double, "
-    "least_size_bytes bigint, most_size_bytes bigint"
+    "least_size_bytes bigint, most_size_bytes bigint, content_key bigint"
 )
 _SETS = {
     "quality": (REASON,),
@@ -44,14 +46,16 @@ INTERVAL_STATISTICS = (
 _INTERVAL_SETS = {"intervals": ("publisher", "bin"), "ends": ("publisher", "batch")}
 
 
-def checked_publications(publications: DataFrame, window: Window) -> DataFrame:
+def checked_publications(publications: DataFrame, window: TraceWindow) -> DataFrame:
     """Every publication with the reason why it cannot be used, null where it can."""
     tagged = with_reasons(publications, PUBLICATIONS)
     outside = F.when(~window.holds(F.col("published_ns")), F.lit(OUTSIDE))
     return tagged.withColumn(REASON, F.coalesce(F.col(REASON), outside))
 
 
-def publication_statistics(publications: DataFrame, window: Window, measured: Window) -> DataFrame:
+def publication_statistics(
+    publications: DataFrame, window: TraceWindow, measured: TraceWindow
+) -> DataFrame:
     """Counts of publications by publisher, content, lifetime and batch, in one reading.
 
     Contents are grouped as texts, before anything looks into them; lifetimes by the bins of the
@@ -72,7 +76,42 @@ def publication_statistics(publications: DataFrame, window: Window, measured: Wi
     )
     keys = ("publisher", "broker", "content", "lifetime_bin", "batch")
     cells = keys_of_good_rows(rows, *keys).groupBy(REASON, *keys).agg(*_sums())
-    return summed_up(cells, _SETS)
+    return summed_up(cells, _SETS).withColumn("content_key", content_key())
+
+
+def content_key() -> Column:
+    """A number of eight bytes for a content, narrower than the text where rows are moved; 0: none.
+
+    Never null: pandas would keep numbers with gaps as doubles, which cannot hold eight bytes.
+    """
+    return F.when(F.col("content").isNotNull(), F.xxhash64("content")).otherwise(F.lit(0))
+
+
+def by_event(publications: DataFrame, *columns: str) -> DataFrame:
+    """One row per event: ``columns``, in how many ``copies`` it stands there, whether they differ.
+
+    Rows of one event are united before they are moved, so that an id with many of them keeps no
+    machine busy on its own. Of copies that differ in anything, the least values are given.
+    """
+    known = [F.col(column.name) for column in PUBLICATIONS.columns if column.name != "event"]
+    # The hash passes over nulls, so that where they are must be hashed too.
+    whole = F.xxhash64(*known, *(each.isNull() for each in known))
+    return (
+        publications.withColumn("whole", whole)
+        .groupBy("event")
+        .agg(
+            *(F.min(name).alias(name) for name in columns),
+            F.count(F.lit(1)).alias("copies"),
+            (F.min("whole") != F.max("whole")).alias("differ"),
+        )
+    )
+
+
+def each_once(publications: DataFrame) -> DataFrame:
+    """Every event once, however many copies there are; without those whose copies differ."""
+    names = [column.name for column in PUBLICATIONS.columns]
+    united = by_event(publications, *(name for name in names if name != "event"))
+    return united.where(~F.col("differ")).select(*names)
 
 
 def exact_lifetimes(publications: DataFrame, pairs: DataFrame, most: int) -> DataFrame:
@@ -113,7 +152,7 @@ def _sums() -> list[Column]:
     ]
 
 
-def interval_statistics(publications: DataFrame, window: Window) -> DataFrame:
+def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFrame:
     """Times between a publisher's successive events, in seconds, and the ends of every batch.
 
     Events are put in order within a publisher *and* a batch, so that a publisher with most of the

@@ -5,21 +5,26 @@ from __future__ import annotations
 import pandas as pd
 
 from tidings.characterisation.collecting import Statistics
+from tidings.characterisation.publications import CONFLICT
+from tidings.characterisation.sightings import PUBLISHED
 from tidings.characterisation.subscribers import BAD_FILTER
 
 QUALITY_COLUMNS = ("table", "fate", "reason", "rows")
 FATES = ("used", "set aside", "duplicate")
 BAD_CONTENT = "content is not an event in JSON"
+DUPLICATE = {
+    "publications": "published in the same words before",
+    "deliveries": "received again by the same subscriber",
+}
 
 
 def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
     """Rows of every table by fate and reason; those of one table add up to all that were read.
 
-    Contents and filters that are none were found out only when the texts were looked into; they
-    are moved from those used to those set aside.
+    Contents and filters that are none were found out only when the texts were looked into, and ids
+    that stand for two publications only when events were; these rows are moved from those used to
+    those set aside.
     """
-    contents = seen.publications_by("contents")
-    bad_contents = int(contents.loc[contents["content"].isin(seen.contents.bad), "rows"].sum())
     statistics = {
         "publications": seen.publications,
         "hops": seen.hops,
@@ -27,27 +32,44 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
         "probes": seen.probes,
         "subscriptions": seen.subscriptions,
     }
-    rows = []
+    late = {
+        "publications": {BAD_CONTENT: seen.bad_contents, CONFLICT: _conflicts(seen)},
+        "subscriptions": {BAD_FILTER: bad_filters},
+    }
+    rows: list[tuple[str, str, str, int]] = []
     for table, frame in statistics.items():
         if frame is None:
             continue
         if "statistic" in frame:
             frame = frame[frame["statistic"] == "quality"]
-        late = {"publications": bad_contents, "subscriptions": bad_filters}.get(table, 0)
         good = frame["reason"].isna()
-        duplicates = (
-            int(frame.loc[good, "duplicates"].fillna(0).sum()) if "duplicates" in frame else 0
-        )
-        used = int(frame.loc[good, "rows"].sum()) - late - duplicates
+        found_late = late.get(table, {})
+        duplicates = _duplicates(seen, table)
+        used = int(frame.loc[good, "rows"].sum()) - sum(found_late.values()) - duplicates
         rows.append((table, "used", "", used))
-        if late:
-            reason = BAD_CONTENT if table == "publications" else BAD_FILTER
-            rows.append((table, "set aside", reason, late))
+        rows += [(table, "set aside", why, number) for why, number in found_late.items() if number]
         for reason, part in frame[~good].groupby("reason"):
             rows.append((table, "set aside", str(reason), int(part["rows"].sum())))
         if duplicates:
-            rows.append((table, "duplicate", "received again by the same subscriber", duplicates))
+            rows.append((table, "duplicate", DUPLICATE[table], duplicates))
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
+
+
+def _conflicts(seen: Statistics) -> int:
+    found = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
+    return int(found.loc[found["reason"].notna(), "rows"].sum())
+
+
+def _duplicates(seen: Statistics, table: str) -> int:
+    """Rows beyond the first of what can happen only once."""
+    if table == "publications":
+        found = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
+        once = found[found["reason"].isna()]
+        return int((once["rows"] - once["events"]).sum())
+    if table == "deliveries":
+        found = seen.deliveries[seen.deliveries["statistic"] == "quality"]
+        return int(found.loc[found["reason"].isna(), "duplicates"].fillna(0).sum())
+    return 0
 
 
 def rows_read(quality: pd.DataFrame) -> dict[str, int]:

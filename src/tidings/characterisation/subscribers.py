@@ -14,7 +14,7 @@ from tidings.model.behaviour import PERFECT
 from tidings.model.document import Place
 from tidings.model.filters import Filter, read_filter
 from tidings.model.system import Subscriber, System
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 BAD_FILTER = "filter is not a filter in JSON"
 
@@ -30,7 +30,7 @@ class FoundSubscribers:
 
 
 def find_subscribers(
-    rows: pd.DataFrame | None, base: System | None, window: Window
+    rows: pd.DataFrame | None, base: System | None, window: TraceWindow
 ) -> FoundSubscribers:
     """Everybody who subscribed, all filters as one; without a table, those of ``base``."""
     if rows is None:
@@ -56,7 +56,7 @@ def find_subscribers(
     if silent:
         shown = ", ".join(silent[:5]) + (f" and {len(silent) - 5} more" if silent[5:] else "")
         notes.append(f"subscribers of the base system that never subscribed: {shown}; left out")
-    notes += _changes(steps, window)
+    notes += _changes(rows, window)
     return FoundSubscribers(
         subscribers=tuple(found),
         notes=tuple(notes),
@@ -107,11 +107,19 @@ def _either(filters: list[Filter]) -> Filter:
     return Filter(conjunctions=tuple(one for each in filters for one in each.conjunctions))
 
 
-def _changes(steps: pd.DataFrame, window: Window) -> list[str]:
-    """Subscriptions that came or went while we watched: events are counted as wanted throughout."""
+def changed_subscribers(rows: pd.DataFrame | None, window: TraceWindow) -> list[str]:
+    """Whose subscriptions came or went while we watched."""
+    if rows is None:
+        return []
+    steps = rows[rows["reason"].isna()]
     arrived = steps[(steps["action"] == "subscribe") & (steps["last_ns"] > window.from_ns)]
     left = steps[steps["action"] == "unsubscribe"]
-    moved = sorted({*arrived["subscriber"], *left["subscriber"]})
+    return sorted({*map(str, arrived["subscriber"]), *map(str, left["subscriber"])})
+
+
+def _changes(rows: pd.DataFrame, window: TraceWindow) -> list[str]:
+    """A note of them: events are counted as wanted throughout."""
+    moved = changed_subscribers(rows, window)
     if not moved:
         return []
     return [

@@ -16,41 +16,21 @@ UNREADABLE = "unreadable"
 SUBSCRIPTION_ACTIONS = ("subscribe", "unsubscribe", "learnt", "forgotten")
 
 
-def split_bad_rows(frame: DataFrame, table: TraceTable) -> tuple[DataFrame, DataFrame]:
-    """The rows that can be used, and those that cannot, with the reason in a column ``reason``.
-
-    Together they are all rows. The first reason that applies is given.
-    """
-    tagged = with_reasons(frame, table, thorough=True)
-    names = [column.name for column in table.columns]
-    good = tagged.where(F.col(REASON).isNull()).select(*names)
-    bad = tagged.where(F.col(REASON).isNotNull()).select(*names, REASON)
-    return good, bad
-
-
-def with_reasons(frame: DataFrame, table: TraceTable, *, thorough: bool = False) -> DataFrame:
+def with_reasons(frame: DataFrame, table: TraceTable) -> DataFrame:
     """Every row, with why it cannot be used in a column ``reason``: null where it can.
 
-    ``thorough`` also parses every content, which costs more than all the rest; statistics leave it
-    out and look at each distinct content once instead.
+    The first reason that applies is given. Contents are not looked into: to parse them costs more
+    than all the rest, so that statistics look at each distinct one instead.
     """
-    conditions = list(_conditions(frame, table))
-    if thorough and table.name == "publications":
-        conditions.append((not_an_event(F.col("content")), "content is not an event in JSON"))
     reason: Column = F.lit(None).cast("string")
-    for condition, text in reversed(conditions):
+    for condition, text in reversed(list(_conditions(table))):
         reason = F.when(condition, F.lit(text)).otherwise(reason)
     if UNREADABLE in frame.columns:
         reason = F.coalesce(F.col(UNREADABLE), reason)
     return frame.withColumn(REASON, reason)
 
 
-def not_an_event(content: Column) -> Column:
-    """Whether a text is not a JSON object."""
-    return F.json_object_keys(content).isNull()
-
-
-def _conditions(frame: DataFrame, table: TraceTable) -> Iterator[tuple[Column, str]]:
+def _conditions(table: TraceTable) -> Iterator[tuple[Column, str]]:
     for column in table.columns:
         value = F.col(column.name)
         if not column.nullable:

@@ -23,7 +23,7 @@ from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES, T
 from tidings.traces.actions import run_action
 from tidings.traces.canonical import CORRUPT, canonical
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.window import Window
+from tidings.traces.window import TraceWindow
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json", ".ndjson": "json"}
 _COMPRESSED = (".gz", ".bz2", ".zst")
@@ -38,7 +38,7 @@ class Traces:
     """
 
     tables: Mapping[str, DataFrame]
-    window: Window
+    window: TraceWindow
     source: str = "traces"
     notes: tuple[str, ...] = ()
 
@@ -169,7 +169,7 @@ def _open(
         raise InvalidTracesError(f"{path}: cannot be read as {kind} ({reason})") from problem
 
 
-def _manifest(spark: SparkSession, name: str, *, remote: bool) -> Window | None:
+def _manifest(spark: SparkSession, name: str, *, remote: bool) -> TraceWindow | None:
     text: str | None
     if remote:
         try:
@@ -185,11 +185,11 @@ def _manifest(spark: SparkSession, name: str, *, remote: bool) -> Window | None:
     return parse_manifest(text, f"{name}/{MANIFEST}")
 
 
-def parse_manifest(text: str, where: str = MANIFEST) -> Window:
+def parse_manifest(text: str, where: str = MANIFEST) -> TraceWindow:
     """The observed window that a manifest names.
 
     >>> parse_manifest('{"version": 1, "from_ns": 5, "until_ns": 8}')
-    Window(from_ns=5, until_ns=8)
+    TraceWindow(from_ns=5, until_ns=8)
     """
     want = '{"version": 1, "from_ns": ..., "until_ns": ...} with whole nanoseconds'
     try:
@@ -202,10 +202,10 @@ def parse_manifest(text: str, where: str = MANIFEST) -> Window:
     ends = [document.get(key) for key in ("from_ns", "until_ns")]
     if not all(type(end) is int for end in ends):
         raise InvalidTracesError(f"{where}: got from {ends[0]!r} until {ends[1]!r}; wants {want}")
-    return Window(from_ns=int(str(ends[0])), until_ns=int(str(ends[1])))
+    return TraceWindow(from_ns=int(str(ends[0])), until_ns=int(str(ends[1])))
 
 
-def _window_of(tables: Mapping[str, DataFrame], name: str) -> Window:
+def _window_of(tables: Mapping[str, DataFrame], name: str) -> TraceWindow:
     if "publications" not in tables:
         raise InvalidTracesError(
             f"{name}: neither {MANIFEST} nor publications; wants one of them for the window"
@@ -217,4 +217,4 @@ def _window_of(tables: Mapping[str, DataFrame], name: str) -> Window:
         raise InvalidTracesError(
             f"{name}: no {MANIFEST}, and fewer than two moments of publication to tell the window"
         )
-    return Window(from_ns=first, until_ns=last + 1)
+    return TraceWindow(from_ns=first, until_ns=last + 1)

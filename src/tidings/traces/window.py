@@ -13,10 +13,10 @@ NANOSECONDS = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TraceWindow:
     """From one moment (included) until another (excluded), in nanoseconds.
 
-    >>> Window(from_ns=0, until_ns=2_500_000_000).seconds
+    >>> TraceWindow(from_ns=0, until_ns=2_500_000_000).seconds
     2.5
     """
 
@@ -35,10 +35,10 @@ class Window:
         """How long it is."""
         return (self.until_ns - self.from_ns) / NANOSECONDS
 
-    def shortened(self, by_s: float) -> Window:
+    def shortened(self, by_s: float) -> TraceWindow:
         """The same window, ended earlier; at least a tenth of it must remain.
 
-        >>> Window(from_ns=0, until_ns=10 * NANOSECONDS).shortened(2.5).seconds
+        >>> TraceWindow(from_ns=0, until_ns=10 * NANOSECONDS).shortened(2.5).seconds
         7.5
         """
         if not 0 <= by_s <= 0.9 * self.seconds:
@@ -46,7 +46,7 @@ class Window:
                 f"to settle for {by_s:g} s leaves too little of a window of {self.seconds:g} s; "
                 "wants at most nine tenths of it"
             )
-        return Window(from_ns=self.from_ns, until_ns=self.until_ns - round(by_s * NANOSECONDS))
+        return TraceWindow(from_ns=self.from_ns, until_ns=self.until_ns - round(by_s * NANOSECONDS))
 
     def holds(self, at_ns: Column) -> Column:
         """Whether a moment lies in the window."""

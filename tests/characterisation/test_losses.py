@@ -1,0 +1,113 @@
+"""Measured losses by cause: exactly those of the run that was recorded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tidings.characterisation.collecting import collect
+from tidings.characterisation.job import fit
+from tidings.model.outcome import KEYS, LOSSES
+from tidings.model.reading import loads
+from tidings.model.trace_tables import TRACE_TABLES
+from tidings.simulation.recording import record
+from tidings.traces.reading import Traces, read_rows
+from tidings.traces.window import TraceWindow
+
+# Publishers at both ends and subscribers everywhere, so that every link loses in both directions;
+# two trees over a cycle, so that what is behind a link depends on the content.
+SYSTEM = """
+tidings: 1
+lifetime: 60ms
+brokers:
+  a: {service: {exponential: 4ms}}
+  b: {service: {exponential: 3ms}}
+  c: {service: {exponential: 5ms}}
+  d: {service: {exponential: 2ms}}
+links:
+  - {between: [a, b], delay: {exponential: 10ms}, reliability: 0.95}
+  - {between: [b, c], delay: {exponential: 10ms}, reliability: 0.9}
+  - {between: [c, d], delay: {exponential: 10ms}, reliability: 0.92}
+  - {between: [d, b], delay: {exponential: 10ms}, reliability: 0.97}
+routing: {by: x, roots: {"1": b, "2": d}, root: c}
+publishers:
+  p:
+    at: a
+    every: {exponential: 20ms}
+    link: {reliability: 0.96, delay: 1ms}
+    content: [{p: 0.6, event: {x: 1}}, {p: 0.4, event: {x: 2}}]
+  q:
+    at: c
+    every: {exponential: 30ms}
+    link: {reliability: 0.98}
+    content: [{p: 0.5, event: {x: 2}}, {p: 0.5, event: {x: 3}}]
+subscribers:
+  s: {at: c, wants: {x: 1}, link: {reliability: 0.9}}
+  t: {at: d, wants: {}, link: {delay: {exponential: 5ms}}}
+  u: {at: a, wants: {x: {above: 1}}, link: {reliability: 0.8}}
+  v: {at: a, wants: {x: 2}}
+"""
+
+
+@pytest.fixture(scope="module")
+def recording():
+    return record(loads(SYSTEM), seed=3, duration_s=30.0)
+
+
+@pytest.fixture(scope="module")
+def traces(spark, recording):
+    tables = {
+        name: read_rows(spark.createDataFrame(table), TRACE_TABLES[name])
+        for name, table in recording.tables.items()
+    }
+    window = TraceWindow(from_ns=recording.from_ns, until_ns=recording.until_ns)
+    return Traces(tables=tables, window=window)
+
+
+@pytest.fixture(scope="module")
+def seen(traces):
+    return collect(traces, traces.window, lambda _: None)
+
+
+def losses(traces, seen, base) -> pd.DataFrame:
+    found = fit(traces, seen, traces.window, base).measured.subscribers
+    return found.set_index("subscriber")
+
+
+@pytest.mark.parametrize("table", ["subscribers", "pairs"])
+def test_losses_by_cause_are_exactly_those_of_the_recorded_run(recording, traces, seen, table):
+    measured = fit(traces, seen, traces.window, loads(SYSTEM)).measured
+    keys = list(KEYS[table])
+    found, truth = (
+        getattr(each, table).set_index(keys).sort_index() for each in (measured, recording.outcome)
+    )
+    same = ["events", "on_time", "delivered", "late", *LOSSES]
+    pd.testing.assert_frame_equal(found[same], truth[same], check_exact=True)
+    assert (found["lost_link"] > 0.03).all()
+
+
+def test_what_is_sent_where_events_may_be_dropped_stays_unexplained(recording, traces, seen):
+    base = loads(SYSTEM)
+    truth = recording.outcome.subscribers.set_index("subscriber")
+    small = [replace(each, buffer=1000 if each.name == "d" else None) for each in base.brokers]
+    limited = replace(base, brokers=tuple(small))
+    found = losses(traces, seen, limited)
+    lost = found["lost_link"] + found["lost_unexplained"]
+    assert lost.to_numpy() == pytest.approx(truth.loc[found.index, "lost_link"], rel=1e-12)
+    assert found.loc["t", "lost_unexplained"] > 0.05  # t lives behind every link into d
+    for table, changed in (("states", "stuvw"), ("sessions", "su")):
+        more = replace(traces, tables={**traces.tables, table: traces.tables["probes"]})
+        uncertain = losses(more, seen, base)["lost_unexplained"]
+        assert set(uncertain.index[uncertain > 0]) <= set(changed)
+        assert uncertain["u"] > 0.05
+
+
+def test_without_a_word_of_where_events_were_sent_nothing_is_explained(traces, seen):
+    silent = seen.sightings[seen.sightings["statistic"] == "published"]
+    found = losses(traces, replace(seen, sightings=silent), loads(SYSTEM))
+    assert (found["lost_link"] == 0).all()
+    assert found["lost_unexplained"].to_numpy() == pytest.approx(1.0 - found["delivered"])
+    assert np.all(found["lost_unexplained"] > 0.01)
