@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present, seconds
+from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present
 from tidings.reproduction.fault_tolerance import experiment
 from tidings.reproduction.fault_tolerance.exhibits import study
 from tidings.reproduction.fault_tolerance.random_systems import MACHINES
@@ -58,8 +58,8 @@ def fault_tolerance(
     plan = experiment.Plan(
         systems=systems,
         replications=seeds,
-        duration_s=seconds(duration),
-        every_s=seconds(every),
+        duration_s=options.seconds(duration),
+        every_s=options.seconds(every),
         precise=precise,
         machines=tuple(MACHINES) if machines == "both" else (machines,),
         seed=seed,
