@@ -125,7 +125,7 @@ def _points(
     actual = _simulated(plan, system, seed, NOISE[machines] if plan.precise else math.inf)
     yield points_of(predict(system, delays=False), actual).assign(model="exact")
     if scheme.startswith("bypass"):
-        paper = predict(system, delays=False, connectivity="disjoint-paths")
+        paper = predict(system, delays=False, faults="paper")
         yield points_of(paper, actual).assign(model="paper")
 
 
