@@ -50,6 +50,7 @@ class Scatter:
     title: str
     clouds: Mapping[str, Points]
     series: int = 0  # which of the colours
+    low: float = 0.0  # where both axes begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

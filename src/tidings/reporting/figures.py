@@ -15,7 +15,6 @@ from tidings.model.study import Curves, Points, Scatter
 
 SIDE = 250  # pixels of a scatter plot
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 36
-_SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 SERIES = 6  # colours in the style sheet
 _MARKED = 20  # points of a line that are marked one by one; more would hide the line
 
@@ -91,14 +90,18 @@ def scatter(plot: Scatter) -> str:
 
     All points of a cloud are one path of dots, so that thousands of them stay small.
     """
+    across, up = (
+        _axis(label, (plot.low, 1.0), logarithmic=False, from_zero=False)
+        for label in ("predicted", "actual")
+    )
     frame = Frame(
         title=f"{plot.title}: predicted against actual on-time shares",
         width=SIDE,
         height=SIDE,
-        x=Axis(label="predicted", low=0.0, high=1.0, ticks=_SHARES),
-        y=Axis(label="actual", low=0.0, high=1.0, ticks=_SHARES),
+        x=across,
+        y=up,
     )
-    marks = [f'<path class="diagonal" d="M{frame.at(0, 0)}L{frame.at(1, 1)}"/>']
+    marks = [f'<path class="diagonal" d="M{frame.at(across.low, up.low)}L{frame.at(1, 1)}"/>']
     for name, points in plot.clouds.items():
         marks.append(
             f'<path class="cloud series-{plot.series % SERIES}" d="{_dots(frame, points)}">'

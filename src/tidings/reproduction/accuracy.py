@@ -24,7 +24,7 @@ ERROR_COLUMNS = (
     "at_most_actual",  # share of points whose prediction is at most what was simulated
 )
 # A normal error of standard deviation σ has a mean absolute value of σ times this.
-_MEAN_SIZE = math.sqrt(2.0 / math.pi)
+MEAN_SIZE = math.sqrt(2.0 / math.pi)
 
 
 def points_of(predicted: Outcome, simulated: Outcome) -> pd.DataFrame:
@@ -72,6 +72,6 @@ def _errors_of(group: pd.DataFrame) -> dict[str, float]:
         "mean_absolute": float(np.abs(difference).mean()),
         "maximum": float(np.abs(difference).max()),
         "mean_signed": float(difference.mean()),
-        "noise": _MEAN_SIZE * float(group["actual_se"].mean()),
+        "noise": MEAN_SIZE * float(group["actual_se"].mean()),
         "at_most_actual": float((difference <= 0).mean()),
     }

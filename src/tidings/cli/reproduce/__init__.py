@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tidings.cli.reproduce import content_timeliness
+from tidings.cli.reproduce import content_timeliness, fault_tolerance
 
 app = typer.Typer(
     help="Run the experiments of a paper again: predicted against simulated, errors, claims, plots."
@@ -13,3 +13,4 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("content-timeliness")(content_timeliness.content_timeliness)
+app.command("fault-tolerance")(fault_tolerance.fault_tolerance)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
 from tidings.model import reading
@@ -19,6 +18,7 @@ from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.prediction.flows import flows
 from tidings.reproduction.latencies import LinkDelays, wide_area
+from tidings.reproduction.popularity import zipf
 
 TOPICS = 4
 ATTRIBUTES_PER_TOPIC = 5
@@ -125,16 +125,6 @@ def rate_for_load(seed: int, load: float, delays: LinkDelays = wide_area) -> flo
         delays=delays,
     )
     return _TRIAL_RATE_PER_S * load / float(flows(trial, route(trial)).loads.max())
-
-
-def zipf(count: int) -> NDArray[np.float64]:
-    """Probabilities proportional to 1/rank.
-
-    >>> zipf(3).round(4).tolist()
-    [0.5455, 0.2727, 0.1818]
-    """
-    weights = 1.0 / np.arange(1, count + 1)
-    return np.asarray(weights / weights.sum())
 
 
 def _law(family: str, known: tuple[str, ...], mean_s: float) -> Law:
