@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy.interpolate import PchipInterpolator
 
 from tidings.model.laws import Deterministic, Law, PhaseType, phases, residual, unshifted
 from tidings.model.laws.law import Complexes, Reals, Size, as_nodes, as_shares, as_times, invert
-from tidings.prediction.inversion import FEWER_TERMS, TERMS, NodeValues, inverted_cdf
+from tidings.prediction.inversion import TERMS, euler_rule
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.stages import Chain, Floats, Stage, law_stage
 
 MOST_PHASES = 64  # of service times OFF, up to which a completion is spelt out as a chain
+_PER_DECADE = 48  # points of a tabulated law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +65,15 @@ class Completion:
 
     def beyond_least(self, z: Complexes) -> Complexes:
         """The transform of what C takes beyond the certain part of the service."""
-        value: Complexes = np.exp(z * self.least_s) * self.transform(z)
-        return value
+        base, _ = unshifted(self.centre.service)
+        slowed = self._slowed(z)
+        value: Complexes = np.exp(self.least_s * (z - slowed))
+        return value if isinstance(base, Deterministic) else value * base.transform(slowed)
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
-        """P[C ≤ t], by inversion."""
+        """P[C ≤ t], from a table."""
         rest_s = as_times(t_s) - self.least_s
-        found = np.where(rest_s >= 0.0, self.atom, 0.0)
-        later = rest_s > 0.0
-        if np.any(later):
-            delay = CompletionRest(law=self)
-            found[later] = _inverted(delay, rest_s[later])[0]
-        return found
+        return np.where(rest_s >= 0.0, _table(self).below(np.maximum(rest_s, 0.0)), 0.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
         """The inverse of the CDF by halving, in seconds; infinite at 1."""
@@ -149,17 +149,46 @@ class CompletionRest:
         return self.law.beyond_least(z)
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
-        """By inversion at the lattice points, with the error it states on either side."""
-        times_s = lattice.step_s * np.arange(1, lattice.points + 2)
-        below, error = _inverted(self, times_s)
-        high = np.maximum.accumulate(np.minimum(below + error, 1.0))
-        low = np.maximum.accumulate(np.maximum(below - error, self.atom))
-        late = np.concatenate([[self.atom], low[:-1]])
-        return lattice.image(high), lattice.image(late)
+        """From a table of the law, with its error on either side."""
+        table = _table(self.law)
+        below = table.below(lattice.step_s * np.arange(lattice.points + 2))
+        high = np.minimum(below[1:] + table.error, 1.0)
+        low = np.maximum(below[:-1] - table.error, 0.0)
+        return lattice.image(high), lattice.image(low)
 
 
-def _inverted(delay: CompletionRest, t_s: Floats) -> tuple[Floats, Floats]:
-    return inverted_cdf(NodeValues((TERMS, FEWER_TERMS)), (delay,), t_s)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """P[C − least ≤ t] on a logarithmic grid of times, and how far it may be off in between."""
+
+    first_s: float
+    atom: float
+    curve: PchipInterpolator  # of ln t
+    error: float
+
+    def below(self, t_s: Floats) -> Floats:
+        """The law at any times of 0 or more; from 0 to the first point it grows like t."""
+        inside = np.clip(np.log(np.maximum(t_s, self.first_s)), None, self.curve.x[-1])
+        early = np.minimum(t_s / self.first_s, 1.0)
+        found: Floats = self.atom + (self.curve(inside) - self.atom) * early
+        return found
+
+
+@lru_cache(maxsize=128)
+def _table(law: Completion) -> _Table:
+    """Inversion at some hundred times; what every other of them would have missed is the error."""
+    spread_s = math.sqrt(law.scv) * law.mean_s
+    first_s, last_s = 1e-4 * min(law.centre.service.mean_s, spread_s), law.mean_s + 40.0 * spread_s
+    count = 2 * math.ceil(0.5 * _PER_DECADE * math.log10(last_s / first_s)) + 1
+    times_s = np.geomspace(first_s, last_s, count)
+    nodes, weights = euler_rule(TERMS)
+    z = nodes / times_s[:, None]
+    raw = (law.beyond_least(z) / z).real @ weights / times_s
+    below = np.maximum.accumulate(np.clip(raw, law.atom, 1.0))
+    rough = PchipInterpolator(np.log(times_s[::2]), below[::2])
+    missed = np.abs(rough(np.log(times_s[1::2])) - below[1::2]).max()
+    curve = PchipInterpolator(np.log(times_s), below)
+    return _Table(first_s=first_s, atom=law.atom, curve=curve, error=float(missed) + 1e-9)
 
 
 def completion(centre: OnOff) -> Law:
