@@ -9,6 +9,10 @@ of arrivals, two moments are known, λt and λt I(t); it is taken as binomial wh
 periodic streams are within one period), Poisson where I = 1, negative binomial where I > 1, and
 all but normal where it is large. Sums of services are those of the law (``service_sums``). So the
 mean is exact for Poisson arrivals, whatever the service.
+
+Streams that come in bursts of a known speed (a backlog handed over after a reconnection) cannot
+bring more than their ``peak_per_s`` for long. N(t) is then Poisson at a rate of which the share of
+the peak follows a beta law with the same two moments.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ _POISSON = 1e-3  # |I − 1| below which a stream counts as Poisson
 _WIDE = 8.0  # standard deviations on either side that are looked at
 _TAIL = 30.0  # of an exponential tail, e^−30
 _FAR = 38.0  # standard deviations beyond which there is nothing
+_RATES = 32  # at which a stream with a peak is looked at
 _LAST = 0.1  # of the grid, in the logarithm: what is averaged for the limit
 
 
@@ -49,9 +54,14 @@ class Server:
         return self.rate_per_s * self.mean_s
 
 
-def mean_wait_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
+def mean_wait_s(
+    server: Server, dispersion: Floats, grid: TimeGrid, peak_per_s: float = math.inf
+) -> float:
     """Mean wait before service, in seconds, from I(t) of what arrives; load below 1."""
-    work_s = mean_work_s(server, dispersion, grid)
+    if math.isfinite(peak_per_s):
+        work_s = _work_within_peak_s(server, dispersion, grid, peak_per_s)
+    else:
+        work_s = mean_work_s(server, dispersion, grid)
     return max(0.0, work_s / server.load - 0.5 * server.mean_s * (1.0 + server.sums.scv))
 
 
@@ -71,6 +81,43 @@ def mean_work_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
     late = t_s >= t_s[-1] * np.exp(-_LAST * grid.step * grid.points)
     after = _normal_rest(server, float(variance[late].mean()), float(t_s[-1]))
     return float(excess[0] + body + after)
+
+
+def _work_within_peak_s(
+    server: Server, dispersion: Floats, grid: TimeGrid, peak_per_s: float
+) -> float:
+    """Mean work where no more than a peak rate arrives for long, in seconds of service."""
+    t_s, share = grid.times_s, min(server.rate_per_s / peak_per_s, 1.0 - 1e-9)
+    variance = np.maximum(dispersion - 1.0, 0.0) * server.rate_per_s / (peak_per_s**2 * t_s)
+    variance = np.clip(variance, 1e-9 * share**2, 0.999 * share * (1.0 - share))
+    size = share * (1.0 - share) / variance - 1.0
+    middles = (np.arange(_RATES) + 0.5) / _RATES
+    of_peak = special.betaincinv(share * size[:, None], (1.0 - share) * size[:, None], middles)
+    of_peak *= share / np.maximum(of_peak.mean(axis=1, keepdims=True), 1e-300)
+    mean = (peak_per_s * t_s)[:, None] * np.minimum(of_peak, 1.0)
+    excess = _poisson_excess_s(server, mean.ravel(), np.repeat(t_s, _RATES))
+    by_time = excess.reshape(t_s.size, _RATES).mean(axis=1)
+    body = grid.step * (by_time.sum() - 0.5 * (by_time[0] + by_time[-1]))
+    after = _normal_rest(server, max(float(dispersion[-1]), 0.0), float(t_s[-1]))
+    return float(by_time[0] + body + after)
+
+
+def _poisson_excess_s(server: Server, mean: Floats, t_s: Floats) -> Floats:
+    """E[(Y − t)⁺] where so many arrivals are expected, Poisson; all but normal where many."""
+    found = np.zeros(t_s.size)
+    few = mean <= min(_COUNTED * max(server.sums.scv, 1.0), _MOST_COUNTED)
+    poisson = np.ones(int(few.sum()))
+    at, count = _looked_at(mean[few], poisson, t_s[few] / server.mean_s, server.sums.scv)
+    if at.size:
+        shares = _share_of_count(count, mean[few][at], poisson[at])
+        over = server.mean_s * server.sums.over(count, (t_s[few] / server.mean_s)[at])
+        found[few] = np.bincount(at, shares * over, minlength=poisson.size)
+    many, late_s = mean[~few], t_s[~few]
+    spread_s = server.mean_s * np.sqrt(many * (1.0 + server.sums.scv))
+    u = np.clip((late_s - many * server.mean_s) / spread_s, -1e6, _FAR)
+    density = np.exp(-0.5 * u**2) / math.sqrt(2.0 * math.pi)
+    found[~few] = np.maximum(spread_s * (density - u * special.ndtr(-u)), 0.0)
+    return found
 
 
 def _normal(server: Server, variance: Floats, t_s: Floats) -> Floats:
