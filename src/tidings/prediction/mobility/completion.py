@@ -16,17 +16,15 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.interpolate import PchipInterpolator
 
 from tidings.model.laws import Deterministic, Law, PhaseType, phases, residual, unshifted
 from tidings.model.laws.law import Complexes, Reals, Size, as_nodes, as_shares, as_times, invert
-from tidings.prediction.inversion import TERMS, euler_rule
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.mobility.centre import OnOff
+from tidings.prediction.mobility.tables import Table, tabulated
 from tidings.prediction.stages import Chain, Floats, Stage, law_stage
 
 MOST_PHASES = 64  # of service times OFF, up to which a completion is spelt out as a chain
-_PER_DECADE = 48  # points of a tabulated law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,45 +148,14 @@ class CompletionRest:
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """From a table of the law, with its error on either side."""
-        table = _table(self.law)
-        below = table.below(lattice.step_s * np.arange(lattice.points + 2))
-        high = np.minimum(below[1:] + table.error, 1.0)
-        low = np.maximum(below[:-1] - table.error, 0.0)
-        return lattice.image(high), lattice.image(low)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Table:
-    """P[C − least ≤ t] on a logarithmic grid of times, and how far it may be off in between."""
-
-    first_s: float
-    atom: float
-    curve: PchipInterpolator  # of ln t
-    error: float
-
-    def below(self, t_s: Floats) -> Floats:
-        """The law at any times of 0 or more; from 0 to the first point it grows like t."""
-        inside = np.clip(np.log(np.maximum(t_s, self.first_s)), None, self.curve.x[-1])
-        early = np.minimum(t_s / self.first_s, 1.0)
-        found: Floats = self.atom + (self.curve(inside) - self.atom) * early
-        return found
+        return _table(self.law).on_lattice(lattice)
 
 
 @lru_cache(maxsize=128)
-def _table(law: Completion) -> _Table:
-    """Inversion at some hundred times; what every other of them would have missed is the error."""
+def _table(law: Completion) -> Table:
     spread_s = math.sqrt(law.scv) * law.mean_s
-    first_s, last_s = 1e-4 * min(law.centre.service.mean_s, spread_s), law.mean_s + 40.0 * spread_s
-    count = 2 * math.ceil(0.5 * _PER_DECADE * math.log10(last_s / first_s)) + 1
-    times_s = np.geomspace(first_s, last_s, count)
-    nodes, weights = euler_rule(TERMS)
-    z = nodes / times_s[:, None]
-    raw = (law.beyond_least(z) / z).real @ weights / times_s
-    below = np.maximum.accumulate(np.clip(raw, law.atom, 1.0))
-    rough = PchipInterpolator(np.log(times_s[::2]), below[::2])
-    missed = np.abs(rough(np.log(times_s[1::2])) - below[1::2]).max()
-    curve = PchipInterpolator(np.log(times_s), below)
-    return _Table(first_s=first_s, atom=law.atom, curve=curve, error=float(missed) + 1e-9)
+    first_s = 1e-4 * min(law.centre.service.mean_s, spread_s)
+    return tabulated(law.beyond_least, (first_s, law.mean_s + 40.0 * spread_s), law.atom)
 
 
 def completion(centre: OnOff) -> Law:
@@ -286,4 +253,3 @@ def absence_stage(centre: OnOff) -> Stage:
     law = residual(centre.off)
     kinked = any(delay.kinked for delay in law_stage(law).delays)
     return Stage(delays=(PerhapsDelay(law=law, share=centre.away, kinked=kinked),))
-

@@ -26,14 +26,9 @@ from scipy import linalg
 from tidings.errors import UnstableError
 from tidings.model.laws import Exponential, HyperExponential, PhaseType
 from tidings.prediction.mobility.centre import OnOff
-from tidings.prediction.mobility.completion import (
-    Completion,
-    absence_stage,
-    completion,
-    completion_stage,
-)
+from tidings.prediction.mobility.completion import absence_stage, completion, completion_stage
 from tidings.prediction.mobility.periods import period_chain
-from tidings.prediction.queues import PoissonWait, fitted_law, whole_law
+from tidings.prediction.queues import PoissonWait, fitted_law
 from tidings.prediction.stages import Chain, Floats, Stage, in_series, law_stage
 
 _MOST_ROUNDS = 64  # of logarithmic reduction: each squares the number of levels looked at
@@ -50,15 +45,19 @@ def sojourn_stage(centre: OnOff, rate_per_s: float) -> Stage:
         return law_stage(sojourn_law(centre, rate_per_s))
     if not isinstance(centre.on, Exponential) and centre.service.mean_s > 0.0:
         return law_stage(phase_type_sojourn(centre, rate_per_s))
-    law = completion(centre)
-    if not isinstance(law, Completion):
-        return in_series(absence_stage(centre), whole_law(rate_per_s, law))
-    served = in_series(absence_stage(centre), completion_stage(centre))
+    return in_series(wait_stage(centre, rate_per_s), completion_stage(centre))
+
+
+def wait_stage(centre: OnOff, rate_per_s: float) -> Stage:
+    """How long an event waits until its service begins: for the peer, and for other events.
+
+    Poisson arrivals, exponential ON, load below 1.
+    """
     load = centre.load(rate_per_s)
     if load == 0.0:
-        return served
-    wait = PoissonWait(service=law, load=load, kinked=False)
-    return in_series(Stage(delays=(wait,)), served)
+        return absence_stage(centre)
+    wait = PoissonWait(service=completion(centre), load=load, kinked=False)
+    return in_series(absence_stage(centre), Stage(delays=(wait,)))
 
 
 def fitted_sojourn_stage(centre: OnOff, rate_per_s: float, wait_s: float) -> Stage:
@@ -137,7 +136,9 @@ def phase_type_queue(centre: OnOff) -> Birth:
     )
 
 
-def _alternating(on: Chain, off: Chain) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+def _alternating(
+    on: Chain, off: Chain
+) -> tuple[Floats, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """The generator of periods in turn, and which phases are ON."""
     on_initial, off_initial = (chain[0] / chain[0].sum() for chain in (on, off))
     generator = np.block(
