@@ -51,6 +51,20 @@ def _connectivity(system: System) -> Places:
         yield from (f"{kind}.{p.name}.connectivity" for p in peers if p.connectivity is not None)
 
 
+def _connectivity_traces(system: System) -> Places:
+    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
+        for peer in peers:
+            if peer.connectivity is not None and peer.connectivity.trace is not None:
+                yield f"{kind}.{peer.name}.connectivity.trace"
+
+
+def _peer_buffers(system: System) -> Places:
+    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
+        for peer in peers:
+            if peer.connectivity is not None and peer.connectivity.buffer is not None:
+                yield f"{kind}.{peer.name}.connectivity.buffer"
+
+
 def _churn(system: System) -> Places:
     yield from (f"subscribers.{s.name}.stays" for s in system.subscribers if s.stays is not None)
     yield from (f"subscribers.{s.name}.away" for s in system.subscribers if s.away is not None)
@@ -145,6 +159,8 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "failures of clients' links": _client_failures,
     "recovery": _recovery,
     "connectivity": _connectivity,
+    "connectivity from traces": _connectivity_traces,
+    "bounded buffers of peers": _peer_buffers,
     "subscription churn": _churn,
     "subscriber's own queue": _processing,
     "rates by time of day": _daily_rates,

@@ -6,17 +6,18 @@ exit and lifetime of their own, a *stream* is all events with the same entry, tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tidings.model.behaviour import Channel
 from tidings.model.laws import Law
 from tidings.model.routes import Routes
 from tidings.model.system import System
-from tidings.prediction.ways import Ends
+from tidings.prediction.ways import Access, Ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,12 +58,14 @@ class Streams:
         return found
 
 
-def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
-    """The streams of a system, per publisher if these are to be told apart."""
+def streams(
+    system: System, routes: Routes, links: Sequence[Channel | Access], *, by_publisher: bool
+) -> Streams:
+    """The streams of a system, per publisher if these are to be told apart; links by publisher."""
     known: dict[Ends, Ends] = {}
     entries = [
-        Ends(broker=int(home), channel=publisher.link)
-        for home, publisher in zip(routes.home_of_publisher, system.publishers, strict=True)
+        Ends(broker=int(home), channel=link)
+        for home, link in zip(routes.home_of_publisher, links, strict=True)
     ]
     entries = [known.setdefault(entry, entry) for entry in entries]  # equal ones are one object
     found: dict[Stream, int] = {}
@@ -83,12 +86,14 @@ def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
     return Streams(each=tuple(found), rates=table.tocsr())
 
 
-def audiences(system: System, routes: Routes) -> Iterator[Audience]:
-    """The audiences of a system."""
+def audiences(
+    system: System, routes: Routes, links: Sequence[Channel | Access]
+) -> Iterator[Audience]:
+    """The audiences of a system; links by subscriber."""
     members: dict[tuple[Ends, Law | None], list[int]] = {}
     for index, subscriber in enumerate(system.subscribers):
         home = int(routes.home_of_subscriber[index])
-        key = (Ends(broker=home, channel=subscriber.link), subscriber.lifetime)
+        key = (Ends(broker=home, channel=links[index]), subscriber.lifetime)
         members.setdefault(key, []).append(index)
     # Neighbours in this order share most of their ways: what is remembered serves the next one too.
     ordered = sorted(members.items(), key=lambda item: item[0][0].broker)

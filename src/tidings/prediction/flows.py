@@ -1,8 +1,9 @@
 """Which events flow where, per second: over every arc, through every broker, by class of content.
 
-Each publisher's events enter at its home broker, less what it cannot send and its link loses. From there a class
-goes over an arc if somebody behind the arc wants it, and each arc passes on its reliability. A
-broker that is offered more than it can do passes on what it can, the same share of everything.
+Each publisher's events enter at its home broker, less what it cannot send and its link loses. From
+there a class goes over an arc if somebody behind the arc wants it, and each arc passes on its
+reliability. A broker that is offered more than it can do passes on what it can, the same share of
+everything.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from tidings.prediction.delay_tables import Extent, Tables
 from tidings.prediction.faults.modelling import failures_of
 from tidings.prediction.faults.telling import with_faults
 from tidings.prediction.flows import Flows, flows
+from tidings.prediction.mobility.peers import Accesses, accesses
 from tidings.prediction.pairs import pair_table
 from tidings.prediction.path_laws import Workshop
 from tidings.prediction.provenance import provenance
@@ -29,6 +30,9 @@ HANDLED = frozenset(
     {
         "failures",
         "recovery",
+        "connectivity",
+        "bounded buffers of peers",
+        "subscriber's own queue",
         "one tree per topic",
         "random lifetimes",
         "several stations in a broker",
@@ -69,8 +73,9 @@ def predict(
     tell("queues")
     queues = QUEUE_MODELS[model].queues(system, routes, rates)
     failing = failures_of(system, faults)
+    peers = accesses(system, routes, rates, model)
     stages = ways(routes, broker_stages(queues), failing)
-    workshop, results = _all_shares(system, routes, stages, pairs=pairs, tell=tell)
+    workshop, results = _all_shares(system, peers, stages, pairs=pairs, tell=tell)
     tell("delays")
     tables = Tables(_extent(results).times_s(), workshop)
     whole_laws = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
@@ -84,22 +89,22 @@ def predict(
         links=_links(system, routes, rates),
         delays=table("delays", timing.laws),
         provenance=with_faults(
-            provenance(system, model, (rates, queues), results), failing, faults
+            provenance(system, model, (rates, queues, peers), results), failing, faults
         ),
     )
 
 
 def _all_shares(
     system: System,
-    routes: Routes,
+    peers: Accesses,
     stages: Ways,
     *,
     pairs: bool,
     tell: Progress,
 ) -> tuple[Workshop, list[Shares]]:
-    workshop = Workshop()
-    published = streams(system, routes, by_publisher=pairs)
-    everybody = list(audiences(system, routes))
+    workshop, routes = Workshop(), stages.routes
+    published = streams(system, routes, peers.publishers, by_publisher=pairs)
+    everybody = list(audiences(system, routes, peers.subscribers))
     results = []
     for number, audience in enumerate(everybody):
         if number % 50 == 0:

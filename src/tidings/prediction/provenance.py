@@ -11,24 +11,29 @@ from tidings.model.loads import overload
 from tidings.model.reading import fingerprint
 from tidings.model.system import System
 from tidings.prediction.flows import Flows
+from tidings.prediction.mobility.peers import Accesses
 from tidings.prediction.queue_models import Queues
 from tidings.prediction.shares import Shares
 
 
 def provenance(
-    system: System, model: str, network: tuple[Flows, Queues], results: list[Shares]
+    system: System, model: str, network: tuple[Flows, Queues, Accesses], results: list[Shares]
 ) -> dict[str, Any]:
     """Version, model, approximations, largest numerical error and warnings of a prediction."""
-    rates, queues = network
+    rates, queues, peers = network
     errors = [float(result.error.max()) for result in results if result.error.size]
     return {
         "version": metadata.version("tidings"),
         "engine": "prediction",
         "system": fingerprint(system),
         "model": model,
-        "approximations": approximations(system, rates, queues),
+        "approximations": [*approximations(system, rates, queues), *peers.assumes],
         "numerical_error": max(errors, default=0.0),  # of any on-time share
-        "warnings": _overloads(system, rates) + _without_events(system, results),
+        "warnings": [
+            *_overloads(system, rates),
+            *peers.warnings,
+            *_without_events(system, results),
+        ],
     }
 
 

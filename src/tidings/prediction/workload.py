@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from tidings.model.laws import Law
 from tidings.prediction.service_sums import ServiceSums
 from tidings.prediction.time_grid import TimeGrid
 
@@ -36,7 +37,7 @@ _POISSON = 1e-3  # |I − 1| below which a stream counts as Poisson
 _WIDE = 8.0  # standard deviations on either side that are looked at
 _TAIL = 30.0  # of an exponential tail, e^−30
 _FAR = 38.0  # standard deviations beyond which there is nothing
-_RATES = 32  # at which a stream with a peak is looked at
+_RATES = 16  # at which a stream with a peak is looked at
 _LAST = 0.1  # of the grid, in the logarithm: what is averaged for the limit
 
 
@@ -63,6 +64,24 @@ def mean_wait_s(
     else:
         work_s = mean_work_s(server, dispersion, grid)
     return max(0.0, work_s / server.load - 0.5 * server.mean_s * (1.0 + server.sums.scv))
+
+
+def extra_wait_s(rate_per_s: float, service: Law, dispersion: Floats, grid: TimeGrid) -> float:
+    """How much longer than Poisson arrivals uneven ones wait, in seconds; work taken as normal.
+
+    For services so uneven that their sums cannot be added up one by one (interrupted for long, and
+    rarely): only the difference to Poisson arrivals, known exactly, is approximated.
+    """
+    t_s, load = grid.times_s, rate_per_s * service.mean_s
+
+    def work_s(variance: Floats) -> float:
+        spread_s = np.sqrt(load * service.mean_s * t_s * np.maximum(variance + service.scv, 1e-12))
+        u = np.minimum((1.0 - load) * t_s / spread_s, _FAR)
+        density = np.exp(-0.5 * u**2) / math.sqrt(2.0 * math.pi)
+        excess = spread_s * (density - u * special.ndtr(-u))
+        return float(grid.step * (excess.sum() - 0.5 * (excess[0] + excess[-1])))
+
+    return (work_s(dispersion) - work_s(np.ones(t_s.size))) / load
 
 
 def mean_work_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:

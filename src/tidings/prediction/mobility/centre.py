@@ -139,5 +139,5 @@ def effective_demand_s(
 
 
 def _absence_and_slowdown(on_s: float, off_s: float) -> tuple[float, float]:
-    """a = T_OFF²/(T_ON + T_OFF), in seconds, and s = (T_ON + T_OFF)/T_ON."""
+    """A = T_OFF²/(T_ON + T_OFF), in seconds, and s = (T_ON + T_OFF)/T_ON."""
     return off_s**2 / (on_s + off_s), (on_s + off_s) / on_s

@@ -29,6 +29,7 @@ from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.stages import Complexes, Floats
 
 _TERMS = 12  # of the inversion: good to about 1e-7
+_LONG = 3e3  # recoveries from an absence, after which a limit is reached
 _MOST_ROUNDS = 400
 _SETTLED = 1e-13
 _INSTANT = 1e-3  # of the shortest time asked for: a service that takes no time is given this much
@@ -44,9 +45,12 @@ def departing_dispersion(centre: OnOff, rate_per_s: float, t_s: Floats) -> Float
         brief = Deterministic(value_s=_INSTANT * min(float(t_s.min()), centre.off.mean_s))
         centre = replace(centre, service=brief)
     nodes, weights = euler_rule(_TERMS)
-    z: Complexes = nodes / t_s[:, None]
+    # After long the counts' variance is that of Poisson arrivals and a constant: I − 1 falls as 1/t.
+    recovery_s = (centre.off.mean_s + centre.demand_s) / (1.0 - centre.load(rate_per_s))
+    asked_s = np.minimum(t_s, _LONG * recovery_s)
+    z: Complexes = nodes / asked_s[:, None]
     beyond = (_departures_after_one(centre, rate_per_s, z) - rate_per_s / z) / z**2
-    found: Floats = 2.0 * (beyond.real @ weights) / t_s**2
+    found: Floats = 2.0 * (beyond.real @ weights) / (asked_s * t_s)
     return found
 
 
@@ -79,7 +83,7 @@ def _sojourn(centre: OnOff, rate_per_s: float, z: Complexes) -> Complexes:
 
 
 def _busy_period(centre: OnOff, rate_per_s: float, z: Complexes) -> Complexes:
-    """g = C*(z + λ(1 − g)), by steps of which every third is Aitken's."""
+    """G = C*(z + λ(1 − g)), by steps of which every third is Aitken's."""
 
     def step(value: Complexes) -> Complexes:
         return _completed(centre, z + rate_per_s * (1.0 - value))

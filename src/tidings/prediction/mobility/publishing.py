@@ -12,6 +12,7 @@ import numpy as np
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Deterministic, Exponential, Law
 from tidings.model.system import Publisher
+from tidings.prediction.mobility.buffers import Limits, fate
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.completion import completion
 from tidings.prediction.mobility.output import departing_dispersion, departing_scv
@@ -44,7 +45,12 @@ def reaching_share(publisher: Publisher) -> float:
     centre = mobile_centre(publisher)
     if centre is None:
         return publisher.link.reliability
-    sent = min(1.0, centre.most_per_s / publisher.rate_per_s)
+    assert publisher.connectivity is not None
+    buffer = publisher.connectivity.buffer
+    if buffer is None:
+        sent = min(1.0, centre.most_per_s / publisher.rate_per_s)
+    else:
+        sent = 1.0 - fate(centre, publisher.rate_per_s, Limits(buffer=buffer)).dropped
     return publisher.link.reliability * sent
 
 

@@ -126,13 +126,14 @@ def phase_type_queue(centre: OnOff) -> Birth:
     initial = initial / initial.sum()
     working = np.diag(connected.astype(np.float64))
     leaving = -work.sum(axis=1)
+    begun = np.outer(leaving, initial)
     count, size = connected.size, initial.size
     return Birth(
         staying=np.kron(periods, np.eye(size)) + np.kron(working, work),
-        departing=np.kron(working, np.outer(leaving, initial)),
+        departing=np.kron(working, begun).astype(np.float64),
         idle=periods,
         starting=np.kron(np.eye(count), initial[None, :]),
-        ending=np.kron(working, leaving[:, None]),
+        ending=np.kron(working, leaving[:, None]).astype(np.float64),
     )
 
 

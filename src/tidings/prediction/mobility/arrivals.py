@@ -1,0 +1,169 @@
+"""What arrives at a peer's queue, as far as a queue model can tell: how much, and how unevenly.
+
+Three descriptions answer the same two questions: the mean wait in a queue of given services, and
+what arrives after an ON/OFF centre.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from tidings.model.laws import Law
+from tidings.prediction import queues, workload
+from tidings.prediction.burstiness import mean_wait_gg1_s, thinned_scv
+from tidings.prediction.dispersion import Leaving
+from tidings.prediction.mobility.centre import OnOff
+from tidings.prediction.mobility.completion import completion
+from tidings.prediction.mobility.output import departing_dispersion
+from tidings.prediction.mobility.publishing import centre_peak_per_s, leaving_scv, settling_s
+from tidings.prediction.service_sums import service_sums
+
+
+class Arrivals(Protocol):
+    """A stream of events into a queue."""
+
+    @property
+    def rate_per_s(self) -> float:
+        """Events per second."""
+        ...
+
+    @property
+    def poisson(self) -> bool:
+        """Whether they are taken as Poisson, so that whole laws are exact."""
+        ...
+
+    def wait_s(self, service: Law) -> float:
+        """Mean wait before service, in seconds; load below 1."""
+        ...
+
+    def completion_wait_s(self, centre: OnOff) -> float:
+        """Mean wait for other events at an ON/OFF centre, in seconds; load below 1."""
+        ...
+
+    def thinned(self, share: float) -> Arrivals:
+        """Of which each event is kept with probability ``share``."""
+        ...
+
+    def after(self, centre: OnOff) -> Arrivals:
+        """What leaves an ON/OFF centre that is not overloaded."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoissonArrivals:
+    """Poisson, also after an ON/OFF centre: the published assumption."""
+
+    rate_per_s: float
+    poisson: bool = True
+
+    def wait_s(self, service: Law) -> float:
+        """Pollaczek and Khinchine's mean."""
+        return queues.mean_wait_s(self.rate_per_s, service)
+
+    def completion_wait_s(self, centre: OnOff) -> float:
+        """The same with services that are completions."""
+        return self.wait_s(completion(centre))
+
+    def thinned(self, share: float) -> PoissonArrivals:
+        """Poisson again."""
+        return replace(self, rate_per_s=share * self.rate_per_s)
+
+    def after(self, centre: OnOff) -> PoissonArrivals:
+        """Taken as Poisson."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariableArrivals:
+    """Known by c² alone, as in QNA."""
+
+    rate_per_s: float
+    scv: float
+
+    @property
+    def poisson(self) -> bool:
+        """Where c² is exactly 1."""
+        return self.scv == 1.0
+
+    def wait_s(self, service: Law) -> float:
+        """The mean by Krämer and Langenbach-Belz."""
+        return mean_wait_gg1_s(self.rate_per_s, service, self.scv)
+
+    def completion_wait_s(self, centre: OnOff) -> float:
+        """The same with services that are completions."""
+        return self.wait_s(completion(centre))
+
+    def thinned(self, share: float) -> VariableArrivals:
+        """The closer to Poisson the fewer are kept."""
+        return VariableArrivals(
+            rate_per_s=share * self.rate_per_s, scv=thinned_scv(self.scv, share)
+        )
+
+    def after(self, centre: OnOff) -> VariableArrivals:
+        """With the c² of the intervals between departures."""
+        return replace(self, scv=leaving_scv(centre, self.rate_per_s, self.scv))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnevenArrivals:
+    """Known by a dispersion curve and by how much can come at most."""
+
+    leaving: Leaving
+
+    @property
+    def rate_per_s(self) -> float:
+        """Events per second."""
+        return self.leaving.rate_per_s
+
+    @property
+    def poisson(self) -> bool:
+        """Where the curve is exactly that of a Poisson stream."""
+        return not np.any(self.leaving.beyond)
+
+    def wait_s(self, service: Law) -> float:
+        """The mean by Spitzer's identity."""
+        if self.poisson or self.rate_per_s == 0.0:
+            return queues.mean_wait_s(self.rate_per_s, service)
+        server = workload.Server(
+            rate_per_s=self.rate_per_s, mean_s=service.mean_s, sums=service_sums(service)
+        )
+        stream = self.leaving
+        return workload.mean_wait_s(server, 1.0 + stream.beyond, stream.grid, stream.peak_per_s)
+
+    def completion_wait_s(self, centre: OnOff) -> float:
+        """That of Poisson arrivals, and what uneven ones wait longer.
+
+        Completions are rarely long and then very long, so that burstiness is felt at long times.
+        """
+        if self.rate_per_s == 0.0 or centre.service.mean_s == 0.0:
+            return 0.0
+        stream, service = self.leaving, completion(centre)
+        plain_s = queues.mean_wait_s(self.rate_per_s, service)
+        extra_s = workload.extra_wait_s(self.rate_per_s, service, 1.0 + stream.beyond, stream.grid)
+        return max(plain_s + extra_s, 0.0)
+
+    def thinned(self, share: float) -> UnevenArrivals:
+        """The same curve, less of it; so is the peak."""
+        stream = self.leaving
+        return UnevenArrivals(
+            leaving=replace(
+                stream,
+                rate_per_s=share * stream.rate_per_s,
+                beyond=share * stream.beyond,
+                peak_per_s=share * stream.peak_per_s,
+            )
+        )
+
+    def after(self, centre: OnOff) -> UnevenArrivals:
+        """Bursts of the centre's own at its own speed; after long times, what arrived."""
+        stream = self.leaving
+        times_s = stream.grid.times_s
+        own = departing_dispersion(centre, stream.rate_per_s, times_s)
+        longer = times_s / (times_s + settling_s(centre, stream.rate_per_s))
+        changed = replace(
+            stream, beyond=own + longer * stream.beyond, peak_per_s=centre_peak_per_s(centre)
+        )
+        return UnevenArrivals(leaving=changed)
