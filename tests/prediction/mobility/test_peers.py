@@ -79,11 +79,29 @@ def test_composition_has_links_filters_losses_and_the_own_queue():
     assert found["delay_mean_s"] == pytest.approx(expected, rel=1e-12)
 
 
-def test_what_a_mobile_publisher_hands_on_makes_others_wait_too():
-    text = f"{MOBILE}  s: {{at: hub, wants: {{topic: b}}}}\n".replace("20ms", "200ms")
-    plain = row(text, model="mm1")["delay_mean_s"]
-    for model in ("gg1", "law"):
-        assert row(text, model=model)["delay_mean_s"] > 1.1 * plain
+@pytest.mark.statistical
+def test_what_a_mobile_publisher_hands_on_makes_others_wait_too(naive):
+    away_long = MOBILE.replace("off: {exponential: 1s}", "off: {exponential: 10s}")
+    away_long = away_long.replace("on: {exponential: 2s}", "on: {exponential: 20s}")
+    text = f"{away_long}  s: {{at: hub, wants: {{topic: b}}}}\n".replace("20ms", "200ms")
+    centre, truths = exponential_centre(0.25, 20.0, 10.0), []
+    for rng in np.random.default_rng(9).spawn(20):
+        published = naive.poisson_arrivals(rng, 1.0, 20_000.0)
+        clock = naive.Clock(rng, centre.on, centre.off, 60_000.0)
+        services = centre.service.sample(rng, published.size)
+        handed_on = naive.onoff_departures(published, services, clock)
+        others = naive.poisson_arrivals(rng, 2.0, 20_000.0)
+        both = np.concatenate([handed_on, others])
+        order = np.argsort(both)
+        left = naive.fifo(both[order], rng.exponential(0.2, both.size))
+        mine = (order >= handed_on.size) & (both[order] > 500.0) & (both[order] < 19_000.0)
+        truths.append(float((left - both[order])[mine].mean()))
+    truth, noise = np.mean(truths), np.std(truths, ddof=1) / math.sqrt(len(truths))
+    assert noise < 0.03 * truth
+    plain, found = (row(text, model=model)["delay_mean_s"] for model in ("mm1", "law"))
+    assert plain == pytest.approx(0.5, rel=1e-12)
+    assert truth > 1.3 * plain
+    assert abs(found - truth) < 0.5 * abs(plain - truth)
 
 
 def test_tandem_of_two_peers_against_simulation(naive):
