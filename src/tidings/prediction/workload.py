@@ -37,7 +37,8 @@ _POISSON = 1e-3  # |I − 1| below which a stream counts as Poisson
 _WIDE = 8.0  # standard deviations on either side that are looked at
 _TAIL = 30.0  # of an exponential tail, e^−30
 _FAR = 38.0  # standard deviations beyond which there is nothing
-_RATES = 16  # at which a stream with a peak is looked at
+# Shares at which the rate of a stream with a peak is looked at; rare high rates matter most.
+_BELOW, _ABOVE = np.linspace(0.0, 1.0, 7)[:-1], np.geomspace(1.0, 1e-3, 14)
 _LAST = 0.1  # of the grid, in the logarithm: what is averaged for the limit
 
 
@@ -110,12 +111,14 @@ def _work_within_peak_s(
     variance = np.maximum(dispersion - 1.0, 0.0) * server.rate_per_s / (peak_per_s**2 * t_s)
     variance = np.clip(variance, 1e-9 * share**2, 0.999 * share * (1.0 - share))
     size = share * (1.0 - share) / variance - 1.0
-    middles = (np.arange(_RATES) + 0.5) / _RATES
+    # A stream that is all or nothing is at its peak for this share of time: cut there.
+    edges = np.concatenate([(1.0 - share) * _BELOW, 1.0 - share * _ABOVE, [1.0]])
+    weights, middles = np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
     of_peak = special.betaincinv(share * size[:, None], (1.0 - share) * size[:, None], middles)
-    of_peak *= share / np.maximum(of_peak.mean(axis=1, keepdims=True), 1e-300)
+    of_peak *= share / np.maximum(of_peak @ weights, 1e-300)[:, None]
     mean = (peak_per_s * t_s)[:, None] * np.minimum(of_peak, 1.0)
-    excess = _poisson_excess_s(server, mean.ravel(), np.repeat(t_s, _RATES))
-    by_time = excess.reshape(t_s.size, _RATES).mean(axis=1)
+    excess = _poisson_excess_s(server, mean.ravel(), np.repeat(t_s, weights.size))
+    by_time = excess.reshape(mean.shape) @ weights
     body = grid.step * (by_time.sum() - 0.5 * (by_time[0] + by_time[-1]))
     after = _normal_rest(server, max(float(dispersion[-1]), 0.0), float(t_s[-1]))
     return float(by_time[0] + body + after)
