@@ -18,7 +18,6 @@ from tidings.model.laws import (
     HyperExponential,
     LogNormal,
     PhaseType,
-    Uniform,
 )
 from tidings.prediction.mobility.centre import (
     OnOff,
@@ -116,7 +115,7 @@ CENTRES = {
     ),
     "any OFF": (
         OnOff(
-            service=Uniform(low_s=0.1, high_s=0.4),
+            service=Gamma(mean_s=0.25, shape=1.5),
             on=Exponential(mean_s=2.0),
             off=LogNormal(mean_s=1.0, scv=0.9),
         ),

@@ -250,6 +250,8 @@ def absence_stage(centre: OnOff) -> Stage:
     """How long an event that arrives waits for the peer itself: what is left of an OFF period."""
     if centre.away == 0.0:
         return Stage()
-    law = residual(centre.off)
-    kinked = any(delay.kinked for delay in law_stage(law).delays)
-    return Stage(delays=(PerhapsDelay(law=law, share=centre.away, kinked=kinked),))
+    # A residual law is as smooth as its law, also where it is tabulated in thousands of bins.
+    off = law_stage(centre.off)
+    kinked = off.shift_s > 0.0 or any(delay.kinked for delay in off.delays)
+    delay = PerhapsDelay(law=residual(centre.off), share=centre.away, kinked=kinked)
+    return Stage(delays=(delay,))
