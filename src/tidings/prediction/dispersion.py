@@ -31,7 +31,7 @@ from scipy.sparse import linalg
 from tidings.model.laws import Deterministic, Exponential, Law, unshifted
 from tidings.model.routes import Routes
 from tidings.model.system import System
-from tidings.prediction import queues, workload
+from tidings.prediction import peaks, queues, workload
 from tidings.prediction.burstiness import mean_wait_gg1_s
 from tidings.prediction.displacement import displacing
 from tidings.prediction.flows import Flows
@@ -443,7 +443,9 @@ class _Station:
             mean_s=self.service.mean_s,
             sums=self.network.sums(self.service),
         )
-        return workload.mean_wait_s(server, 1.0 + curve, self.network.grid, self.peak_per_s)
+        if math.isfinite(self.peak_per_s):
+            return peaks.mean_wait_s(server, 1.0 + curve, self.network.grid, self.peak_per_s)
+        return workload.mean_wait_s(server, 1.0 + curve, self.network.grid)
 
 
 def _stands_still(

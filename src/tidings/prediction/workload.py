@@ -9,10 +9,6 @@ of arrivals, two moments are known, λt and λt I(t); it is taken as binomial wh
 periodic streams are within one period), Poisson where I = 1, negative binomial where I > 1, and
 all but normal where it is large. Sums of services are those of the law (``service_sums``). So the
 mean is exact for Poisson arrivals, whatever the service.
-
-Streams that come in bursts of a known speed (a backlog handed over after a reconnection) cannot
-bring more than their ``peak_per_s`` for long. N(t) is then Poisson at a rate of which the share of
-the peak follows a beta law with the same two moments.
 """
 
 from __future__ import annotations
@@ -24,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tidings.model.laws import Law
 from tidings.prediction.service_sums import ServiceSums
 from tidings.prediction.time_grid import TimeGrid
 
@@ -37,8 +32,6 @@ _POISSON = 1e-3  # |I − 1| below which a stream counts as Poisson
 _WIDE = 8.0  # standard deviations on either side that are looked at
 _TAIL = 30.0  # of an exponential tail, e^−30
 _FAR = 38.0  # standard deviations beyond which there is nothing
-# Shares at which the rate of a stream with a peak is looked at; rare high rates matter most.
-_BELOW, _ABOVE = np.linspace(0.0, 1.0, 7)[:-1], np.geomspace(1.0, 1e-3, 14)
 _LAST = 0.1  # of the grid, in the logarithm: what is averaged for the limit
 
 
@@ -56,33 +49,10 @@ class Server:
         return self.rate_per_s * self.mean_s
 
 
-def mean_wait_s(
-    server: Server, dispersion: Floats, grid: TimeGrid, peak_per_s: float = math.inf
-) -> float:
+def mean_wait_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
     """Mean wait before service, in seconds, from I(t) of what arrives; load below 1."""
-    if math.isfinite(peak_per_s):
-        work_s = _work_within_peak_s(server, dispersion, grid, peak_per_s)
-    else:
-        work_s = mean_work_s(server, dispersion, grid)
+    work_s = mean_work_s(server, dispersion, grid)
     return max(0.0, work_s / server.load - 0.5 * server.mean_s * (1.0 + server.sums.scv))
-
-
-def extra_wait_s(rate_per_s: float, service: Law, dispersion: Floats, grid: TimeGrid) -> float:
-    """How much longer than Poisson arrivals uneven ones wait, in seconds; work taken as normal.
-
-    For services so uneven that their sums cannot be added up one by one (interrupted for long, and
-    rarely): only the difference to Poisson arrivals, known exactly, is approximated.
-    """
-    t_s, load = grid.times_s, rate_per_s * service.mean_s
-
-    def work_s(variance: Floats) -> float:
-        spread_s = np.sqrt(load * service.mean_s * t_s * np.maximum(variance + service.scv, 1e-12))
-        u = np.minimum((1.0 - load) * t_s / spread_s, _FAR)
-        density = np.exp(-0.5 * u**2) / math.sqrt(2.0 * math.pi)
-        excess = spread_s * (density - u * special.ndtr(-u))
-        return float(grid.step * (excess.sum() - 0.5 * (excess[0] + excess[-1])))
-
-    return (work_s(dispersion) - work_s(np.ones(t_s.size))) / load
 
 
 def mean_work_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
@@ -101,45 +71,6 @@ def mean_work_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
     late = t_s >= t_s[-1] * np.exp(-_LAST * grid.step * grid.points)
     after = _normal_rest(server, float(variance[late].mean()), float(t_s[-1]))
     return float(excess[0] + body + after)
-
-
-def _work_within_peak_s(
-    server: Server, dispersion: Floats, grid: TimeGrid, peak_per_s: float
-) -> float:
-    """Mean work where no more than a peak rate arrives for long, in seconds of service."""
-    t_s, share = grid.times_s, min(server.rate_per_s / peak_per_s, 1.0 - 1e-9)
-    variance = np.maximum(dispersion - 1.0, 0.0) * server.rate_per_s / (peak_per_s**2 * t_s)
-    variance = np.clip(variance, 1e-9 * share**2, 0.999 * share * (1.0 - share))
-    size = share * (1.0 - share) / variance - 1.0
-    # A stream that is all or nothing is at its peak for this share of time: cut there.
-    edges = np.concatenate([(1.0 - share) * _BELOW, 1.0 - share * _ABOVE, [1.0]])
-    weights, middles = np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
-    of_peak = special.betaincinv(share * size[:, None], (1.0 - share) * size[:, None], middles)
-    of_peak *= share / np.maximum(of_peak @ weights, 1e-300)[:, None]
-    mean = (peak_per_s * t_s)[:, None] * np.minimum(of_peak, 1.0)
-    excess = _poisson_excess_s(server, mean.ravel(), np.repeat(t_s, weights.size))
-    by_time = excess.reshape(mean.shape) @ weights
-    body = grid.step * (by_time.sum() - 0.5 * (by_time[0] + by_time[-1]))
-    after = _normal_rest(server, max(float(dispersion[-1]), 0.0), float(t_s[-1]))
-    return float(by_time[0] + body + after)
-
-
-def _poisson_excess_s(server: Server, mean: Floats, t_s: Floats) -> Floats:
-    """E[(Y − t)⁺] where so many arrivals are expected, Poisson; all but normal where many."""
-    found = np.zeros(t_s.size)
-    few = mean <= min(_COUNTED * max(server.sums.scv, 1.0), _MOST_COUNTED)
-    poisson = np.ones(int(few.sum()))
-    at, count = _looked_at(mean[few], poisson, t_s[few] / server.mean_s, server.sums.scv)
-    if at.size:
-        shares = _share_of_count(count, mean[few][at], poisson[at])
-        over = server.mean_s * server.sums.over(count, (t_s[few] / server.mean_s)[at])
-        found[few] = np.bincount(at, shares * over, minlength=poisson.size)
-    many, late_s = mean[~few], t_s[~few]
-    spread_s = server.mean_s * np.sqrt(many * (1.0 + server.sums.scv))
-    u = np.clip((late_s - many * server.mean_s) / spread_s, -1e6, _FAR)
-    density = np.exp(-0.5 * u**2) / math.sqrt(2.0 * math.pi)
-    found[~few] = np.maximum(spread_s * (density - u * special.ndtr(-u)), 0.0)
-    return found
 
 
 def _normal(server: Server, variance: Floats, t_s: Floats) -> Floats:

@@ -6,13 +6,14 @@ what arrives after an ON/OFF centre.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from tidings.model.laws import Law
-from tidings.prediction import queues, workload
+from tidings.prediction import peaks, queues, workload
 from tidings.prediction.burstiness import mean_wait_gg1_s, thinned_scv
 from tidings.prediction.dispersion import Leaving
 from tidings.prediction.mobility.centre import OnOff
@@ -131,7 +132,9 @@ class UnevenArrivals:
             rate_per_s=self.rate_per_s, mean_s=service.mean_s, sums=service_sums(service)
         )
         stream = self.leaving
-        return workload.mean_wait_s(server, 1.0 + stream.beyond, stream.grid, stream.peak_per_s)
+        if math.isfinite(stream.peak_per_s):
+            return peaks.mean_wait_s(server, 1.0 + stream.beyond, stream.grid, stream.peak_per_s)
+        return workload.mean_wait_s(server, 1.0 + stream.beyond, stream.grid)
 
     def completion_wait_s(self, centre: OnOff) -> float:
         """That of Poisson arrivals, and what uneven ones wait longer.
@@ -142,7 +145,7 @@ class UnevenArrivals:
             return 0.0
         stream, service = self.leaving, completion(centre)
         plain_s = queues.mean_wait_s(self.rate_per_s, service)
-        extra_s = workload.extra_wait_s(self.rate_per_s, service, 1.0 + stream.beyond, stream.grid)
+        extra_s = peaks.extra_wait_s(self.rate_per_s, service, 1.0 + stream.beyond, stream.grid)
         return max(plain_s + extra_s, 0.0)
 
     def thinned(self, share: float) -> UnevenArrivals:
