@@ -181,3 +181,8 @@ def test_what_leaves_a_centre_is_bursty_by_every_description_but_the_published_o
     exact = departing_dispersion(FIRST, 4.0, grid.times_s)
     assert after.leaving.beyond == pytest.approx(exact, abs=1e-12)
     assert after.leaving.peak_per_s == 16.0
+
+
+def test_a_centre_hands_over_one_event_a_service_at_most_however_long_it_was_away():
+    assert centre_peak_per_s(exponential_centre(0.0625, 109.0, 121.5)) == 16.0
+    assert centre_peak_per_s(CENTRES["instant"]) > 100.0

@@ -112,7 +112,7 @@ def peak_per_s(publisher: Publisher) -> float:
 
 def centre_peak_per_s(centre: OnOff) -> float:
     """Events per second that a centre hands over while it has any."""
-    return 1.0 / max(centre.service.mean_s, _INSTANT * centre.off.mean_s)
+    return 1.0 / (centre.service.mean_s or _INSTANT * centre.off.mean_s)
 
 
 def reaching_shares(publishers: tuple[Publisher, ...]) -> Floats:
