@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.cli import console, reproduce
+from tidings.cli import console, plan, reproduce
 from tidings.cli.commands import COMMANDS, run
 from tidings.errors import TidingsError
 from tidings.model.outcome_files import load_outcome
@@ -45,8 +45,9 @@ def result(capsys, *arguments):
 
 
 def test_every_command_has_help_with_an_example(capsys):
-    papers = [f"reproduce {each.name}" for each in reproduce.app.registered_commands]
-    for command in [each for each in COMMANDS if each != "reproduce"] + papers:
+    groups = {"reproduce": reproduce.app, "plan": plan.app}
+    inside = [f"{g} {each.name}" for g, app in groups.items() for each in app.registered_commands]
+    for command in [each for each in COMMANDS if each not in groups] + inside:
         code, out, _ = result(capsys, *command.split(), "--help")
         assert code == 0
         assert f"Example: tidings {command}" in " ".join(out.split())
