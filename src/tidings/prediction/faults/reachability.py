@@ -175,9 +175,9 @@ def way_states(network: Network, usual: Path) -> WayStates | None:
         given = [each[mine] for each in element_up]
         reached[mine] += share * _reached_given(_beside(graph, usual, block), usual, given)
     known = np.ones(count, np.bool_)
-    for needed, works in zip(needs[::2], element_up[::2], strict=True):
+    for needed, broker_up in zip(needs[::2], element_up[::2], strict=True):
         for each in needed:
-            known &= ~works | able[followed.index(each)]
+            known &= ~broker_up | able[followed.index(each)]
     return WayStates(processes=followed, shares=shares, up=element_up, reached=reached, known=known)
 
 
