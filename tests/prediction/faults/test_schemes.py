@@ -21,6 +21,7 @@ from tidings.prediction import predict
 from tidings.prediction.faults.buffered_ways import hops
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.waiting import up_start, wait
+from tidings.simulation.run import simulate
 
 SCHEMES = ("none", "periodic", "buffering", "bypass", "bypass-buffering")
 RECOVERING = SCHEMES[1:]
@@ -234,6 +235,8 @@ def test_every_event_is_accounted_for(make, faulty, scheme, refresh_s):
     forgets = scheme == "none" or (refresh_s > 0.0 and "buffering" not in scheme)
     assert (found["lost_not_restored"].max() > 0.0) == forgets
     assert (found["lost_expired_in_buffer"].max() > 0.0) == ("buffering" in scheme)
+    pairs = outcome.pairs["delivered"] + outcome.pairs[list(LOSSES)].sum(axis=1)
+    assert pairs.to_numpy() == pytest.approx(np.ones(len(pairs)), abs=1e-12)
     weights = outcome.pairs["wanted_per_s"] * outcome.pairs["on_time"]
     by_pair = weights.groupby(outcome.pairs["subscriber"]).sum()
     whole = (found["wanted_per_s"] * found["on_time"]).set_axis(found["subscriber"])
@@ -336,6 +339,34 @@ def test_what_a_link_loses_by_chance_is_sent_again_where_it_is_acknowledged(make
     assert blind["lost_link"][2] == pytest.approx(
         0.1 * ROW[0] * ROW[1] + 0.09 * math.prod(ROW[:4]), abs=1e-14
     )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("scheme", RECOVERING)
+def test_predicted_is_simulated(make, faulty, scheme):
+    """In standard errors of the simulation; every cause of loss too."""
+    system = failing_square(make, faulty, scheme)
+    events = replace(system.publishers[0], every=Exponential(mean_s=300.0))
+    system = replace(system, publishers=(events,))
+    seen = simulate(system, duration_s=4e6, replications=20, seed=5).subscribers
+    ours = predict(system).subscribers
+    assert seen["on_time_se"].max() < 0.004
+    off = (ours["on_time"] - seen["on_time"]).abs() / seen["on_time_se"]
+    assert off.max() < 5.0
+    for cause in ("lost_broker_down", "lost_path_down", "lost_expired_in_buffer"):
+        assert (ours[cause] - seen[cause]).abs().max() < 5.0 * seen["on_time_se"].max()
+
+
+@pytest.mark.statistical
+def test_a_lone_subscribers_refreshes_cost_what_is_simulated(make, faulty):
+    lone = failing_row(make, faulty, "periodic", refresh_s=3600.0, timeout_s=6000.0)
+    events = replace(lone.publishers[0], every=Exponential(mean_s=300.0))
+    lone = replace(lone, publishers=(events,), subscribers=lone.subscribers[-1:])
+    seen = simulate(lone, duration_s=8e6, replications=20, seed=5).subscribers.iloc[0]
+    ours = predict(lone).subscribers.iloc[0]
+    assert seen["on_time_se"] < 0.004
+    assert ours["on_time"] == pytest.approx(seen["on_time"], abs=5.0 * seen["on_time_se"])
+    assert math.prod(ROW) - ours["on_time"] > 10.0 * seen["on_time_se"]  # the refresh is felt
 
 
 # ---- what is refused, what is told ---------------------------------------------------------------

@@ -18,7 +18,7 @@ from tidings.prediction.faults.connectivity import TooWideError
 from tidings.prediction.faults.notes import Notes
 from tidings.prediction.faults.reachability import Reachability, Reached
 from tidings.prediction.faults.refresh import Refresh, bounded_passed, exact_passed
-from tidings.prediction.faults.refreshed_reachability import refreshed
+from tidings.prediction.faults.refreshed_reachability import known_share
 from tidings.prediction.faults.static_ways import (
     checked_way,
     lost_for_good,
@@ -56,6 +56,13 @@ class Faults:
         self.notes.add(f"connectivity: {answer.method}", answer.error)
         return answer
 
+    def reached_with_tables(self, path: Path, reached: float) -> float:
+        """The same, with all brokers of the usual way that are up knowing the subscription."""
+        if self.refresh is None:
+            return reached
+        self.notes.add("refresh: taken to reach all brokers that are up")
+        return reached * known_share(self.reachability.network, path, self.refresh)
+
 
 def _none(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
     return checked_way(pieces_of(path), lost_for_good(known.components, path))
@@ -86,13 +93,8 @@ def _buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
 
 def _bypass(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
     share = known.reached(path).share
-    home = known.home_up(path)
-    with_tables = share
-    if known.refresh is not None:
-        again = refreshed(known.reachability.network, path, known.refresh)
-        known.notes.add("refresh: middle of two bounds", again.error)
-        with_tables = min(again.share, share)
-    return bypassing_way(known.reachability.network, path, (home, share, with_tables), pieces_of)
+    shares = known.home_up(path), share, known.reached_with_tables(path, share)
+    return bypassing_way(known.reachability.network, path, shares, pieces_of)
 
 
 def _bypass_buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
@@ -100,19 +102,16 @@ def _bypass_buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
         return _buffering(known, path, pieces_of)
     graph = known.reachability.network
     waiting = None
-    if not known.published and known.refresh is None:
+    if not known.published:
         with suppress(TooWideError):
             waiting = exact_wait(graph, path)
     if waiting is not None:
-        known.notes.add("buffers beside ways around: exact")
+        how = "exact" if known.refresh is None else "the wait for a refresh taken as exponential"
+        known.notes.add(f"buffers beside ways around: {how}")
         share = known.home_up(path) * waiting.atom
     else:
         known.notes.add("buffers beside ways around: as if the usual way alone were down")
-        share = known.reached(path).share
-        if known.refresh is not None:
-            again = refreshed(graph, path, known.refresh)
-            known.notes.add("refresh: middle of two bounds", again.error)
-            share = min(again.share, share)
+        share = known.reached_with_tables(path, known.reached(path).share)
         waiting = approximate_wait(known.components, path, share)
     return bypassing_buffered_way(graph, path, (known.home_up(path), share), waiting, pieces_of)
 

@@ -38,6 +38,8 @@ def _approximations(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
     ]
     if known.published:
         found.append("times up and down taken as exponential, subscriptions as never missing")
+    if known.refresh is not None:
+        found.append("refreshes of other subscribers behind the same link left out")
     for row in rows:
         if not row["method"].endswith(_EXACT):
             off = f" (off by up to {row['error']:.2g})" if row["error"] > 0.0 else ""
