@@ -140,7 +140,7 @@ def test_pairs_add_up_to_subscribers(characterised):
         assert mean == pytest.approx(whole.loc[name, "on_time"], rel=1e-12)
     known = pairs[pairs["delivered"] > 0]
     assert known["delay_mean_se_s"].gt(0).all()
-    np.testing.assert_allclose(pairs["delivered"] + pairs["lost_unexplained"], 1.0, rtol=1e-12)
+    np.testing.assert_allclose(pairs["delivered"] + pairs["lost_link"], 1.0, rtol=1e-12)
 
 
 def test_delays_end_at_what_was_delivered_and_give_the_quantiles(planted, characterised):
