@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidings.model.laws import Deterministic, Exponential, Law, phases, unshifted
+from tidings.model.laws import Deterministic, Exponential, Law, left_share, phases, unshifted
 from tidings.model.loads import FULL_LOAD as FULL_LOAD
 from tidings.prediction.lattice import Lattice
+from tidings.prediction.pieces import Pieces
 from tidings.prediction.stages import (
     Chain,
     Complexes,
@@ -106,6 +107,26 @@ class PoissonWait:
         early, late = lattice.image(upper), lattice.image(lower)
         return lattice.geometric(self.load, early), lattice.geometric(self.load, late)
 
+    @property
+    def pieces(self) -> Pieces:
+        """A geometric number of residual services; their density (1 − F)/E[S] only falls."""
+        return Pieces(
+            count=self.load / (1.0 - self.load),
+            none=self.atom,
+            peak_per_s=1.0 / self.service.mean_s,
+            swing_per_s=2.0 / self.service.mean_s,
+        )
+
+    def alone(self, t_s: Floats) -> Floats:
+        """(1 − ρ) ρ times the CDF of a residual service."""
+        found: Floats = self.atom * self.load * (1.0 - left_share(self.service, t_s))
+        return found
+
+    def rounded(self, lattice: Lattice) -> Complexes:
+        """A geometric number of residual services, each rounded to the nearest point."""
+        piece = lattice.rounded(lambda t_s: 1.0 - left_share(self.service, t_s))
+        return lattice.geometric(self.load, piece)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedWait:
@@ -154,6 +175,23 @@ class FittedWait:
         below = self.cdf(times_s)
         assert below is not None
         return lattice.image(below[1:]), lattice.image(below[:-1])
+
+    @property
+    def pieces(self) -> Pieces:
+        """One with probability ρ."""
+        peak_per_s = self.load / self.mean_s
+        return Pieces(
+            count=self.load, none=self.atom, peak_per_s=peak_per_s, swing_per_s=2.0 * peak_per_s
+        )
+
+    def alone(self, t_s: Floats) -> Floats:
+        """ρ (1 − exp(−ρ t/E[W]))."""
+        found: Floats = -self.load * np.expm1(-self.load / self.mean_s * t_s)
+        return found
+
+    def rounded(self, lattice: Lattice) -> Complexes:
+        """Rounded to the nearest point."""
+        return lattice.rounded(lambda t_s: self.atom + self.alone(t_s))
 
 
 def offered_load(rate_per_s: float, service: Law) -> float:
