@@ -76,16 +76,15 @@ def rounding_error(parts: Sequence[Pieces], step_s: float) -> float:
     """How far the CDF of a sum can be off if its pieces are rounded to a step; infinite: unknown.
 
     >>> uniform = Pieces(count=1.0, none=0.0, peak_per_s=1.0, swing_per_s=2.0)
-    >>> rounding_error([uniform, uniform], 0.01)
+    >>> round(rounding_error([uniform, uniform], 0.01), 9)
     7.5e-05
     """
     eighth = step_s**2 / 8.0
-    known = [part for part in parts if part.bounded]
-    sure = sorted((part for part in known if part.always), key=lambda part: part.peak_per_s)
+    flattest = sorted(parts, key=lambda part: part.peak_per_s if part.always else math.inf)
     found = math.inf
-    if sure:
-        found = _beside(sure[0], sure[1:], parts, step_s)
-    if len(known) == len(parts):
+    if flattest and flattest[0].always and flattest[0].bounded:
+        found = _beside(flattest[0], flattest[1:], step_s)
+    if all(part.bounded for part in parts):
         peak = max(part.peak_per_s for part in parts)
         swing = max(part.swing_per_s for part in parts)
         # Whichever piece is rounded last, there are that many besides, and the line between points.
@@ -95,15 +94,13 @@ def rounding_error(parts: Sequence[Pieces], step_s: float) -> float:
     return found
 
 
-def _beside(last: Pieces, sure: Sequence[Pieces], parts: Sequence[Pieces], step_s: float) -> float:
+def _beside(last: Pieces, others: Sequence[Pieces], step_s: float) -> float:
     """The bound where one piece, which is always there, is rounded last."""
     eighth = step_s**2 / 8.0
-    curved = min((_curvature(last, part) for part in sure), default=math.inf)
+    curved = min((_curvature(last, part) for part in others if part.always), default=math.inf)
     smooth = min(eighth * curved, 0.25 * step_s * last.swing_per_s)
     total = straight = 0.0
-    for part in parts:
-        if part is last:
-            continue
+    for part in others:
         if part.bounded:
             twisted = last.peak_per_s * part.swing_per_s + last.swing_per_s * part.peak_per_s
             total += part.count * min(eighth * twisted, 0.5 * step_s * last.peak_per_s)
