@@ -88,7 +88,7 @@ def uniform_service(load, width):
 
 def fitted_uniform(load, width, wait):
     law = Uniform(low_s=0.0, high_s=float(width))
-    stage = fitted_law(float(2 * load / width), law, float(wait))
+    stage = fitted_law(law, float(wait), float(2 * wait**2 / load))
 
     def algebra(end):
         return exact.times(exact.fitted_wait(load, wait), exact.uniform(Fraction(0), width), end)
@@ -150,7 +150,7 @@ rough = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=40, phases=(Phase.explicit, Phase.generate))
+@settings(deadline=None, max_examples=100, phases=(Phase.explicit, Phase.generate))
 @given(
     parts=st.tuples(st.lists(smooth, max_size=2), st.lists(rough, min_size=1, max_size=2)),
     share=st.fractions(F(1, 20), F(5, 2), max_denominator=40),
