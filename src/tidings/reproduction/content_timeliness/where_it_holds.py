@@ -1,8 +1,8 @@
 """Where the queue models hold: traffic that the paper did not try, predicted against simulated.
 
 Random trees with unequal or equal publishers and brokers, regular and bursty streams, services of
-many laws, links that jitter, from idle to busy. How ``law`` fits a wait was chosen by looking at the
-trees of seeds 201 and 202 (and 301, taken apart); ``SEEDS`` are others, not looked at before.
+many laws, links that jitter, from idle to busy. How ``law`` fits a wait was chosen by looking at
+the trees of seeds 201 and 202 (and 301, taken apart); ``SEEDS`` are others, not looked at before.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tidings.model.laws import (
     law_document,
 )
 from tidings.model.routes import route
+from tidings.model.study import Grid
 from tidings.model.system import System
 from tidings.prediction.flows import flows
 from tidings.prediction.predicting import predict
@@ -236,3 +237,22 @@ def where_it_holds(
 def table(points: pd.DataFrame) -> pd.DataFrame:
     """Mean absolute error by scenario, load and model."""
     return errors(points, ("scenario", "load", "model"))
+
+
+def grid(found: pd.DataFrame) -> Grid:
+    """The errors of ``table`` side by side, a column for each model."""
+    models = tuple(dict.fromkeys(found["model"]))
+    rows = []
+    for (name, load), each in found.groupby(["scenario", "load"], sort=False):
+        errors_of = each.set_index("model")
+        cells = (
+            f"{errors_of['mean_absolute'][model]:.4f} ({errors_of['maximum'][model]:.3f})"
+            for model in models
+        )
+        rows.append((str(name), f"{load:g}", f"{errors_of['noise'].iloc[0]:.4f}", *cells))
+    return Grid(
+        title="Mean absolute error (largest)",
+        columns=("intervals / services", "ρ", "noise", *models),
+        rows=tuple(rows),
+        names=1,
+    )
