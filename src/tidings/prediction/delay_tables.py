@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from tidings.prediction.inversion import NodeValues, euler_rule
 from tidings.prediction.path_laws import (
     ClosedForm,
-    Enclosed,
     Workshop,
     has_closed_form,
     is_rough,
+    on_lattice,
 )
 from tidings.prediction.stages import Delay, Floats, Stage
 
@@ -31,7 +31,7 @@ _TERMS = 10  # of the inversion rule: good to about 1e-6
 _NUDGE = 1e-5  # by which times are moved to see a slope
 _MOST_POINTS = 600
 _BLOCK = 1 << 18  # (mixture, time, part) triples handled at once
-_LATTICE_POINTS = 1 << 10  # the middle of the bracket is far better than the bracket is wide
+_LATTICE_POINTS = 1 << 12
 _ROUNDS = 80
 
 
@@ -104,7 +104,7 @@ class Tables:
         return form.cdf(self.times_s).value, (above - under) * (0.5 * self.step / _NUDGE)
 
     def _enclosed(self, delays: tuple[Delay, ...]) -> tuple[Floats, Floats]:
-        form = Enclosed(delays=delays, workshop=self._workshop, most_points=_LATTICE_POINTS)
+        form = on_lattice(delays, self._workshop, _LATTICE_POINTS)
         below = form.cdf(self.times_s).value
         return below, np.gradient(below)
 

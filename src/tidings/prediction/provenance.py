@@ -14,6 +14,10 @@ from tidings.prediction.flows import Flows
 from tidings.prediction.queue_models import Queues
 from tidings.prediction.shares import Shares
 
+_UNSETTLED = (
+    "overloaded brokers feed each other and their rates did not settle; the last ones were taken"
+)
+
 
 def provenance(
     system: System, model: str, network: tuple[Flows, Queues], results: list[Shares]
@@ -28,7 +32,11 @@ def provenance(
         "model": model,
         "approximations": approximations(system, rates, queues),
         "numerical_error": max(errors, default=0.0),  # of any on-time share
-        "warnings": _overloads(system, rates) + _without_events(system, results),
+        "warnings": [
+            *_overloads(system, rates),
+            *([] if rates.settled else [_UNSETTLED]),
+            *_without_events(system, results),
+        ],
     }
 
 

@@ -1,8 +1,8 @@
 """The queue models by name: what each predicts for every station of every broker.
 
 - ``law`` (the default): the whole law of the wait. Where arrivals are Poisson it is exact (M/M/1,
-  M/G/1); elsewhere the mean wait comes from dispersion curves (``dispersion``, ``workload``) and
-  the law is fitted to it.
+  M/G/1); elsewhere two moments of it come from dispersion curves (``dispersion``, ``workload``)
+  and the law is fitted to them.
 - ``gg1``: the published improved model, the service law shifted by the mean wait that QNA gives.
 - ``mm1``: the published plain model, the service law shifted by the mean wait of an M/M/1 queue.
 """
@@ -64,9 +64,10 @@ _SHIFTED_GG1 = (
 _POISSON = "the whole law of the wait at each broker, arrivals taken as Poisson"
 _KHINCHINE = "services of other laws than exponential by Pollaczek and Khinchine"
 _FITTED = (
-    "where arrivals are not Poisson, mean waits from dispersion curves (two moments of counts), "
-    "and a wait that is 0 for the share of time a broker is idle, else exponential"
+    "where arrivals are not Poisson, two moments of each wait from dispersion curves (two moments "
+    "of counts), and a law with them that is 0 with some probability, else exponential"
 )
+_UNSETTLED = "dispersion curves and waits did not settle; the last of their values were taken"
 
 
 def broker_stages(queues: Queues) -> tuple[Stage, ...]:
@@ -119,8 +120,9 @@ def _whole(system: System, routes: Routes, flows: Flows) -> Queues:
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = found.means_s[broker][station]
         if not found.poisson[broker][station]:
-            fitted = fitted_law(rate_per_s, service, wait_s)
-            return Queue(stage=fitted, wait_s=wait_s, assumes=(_FITTED,))
+            fitted = fitted_law(service, wait_s, found.squares_s2[broker][station])
+            assumes = (_FITTED,) if found.settled else (_FITTED, _UNSETTLED)
+            return Queue(stage=fitted, wait_s=wait_s, assumes=assumes)
         known = (_POISSON,) if isinstance(service, Exponential) else (_POISSON, _KHINCHINE)
         return Queue(stage=whole_law(rate_per_s, service), wait_s=wait_s, assumes=known)
 
@@ -131,7 +133,7 @@ QUEUE_MODELS: dict[str, QueueModel] = {
     "law": QueueModel(
         queues=_whole,
         assumes="the whole law of the wait at each broker: exact for Poisson arrivals, else "
-        "fitted to a mean wait from dispersion curves",
+        "fitted to two moments from dispersion curves",
     ),
     "gg1": QueueModel(queues=_improved, assumes=_SHIFTED_GG1[0]),
     "mm1": QueueModel(queues=_plain, assumes=_SHIFTED_MM1[0]),

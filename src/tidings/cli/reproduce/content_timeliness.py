@@ -9,7 +9,8 @@ import typer
 
 from tidings.cli import console, options
 from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present
-from tidings.reproduction.content_timeliness import experiment
+from tidings.reporting.study_tables import grid_table
+from tidings.reproduction.content_timeliness import experiment, where_it_holds
 from tidings.reproduction.content_timeliness.exhibits import study
 from tidings.reproduction.latencies import BUILT_IN, LinkDelays, read_latencies, wide_area
 from tidings.reproduction.saving import check_folder
@@ -40,6 +41,13 @@ def content_timeliness(
             "By default links come from a law of wide-area shape.",
         ),
     ] = None,
+    other_traffic: Annotated[
+        bool,
+        typer.Option(
+            "--where-it-holds",
+            help="Other traffic instead: unequal, bursty, jittering, busier; prints the errors.",
+        ),
+    ] = False,
     to: Folder = USUAL_FOLDER,
     seed: options.Seed = 1,
     json: options.Json = False,
@@ -50,6 +58,9 @@ def content_timeliness(
     """
     if load not in LOADS:
         raise typer.BadParameter(f"'{load}' is not one of {', '.join(LOADS)}")
+    if other_traffic:
+        _show_where_it_holds(json=json)
+        return
     check_folder(to)
     delays, notes = _delays(latencies)
     plan = experiment.Plan(
@@ -63,6 +74,15 @@ def content_timeliness(
     with console.progress("reproducing") as step:
         results = experiment.reproduce(plan, notes=notes, progress=step)
     present(study(results), to, json=json)
+
+
+def _show_where_it_holds(*, json: bool) -> None:
+    with console.progress("simulating other traffic") as step:
+        found = where_it_holds.table(where_it_holds.where_it_holds(progress=step))
+    if json:
+        console.show_json({"where_it_holds": found.to_dict("records")})
+        return
+    console.show(grid_table(where_it_holds.grid(found)))
 
 
 def _delays(latencies: Path | None) -> tuple[LinkDelays, tuple[str, ...]]:
