@@ -111,7 +111,7 @@ def test_an_invalid_system_is_an_answer_of_check_as_json(tmp_path, capsys):
     ("arguments", "kind", "code"),
     [
         (["predict", "BAD"], "invalid_system", 2),
-        (["simulate", "FAILING"], "unsupported", 3),
+        (["simulate", "SHARING"], "unsupported", 3),
         (["simulate", "BUSY"], "unstable", 4),
         (["validate", "nowhere.json", "nowhere.json"], "invalid_input", 2),
         (["report", "BUSY", "nowhere.json"], "invalid_input", 2),
@@ -126,7 +126,7 @@ def test_an_error_is_a_document_with_json(arguments, kind, code, tmp_path, capsy
     texts = {
         "BAD": SYSTEM.replace("3ms", "-3ms"),
         "BUSY": SYSTEM.replace("5ms", "50ms"),
-        "FAILING": SYSTEM.replace("l: 3ms}", "l: 3ms}, failure: {mtbf: 1h, mttr: 1s}"),
+        "SHARING": SYSTEM.replace("l: 3ms}", "l: 3ms}, discipline: processor-sharing"),
     }
     for name, text in texts.items():
         (tmp_path / f"{name}.yaml").write_text(text)
@@ -165,12 +165,12 @@ def test_progress_is_told_after_two_seconds_also_within_one_step(capsys, monkeyp
 def test_what_an_engine_does_not_handle_is_refused_by_name(tmp_path, capsys):
     path = tmp_path / "system.yaml"
     path.write_text(
-        SYSTEM.replace("{exponential: 3ms}", "{exponential: 3ms}, failure: {mtbf: 1h, mttr: 1s}")
+        SYSTEM.replace("{exponential: 3ms}", "{exponential: 3ms}, discipline: processor-sharing")
     )
     for command in ("predict", "simulate"):
         code, _, err = result(capsys, command, path)
         assert code == 3
-        assert "failures: brokers.hub.failure" in err
+        assert "other disciplines than fcfs: brokers.hub.discipline" in err
 
 
 def test_an_unstable_simulation_names_the_broker(tmp_path, capsys):
