@@ -148,16 +148,19 @@ def _side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterato
     """Results in order, a few under way at a time: memory does not grow with their number."""
     workers = os.cpu_count() or 1
     left = iter(numbers)
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    pool = ThreadPoolExecutor(max_workers=workers)
+    wait = True
+    try:
         waiting = deque(pool.submit(work, each) for each in itertools.islice(left, 2 * workers))
-        try:
-            while waiting:
-                result = waiting.popleft().result()
-                waiting.extend(pool.submit(work, each) for each in itertools.islice(left, 1))
-                yield result
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            result = waiting.popleft().result()
+            waiting.extend(pool.submit(work, each) for each in itertools.islice(left, 1))
+            yield result
+    except KeyboardInterrupt:
+        wait = False  # nothing stops compiled code, and whoever interrupts it will not wait
+        raise
+    finally:
+        pool.shutdown(wait=wait, cancel_futures=True)
 
 
 def refuse_overload(compiled: CompiledSystem) -> None:
