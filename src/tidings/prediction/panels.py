@@ -17,7 +17,7 @@ from tidings.prediction.bundles import Bundle, Bundles, Entries, NodeTransforms
 from tidings.prediction.inversion import CAUTION, series_rule
 from tidings.prediction.stages import Complexes, Floats, Stage
 
-_WORTH = 64  # one way alone costs as much as a panel for so many brokers
+_WORTH = 64  # one way alone costs as much as making a panel for so many brokers
 _TIMES = 13  # Chebyshev times of a panel
 _WIDTH = 2.0**0.5  # of a panel, last time over first
 _FLOOR = 2e-9  # damping and rounding
@@ -63,7 +63,8 @@ class Panels:
         number = np.floor(np.log(rest_s) / math.log(_WIDTH)).astype(np.int64)
         for each in np.unique(number):
             mine = np.flatnonzero(number == each)
-            if mine.size * _WORTH < len(self.bundles.ways.at_broker):
+            few = mine.size * _WORTH < len(self.bundles.ways.at_broker)
+            if few and int(each) not in self._known:
                 continue
             panel = self._panel(int(each))
             chosen = Entries(
