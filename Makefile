@@ -28,6 +28,7 @@ lint: $(READY)
 
 bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	$(BIN)/python benchmarks/simulator.py --write
+	$(BIN)/python benchmarks/prediction.py --write
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

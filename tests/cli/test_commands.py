@@ -221,6 +221,18 @@ def test_an_overloaded_broker_is_a_warning_of_the_prediction(tmp_path, capsys):
     assert "east" in err
 
 
+def test_predict_turns_standard_errors_into_error_bars(tmp_path, capsys):
+    path = tmp_path / "system.yaml"
+    path.write_text(SYSTEM + "standard_errors: {brokers.hub.service: 0.0001}\n")
+    code, out, _ = result(capsys, "predict", path)
+    assert code == 0
+    assert "±" in out
+    assert "as if these were independent" in " ".join(out.split())
+    rows = json.loads(result(capsys, "predict", path, "--json")[1])["subscribers"]
+    assert all(row["on_time_se"] > 0 and row["delay_mean_se_s"] > 0 for row in rows)
+    assert "±" not in result(capsys, "predict", path, "--no-error-bars")[1]
+
+
 def test_predict_simulate_validate_report(system, capsys, tmp_path):
     predicted, simulated, page = (
         tmp_path / n for n in ("predicted.json", "simulated", "page.html")

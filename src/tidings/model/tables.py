@@ -15,6 +15,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ import pyarrow.parquet
 
 from tidings.errors import Problem
 from tidings.model import yaml_text
+from tidings.model.column_reading import read_columns
 from tidings.model.document import Key, Place, Unreadable, describe
 from tidings.model.records import document_fields
-from tidings.model.system import System
+from tidings.model.system import Subscriber, System
 from tidings.model.writing import new_folder
 
 HEAD = "system.yaml"
@@ -33,6 +35,7 @@ NAMED = ("brokers", "publishers", "subscribers")
 SECTIONS = (*NAMED, "links", "contents")
 SUFFIXES = (".parquet", ".csv")
 TEXT_COLUMNS = ("name", "at", "publisher", "group", "network")  # whatever they look like
+_REMEMBERED = 1 << 16  # cells that many rows share, such as events
 
 Row = tuple[int, dict[str, Any]]  # its line or number, and its cells
 
@@ -51,8 +54,12 @@ class _Folder:
         self.files[path], self.lines[path] = file.name, line
 
 
-def read_folder(folder: Path) -> Place:
-    """The document that a folder of tables stands for."""
+def read_folder(folder: Path, *, by_column: bool = True) -> Place:
+    """The document that a folder of tables stands for.
+
+    With ``by_column``, subscribers that are all in order come as columns, every distinct cell read
+    once however many share it (``column_reading``). What is wrong is better told row by row.
+    """
     tables = {section: _files(folder, section) for section in SECTIONS}
     has_head = (folder / HEAD).exists()
     if not has_head and not any(tables.values()):
@@ -73,6 +80,11 @@ def read_folder(folder: Path) -> Place:
     for section, files in tables.items():
         if files:
             _check_only(section, files, found)
+            if by_column and section == "subscribers" and not found.problems:
+                columns = read_columns(files[0], Subscriber, _plain_cell)
+                if columns is not None:
+                    found.document[section] = columns
+                    continue
             _add_table(section, files[0], found)
     if head_is_lost:  # whatever is in no table may stand there
         for field in document_fields(System):
@@ -197,12 +209,35 @@ def _cell(column: str, value: Any, file: Path, line: int) -> Any:
         return value
     if value[:1] not in "{[" and not _is_number(value):
         return value
-    place = yaml_text.parse(value)
+    place = _parsed(value)
     if not place.problems:
         return place.value
     want = f"a value as in JSON ({place.problems[0].saw})"
     problem = Problem(at=f"column '{column}'", saw=describe(value), want=want)
     return Unreadable(problem=dataclasses.replace(problem, line=line, file=file.name))
+
+
+def _plain_cell(column: str, value: Any) -> Any:
+    return _cell(column, value, Path(), 0)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _parsed(text: str) -> Place:
+    """What a cell means; read as JSON where it is plain JSON, which is much faster than YAML."""
+    try:
+        return Place(json.loads(text, object_pairs_hook=_once, parse_constant=_refuse))
+    except (ValueError, RecursionError):
+        return yaml_text.parse(text)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a name twice")
+    return dict(pairs)
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(word)
 
 
 def _is_number(text: str) -> bool:

@@ -6,6 +6,7 @@ exit and lifetime of their own, a *stream* is all events with the same entry, tr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,12 +15,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tidings.model.laws import Law
+from tidings.model.record_tables import Coded, coded, column
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.ways import Ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+_BLOCK = 1 << 23  # (class, filter) pairs handled at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +49,15 @@ class Audience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """All streams, and how much of each class they carry per second."""
+    """All streams, and how much every filter selects from them."""
 
     each: tuple[Stream, ...]
-    rates: sparse.csr_array  # [stream, class]
-
-    def wanted(self, routes: Routes, filters: Ints) -> Floats:
-        """Events per second that each filter selects from each stream, [filter, stream]."""
-        chosen = routes.wants[:, filters].astype(np.float64)
-        found: Floats = (self.rates @ chosen).T
-        return found
+    matched: sparse.csr_array  # [filter, stream], events per second
+    brokers: Ints  # [stream], where it enters
+    trees: Ints
+    channels: Coded  # by which it enters
+    lifetimes: Coded
+    ways: Ints  # [stream]: streams with the same entry and tree have the same number
 
 
 def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
@@ -80,24 +83,48 @@ def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
         rates.append(publisher.rate_per_s * row.probability)
     classes = [row.content_class for row in routes.rows]
     table = sparse.coo_array((rates, (places, classes)), shape=(len(found), routes.class_count))
-    return Streams(each=tuple(found), rates=table.tocsr())
+    each = tuple(found)
+    return Streams(
+        each=each,
+        matched=_matched(routes, table.tocsr()),
+        brokers=np.array([stream.entry.broker for stream in each], dtype=np.int64),
+        trees=np.array([stream.tree for stream in each], dtype=np.int64),
+        channels=coded(stream.entry.channel for stream in each),
+        lifetimes=coded(stream.lifetime for stream in each),
+        ways=coded((id(stream.entry), stream.tree) for stream in each).codes,
+    )
+
+
+def _matched(routes: Routes, rates: sparse.csr_array) -> sparse.csr_array:
+    """Events per second that each filter selects from each stream, some filters at a time."""
+    count = routes.wants.shape[1]
+    size = max(1, _BLOCK // max(routes.class_count, 1))
+    parts = [
+        sparse.csr_array((rates @ routes.wants[:, begin : begin + size].astype(np.float64)).T)
+        for begin in range(0, count, size)
+    ]
+    return sparse.vstack(parts, format="csr")
 
 
 def audiences(system: System, routes: Routes) -> Iterator[Audience]:
-    """The audiences of a system."""
-    members: dict[tuple[Ends, Law | None], list[int]] = {}
-    for index, subscriber in enumerate(system.subscribers):
-        home = int(routes.home_of_subscriber[index])
-        key = (Ends(broker=home, channel=subscriber.link), subscriber.lifetime)
-        members.setdefault(key, []).append(index)
-    # Neighbours in this order share most of their ways: what is remembered serves the next one too.
-    ordered = sorted(members.items(), key=lambda item: item[0][0].broker)
-    for (exit_, lifetime), indices in ordered:
-        chosen = np.array(indices, dtype=np.int64)
+    """The audiences of a system, by home broker.
+
+    Neighbours in this order share most of their ways: what is remembered serves the next one too.
+    """
+    links = column(system.subscribers, "link")
+    lifetimes = column(system.subscribers, "lifetime")
+    kinds = (len(links.values), len(lifetimes.values))
+    kind_of = np.ravel_multi_index((links.codes, lifetimes.codes), kinds)
+    keys = routes.home_of_subscriber * math.prod(kinds) + kind_of
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    for chosen in np.split(order, starts[1:]):
+        link, lifetime = np.unravel_index(kind_of[chosen[0]], kinds)
+        home = int(routes.home_of_subscriber[chosen[0]])
         filters, filter_of = np.unique(routes.filter_of_subscriber[chosen], return_inverse=True)
         yield Audience(
-            exit=exit_,
-            lifetime=lifetime,
+            exit=Ends(broker=home, channel=links.values[int(link)]),
+            lifetime=lifetimes.values[int(lifetime)],
             subscribers=chosen,
             filters=filters,
             filter_of=filter_of,

@@ -306,7 +306,7 @@ class PathLaw:
     def cdf(self, t_s: float | Floats) -> Estimate:
         """The share of events that survive and take at most t, with a bound of its error."""
         times = np.asarray(t_s, dtype=np.float64)
-        rest_s = np.atleast_1d(_remaining(times, self.shift_s))
+        rest_s = np.atleast_1d(remaining(times, self.shift_s))
         value = np.where(rest_s >= 0.0, self.atom, 0.0)
         error = np.where(rest_s == 0.0, ROUNDING, 0.0)
         inside = (rest_s > 0.0) & np.isfinite(rest_s)
@@ -336,7 +336,7 @@ class PathLaw:
         return self.shift_s + high
 
 
-def _remaining(t_s: Floats, shift_s: float) -> Floats:
+def remaining(t_s: Floats, shift_s: float | Floats) -> Floats:
     """What is left of t after the shift; what rounding alone has made late is not late.
 
     Shifts are sums of many numbers, so that 0.1 + 0.2 must not miss a lifetime of 0.3.
