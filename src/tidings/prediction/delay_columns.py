@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,6 @@ from tidings.prediction.delay_tables import (
 )
 from tidings.prediction.shares import Journeys, Shares
 from tidings.prediction.stage_columns import stage_columns
-from tidings.prediction.ways import Ends
 
 _EDGES_S = EDGES_S[::2]
 _ENDS = (0.001, 0.999)  # of the delivered events: the part of the law that is written down
@@ -87,43 +85,36 @@ def _extent(results: list[Shares]) -> Extent:
     return extent
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Together:
-    """The laws of all ways to an exit; audiences that share it follow each other."""
+    """The laws of all ways to an audience at once."""
 
     tables: Tables
     journeys: Journeys
     nodes: NodeTransforms
-    _latest: dict[Ends, CommonGrid] = field(default_factory=dict)
 
     def quantiles(self, result: Shares, weights: sparse.csr_array, shares: list[float]) -> Floats:
         """Quantiles of what each filter is delivered, in seconds."""
-        exit_ = result.audience.exit
-        if exit_ not in self._latest:
-            self._latest.clear()
-            self._latest[exit_] = self._grid(exit_)
+        ways = self.journeys.streams.ways[result.used]
+        _, first, way_of = np.unique(ways, return_index=True, return_inverse=True)
         table = weights.tocoo()
         filter_, stream = table.coords
-        ways = self.journeys.streams.ways[result.used[stream]]
-        shape = (table.shape[0], self._first.size)
-        by_way = sparse.coo_array((table.data, (filter_, ways)), shape=shape).tocsr()
-        return self._latest[exit_].quantiles(by_way, shares)
+        shape = (table.shape[0], first.size)
+        by_way = sparse.coo_array((table.data, (filter_, way_of[stream])), shape=shape).tocsr()
+        return self._grid(result, first).quantiles(by_way, shares)
 
-    @cached_property
-    def _first(self) -> Ints:
-        """A stream of each way."""
-        return np.unique(self.journeys.streams.ways, return_index=True)[1]
-
-    def _grid(self, exit_: Ends) -> CommonGrid:
-        trees = self.journeys.streams.trees[self._first]
-        transforms = np.empty((self._first.size, self.tables.z.size), dtype=np.complex128)
+    def _grid(self, result: Shares, first: Ints) -> CommonGrid:
+        """The laws of the ways of some of the audience's streams."""
+        used, exit_ = result.used[first], result.audience.exit
+        trees = self.journeys.streams.trees[used]
+        transforms = np.empty((used.size, self.tables.z.size), dtype=np.complex128)
         last = self.journeys.ways.over_channel(exit_.channel)
         for tree in np.unique(trees):
             mine = np.flatnonzero(trees == tree)
             bundle = self.journeys.bundles.bundle(exit_.broker, int(tree))
-            entries = self.journeys.entries(self._first[mine])
+            entries = self.journeys.entries(used[mine])
             transforms[mine] = self.nodes.of_ways(bundle, entries, last)
-        ways = self.journeys.columns(self._first, exit_)
+        ways = result.ways.take(first)
         below, slope, atoms = self.tables.stack_bundle(transforms, ways)
         paths = PathTable(
             tables=self.tables, shifts_s=ways.shift_s, below=below, slope=slope, atoms=atoms

@@ -51,6 +51,7 @@ class Panels:
 
     bundles: Bundles
     _known: dict[int, Panel] = field(default_factory=dict)
+    _asked: dict[int, int] = field(default_factory=dict)  # ways, before there was a panel
 
     def cdf(
         self, bundle: Bundle, entries: Entries, exit_: Stage, rest_s: Floats
@@ -63,10 +64,9 @@ class Panels:
         number = np.floor(np.log(rest_s) / math.log(_WIDTH)).astype(np.int64)
         for each in np.unique(number):
             mine = np.flatnonzero(number == each)
-            few = mine.size * _WORTH < len(self.bundles.ways.at_broker)
-            if few and int(each) not in self._known:
+            panel = self._panel(int(each), mine.size)
+            if panel is None:
                 continue
-            panel = self._panel(int(each))
             chosen = Entries(
                 brokers=entries.brokers[mine], links=[entries.links[index] for index in mine]
             )
@@ -74,8 +74,12 @@ class Panels:
             value[mine], error[mine] = _interpolated(panel, transforms, rest_s[mine])
         return value, error
 
-    def _panel(self, number: int) -> Panel:
+    def _panel(self, number: int, ways: int) -> Panel | None:
+        """A panel, once enough ways have asked for it; None before."""
         if number not in self._known:
+            self._asked[number] = self._asked.get(number, 0) + ways
+            if self._asked[number] * _WORTH < len(self.bundles.ways.at_broker):
+                return None
             if len(self._known) >= _MOST_PANELS:
                 self._known.clear()
             low, high = _WIDTH**number, _WIDTH ** (number + 1)

@@ -129,7 +129,7 @@ def _follow(
         streams=streams(system, routes, by_publisher=pairs),
         ways=ways(routes, broker_stages(queues), failing),
         workshop=Workshop(),
-        most_singly=most_singly(len(system.brokers), len(everybody)),
+        most_singly=most_singly(len(everybody)),
     )
     results = _all_shares(everybody, journeys, tell)
     return Followed(routes=routes, rates=rates, queues=queues, journeys=journeys, results=results)

@@ -33,16 +33,14 @@ from tidings.prediction.stage_columns import (
 from tidings.prediction.stages import Stage
 from tidings.prediction.ways import Ends, Ways
 
-# Following the ways of all brokers to a home together costs about as much as a sixteenth of them
-# one by one; but the first few thousand of a system are always followed so, by their best laws.
-_SINGLY, _WORTH = 4096, 16
+_SINGLY = 4096  # ways of a system that are followed one by one, each by the law that suits it best
 _FAR, _NOTHING = 25.0, 1e-6  # standard deviations; share of events
 _SURE_ENOUGH = 2e-5  # error bound of ways that are followed together
 
 
-def most_singly(brokers: int, audiences: int) -> int:
+def most_singly(audiences: int) -> int:
     """How many ways to an audience are followed one by one, rather than all together."""
-    return max(brokers // _WORTH, _SINGLY // max(audiences, 1))
+    return _SINGLY // max(audiences, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
