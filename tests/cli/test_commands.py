@@ -462,3 +462,36 @@ def test_traces_recorded_and_characterised_give_the_system_back(
     # Of about 200 s recorded, a tenth is left out.
     left = part.subscribers["events"].sum() / whole.subscribers["events"].sum()
     assert 0.88 < left < 0.92
+
+
+def test_names_are_shown_as_they_are_whatever_they_look_like(capsys, tmp_path):
+    odd = SYSTEM.replace("far: {at: east", "far: {at: 'a:x:b [red]c[/] \\[d]'")
+    (tmp_path / "system.yaml").write_text(odd)
+    code, _, err = result(capsys, "check", tmp_path / "system.yaml")
+    assert code == 2
+    assert r"got 'a:x:b [red]c[/] \\[d]'" in err
+    folder = tmp_path / "my :x: [bold]systems"
+    folder.mkdir()
+    described = SYSTEM + 'description: "[red]all[/] :x:"\n'
+    (folder / "s.yaml").write_text(described)
+    code, out, err = result(capsys, "check", folder / "s.yaml")
+    assert code == 0
+    assert "my :x: [bold]systems" in out.replace("\n", "")
+    assert "[red]all[/] :x:" in out
+    code, _, err = result(capsys, "predict", folder / "s.yaml", "--output", folder / "p.json")
+    assert code == 0
+    assert "my :x: [bold]systems/p.json" in err
+
+
+def test_a_schema_is_of_no_single_system(capsys, system):
+    code, _, err = result(capsys, "check", "--schema", system)
+    assert code == 2
+    assert "leave" in err
+
+
+def test_the_cap_holds_for_the_first_replications_too(capsys, system):
+    few = ("--events", 200, "--precision", 0.001, "--max-replications", 4)
+    code, out, err = result(capsys, "simulate", system, *few, "--json")
+    assert code == 0
+    assert json.loads(out)["provenance"]["replications"] == 4
+    assert "after 4 replications, the most allowed" in " ".join(err.split())

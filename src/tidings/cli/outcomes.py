@@ -32,5 +32,5 @@ def present(outcome: Outcome, *, json: bool, output: Path | None, limit: int) ->
         for assumption in outcome.provenance.get("approximations", ()):
             console.show(Text(f"assumed: {assumption}", style="dim"))
         if output is not None:
-            console.err().print(f"saved to {output}", highlight=False)
+            console.note(f"saved to {output}")
     console.warn(outcome.warnings)
