@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.cli import console, plan, reproduce
+from tidings.cli import characterise, console, plan, reproduce
 from tidings.cli.commands import COMMANDS, run
 from tidings.errors import TidingsError
 from tidings.model.outcome_files import load_outcome
@@ -495,3 +495,19 @@ def test_the_cap_holds_for_the_first_replications_too(capsys, system):
     assert code == 0
     assert json.loads(out)["provenance"]["replications"] == 4
     assert "after 4 replications, the most allowed" in " ".join(err.split())
+
+
+def test_the_tables_of_a_result_include_links(capsys, system):
+    code, out, _ = result(capsys, "predict", system)
+    assert code == 0
+    assert "Links, predicted" in out
+    row = out.split("Links, predicted")[1]
+    assert "10.0 %" in row  # what the one link loses
+
+
+def test_all_missing_trace_tables_are_told_before_spark_starts(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(characterise.spark, "started", None)  # whoever starts it fails
+    (tmp_path / "publications.csv").write_text("event\n")
+    code, _, err = result(capsys, "characterise", tmp_path)
+    assert code == 2
+    assert "has no tables hops, deliveries, subscriptions;" in " ".join(err.split())

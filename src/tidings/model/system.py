@@ -16,11 +16,11 @@ import numpy as np
 
 from tidings.model import records
 from tidings.model.behaviour import (
-    MOST_SERVERS,
     CONNECTIVITY,
     DISCIPLINES,
     FAILURE,
     LAW,
+    MOST_SERVERS,
     PERFECT,
     POSITIVE_LAW,
     SERVICE,
@@ -55,7 +55,9 @@ class Broker:
 
     name: str
     service: Service | None = spec(SERVICE, "time to match and forward one event", default=None)
-    servers: int = spec(records.whole(1, MOST_SERVERS), "how many events are served in parallel", default=1)
+    servers: int = spec(
+        records.whole(1, MOST_SERVERS), "how many events are served in parallel", default=1
+    )
     buffer: int | None = spec(
         records.whole(0), "events that may wait; no limit if left out", default=None
     )
