@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.cli import console, plan, reproduce
+from tidings.cli import characterise, console, plan, reproduce
 from tidings.cli.commands import COMMANDS, run
 from tidings.errors import TidingsError
 from tidings.model.outcome_files import load_outcome
@@ -462,3 +462,52 @@ def test_traces_recorded_and_characterised_give_the_system_back(
     # Of about 200 s recorded, a tenth is left out.
     left = part.subscribers["events"].sum() / whole.subscribers["events"].sum()
     assert 0.88 < left < 0.92
+
+
+def test_names_are_shown_as_they_are_whatever_they_look_like(capsys, tmp_path):
+    odd = SYSTEM.replace("far: {at: east", "far: {at: 'a:x:b [red]c[/] \\[d]'")
+    (tmp_path / "system.yaml").write_text(odd)
+    code, _, err = result(capsys, "check", tmp_path / "system.yaml")
+    assert code == 2
+    assert r"got 'a:x:b [red]c[/] \\[d]'" in err
+    folder = tmp_path / "my :x: [bold]systems"
+    folder.mkdir()
+    described = SYSTEM + 'description: "[red]all[/] :x:"\n'
+    (folder / "s.yaml").write_text(described)
+    code, out, err = result(capsys, "check", folder / "s.yaml")
+    assert code == 0
+    assert "my :x: [bold]systems" in out.replace("\n", "")
+    assert "[red]all[/] :x:" in out
+    code, _, err = result(capsys, "predict", folder / "s.yaml", "--output", folder / "p.json")
+    assert code == 0
+    assert "my :x: [bold]systems/p.json" in err
+
+
+def test_a_schema_is_of_no_single_system(capsys, system):
+    code, _, err = result(capsys, "check", "--schema", system)
+    assert code == 2
+    assert "leave" in err
+
+
+def test_the_cap_holds_for_the_first_replications_too(capsys, system):
+    few = ("--events", 200, "--precision", 0.001, "--max-replications", 4)
+    code, out, err = result(capsys, "simulate", system, *few, "--json")
+    assert code == 0
+    assert json.loads(out)["provenance"]["replications"] == 4
+    assert "after 4 replications, the most allowed" in " ".join(err.split())
+
+
+def test_the_tables_of_a_result_include_links(capsys, system):
+    code, out, _ = result(capsys, "predict", system)
+    assert code == 0
+    assert "Links, predicted" in out
+    row = out.split("Links, predicted")[1]
+    assert "10.0 %" in row  # what the one link loses
+
+
+def test_all_missing_trace_tables_are_told_before_spark_starts(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(characterise.spark, "started", None)  # whoever starts it fails
+    (tmp_path / "publications.csv").write_text("event\n")
+    code, _, err = result(capsys, "characterise", tmp_path)
+    assert code == 2
+    assert "has no tables hops, deliveries, subscriptions;" in " ".join(err.split())

@@ -138,6 +138,15 @@ def test_worst_rows_come_first_and_undefined_ones_never():
     )
     assert compared.worst(2)["subscriber"].tolist() == ["s2", "s0"]
     assert compared.worst(10)["subscriber"].tolist() == ["s2", "s0", "s3"]
+    assert "..." not in str(compared.worst(2))  # nothing elided where it is printed
+
+
+def test_worst_rows_of_another_measure_have_its_columns():
+    compared = compare(shares("predicted", [0.5, 0.4]), shares("measured", [0.6, 0.2]))
+    worst = compared.worst(1, "delivered")
+    assert [*worst.columns] == [
+        "subscriber", "broker", "delivered_a", "delivered_b", "delivered_difference", "delivered_z"
+    ]  # fmt: skip
 
 
 def test_the_verdict_names_each_check_with_its_numbers():

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.model import units
-from tidings.model.document import Place
+from tidings.model.document import MOST_WHOLE, Place
 from tidings.model.record_tables import RecordTable
 
 REQUIRED = dataclasses.MISSING
@@ -132,12 +132,12 @@ SHARE = Kind(
 )
 
 
-def whole(minimum: int) -> Kind:
-    """A whole number, at least ``minimum``."""
+def whole(minimum: int, most: int = MOST_WHOLE) -> Kind:
+    """A whole number, at least ``minimum`` and at most ``most``."""
     return Kind(
         label=f"a whole number, {minimum} or more",
-        read=lambda place: place.whole(minimum),
-        schema=lambda: {"type": "integer", "minimum": minimum},
+        read=lambda place: place.whole(minimum, most),
+        schema=lambda: {"type": "integer", "minimum": minimum, "maximum": most},
     )
 
 

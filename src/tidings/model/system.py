@@ -20,6 +20,7 @@ from tidings.model.behaviour import (
     DISCIPLINES,
     FAILURE,
     LAW,
+    MOST_SERVERS,
     PERFECT,
     POSITIVE_LAW,
     SERVICE,
@@ -54,7 +55,9 @@ class Broker:
 
     name: str
     service: Service | None = spec(SERVICE, "time to match and forward one event", default=None)
-    servers: int = spec(records.whole(1), "how many events are served in parallel", default=1)
+    servers: int = spec(
+        records.whole(1, MOST_SERVERS), "how many events are served in parallel", default=1
+    )
     buffer: int | None = spec(
         records.whole(0), "events that may wait; no limit if left out", default=None
     )
