@@ -27,6 +27,11 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 bench: $(READY)  ## speed and memory, recorded in benchmarks/results
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[bench]'; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'; \
+	fi
 	$(BIN)/python benchmarks/simulator.py --write
 	$(BIN)/python benchmarks/prediction.py --write
 

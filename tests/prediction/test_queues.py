@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exact_queues import crommelin
 from tidings.model.laws import (
     Deterministic,
     Exponential,
@@ -27,14 +28,6 @@ from tidings.prediction.queues import (
     mean_wait_s,
     whole_law,
 )
-
-
-def crommelin(load, x):
-    """P[wait ≤ x services] in an M/D/1 queue."""
-    return (1.0 - load) * math.fsum(
-        (load * (k - x)) ** k / math.factorial(k) * math.exp(-load * (k - x))
-        for k in range(math.floor(x) + 1)
-    )
 
 
 @pytest.mark.parametrize("load", [0.05, 0.5, 0.8, 0.9])
