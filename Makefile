@@ -34,6 +34,8 @@ bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	fi
 	$(BIN)/python benchmarks/simulator.py --write
 	$(BIN)/python benchmarks/prediction.py --write
+	$(BIN)/python benchmarks/failures.py --write
+	$(BIN)/python benchmarks/fault_prediction.py --write
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
