@@ -50,7 +50,7 @@ class Uptimes:
     @property
     def components(self) -> int:
         """How many nodes or sites there are."""
-        return self.periods.groupby(["scope", "component"]).ngroups
+        return int(self.periods.groupby(["scope", "component"]).ngroups)
 
 
 def read_uptimes(path: Path, leave_out: Collection[str] = ()) -> tuple[Uptimes, ...]:
