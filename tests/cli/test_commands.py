@@ -273,6 +273,7 @@ def test_json_of_a_prediction_is_the_saved_outcome(system, capsys, tmp_path):
         ["reproduce", "content-timeliness", "--load", "some"],
         ["reproduce", "content-timeliness", "--duration", "soon"],
         ["reproduce", "content-timeliness", "--latencies", "nowhere.parquet"],
+        ["reproduce", "content-timeliness", "--where-it-holds", "--load", "high"],
         ["frobnicate"],
     ],
 )

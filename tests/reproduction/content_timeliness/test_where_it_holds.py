@@ -45,13 +45,17 @@ def test_bursts_are_what_they_are_said_to_be():
     assert abs(law.scv - gaps.var()) < 5.0 * error
 
 
-def test_a_short_run_gives_a_row_for_every_model(monkeypatch):
-    monkeypatch.setattr(holds, "REPLICATIONS", {False: 2, True: 2})
-    monkeypatch.setattr(holds, "DURATION_S", {False: 200.0, True: 200.0})
+def test_a_short_run_gives_a_row_for_every_model():
     mine = Scenario(name="mine", every=holds.EXPONENTIAL, service=holds.UNIFORM)
-    found = holds.table(holds.where_it_holds((7,), (mine,)))
+    effort = holds.Effort(seeds=(7,), replications=2, duration_s=200.0)
+    points = holds.where_it_holds(effort, (mine,))
+    found = holds.table(points)
     assert found["model"].tolist() == ["law", "gg1", "mm1"]
     assert found["mean_absolute"].iloc[0] < found["mean_absolute"].iloc[2]
     shown = holds.grid(found)
     assert shown.columns[3:] == ("law", "gg1", "mm1")
     assert shown.rows[0][:2] == ("mine", "0.75")
+    errors, plots = holds.study(points, effort).sections
+    assert errors.exhibits == (shown,)
+    (scatter,) = plots.exhibits
+    assert len(scatter.clouds["system 7"]) == found["points"].iloc[0]

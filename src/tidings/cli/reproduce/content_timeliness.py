@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tidings.cli import console, options
 from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present
-from tidings.reporting.study_tables import grid_table
 from tidings.reproduction.content_timeliness import experiment, where_it_holds
 from tidings.reproduction.content_timeliness.exhibits import study
 from tidings.reproduction.latencies import BUILT_IN, LinkDelays, read_latencies, wide_area
@@ -20,6 +19,7 @@ USUAL = experiment.Plan()
 
 
 def content_timeliness(
+    context: typer.Context,
     systems: Annotated[
         int, typer.Option(metavar="N", min=1, help="Random systems.")
     ] = USUAL.systems,
@@ -45,7 +45,8 @@ def content_timeliness(
         bool,
         typer.Option(
             "--where-it-holds",
-            help="Other traffic instead: unequal, bursty, jittering, busier; prints the errors.",
+            help="Other traffic instead: unequal, bursty, jittering, busier. Two systems, and "
+            "longer simulations, unless --systems, --seeds, --duration are given.",
         ),
     ] = False,
     to: Folder = USUAL_FOLDER,
@@ -58,10 +59,13 @@ def content_timeliness(
     """
     if load not in LOADS:
         raise typer.BadParameter(f"'{load}' is not one of {', '.join(LOADS)}")
-    if other_traffic:
-        _show_where_it_holds(json=json)
-        return
     check_folder(to)
+    if other_traffic:
+        effort = _effort(context)
+        with console.progress("simulating other traffic") as step:
+            points = where_it_holds.where_it_holds(effort, progress=step)
+        present(where_it_holds.study(points, effort), to, json=json)
+        return
     delays, notes = _delays(latencies)
     plan = experiment.Plan(
         systems=systems,
@@ -76,13 +80,24 @@ def content_timeliness(
     present(study(results), to, json=json)
 
 
-def _show_where_it_holds(*, json: bool) -> None:
-    with console.progress("simulating other traffic") as step:
-        found = where_it_holds.table(where_it_holds.where_it_holds(progress=step))
-    if json:
-        console.show_json({"where_it_holds": found.to_dict("records")})
-        return
-    console.show(grid_table(where_it_holds.grid(found)))
+def _effort(context: typer.Context) -> where_it_holds.Effort:
+    """What was asked for of other traffic; what would mean nothing there is refused."""
+
+    def given(name: str) -> Any:
+        source = context.get_parameter_source(name)
+        return context.params[name] if source and source.name == "COMMANDLINE" else None
+
+    for name in ("load", "latencies"):
+        if given(name) is not None:
+            raise typer.BadParameter(f"--{name} does not go with --where-it-holds")
+    first = given("seed") or where_it_holds.SEEDS[0]
+    systems = given("systems") or len(where_it_holds.SEEDS)
+    duration = given("duration")
+    return where_it_holds.Effort(
+        seeds=tuple(range(first, first + systems)),
+        replications=given("seeds"),
+        duration_s=None if duration is None else options.seconds(duration),
+    )
 
 
 def _delays(latencies: Path | None) -> tuple[LinkDelays, tuple[str, ...]]:
