@@ -209,7 +209,7 @@ class Subscriber:
     )
     target: float | None = spec(
         records.SHARE,
-        "the on-time share it should get; it only describes, nothing is checked against it yet",
+        "the on-time share it should get; `tidings plan` works towards it, engines leave it alone",
         default=None,
     )
 

@@ -39,6 +39,7 @@ class Faults:
     components: Components
     reachability: Reachability
     refresh: Refresh | None = None  # None: subscriptions are back at the instant of recovery
+    lossy: bool = False  # whether links between brokers lose events by chance, too
     notes: Notes = field(default_factory=Notes)
 
     def way(self, path: Path, pieces_of: Pieces) -> Stage:
@@ -60,7 +61,7 @@ class Faults:
         """The same, with all brokers of the usual way that are up knowing the subscription."""
         if self.refresh is None:
             return reached
-        self.notes.add("refresh: taken to reach all brokers that are up")
+        self.notes.add("refresh: taken to reach all brokers that are up", None)
         return reached * known_share(self.reachability.network, path, self.refresh)
 
 
@@ -76,18 +77,18 @@ def _periodic(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
         passed = bounded_passed(known.components, path, known.refresh)
         known.notes.add("refresh: middle of two bounds", passed.off)
     else:
-        known.notes.add("refresh: exact")
+        known.notes.add("refresh: exact", 0.0)
     return checked_way(pieces_of(path), refreshed_checks(passed))
 
 
 def _buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
     found, remembered = buffered_way(known.components, path, pieces_of(path))
     if known.refresh is not None:
-        known.notes.add("buffers: the wait for a refresh taken as exponential")
+        known.notes.add("buffers: the wait for a refresh taken as exponential", None)
     elif remembered:
-        known.notes.add("buffers: exact")
+        known.notes.add("buffers: exact", 0.0)
     if not remembered:
-        known.notes.add("buffers: failure groups taken as independent from hop to hop")
+        known.notes.add("buffers: failure groups taken as independent from hop to hop", None)
     return found
 
 
@@ -100,17 +101,22 @@ def _bypass(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
 def _bypass_buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
     if len(path.brokers) == 1:
         return _buffering(known, path, pieces_of)
+    if known.lossy:
+        known.notes.add("chance losses on ways around, which nobody acknowledges, left out", None)
     graph = known.reachability.network
     waiting = None
     if not known.published:
         with suppress(TooWideError):
             waiting = exact_wait(graph, path)
     if waiting is not None:
-        how = "exact" if known.refresh is None else "the wait for a refresh taken as exponential"
-        known.notes.add(f"buffers beside ways around: {how}")
+        if known.refresh is None:
+            known.notes.add("buffers beside ways around: exact", 0.0)
+        else:
+            how = "the wait for a refresh taken as exponential"
+            known.notes.add(f"buffers beside ways around: {how}", None)
         share = known.home_up(path) * waiting.atom
     else:
-        known.notes.add("buffers beside ways around: as if the usual way alone were down")
+        known.notes.add("buffers beside ways around: as if the usual way alone were down", None)
         share = known.reached_with_tables(path, known.reached(path).share)
         waiting = approximate_wait(known.components, path, share)
     return bypassing_buffered_way(graph, path, (known.home_up(path), share), waiting, pieces_of)
