@@ -38,15 +38,14 @@ def frame(spark: SparkSession) -> Callable[[Sequence[Sequence[Any]], str], DataF
     return make
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Whatever uses the session needs Spark, and says so.
 
     Where tests are shared out to several processes, all that need Spark go to one, which starts it
-    once; all others of a file stay together, with what they have set up for each other.
+    once; all others of a file stay together, with what they have set up for each other. Groups must
+    be known before all tests are collected: then they are already being shared out.
     """
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
-        needs_spark = item.get_closest_marker("spark") is not None
-        item.add_marker(pytest.mark.xdist_group("spark" if needs_spark else str(item.path)))
+    if "spark" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.spark)
+    needs_spark = item.get_closest_marker("spark") is not None
+    item.add_marker(pytest.mark.xdist_group("spark" if needs_spark else str(item.path)))
