@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Two processes: one starts Spark and runs all that needs it, the other begins with the rest.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: demo test quick check lint bench clean
 

@@ -350,7 +350,7 @@ def without_subscriptions(spark, folder) -> Traces:
 def test_without_subscriptions_the_base_system_says_who_wants_what(
     spark, planted, characterised, planted_folder, settled
 ):
-    with pytest.raises(InvalidTracesError, match="or a base system"):
+    with pytest.raises(InvalidTracesError, match="a base system may tell who wants what"):
         characterise(without_subscriptions(spark, planted_folder))
     found, _ = settled
     assert any("the base system's" in note for note in found.notes)
