@@ -52,7 +52,6 @@ def characterise(
     Example: [bold]tidings characterise traces/ --to fitted.yaml --measured measured.json[/]
     """
     # Whatever can be wrong is found out before Spark takes its time to start.
-    names = table_names(traces)
     settle_s = options.seconds(settle or "0s", or_zero=True)
     if to is not None:
         reading.check_system_place(to)
@@ -60,6 +59,7 @@ def characterise(
     known = reading.load(base) if base is not None else None
     if known is not None:
         check_base(known)
+    names = table_names(traces)
     if names is not None:
         check_tables(traces, names, known)
     with console.progress("characterising") as step:
