@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidings.prediction.bundles import Bundle, Bundles, Entries, NodeTransforms
-from tidings.prediction.inversion import CAUTION, series_rule
+from tidings.prediction.inversion import CAUTION, SERIES_FLOOR, series_rule
 from tidings.prediction.stages import Complexes, Floats, Stage
 
 _WORTH = 64  # one way alone costs as much as making a panel for so many brokers
 _TIMES = 13  # Chebyshev times of a panel
 _WIDTH = 2.0**0.5  # of a panel, last time over first
-_FLOOR = 2e-9  # damping and rounding
 _PLACES: Floats = np.cos(np.pi * np.arange(_TIMES) / (_TIMES - 1))
 _MOST_PANELS = 48  # remembered before all are forgotten
 
@@ -99,7 +98,7 @@ def _interpolated(panel: Panel, transform: Complexes, rest_s: Floats) -> tuple[F
     unsure = np.abs(best - check).max(axis=1)
     value = _barycentric(panel.times_s, best, rest_s)
     fading = np.abs(best @ _LAST_COEFFICIENTS).sum(axis=1)
-    error = CAUTION * (unsure + fading) + _FLOOR
+    error = CAUTION * (unsure + fading) + SERIES_FLOOR
     return np.clip(value, 0.0, 1.0), error
 
 

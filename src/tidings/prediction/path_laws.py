@@ -9,7 +9,8 @@ The certain part is a shift, taken off exactly. The form of the random rest is c
   error (``pieces``) is what is wanted; where there is no such bound, two lattice laws, rounded down
   and up, that enclose the truth;
 - everything else: transform values at inversion nodes, with the error seen between two rules; where
-  that is more than wanted (very narrow laws) the lattice is tried too and the better one is kept.
+  that is more than wanted (narrow laws) a longer series, then the lattice is tried too and the best
+  one is kept.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tidings.prediction.inversion import FEWER_TERMS, TERMS, NodeValues, inverted_cdf
+from tidings.prediction.inversion import (
+    FEWER_TERMS,
+    TERMS,
+    NodeValues,
+    inverted_cdf,
+    series_cdf,
+    series_rule,
+)
 from tidings.prediction.lattice import NOISE, Lattice, bracket
 from tidings.prediction.phase_type import ROUNDING, Chain, chain_cdf, chain_in_series
 from tidings.prediction.pieces import rounding_error
@@ -164,11 +172,15 @@ class Inverted:
     def cdf(self, t_s: Floats) -> Estimate:
         """P[sum ≤ t] by inversion, or from the lattice where that is surer."""
         value, error = inverted_cdf(self.workshop.nodes, self.delays, t_s)
-        unsure = error > WANTED_ERROR
-        if np.any(unsure):
-            other = on_lattice(self.delays, self.workshop).cdf(t_s[unsure])
-            value[unsure], error[unsure] = _better(Estimate(value[unsure], error[unsure]), other)
+        for surer in (self._by_series, on_lattice(self.delays, self.workshop).cdf):
+            unsure = error > WANTED_ERROR
+            if np.any(unsure):
+                known = Estimate(value[unsure], error[unsure])
+                value[unsure], error[unsure] = _better(known, surer(t_s[unsure]))
         return Estimate(value, error)
+
+    def _by_series(self, t_s: Floats) -> Estimate:
+        return Estimate(*series_cdf(self.workshop.series, self.delays, t_s))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,6 +188,7 @@ class Workshop:
     """What the laws of one prediction share: node values and lattice images, each made once."""
 
     nodes: NodeValues = field(default_factory=lambda: NodeValues((TERMS, FEWER_TERMS)))
+    series: NodeValues = field(default_factory=lambda: NodeValues(nodes=series_rule()[0]))
     _lattices: dict[tuple[int, int], Lattice] = field(default_factory=dict)
     _images: dict[tuple[Delay, Lattice], tuple[Complexes, Complexes]] = field(default_factory=dict)
     _rounded: dict[tuple[Pieced, Lattice], Complexes] = field(default_factory=dict)

@@ -20,6 +20,7 @@ from tidings.prediction.audiences import Audience, Floats, Ints, Stream, Streams
 from tidings.prediction.bundles import Bundles, Entries
 from tidings.prediction.faults.expiry import fate
 from tidings.prediction.flows import Flows
+from tidings.prediction.inversion import FAR
 from tidings.prediction.lifetimes import Lifetime, shorter
 from tidings.prediction.panels import Panels
 from tidings.prediction.path_laws import Workshop, remaining
@@ -34,7 +35,7 @@ from tidings.prediction.stages import Stage
 from tidings.prediction.ways import Ends, Ways
 
 _SINGLY = 4096  # ways of a system that are followed one by one, each by the law that suits it best
-_FAR, _NOTHING = 25.0, 1e-6  # standard deviations; share of events
+_NOTHING = 1e-6  # share of events that may lie beyond what is far
 _SURE_ENOUGH = 2e-5  # error bound of ways that are followed together
 
 
@@ -217,7 +218,7 @@ def _together(found: Shares) -> NDArray[np.bool_]:
     value[rest_s == np.inf] = 1.0
     error = np.where(np.isnan(rest_s), np.inf, 0.0)
     # So far from all of the law it is enough to know that there is next to nothing between.
-    far_s = ways.random_s + _FAR * np.sqrt(ways.variance_s2)
+    far_s = ways.random_s + FAR * np.sqrt(ways.variance_s2)
     asked_s = np.minimum(rest_s, far_s)
     inside = np.flatnonzero((rest_s > 0.0) & np.isfinite(rest_s) & (ways.random_s > 0.0))
     trees = journeys.streams.trees[found.used[inside]]
