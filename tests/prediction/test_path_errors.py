@@ -150,6 +150,7 @@ rough = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100, phases=(Phase.explicit, Phase.generate))
 @given(
     parts=st.tuples(st.lists(smooth, max_size=2), st.lists(rough, min_size=1, max_size=2)),

@@ -246,6 +246,7 @@ def recursion(system, scvs):
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["mm1", "gg1"])
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
@@ -421,6 +422,7 @@ def test_pairs_add_up_to_subscribers(make):
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(
     lifetime_s=st.floats(0.01, 2.0),

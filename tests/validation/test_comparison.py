@@ -204,6 +204,7 @@ SHARES = st.one_of(st.just(NAN), st.floats(0, 1))
 PAIRS = st.lists(st.tuples(SHARES, SHARES), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(PAIRS)
 def test_comparing_the_other_way_round_only_turns_the_signs(pairs):

@@ -48,6 +48,15 @@ class Lattice:
         middles_s: Floats = self.step_s * (np.arange(self.points + 1, dtype=np.float64) + 0.5)
         return self.image(cdf(middles_s))
 
+    def enclosing(self, cdf: Callable[[Floats], Floats | None]) -> tuple[Complexes, Complexes]:
+        """Images of a law made earlier and made later, both whole steps.
+
+        Rounded down, P[⌊X/h⌋ ≤ k] ≤ F((k+1)h); rounded up, P[⌈X/h⌉ ≤ k] = F(kh).
+        """
+        below = cdf(self.step_s * np.arange(self.points + 2.0))
+        assert below is not None, "only a law that has a CDF is asked for both images"
+        return self.image(below[1:]), self.image(below[:-1])
+
     def shared(self, over_s: Callable[[Floats], Floats]) -> Complexes:
         """The image of a law, each delay shared by the points next to it so that the mean is kept.
 

@@ -172,7 +172,7 @@ class Inverted:
     def cdf(self, t_s: Floats) -> Estimate:
         """P[sum ≤ t] by inversion, or from the lattice where that is surer."""
         value, error = inverted_cdf(self.workshop.nodes, self.delays, t_s)
-        for surer in (self._by_series, on_lattice(self.delays, self.workshop).cdf):
+        for surer in (self._by_series, self._by_lattice):
             unsure = error > WANTED_ERROR
             if np.any(unsure):
                 known = Estimate(value[unsure], error[unsure])
@@ -181,6 +181,9 @@ class Inverted:
 
     def _by_series(self, t_s: Floats) -> Estimate:
         return Estimate(*series_cdf(self.workshop.series, self.delays, t_s))
+
+    def _by_lattice(self, t_s: Floats) -> Estimate:
+        return on_lattice(self.delays, self.workshop).cdf(t_s)
 
 
 @dataclass(frozen=True, kw_only=True)

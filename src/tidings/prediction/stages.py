@@ -136,9 +136,8 @@ class LawDelay:
         return self.law.transform(z)
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
-        """Rounded down, P[⌊X/h⌋ ≤ k] ≤ F((k+1)h); rounded up, P[⌈X/h⌉ ≤ k] = F(kh)."""
-        below = self.law.cdf(lattice.step_s * np.arange(lattice.points + 2))
-        return lattice.image(below[1:]), lattice.image(below[:-1])
+        """Images of the delay made earlier and made later."""
+        return lattice.enclosing(self.law.cdf)
 
     @property
     def pieces(self) -> Pieces:

@@ -88,6 +88,7 @@ def test_a_way_is_the_numerical_convolution_of_its_hops(faulty):
     assert cdf(way(faulty.row(LOW_END)), end_s) == pytest.approx(convolved(0, end_s), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_knowing_all_stationary_processes_changes_nothing(faulty):
     """With exponential times the waits of successive hops are independent."""
     components = faulty.row(LOW_END)

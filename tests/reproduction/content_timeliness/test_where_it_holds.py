@@ -45,6 +45,7 @@ def test_bursts_are_what_they_are_said_to_be():
     assert abs(law.scv - gaps.var()) < 5.0 * error
 
 
+@pytest.mark.slow
 def test_a_short_run_gives_a_row_for_every_model():
     mine = Scenario(name="mine", every=holds.EXPONENTIAL, service=holds.UNIFORM)
     effort = holds.Effort(seeds=(7,), replications=2, duration_s=200.0)
