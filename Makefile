@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Two processes: one starts Spark and runs all that needs it, the other begins with the rest.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: demo test quick check lint bench clean
 
@@ -10,11 +12,11 @@ demo: $(READY)  ## the main job: traces to report, on a sample system
 	$(BIN)/tidings demo
 
 test: $(READY) lint  ## everything that CI runs
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 quick: $(READY)  ## what a developer runs between two edits: under two minutes
 	$(BIN)/ruff check src tests benchmarks docs
-	$(BIN)/python -m pytest -m "not slow and not spark and not browser and not statistical" -q
+	$(PYTEST) -m "not slow and not spark and not browser and not statistical" -q
 
 check: test  ## the same as test
 
@@ -25,7 +27,15 @@ lint: $(READY)
 	$(BIN)/lint-imports
 
 bench: $(READY)  ## speed and memory, recorded in benchmarks/results
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[bench]'; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'; \
+	fi
 	$(BIN)/python benchmarks/simulator.py --write
+	$(BIN)/python benchmarks/prediction.py --write
+	$(BIN)/python benchmarks/failures.py --write
+	$(BIN)/python benchmarks/fault_prediction.py --write
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -30,21 +30,23 @@ PERIOD_S, DAYS, RUNS = 60_000, 14, 10
 YEAR_S = 365.25 * 86_400
 
 
-def random_links(rng: random.Random, *, tree: bool) -> list[tuple[int, int]]:
+def random_links(rng: random.Random, brokers: int, *, tree: bool) -> list[tuple[int, int]]:
     """A random tree; for a graph, more links until the average degree is reached."""
-    found = {(rng.randrange(i), i) for i in range(1, BROKERS)}
-    while not tree and len(found) < BROKERS * DEGREE // 2:
-        one, other = sorted(rng.sample(range(BROKERS), 2))
+    found = {(rng.randrange(i), i) for i in range(1, brokers)}
+    while not tree and len(found) < brokers * min(DEGREE, brokers - 1) // 2:
+        one, other = sorted(rng.sample(range(brokers), 2))
         found.add((one, other))
     return sorted(found)
 
 
-def paper_system(scheme: str, *, tree: bool, seed: int) -> System:
+def paper_system(
+    scheme: str, *, tree: bool, seed: int, brokers: int = BROKERS, subscribers: int = SUBSCRIBERS
+) -> System:
     rng = random.Random(seed)
-    links = random_links(rng, tree=tree)
-    shares = [rng.uniform(0.9, 0.95) for _ in range(BROKERS)]
-    roots = [rng.randrange(BROKERS) for _ in range(TOPICS)]
-    homes = [rng.randrange(BROKERS) for _ in range(TOPICS)]
+    links = random_links(rng, brokers, tree=tree)
+    shares = [rng.uniform(0.9, 0.95) for _ in range(brokers)]
+    roots = [rng.randrange(brokers) for _ in range(TOPICS)]
+    homes = [rng.randrange(brokers) for _ in range(TOPICS)]
     popular = [1.0 / (topic + 1) for topic in range(TOPICS)]
     lines = ["tidings: 1", "lifetime: 1h", f"recovery: {{scheme: {scheme}}}"]
     by = ", ".join(f"t{topic}: b{root}" for topic, root in enumerate(roots))
@@ -58,9 +60,9 @@ def paper_system(scheme: str, *, tree: bool, seed: int) -> System:
         for topic, home in enumerate(homes)
     ]
     lines.append("subscribers:")
-    for index in range(SUBSCRIBERS):
+    for index in range(subscribers):
         topic = rng.choices(range(TOPICS), popular)[0]
-        lines.append(f"  s{index}: {{at: b{rng.randrange(BROKERS)}, wants: {{topic: t{topic}}}}}")
+        lines.append(f"  s{index}: {{at: b{rng.randrange(brokers)}, wants: {{topic: t{topic}}}}}")
     return loads("\n".join(lines))
 
 

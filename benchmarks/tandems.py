@@ -71,8 +71,8 @@ def streams(rate: float, first: OnOff) -> tuple[Arrivals, ...]:
 
 def predicted_s(arrivals: Arrivals, second: OnOff | Exponential) -> float:
     if isinstance(second, OnOff):
-        return arrivals.completion_wait_s(second) + second.demand_s + second.absence_s
-    return arrivals.wait_s(second) + second.mean_s
+        return arrivals.completion_wait(second).mean_s + second.demand_s + second.absence_s
+    return arrivals.wait(second).mean_s + second.mean_s
 
 
 def simulated_s(naive, first, rate, second):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One embedded session for the whole run: starting one takes about ten seconds."""
+    """One embedded session for all tests of a process: starting one takes about ten seconds."""
     from tidings.traces.session import spark_session
 
     with spark_session("local[2]", app="tidings-tests", memory="1g", small=True) as session:
@@ -38,15 +38,8 @@ def frame(spark: SparkSession) -> Callable[[Sequence[Sequence[Any]], str], DataF
     return make
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses the session needs Spark, and says so.
-
-    Where tests are shared out to several processes, all that need Spark go to one, which starts it
-    once; all others of a file stay together, with what they have set up for each other.
-    """
+    """Whatever uses the session needs Spark, and says so."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        needs_spark = item.get_closest_marker("spark") is not None
-        item.add_marker(pytest.mark.xdist_group("spark" if needs_spark else str(item.path)))

@@ -229,13 +229,16 @@ def probe(truth: Planted, rng: np.random.Generator, each: int = 5000) -> pd.Data
     return pd.concat(parts, ignore_index=True)
 
 
-def write(truth: Planted, folder: Path, *, leave_out: tuple[str, ...] = ()) -> Path:
-    """The traces as a folder of Parquet tables with a manifest."""
+def write(truth: Planted, folder: Path, *, leave_out: tuple[str, ...] = (), parts: int = 1) -> Path:
+    """The traces as Parquet tables with a manifest; in several parts, rows are shuffled."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in truth.tables.items():
         if name not in leave_out:
             (folder / name).mkdir(exist_ok=True)
-            table.to_parquet(folder / name / "part-0.parquet", index=False)
+            rows = table if parts == 1 else table.sample(frac=1.0, random_state=5)
+            for part in range(parts):
+                here = rows.iloc[part::parts]
+                here.to_parquet(folder / name / f"part-{part}.parquet", index=False)
     manifest = {
         "version": 1,
         "from_ns": EPOCH_NS,

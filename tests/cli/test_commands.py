@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.cli import console, reproduce
+from tidings.cli import characterise, console, plan, reproduce
 from tidings.cli.commands import COMMANDS, run
 from tidings.errors import TidingsError
 from tidings.model.outcome_files import load_outcome
@@ -45,8 +45,9 @@ def result(capsys, *arguments):
 
 
 def test_every_command_has_help_with_an_example(capsys):
-    papers = [f"reproduce {each.name}" for each in reproduce.app.registered_commands]
-    for command in [each for each in COMMANDS if each != "reproduce"] + papers:
+    groups = {"reproduce": reproduce.app, "plan": plan.app}
+    inside = [f"{g} {each.name}" for g, app in groups.items() for each in app.registered_commands]
+    for command in [each for each in COMMANDS if each not in groups] + inside:
         code, out, _ = result(capsys, *command.split(), "--help")
         assert code == 0
         assert f"Example: tidings {command}" in " ".join(out.split())
@@ -110,7 +111,7 @@ def test_an_invalid_system_is_an_answer_of_check_as_json(tmp_path, capsys):
     ("arguments", "kind", "code"),
     [
         (["predict", "BAD"], "invalid_system", 2),
-        (["simulate", "FAILING"], "unsupported", 3),
+        (["simulate", "SHARING"], "unsupported", 3),
         (["simulate", "BUSY"], "unstable", 4),
         (["validate", "nowhere.json", "nowhere.json"], "invalid_input", 2),
         (["report", "BUSY", "nowhere.json"], "invalid_input", 2),
@@ -125,7 +126,7 @@ def test_an_error_is_a_document_with_json(arguments, kind, code, tmp_path, capsy
     texts = {
         "BAD": SYSTEM.replace("3ms", "-3ms"),
         "BUSY": SYSTEM.replace("5ms", "50ms"),
-        "FAILING": SYSTEM.replace("l: 3ms}", "l: 3ms}, failure: {mtbf: 1h, mttr: 1s}"),
+        "SHARING": SYSTEM.replace("l: 3ms}", "l: 3ms}, discipline: processor-sharing"),
     }
     for name, text in texts.items():
         (tmp_path / f"{name}.yaml").write_text(text)
@@ -164,12 +165,12 @@ def test_progress_is_told_after_two_seconds_also_within_one_step(capsys, monkeyp
 def test_what_an_engine_does_not_handle_is_refused_by_name(tmp_path, capsys):
     path = tmp_path / "system.yaml"
     path.write_text(
-        SYSTEM.replace("{exponential: 3ms}", "{exponential: 3ms}, failure: {mtbf: 1h, mttr: 1s}")
+        SYSTEM.replace("{exponential: 3ms}", "{exponential: 3ms}, discipline: processor-sharing")
     )
     for command in ("predict", "simulate"):
         code, _, err = result(capsys, command, path)
         assert code == 3
-        assert "failures: brokers.hub.failure" in err
+        assert "other disciplines than fcfs: brokers.hub.discipline" in err
 
 
 def test_an_unstable_simulation_names_the_broker(tmp_path, capsys):
@@ -220,6 +221,18 @@ def test_an_overloaded_broker_is_a_warning_of_the_prediction(tmp_path, capsys):
     assert "east" in err
 
 
+def test_predict_turns_standard_errors_into_error_bars(tmp_path, capsys):
+    path = tmp_path / "system.yaml"
+    path.write_text(SYSTEM + "standard_errors: {brokers.hub.service: 0.0001}\n")
+    code, out, _ = result(capsys, "predict", path)
+    assert code == 0
+    assert "±" in out
+    assert "as if these were independent" in " ".join(out.split())
+    rows = json.loads(result(capsys, "predict", path, "--json")[1])["subscribers"]
+    assert all(row["on_time_se"] > 0 and row["delay_mean_se_s"] > 0 for row in rows)
+    assert "±" not in result(capsys, "predict", path, "--no-error-bars")[1]
+
+
 def test_predict_simulate_validate_report(system, capsys, tmp_path):
     predicted, simulated, page = (
         tmp_path / n for n in ("predicted.json", "simulated", "page.html")
@@ -260,6 +273,7 @@ def test_json_of_a_prediction_is_the_saved_outcome(system, capsys, tmp_path):
         ["reproduce", "content-timeliness", "--load", "some"],
         ["reproduce", "content-timeliness", "--duration", "soon"],
         ["reproduce", "content-timeliness", "--latencies", "nowhere.parquet"],
+        ["reproduce", "content-timeliness", "--where-it-holds", "--load", "high"],
         ["frobnicate"],
     ],
 )
@@ -449,3 +463,52 @@ def test_traces_recorded_and_characterised_give_the_system_back(
     # Of about 200 s recorded, a tenth is left out.
     left = part.subscribers["events"].sum() / whole.subscribers["events"].sum()
     assert 0.88 < left < 0.92
+
+
+def test_names_are_shown_as_they_are_whatever_they_look_like(capsys, tmp_path):
+    odd = SYSTEM.replace("far: {at: east", "far: {at: 'a:x:b [red]c[/] \\[d]'")
+    (tmp_path / "system.yaml").write_text(odd)
+    code, _, err = result(capsys, "check", tmp_path / "system.yaml")
+    assert code == 2
+    assert r"got 'a:x:b [red]c[/] \\[d]'" in err
+    folder = tmp_path / "my :x: [bold]systems"
+    folder.mkdir()
+    described = SYSTEM + 'description: "[red]all[/] :x:"\n'
+    (folder / "s.yaml").write_text(described)
+    code, out, err = result(capsys, "check", folder / "s.yaml")
+    assert code == 0
+    assert "my :x: [bold]systems" in out.replace("\n", "")
+    assert "[red]all[/] :x:" in out
+    code, _, err = result(capsys, "predict", folder / "s.yaml", "--output", folder / "p.json")
+    assert code == 0
+    assert "my :x: [bold]systems/p.json" in err
+
+
+def test_a_schema_is_of_no_single_system(capsys, system):
+    code, _, err = result(capsys, "check", "--schema", system)
+    assert code == 2
+    assert "leave" in err
+
+
+def test_the_cap_holds_for_the_first_replications_too(capsys, system):
+    few = ("--events", 200, "--precision", 0.001, "--max-replications", 4)
+    code, out, err = result(capsys, "simulate", system, *few, "--json")
+    assert code == 0
+    assert json.loads(out)["provenance"]["replications"] == 4
+    assert "after 4 replications, the most allowed" in " ".join(err.split())
+
+
+def test_the_tables_of_a_result_include_links(capsys, system):
+    code, out, _ = result(capsys, "predict", system)
+    assert code == 0
+    assert "Links, predicted" in out
+    row = out.split("Links, predicted")[1]
+    assert "10.0 %" in row  # what the one link loses
+
+
+def test_all_missing_trace_tables_are_told_before_spark_starts(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(characterise.spark, "started", None)  # whoever starts it fails
+    (tmp_path / "publications.csv").write_text("event\n")
+    code, _, err = result(capsys, "characterise", tmp_path)
+    assert code == 2
+    assert "has no tables hops, deliveries, subscriptions;" in " ".join(err.split())

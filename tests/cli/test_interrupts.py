@@ -54,6 +54,7 @@ def test_an_interrupted_import_is_one_line(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_interrupted_simulation_does_not_wait_for_its_end(tmp_path):
     reading.save(market_and_weather(), tmp_path / "system.yaml")
     process = start("simulate", tmp_path / "system.yaml", "--events", 10**9, "--seed", 2)

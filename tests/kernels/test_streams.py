@@ -115,6 +115,7 @@ def test_every_bit_is_fair():
     assert np.all(np.abs(ones - 10_000) < 4.5 * np.sqrt(5_000))
 
 
+@pytest.mark.slow
 def test_plain_python_gives_the_same_numbers_without_a_warning():
     program = (
         "from tidings.kernels.streams import *\n"

@@ -140,6 +140,21 @@ def test_a_cell_that_cannot_be_is_named(table_name, row, column, value, says, tm
     assert says in str(found.value)
 
 
+def test_a_cell_of_the_wrong_kind_hides_no_other_problem(tmp_path):
+    document = outcome_document(sample())
+    document["subscribers"][0] |= {"on_time": 1.7, "subscriber": 3, "wanted_per_s": "much"}
+    document["subscribers"][1] |= {"subscriber": ["b"], "on_time_se": -0.1}
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    with pytest.raises(InvalidInputError) as found:
+        load_outcome(tmp_path / "x.json")
+    assert {(p.at.split(", ", 1)[1], p.saw, p.want) for p in found.value.problems} == {
+        ("row 1 (3), subscriber", "3 (and 1 more rows like it)", "a text"),
+        ("row 1 (3), wanted_per_s", "'much'", "a number"),
+        ("row 1 (3), on_time", "1.7", "a share from 0 to 1"),
+        ("row 2 (['b']), on_time_se", "-0.1", "a number not below 0"),
+    }
+
+
 def test_all_shares_unknown_is_fine_only_where_nothing_is_wanted(tmp_path):
     document = outcome_document(sample())
     document["subscribers"][2]["wanted_per_s"] = 0.5

@@ -199,3 +199,26 @@ def test_places_are_sorted_by_their_numbers_and_told_once():
     said = [Problem(at=f"links[{number}]", saw="x", want="y") for number in (10, 2, 2, 1)]
     error = InvalidInputError("wrong", said)
     assert [problem.at for problem in error.problems] == ["links[1]", "links[2]", "links[10]"]
+
+
+@pytest.mark.parametrize(
+    ("field", "most"), [("count", 10**12), ("buffer", 10**12), ("servers", 10**5)]
+)
+def test_a_whole_number_that_nobody_can_mean_is_refused(field, most):
+    text = network(["a", "b"], ["{between: [a, b]}"]).replace("a: {}", "a: {service: 1ms}")
+    beside = "wants: {}" if field == "count" else "service: 1ms"
+    reading.loads(text.replace(beside, f"{beside}, {field}: {most}"))
+    (problem,) = problems(text.replace(beside, f"{beside}, {field}: {most + 1}"))
+    assert problem.at.endswith(field)
+    assert problem.want == f"a whole number, at most {most:,}"
+
+
+def test_a_number_where_a_name_is_wanted_comes_with_the_remedy():
+    text = network(["1", "2"], ["{between: [1, 2]}"])
+    found = told(text)
+    assert set(found) == {"links[1].between[1]", "links[1].between[2]", "publishers.p.at"} | {
+        "subscribers.s.at"
+    }
+    assert all("(put it in quotes: '" in each for each in found.values())
+    quoted = text.replace("[1, 2]", "['1', '2']").replace("at: 1", "at: '1'")
+    assert [broker.name for broker in reading.loads(quoted).brokers] == ["1", "2"]

@@ -186,3 +186,42 @@ def test_a_head_that_cannot_be_read_is_one_line(folder):
 def test_a_folder_without_tables_is_an_error(tmp_path):
     (tmp_path / "notes.txt").touch()
     assert "got notes.txt; wants system.yaml, or tables" in told(tmp_path)[0]
+
+
+TWO_CELLS = "got 2 cells; wants 3, as there are columns"
+ADVICE = " (a cell with a comma in it must stand in quotes)"
+
+
+@pytest.mark.parametrize(
+    ("file", "header", "row"),
+    [
+        ("brokers.csv", "name,service,servers", "east,2ms"),
+        ("publishers.csv", "name,at,every", "p,hub"),
+        ("links.csv", "between,delay,network", '"[hub, east]",1ms'),
+        ("contents.csv", "publisher,p,event", "p,1"),
+    ],
+)
+def test_a_row_with_a_cell_too_few_is_the_only_thing_told(folder, file, header, row):
+    others = {"brokers.csv": "hub,3ms,1\n", "contents.csv": "p,0.5,{a: 1}\n"}.get(file, "")
+    (folder / file).write_text(f"{header}\n{others}{row}\n")
+    line = 3 if others else 2
+    assert told(folder) == [f"{file} line {line}, the row: {TWO_CELLS}{ADVICE}"]
+
+
+def test_a_name_in_a_broken_row_is_still_told_to_be_there_twice(folder):
+    (folder / "brokers.csv").write_text("name,service,servers\nhub,3ms,1\neast,2ms,1\nhub,2ms\n")
+    assert told(folder) == [
+        "brokers.csv line 4, brokers.hub: got it twice; wants each name once",
+        f"brokers.csv line 4, the row: {TWO_CELLS}{ADVICE}",
+    ]
+
+
+def test_of_two_tables_side_by_side_both_have_their_problems_told(folder):
+    rows = {"name": ["a"], "at": ["hub"], "wants": ["{}"]}
+    pq.write_table(pa.table(rows), folder / "subscribers.parquet")
+    (folder / "subscribers.csv").write_text("name,at,wants\nx,hub\n")
+    assert told(folder) == [
+        "subscribers: got subscribers.parquet beside subscribers.csv; "
+        "wants each section in one place only",
+        f"subscribers.csv line 2, the row: {TWO_CELLS}{ADVICE}",
+    ]

@@ -135,6 +135,7 @@ def build(make, parts):
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(parts=systems())
 def test_the_solved_equations_are_those_iterated_arc_by_arc(make, parts):
@@ -146,6 +147,7 @@ def test_the_solved_equations_are_those_iterated_arc_by_arc(make, parts):
         assert value >= 0.0
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(parts=systems(laws=(Exponential(mean_s=1.0),)))
 def test_gg1_is_mm1_where_everything_is_exponential(make, parts):

@@ -11,6 +11,7 @@ from scipy import optimize, special
 from tidings.model.laws import Deterministic, Exponential, Gamma, LogNormal, Uniform
 from tidings.prediction.delay_tables import Extent, Tables, mixtures
 from tidings.prediction.path_laws import Workshop
+from tidings.prediction.stage_columns import stage_columns
 from tidings.prediction.stages import NOTHING, in_series, law_stage
 
 SHARES = [0.001, 0.05, 0.5, 0.95, 0.99, 0.999]
@@ -25,8 +26,7 @@ def series(*laws):
 
 def mixed(stages, weights):
     extent = Extent()
-    for stage in stages:
-        extent.include(stage)
+    extent.include(stage_columns(stages))
     return mixtures(Tables(extent.times_s(), Workshop()), stages, np.atleast_2d(weights))
 
 

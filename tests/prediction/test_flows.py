@@ -13,6 +13,8 @@ from tidings.model.filters import as_filter, matches
 from tidings.model.laws import Exponential
 from tidings.model.routes import route
 from tidings.model.system import Broker, Link, Publisher, Routing, Subscriber, System
+from tidings.prediction import flows as flows_module
+from tidings.prediction import predict
 from tidings.prediction.flows import flows
 
 TOPICS = "abcd"
@@ -182,3 +184,12 @@ def test_a_service_per_subscription_grows_with_all_of_them(make):
     )
     assert system.stored_subscriptions == 31
     assert flows(system, route(system)).loads == pytest.approx([0.031], rel=1e-12)
+
+
+def test_rates_that_do_not_settle_say_so(make, monkeypatch):
+    system = make.line([Exponential(mean_s=0.5), Exponential(mean_s=0.6)], rate_per_s=8.0)
+    assert flows(system, route(system)).settled
+    monkeypatch.setattr(flows_module, "_MOST_ROUNDS", 1)
+    assert not flows(system, route(system)).settled
+    warnings = predict(system).provenance["warnings"]
+    assert any("did not settle" in each for each in warnings)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tidings.model.laws import Empirical, Exponential, Uniform
 from tidings.prediction.lattice import Lattice, bracket
-from tidings.prediction.path_laws import WANTED_ERROR, Enclosed, Workshop, path_law
+from tidings.prediction.path_laws import ENCLOSED_ERROR, Enclosed, Workshop, path_law
 from tidings.prediction.stages import in_series, law_stage
 
 
@@ -95,7 +95,7 @@ def test_a_finer_lattice_is_narrower():
 def test_refines_until_the_wanted_error_is_reached():
     laws = [Uniform(low_s=0.0, high_s=1e-2)] * 6
     value, error = enclosed(laws, 1 << 16).cdf(np.array([0.029, 0.03, 0.031]))
-    assert error.max() <= WANTED_ERROR
+    assert error.max() <= ENCLOSED_ERROR
     assert value[1] == pytest.approx(0.5, abs=error[1])
 
 

@@ -11,11 +11,21 @@ from tidings.prediction import queues
 from tidings.prediction.renewal import averaged_dispersion
 from tidings.prediction.service_sums import service_sums
 from tidings.prediction.time_grid import time_grid
-from tidings.prediction.workload import Server, _share_of_count, mean_wait_s, mean_work_s
+from tidings.prediction.workload import Server, _share_of_count, wait_moments, work_cumulants
 
 
 def server(rate_per_s, service):
     return Server(rate_per_s=rate_per_s, mean_s=service.mean_s, sums=service_sums(service))
+
+
+# E[S³] of each law
+THIRD = {
+    Exponential: lambda law: 6.0 * law.mean_s**3,
+    Deterministic: lambda law: law.value_s**3,
+    Uniform: lambda law: law.high_s**3 / 4.0,
+    Gamma: lambda law: law.mean_s**3 * (1.0 + law.scv) * (1.0 + 2.0 * law.scv),
+    HyperExponential: lambda law: 6.0 * float(np.array(law.weights) @ np.array(law.means_s) ** 3),
+}
 
 
 def grid_for(service, longest_s):
@@ -36,9 +46,12 @@ def grid_for(service, longest_s):
 def test_poisson_arrivals_give_the_wait_of_pollaczek_and_khinchine(service, load):
     rate = load / service.mean_s
     grid = grid_for(service, 100.0 * service.mean_s / (1.0 - load) ** 2)
-    found = mean_wait_s(server(rate, service), np.ones(grid.points), grid)
+    found, square = wait_moments(server(rate, service), np.ones(grid.points), grid)
     exact = queues.mean_wait_s(rate, service)
     assert abs(found - exact) < 1e-3 * max(1.0, service.scv) * (exact + service.mean_s)
+    third = THIRD[type(service)](service)  # E[S³]
+    exact2 = 2.0 * exact**2 + rate * third / (3.0 * (1.0 - load))
+    assert abs(square - exact2) < 4e-3 * max(1.0, service.scv) * (exact2 + service.mean_s**2)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 3600.0])
@@ -49,7 +62,7 @@ def test_the_unit_of_time_does_not_matter(scale):
         one, other = interval.scaled(scale), service.scaled(scale)
         grid = time_grid(3e-4 * scale, 30.0 * scale)
         curve = averaged_dispersion(one, grid.times_s, grid.step)
-        return mean_wait_s(server(1.0 / one.mean_s, other), curve, grid)
+        return wait_moments(server(1.0 / one.mean_s, other), curve, grid).mean_s
 
     assert wait(scale) == pytest.approx(scale * wait(1.0), rel=1e-9)
 
@@ -73,9 +86,11 @@ def test_regular_renewal_arrivals_and_exponential_service(interval, accuracy, lo
     sigma = brentq(gap, 1e-12, 1.0 - 1e-3 * (1.0 - load))
     exact = service.mean_s * sigma / (1.0 - sigma)
     grid = grid_for(service, 3e3)
-    found = mean_wait_s(
+    found, square = wait_moments(
         server(1.0, service), averaged_dispersion(interval, grid.times_s, grid.step), grid
     )
+    # An arrival waits with probability σ, and then for an exponential time: p = 2E[W]²/E[W²].
+    assert abs(2.0 * found**2 / square - sigma) < 0.5 * abs(load - sigma)  # no M/M/1 wait
     assert abs(found - exact) < accuracy * (exact + service.mean_s)
 
 
@@ -91,7 +106,7 @@ def test_bursty_renewal_arrivals_are_waited_for_too_long(load, accuracy):
     sigma = brentq(gap, 1e-12, 1.0 - 1e-3 * (1.0 - load))
     exact = service.mean_s * sigma / (1.0 - sigma)
     grid = grid_for(service, 3e4)
-    found = mean_wait_s(
+    found, _ = wait_moments(
         server(1.0, service), averaged_dispersion(interval, grid.times_s, grid.step), grid
     )
     assert 0.0 < found - exact < accuracy * (exact + service.mean_s)
@@ -123,7 +138,7 @@ def test_periodic_streams_of_equal_period(streams, load):
     service = Exponential(mean_s=load / streams)
     means = waits_by_phase(streams, service, 1000, rng)
     error = means.std() / math.sqrt(means.size)
-    found = mean_wait_s(server(float(streams), service), curve, grid)
+    found = wait_moments(server(float(streams), service), curve, grid).mean_s
     assert abs(found - means.mean()) < 4.5 * error
     poisson = queues.mean_wait_s(float(streams), service)
     assert abs(poisson - means.mean()) > 9.0 * error  # sharp enough to tell
@@ -131,7 +146,7 @@ def test_periodic_streams_of_equal_period(streams, load):
     service = Uniform(low_s=0.0, high_s=2.0 * load / streams)
     means = waits_by_phase(streams, service, 1000, rng)
     error = means.std() / math.sqrt(means.size)
-    found = mean_wait_s(server(float(streams), service), curve, grid)
+    found = wait_moments(server(float(streams), service), curve, grid).mean_s
     assert -4.5 * error < found - means.mean() < 0.1 * means.mean() + 4.5 * error
 
 
@@ -152,7 +167,6 @@ def test_no_work_where_nothing_can_pile_up():
     service = Deterministic(value_s=0.5)
     grid = grid_for(service, 1e3)
     curve = averaged_dispersion(Deterministic(value_s=1.0), grid.times_s, grid.step)
-    assert mean_wait_s(server(1.0, service), curve, grid) < 1e-3 * service.mean_s
-    assert mean_work_s(server(1.0, service), curve, grid) == pytest.approx(
-        0.125, rel=1e-2
-    )  # ρ E[S]/2
+    assert wait_moments(server(1.0, service), curve, grid).mean_s < 1e-3 * service.mean_s
+    work_s, _ = work_cumulants(server(1.0, service), curve, grid)
+    assert work_s == pytest.approx(0.125, rel=1e-2)  # ρ E[S]/2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 
@@ -75,6 +76,19 @@ def test_every_chart_has_its_marks(opened, report):
     assert page.locator("#losses .segment").count() >= 22
     assert page.locator("#everybody tbody tr").count() == 50
     assert page.locator("#parameters tbody tr").count() == 10
+
+
+def test_the_map_does_not_count_the_loss_of_a_way_that_carries_nothing(opened, report):
+    def with_idle_way(outcome):
+        links = outcome.links.copy()
+        links.loc[links.index[0], ["events_per_s", "lost"]] = [0.0, 0.77]
+        return dataclasses.replace(outcome, links=links)
+
+    idle = {name: with_idle_way(each) for name, each in report.outcomes.items()}
+    page = opened(dataclasses.replace(report, outcomes=idle))
+    said = page.locator("#topology text.bad").all_text_contents()
+    assert any("% lost" in each for each in said)
+    assert not any("77" in each for each in said)
 
 
 def test_the_worst_subscriber_is_chosen_first(opened, report):

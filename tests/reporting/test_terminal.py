@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from tidings.model.outcome import Outcome, table
+from tidings.model.outcome import LOSSES, Outcome, table
 from tidings.reporting import terminal
 from tidings.validation.comparison import compare
 
@@ -49,6 +49,19 @@ def test_a_narrow_terminal_keeps_the_name_and_the_on_time_share(tables):
     text = printed(tables["outcome"], 50)
     assert "on time" in text
     assert "mean delay" not in text
+
+
+def test_the_main_loss_is_seen_at_the_width_of_a_pipe():
+    same = {"broker": "frankfurt", "count": 1, "wanted_per_s": 123.4, "on_time": 0.873}
+    same |= {"on_time_se": 0.00042, "late": 0.1, "delivered": 0.973}
+    same |= {"delay_mean_s": 0.01234, "delay_p95_s": 0.01234, "delay_p99_s": 0.01234}
+    rows = [{"subscriber": f"subscriber {n}", loss: 0.027} for n, loss in enumerate(LOSSES)]
+    found = table("subscribers", [same | row for row in rows])
+    outcome = Outcome(source="simulated", subscribers=found)
+    shown = printed(terminal.outcome_table(outcome), width=120)
+    assert "main loss" in shown
+    for loss in LOSSES:
+        assert loss.removeprefix("lost_").replace("_", " ") in shown
 
 
 def test_the_worst_come_first_or_the_order_is_kept(report):
@@ -135,3 +148,14 @@ def test_quality_names_every_fate_and_reason():
     text = printed(terminal.quality_table(quality))
     assert "1,200" in text
     assert "left before it arrived" in text
+
+
+def test_who_has_nobody_in_common_reads_no_number():
+    def alone(name):
+        rows = [{"subscriber": name, "broker": "x", "count": 1, "on_time": 0.5}]
+        return Outcome(source="measured", subscribers=table("subscribers", rows))
+
+    words = terminal.agreement(compare(alone("a"), alone("b")))
+    assert words == (
+        "Measured against measured: nobody could be compared. 2 subscribers on one side only."
+    )

@@ -155,6 +155,7 @@ def failing_systems(draw):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(failing_systems())
 def test_every_wanted_event_is_delivered_once_or_lost_once(system):

@@ -108,7 +108,8 @@ def test_a_refresh_interval_costs_one_broker_what_theory_says(timeout):
     fails, _ = systems.rates(0.9)
     lasts = 8.0 if "8s" in timeout else 20.0
     exact = 0.9 * -math.expm1(-fails * lasts) / (fails * 20.0)
-    row = only_row(path([0.9], [], f"scheme: periodic, refresh: 20s{timeout}"))
+    system = path([0.9], [], f"scheme: periodic, refresh: 20s{timeout}")
+    row = only_row(system, duration_s=300_000.0)
     agrees(row["on_time"], exact, row["on_time_se"])
     assert row["lost_not_restored"] == pytest.approx(0.9 - exact, abs=0.01)
 
@@ -138,12 +139,13 @@ def test_a_refreshed_path_lies_between_its_two_bounds():
 
     upper = bound(lambda a, both, u: a)
     lower = bound(lambda a, both, u: a * (a + (1 - a) * math.exp(-both * u)))
-    row = only_row(path(shares, links, f"scheme: periodic, refresh: {every}s"))
+    recovery, options = f"scheme: periodic, refresh: {every}s", {"duration_s": 400_000.0}
+    row = only_row(path(shares, links, recovery), **options)
     margin = 4.5 * row["on_time_se"]
     assert upper - lower > 4 * margin, "not sharp enough to tell"
     assert lower - margin < row["on_time"] < upper + margin
     # With a time-out of one interval the lower bound is exact: only the last refresh counts.
-    exact = only_row(path(shares, links, f"scheme: periodic, refresh: {every}s, timeout: {every}s"))
+    exact = only_row(path(shares, links, f"{recovery}, timeout: {every}s"), **options)
     agrees(exact["on_time"], lower, exact["on_time_se"], 0.06)
 
 

@@ -176,6 +176,7 @@ def test_no_precision_is_waited_for_where_nobody_wants_anything():
     assert any("nobody wants anything" in warning for warning in found.warnings)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_honest_over_many_seeds():
     system = loads(CITY)
     runs = [

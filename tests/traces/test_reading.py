@@ -9,7 +9,13 @@ import pytest
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import PROBES, PUBLICATIONS, TRACE_TABLES
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.reading import parse_manifest, read_rows, read_traces
+from tidings.traces.reading import (
+    parse_manifest,
+    read_rows,
+    read_traces,
+    require_tables,
+    table_names,
+)
 from tidings.traces.window import TraceWindow
 
 ROWS = [
@@ -151,6 +157,8 @@ def test_a_broken_parquet_file_is_an_error_in_one_line(spark, tmp_path):
     with pytest.raises(InvalidTracesError, match=r"publications\.parquet") as told:
         read_traces(spark, tmp_path)
     assert "\n" not in str(told.value)
+    assert "is not a Parquet file" in str(told.value)
+    assert "An error occurred while calling" not in str(told.value)
 
 
 def test_a_url_without_tables_is_an_error_too(spark, tmp_path):
@@ -158,11 +166,15 @@ def test_a_url_without_tables_is_an_error_too(spark, tmp_path):
         read_traces(spark, f"file://{tmp_path}/absent")
 
 
-def test_require_names_what_is_missing_and_what_there_is(spark, tmp_path):
+def test_all_missing_tables_are_named_and_what_there_is(tmp_path):
     in_csv(tmp_path)
-    traces = read_traces(spark, tmp_path)
-    with pytest.raises(InvalidTracesError, match=r"has no table hops; wants .*found publications"):
-        traces.require("publications", "hops")
+    found = table_names(tmp_path)
+    says = r"x has no table hops; wants publications, hops, found .*publications"
+    with pytest.raises(InvalidTracesError, match=says):
+        require_tables("x", ("publications", "hops"), found)
+    with pytest.raises(InvalidTracesError, match=r"x has no tables hops, deliveries; .*found none"):
+        require_tables("x", ("hops", "deliveries"), ())
+    assert table_names("s3a://bucket/traces") is None
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,15 @@ def test_worst_rows_come_first_and_undefined_ones_never():
     )
     assert compared.worst(2)["subscriber"].tolist() == ["s2", "s0"]
     assert compared.worst(10)["subscriber"].tolist() == ["s2", "s0", "s3"]
+    assert "..." not in str(compared.worst(2))  # nothing elided where it is printed
+
+
+def test_worst_rows_of_another_measure_have_its_columns():
+    compared = compare(shares("predicted", [0.5, 0.4]), shares("measured", [0.6, 0.2]))
+    worst = compared.worst(1, "delivered")
+    assert [*worst.columns] == [
+        "subscriber", "broker", "delivered_a", "delivered_b", "delivered_difference", "delivered_z"
+    ]  # fmt: skip
 
 
 def test_the_verdict_names_each_check_with_its_numbers():
@@ -195,6 +204,7 @@ SHARES = st.one_of(st.just(NAN), st.floats(0, 1))
 PAIRS = st.lists(st.tuples(SHARES, SHARES), min_size=1, max_size=20)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(PAIRS)
 def test_comparing_the_other_way_round_only_turns_the_signs(pairs):

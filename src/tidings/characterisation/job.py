@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pandas as pd
@@ -14,11 +15,12 @@ from tidings.characterisation.parameters import parameter_table
 from tidings.characterisation.publishers import PublisherStatistics, fit_publishers
 from tidings.characterisation.quality import quality_table
 from tidings.characterisation.subscribers import find_subscribers, with_links
-from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
-from tidings.traces.reading import Traces
+from tidings.traces.reading import Traces, require_tables
 from tidings.traces.window import TraceWindow
+
+NEEDED = ("publications", "hops", "deliveries")  # the tables without which nothing can be told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,17 +59,21 @@ def characterise(
     """
     if base is not None:
         check_base(base)
-    traces.require("publications", "hops", "deliveries")
-    if base is None and "subscriptions" not in traces.tables:
-        raise InvalidTracesError(
-            f"{traces.source} has no table subscriptions, so nothing tells who wants what; "
-            "wants it, or a base system to take the filters from"
-        )
+    check_tables(traces.source, traces.tables, base)
     measured = traces.window.shortened(settle_s)
     tell = progress or (lambda stage: None)
     seen = collect(traces, measured, tell)
     tell("fitting")
     return fit(traces, seen, measured, base)
+
+
+def check_tables(source: str, found: Collection[str], base: System | None) -> None:
+    """Raise :class:`InvalidTracesError` where tables are missing that nothing can stand for."""
+    if base is not None:
+        require_tables(source, NEEDED, found)
+    else:
+        instead = "a base system may tell who wants what instead of subscriptions"
+        require_tables(source, (*NEEDED, "subscriptions"), found, instead=instead)
 
 
 def fit(

@@ -10,7 +10,6 @@ from tidings.characterisation.sightings import PUBLISHED
 from tidings.characterisation.subscribers import BAD_FILTER
 
 QUALITY_COLUMNS = ("table", "fate", "reason", "rows")
-FATES = ("used", "set aside", "duplicate")
 BAD_CONTENT = "content is not an event in JSON"
 DUPLICATE = {
     "publications": "published in the same words before",

@@ -35,7 +35,7 @@ def find_subscribers(
     """Everybody who subscribed, all filters as one; without a table, those of ``base``."""
     if rows is None:
         note = "no subscriptions in the traces: subscribers and filters are the base system's"
-        return FoundSubscribers(subscribers=base.subscribers if base else (), notes=(note,))
+        return FoundSubscribers(subscribers=tuple(base.subscribers) if base else (), notes=(note,))
     steps = rows[rows["reason"].isna()]
     subscribed = steps[steps["action"] == "subscribe"]
     texts = {str(text): parse_filter(str(text)) for text in subscribed["filter"].unique()}

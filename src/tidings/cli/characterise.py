@@ -9,13 +9,13 @@ import typer
 
 from tidings.characterisation.assembling import check_base
 from tidings.characterisation.job import characterise as characterise_traces
+from tidings.characterisation.job import check_tables
 from tidings.cli import console, options, spark
 from tidings.cli.outcomes import check_output
-from tidings.errors import InvalidTracesError
 from tidings.model import reading
 from tidings.model.outcome_files import outcome_document, save_outcome
 from tidings.reporting import terminal
-from tidings.traces.reading import read_traces
+from tidings.traces.reading import read_traces, table_names
 
 
 def characterise(
@@ -52,8 +52,6 @@ def characterise(
     Example: [bold]tidings characterise traces/ --to fitted.yaml --measured measured.json[/]
     """
     # Whatever can be wrong is found out before Spark takes its time to start.
-    if "://" not in traces and not Path(traces).exists():
-        raise InvalidTracesError(f"{traces}: no such folder; wants one with trace tables")
     settle_s = options.seconds(settle or "0s", or_zero=True)
     if to is not None:
         reading.check_system_place(to)
@@ -61,6 +59,9 @@ def characterise(
     known = reading.load(base) if base is not None else None
     if known is not None:
         check_base(known)
+    names = table_names(traces)
+    if names is not None:
+        check_tables(traces, names, known)
     with console.progress("characterising") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:

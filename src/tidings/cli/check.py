@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from tidings.cli import console, options
 from tidings.model import reading
@@ -43,6 +44,8 @@ def check(
     Example: [bold]tidings check city.yaml[/]
     """
     if schema:
+        if system is not None:
+            raise typer.BadParameter(f"--schema is that of every system; leave {system} out")
         console.show_json(system_schema())
         return
     if system is None:
@@ -65,7 +68,7 @@ def check(
     table = Table(show_header=False)
     for name, value in facts.items():
         shown = ", ".join(value) if isinstance(value, list) else str(value)
-        table.add_row(name.replace("_", " "), shown or "none")
+        table.add_row(name.replace("_", " "), Text(shown or "none"))
     console.show(f"{system}: a valid system", table)
 
 

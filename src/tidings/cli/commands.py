@@ -32,6 +32,7 @@ COMMANDS = (
     "validate",
     "report",
     "demo",
+    "plan",
     "reproduce",
 )
 # The root of all errors in how a command is used; typer may or may not bring a click of its own.

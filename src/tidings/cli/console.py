@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rich.console import Console, RenderableType
+from rich.text import Text
 
 from tidings.cli import interrupts
 from tidings.errors import InvalidInputError, TidingsError
@@ -30,10 +31,21 @@ def err() -> Console:
 
 
 def show(*parts: RenderableType) -> None:
-    """Print results for a person."""
+    """Print results for a person; texts as they are, for names may look like markup or emoji."""
     console = out()
     for part in parts:
-        console.print(part)
+        console.print(Text(part) if isinstance(part, str) else part)
+
+
+def show_checked(passed: bool, words: tuple[str, str], text: str) -> None:
+    """Print whether something holds: the first word if it does, the second if not."""
+    good, bad = (word.ljust(max(map(len, words))) for word in words)
+    show(Text.assemble((good, "green") if passed else (bad, "red"), f" {text}"))
+
+
+def note(text: str) -> None:
+    """Print, beside the result, what was done."""
+    err().print(Text(text))
 
 
 def show_json(document: Any) -> None:
@@ -45,25 +57,22 @@ def show_json(document: Any) -> None:
 def warn(messages: tuple[str, ...]) -> None:
     """Print what the reader of a result must know."""
     for message in messages:
-        err().print(f"[yellow]warning:[/] {_escaped(message)}", highlight=False)
+        err().print(Text.assemble(("warning:", "yellow"), f" {message}"))
 
 
 def complain(error: TidingsError) -> None:
     """Print a deliberate error: one readable line, or a headline and a list."""
     console = err()
-    console.print(f"[red]error:[/] {_escaped(_headline(error))}", highlight=False)
+    console.print(Text.assemble(("error:", "red"), f" {_headline(error)}"))
     if isinstance(error, InvalidInputError):
         for problem in error.problems:
-            console.print(f"  {_escaped(str(problem))}", highlight=False)
+            console.print(Text(f"  {problem}"))
 
 
 def complain_of_fault(message: str) -> None:
     """Print that Tidings itself is wrong, and what helps to find out why."""
-    err().print(
-        f"[red]a fault of Tidings itself:[/] {_escaped(message)}\n"
-        "Please report it; with TIDINGS_DEBUG=1 it shows where.",
-        highlight=False,
-    )
+    advice = "Please report it; with TIDINGS_DEBUG=1 it shows where."
+    err().print(Text.assemble(("a fault of Tidings itself:", "red"), f" {message}\n{advice}"))
 
 
 def failure_document(error: Exception, *, kind: str, message: str, code: int) -> dict[str, Any]:
@@ -81,10 +90,6 @@ def failure_document(error: Exception, *, kind: str, message: str, code: int) ->
 
 def _headline(error: TidingsError) -> str:
     return error.headline if isinstance(error, InvalidInputError) else str(error)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
 
 
 class _Task:
@@ -127,9 +132,9 @@ def progress(name: str) -> Iterator[Callable[[str], None]]:
             tell()
 
     console = err()
-    with console.status(str(task)) if console.is_terminal else nullcontext() as status:
+    with console.status(Text(str(task))) if console.is_terminal else nullcontext() as status:
         if status is not None:
-            arguments = (lambda: status.update(_escaped(str(task))), 0.5)
+            arguments = (lambda: status.update(Text(str(task))), 0.5)
         else:
             arguments = (task.tell, 0.1)
         watcher = threading.Thread(target=watch, args=arguments, daemon=True)

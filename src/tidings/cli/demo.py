@@ -54,8 +54,7 @@ def demo(
         console.show(terminal.broker_table(result.predicted))
         console.show(terminal.side_by_side(outcomes, limit=12))
         for check in result.checks:
-            mark = "[green]holds[/]  " if check.passed else "[red]does not[/]"
-            console.show(f"{mark} {check.text}")
+            console.show_checked(check.passed, ("holds", "does not"), check.text)
         console.show(f"\nThe page: {result.page} (open it in a browser; it needs no network)")
     console.warn(result.warnings)
     return 0 if all(check.passed for check in result.checks) else DISAGREE

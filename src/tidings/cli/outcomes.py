@@ -29,8 +29,10 @@ def present(outcome: Outcome, *, json: bool, output: Path | None, limit: int) ->
             terminal.outcome_table(outcome, limit=limit),
             terminal.broker_table(outcome, limit=limit),
         )
+        if len(outcome.links):
+            console.show(terminal.link_table(outcome, limit=limit))
         for assumption in outcome.provenance.get("approximations", ()):
             console.show(Text(f"assumed: {assumption}", style="dim"))
         if output is not None:
-            console.err().print(f"saved to {output}", highlight=False)
+            console.note(f"saved to {output}")
     console.warn(outcome.warnings)

@@ -25,6 +25,14 @@ def predict(
         typer.Option("--faults", metavar="|".join(FAULT_MODELS), help="How failures count."),
     ] = next(iter(FAULT_MODELS)),
     pairs: options.Pairs = False,
+    error_bars: Annotated[
+        bool | None,
+        typer.Option(
+            "--error-bars/--no-error-bars",
+            help="Turn standard errors of the system's parameters into those of the result; "
+            "unasked where it has them and that is quick.",
+        ),
+    ] = None,
     json: options.Json = False,
     output: options.Output = None,
     limit: options.Limit = 10,
@@ -40,5 +48,12 @@ def predict(
     check_output(output)
     found = reading.load(system)
     with console.progress("predicting") as step:
-        outcome = predict_outcome(found, model=model, faults=faults, pairs=pairs, progress=step)
+        outcome = predict_outcome(
+            found,
+            model=model,
+            faults=faults,
+            pairs=pairs,
+            error_bars=error_bars,
+            progress=step,
+        )
     present(outcome, json=json, output=output, limit=limit)

@@ -71,8 +71,6 @@ def validate(
     else:
         console.show(terminal.comparison_table(comparison, limit=limit))
         for check in result.checks:
-            console.show(
-                f"{'[green]agrees[/]  ' if check.passed else '[red]disagrees[/]'} {check.text}"
-            )
+            console.show_checked(check.passed, ("agrees", "disagrees"), check.text)
     console.warn(warnings)
     return 0 if result.passed else DISAGREE

@@ -49,14 +49,13 @@ def set_key(nodes: Any, slot: int, key: float) -> None:
     winner = slot
     while at > 1:
         rival = nodes[at ^ 1]
-        rival_key = rival.key
-        # An even node is a left one: its slots are lower than its rival's and win ties.
-        if rival_key < key or (rival_key == key and (at & 1) == 1):
-            key = rival_key
-            winner = rival.slot
+        # An even node is a left one: its slots are lower than its rival's and win ties. Who wins is
+        # a coin's toss to the processor: both sides are read and one chosen, without a jump.
+        is_lost = (rival.key < key) | ((rival.key == key) & ((at & 1) == 1))
+        key, winner = (rival.key, rival.slot) if is_lost else (key, winner)
         at >>= 1
         node = nodes[at]
-        if node.key == key and node.slot == winner and winner != slot:
+        if winner != slot and node.slot == winner and node.key == key:
             return  # the game went as it had before, and so will all games above
         node.key = key
         node.slot = winner

@@ -30,6 +30,7 @@ POSITIVE_LAW = Kind(
     label="a law of times", read=read_positive_law, write=law_document, schema=_law_schema
 )
 
+MOST_SERVERS = 10**5  # a simulation keeps a clock for each; more at once is "infinite-server"
 DISCIPLINES = ("fcfs", "processor-sharing", "infinite-server", "priority")
 
 
@@ -261,7 +262,7 @@ class Station:
     demands: tuple[tuple[str, Law], ...] = spec(
         records.by_name(LAW), "time for one event, by event type", default=()
     )
-    servers: int = spec(records.whole(1), "how many work in parallel", default=1)
+    servers: int = spec(records.whole(1, MOST_SERVERS), "how many work in parallel", default=1)
     buffer: int | None = spec(
         records.whole(0), "events that may wait; no limit if left out", default=None
     )

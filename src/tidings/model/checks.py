@@ -13,6 +13,7 @@ from typing import Any
 
 from tidings.model.document import Place
 from tidings.model.link_checks import LinkEnds, check_links, check_ways, unknown_broker
+from tidings.model.record_tables import RecordTable
 from tidings.model.records import given
 from tidings.model.system import FORMAT_VERSION, Broker, Recovery
 
@@ -35,6 +36,7 @@ def check_system(parts: Mapping[str, Any], place: Place) -> None:
     _check_brokers(place)
     _check_publishers(place)
     _check_networks(names["networks"], place)
+    _check_table(names, place)
     ends = check_links(names["brokers"], place)
     check_ways(names["brokers"], ends, place)
     _check_members(names["brokers"], ends, place)
@@ -44,6 +46,8 @@ def check_system(parts: Mapping[str, Any], place: Place) -> None:
 
 def _names(place: Place, section: str) -> list[str] | None:
     value = place.inside(section).value
+    if isinstance(value, RecordTable):
+        return list(value.names)
     if isinstance(value, Mapping):
         return [str(name) for name in value]
     return [] if value is None and section not in NEEDED else None
@@ -130,6 +134,19 @@ def _check_networks(networks: Sequence[str] | None, place: Place) -> None:
         network = channel.inside("network")
         if isinstance(network.value, str) and network.value and network.value not in networks:
             network.report(f"one of the networks {', '.join(networks) or '(there are none)'}")
+
+
+def _check_table(names: Names, place: Place) -> None:
+    """What is wrong in records that were read by columns; by rows it is told in full."""
+    table = place.inside("subscribers")
+    if not isinstance(table.value, RecordTable):
+        return
+    homes = set(table.value.column("at").values)
+    networks = {channel.network for channel in table.value.column("link").values} - {None}
+    for used, section in ((homes, "brokers"), (networks, "networks")):
+        known = names[section]
+        if known is not None and not used <= set(known):
+            table.report(f"only names of the {section}")
 
 
 def _check_members(brokers: Sequence[str] | None, ends: LinkEnds | None, place: Place) -> None:

@@ -18,6 +18,7 @@ from tidings.errors import Problem
 from tidings.model import units
 
 Key = str | int
+MOST_WHOLE = 10**12  # more of anything cannot be meant, and sums must stay exact in a float
 
 
 class Name(str):
@@ -136,10 +137,11 @@ class Place:
             yield self.child(index, value)
 
     def text(self, want: str = "a text") -> str | None:
-        """A text; numbers are not silently turned into one."""
+        """A text; numbers are not silently turned into one, for 1.0 and 1 would be two texts."""
         if isinstance(self.value, str) and self.value:
             return self.value
-        self.report(want)
+        quotable = isinstance(self.value, int | float)
+        self.report(want, fix=f"put it in quotes: '{describe(self.value)}'" if quotable else "")
         return None
 
     def flag(self) -> bool | None:
@@ -156,12 +158,15 @@ class Place:
         self.report(f"one of {', '.join(options)}")
         return None
 
-    def whole(self, minimum: int = 0) -> int | None:
-        """A whole number, at least ``minimum``."""
+    def whole(self, minimum: int = 0, most: int = MOST_WHOLE) -> int | None:
+        """A whole number, at least ``minimum`` and at most ``most``."""
         value = self.value
-        if isinstance(value, int) and not isinstance(value, bool) and value >= minimum:
-            return value
-        self.report(f"a whole number, {minimum} or more")
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        if is_whole and minimum <= value <= most:
+            return int(value)
+        too_large = is_whole and value > most
+        limit = f"at most {most:,}" if too_large else f"{minimum} or more"
+        self.report(f"a whole number, {limit}")
         return None
 
     def number(

@@ -7,26 +7,40 @@ place, never ignored.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from typing import Any
 
 from tidings.errors import UnsupportedError
-from tidings.model.behaviour import Channel
+from tidings.model.behaviour import Channel, Connectivity
 from tidings.model.content import ContentTable
 from tidings.model.laws import Deterministic
+from tidings.model.record_tables import column, names
 from tidings.model.system import System
 
 Places = Iterator[str]
 
 
-def _channels(system: System) -> Iterator[tuple[str, Channel]]:
-    """Every channel with its place; the way back of a link only where it differs."""
+def _channels(system: System, holds: Callable[[Channel], bool]) -> Places:
+    """The places of channels that have a property; of a link's way back only where it differs."""
     for link in system.links:
-        yield f"links.{link.name}", link.there
-        if link.back != link.there:
-            yield f"links.{link.name}.back", link.back
-    for publisher in system.publishers:
-        yield f"publishers.{publisher.name}.link", publisher.link
-    for subscriber in system.subscribers:
-        yield f"subscribers.{subscriber.name}.link", subscriber.link
+        if holds(link.there):
+            yield f"links.{link.name}"
+        if link.back != link.there and holds(link.back):
+            yield f"links.{link.name}.back"
+    for section in ("publishers", "subscribers"):
+        yield from _peers(system, section, "link", holds)
+
+
+def _peers(system: System, section: str, field: str, holds: Callable[[Any], bool]) -> Places:
+    """The places of one field of peers that have a property; equal values are asked once."""
+    peers = getattr(system, section)
+    found = column(peers, field).where(holds)
+    if found.size:
+        named = names(peers)
+        yield from (f"{section}.{named[index]}.{field}" for index in found)
+
+
+def _given(value: object) -> bool:
+    return value is not None
 
 
 def _failures(system: System) -> Places:
@@ -47,31 +61,35 @@ def _recovery(system: System) -> Places:
 
 
 def _connectivity(system: System) -> Places:
-    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
-        yield from (f"{kind}.{p.name}.connectivity" for p in peers if p.connectivity is not None)
+    for section in ("publishers", "subscribers"):
+        yield from _peers(system, section, "connectivity", _given)
+
+
+def _connected_by(system: System, field: str) -> Places:
+    """The places of peers of whose connectivity one field is given."""
+
+    def holds(connectivity: Connectivity | None) -> bool:
+        return connectivity is not None and getattr(connectivity, field) is not None
+
+    for section in ("publishers", "subscribers"):
+        yield from (f"{at}.{field}" for at in _peers(system, section, "connectivity", holds))
 
 
 def _connectivity_traces(system: System) -> Places:
-    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
-        for peer in peers:
-            if peer.connectivity is not None and peer.connectivity.trace is not None:
-                yield f"{kind}.{peer.name}.connectivity.trace"
+    yield from _connected_by(system, "trace")
 
 
 def _peer_buffers(system: System) -> Places:
-    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
-        for peer in peers:
-            if peer.connectivity is not None and peer.connectivity.buffer is not None:
-                yield f"{kind}.{peer.name}.connectivity.buffer"
+    yield from _connected_by(system, "buffer")
 
 
 def _churn(system: System) -> Places:
-    yield from (f"subscribers.{s.name}.stays" for s in system.subscribers if s.stays is not None)
-    yield from (f"subscribers.{s.name}.away" for s in system.subscribers if s.away is not None)
+    yield from _peers(system, "subscribers", "stays", _given)
+    yield from _peers(system, "subscribers", "away", _given)
 
 
 def _processing(system: System) -> Places:
-    yield from (f"subscribers.{s.name}.processing" for s in system.subscribers if s.processing)
+    yield from _peers(system, "subscribers", "processing", _given)
 
 
 def _daily_rates(system: System) -> Places:
@@ -79,14 +97,16 @@ def _daily_rates(system: System) -> Places:
 
 
 def _bandwidth(system: System) -> Places:
-    limited = (at for at, channel in _channels(system) if channel.bandwidth_bytes_per_s is not None)
+    limited = _channels(system, lambda channel: channel.bandwidth_bytes_per_s is not None)
     yield from (f"{at}.bandwidth" for at in limited)
-    yield from (f"{at}.network" for at, channel in _channels(system) if channel.network is not None)
+    shared = _channels(system, lambda channel: channel.network is not None)
+    yield from (f"{at}.network" for at in shared)
     yield from (f"networks.{network.name}" for network in system.networks)
 
 
 def _loss_bursts(system: System) -> Places:
-    yield from (f"{at}.loss_burst" for at, channel in _channels(system) if channel.loss_burst > 1)
+    bursty = _channels(system, lambda channel: channel.loss_burst > 1)
+    yield from (f"{at}.loss_burst" for at in bursty)
 
 
 def _buffers(system: System) -> Places:
@@ -133,15 +153,15 @@ def _random_lifetimes(system: System) -> Places:
         holders = content.table if isinstance(content, ContentTable) else (content,)
         if any(random(holder.lifetime) for holder in holders):
             yield f"publishers.{publisher.name}.content: lifetime"
-    yield from (f"subscribers.{s.name}.lifetime" for s in system.subscribers if random(s.lifetime))
+    yield from _peers(system, "subscribers", "lifetime", random)
 
 
 def _own_lifetimes(system: System) -> Places:
-    yield from (f"subscribers.{s.name}.lifetime" for s in system.subscribers if s.lifetime)
+    yield from _peers(system, "subscribers", "lifetime", _given)
 
 
 def _counts(system: System) -> Places:
-    yield from (f"subscribers.{s.name}.count" for s in system.subscribers if s.count > 1)
+    yield from _peers(system, "subscribers", "count", lambda count: count > 1)
 
 
 def _early_expiry(system: System) -> Places:
@@ -187,7 +207,8 @@ def used_features(system: System) -> dict[str, list[str]]:
 
 def require_only(system: System, handled: Collection[str], engine: str) -> None:
     """Refuse a system that uses more than ``engine`` handles, naming every field."""
-    refused = {name: at for name, at in used_features(system).items() if name not in handled}
+    asked = {name: list(places(system)) for name, places in FEATURES.items() if name not in handled}
+    refused = {name: places for name, places in asked.items() if places}
     if refused:
         lines = [
             f"  {name}: {', '.join(places[:4])}"

@@ -41,7 +41,7 @@ def match_matrix(filters: Sequence[Filter], events: Sequence[Event]) -> Flags:
         for conjunction in wanted.conjunctions
         for constraint in conjunction.constraints
     }
-    columns = {name: _Attribute([event.get(name) for event in events]) for name in named}
+    columns = {name: AttributeValues([event.get(name) for event in events]) for name in named}
 
     @lru_cache(maxsize=_REMEMBERED)
     def column(constraint: Constraint) -> Flags:
@@ -85,7 +85,7 @@ def content_classes(matrix: Flags) -> tuple[NDArray[np.int64], Flags]:
     return class_of_event, np.ascontiguousarray(matrix[np.array(first_event, dtype=np.intp)])
 
 
-class _Attribute:
+class AttributeValues:
     """The values of one attribute over all events, each distinct value once and in order."""
 
     def __init__(self, values: Sequence[Value | None]) -> None:

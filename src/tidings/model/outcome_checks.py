@@ -6,7 +6,7 @@ are wrong in the same way are one problem.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
@@ -38,26 +38,31 @@ def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
             )
     if missing or unknown or not len(frame):
         return
-    wrong = list(_type_problems(name, frame))
-    yield from wrong
-    if not wrong:
-        numbers = frame.copy()
-        for column in set(columns) - TEXTS:
-            numbers[column] = pd.to_numeric(frame[column]).astype(float)
-        yield from _value_problems(name, numbers)
-        yield from _sum_problems(name, numbers)
-        yield from _double_problems(name, numbers)
-
-
-def _type_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
-    for column in TABLES[name]:
-        cells = frame[column]
+    wrong = {column: _wrong_kind(column, frame[column]) for column in columns}
+    for column, rows in wrong.items():
+        want = "a text" if column in TEXTS else "a number"
+        yield from _problem(name, frame, column, rows, want)
+    # What is no number says nothing else; what is wrong with the other rows is told all the same.
+    sound = ~np.any(list(wrong.values()), axis=0)
+    numbers = frame.copy()
+    for column in columns:
         if column in TEXTS:
-            good = np.array([isinstance(each, str) for each in cells])
-            yield from _problem(name, frame, column, ~good, "a text")
-        elif not pd.api.types.is_numeric_dtype(cells) or pd.api.types.is_bool_dtype(cells):
-            good = np.array([_is_number(each) for each in cells])
-            yield from _problem(name, frame, column, ~good, "a number")
+            numbers[column] = [str(each) for each in frame[column]]
+        else:
+            readable = frame[column].where(~wrong[column])
+            numbers[column] = pd.to_numeric(readable).astype(float)
+    yield from _value_problems(name, numbers, wrong)
+    yield from _sum_problems(name, numbers, sound)
+    yield from _double_problems(name, numbers, sound)
+
+
+def _wrong_kind(column: str, cells: pd.Series) -> Bools:
+    """Which cells are no text, or no number, as the column wants them."""
+    if column in TEXTS:
+        return np.array([not isinstance(each, str) for each in cells])
+    if pd.api.types.is_numeric_dtype(cells) and not pd.api.types.is_bool_dtype(cells):
+        return np.zeros(len(cells), dtype=np.bool_)
+    return np.array([not _is_number(each) for each in cells])
 
 
 def _is_number(cell: object) -> bool:
@@ -66,7 +71,9 @@ def _is_number(cell: object) -> bool:
     return isinstance(cell, int | float | np.number) and not isinstance(cell, bool | np.bool_)
 
 
-def _value_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
+def _value_problems(
+    name: str, frame: pd.DataFrame, wrong: Mapping[str, Bools]
+) -> Iterator[Problem]:
     for column in TABLES[name]:
         if column in TEXTS:
             if column in KEYS[name]:
@@ -74,7 +81,8 @@ def _value_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
             continue
         values = frame[column].to_numpy()
         if column in _ALWAYS_KNOWN.get(name, ()):
-            yield from _problem(name, frame, column, np.isnan(values), "a known number")
+            unknown = np.isnan(values) & ~wrong[column]
+            yield from _problem(name, frame, column, unknown, "a known number")
             yield from _problem(name, frame, column, np.isinf(values), "a finite number")
         if column in _SHARES:
             outside = (values < -ROUNDING) | (values > 1 + ROUNDING)
@@ -83,16 +91,17 @@ def _value_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
             yield from _problem(name, frame, column, values < 0, "a number not below 0")
 
 
-def _sum_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
-    """Shares that contradict each other or what is wanted."""
+def _sum_problems(name: str, frame: pd.DataFrame, sound: Bools) -> Iterator[Problem]:
+    """Shares that contradict each other or what is wanted, in rows of the right kinds."""
     if "on_time" not in frame:
         return
     shares = frame[["on_time", "late", "delivered"]]
     known, wanted = shares.notna().all(axis=1), frame["wanted_per_s"] > 0
-    half = shares.notna().any(axis=1) ^ known
+    half = (shares.notna().any(axis=1) ^ known) & sound
     yield from _problem(name, frame, "delivered", half, "on_time, late, delivered known or none")
     want = "a known share, as events are wanted"
-    yield from _problem(name, frame, "on_time", ~known & ~half & wanted, want)
+    yield from _problem(name, frame, "on_time", ~known & ~half & wanted & sound, want)
+    known &= sound
     off = known & ((frame["on_time"] + frame["late"] - frame["delivered"]).abs() > ROUNDING)
     yield from _problem(name, frame, "delivered", off, "on_time + late")
     losses = frame[list(LOSSES)].sum(axis=1)
@@ -100,9 +109,9 @@ def _sum_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
     yield from _problem(name, frame, "delivered", off, "a share that makes 1 with all lost_*")
 
 
-def _double_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
+def _double_problems(name: str, frame: pd.DataFrame, sound: Bools) -> Iterator[Problem]:
     keys = list(KEYS[name])
-    twice = frame.duplicated(keys)
+    twice = frame.duplicated(keys) & sound
     yield from _problem(name, frame, keys[0], twice, f"one row for each {' and '.join(keys)}")
 
 

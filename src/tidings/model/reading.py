@@ -23,8 +23,12 @@ def load(path: str | os.PathLike[str]) -> System:
     Raises :class:`InvalidSystemError` with every problem of the file at once.
     """
     source = Path(path)
-    place = tables.read_folder(source) if source.is_dir() else yaml_text.read(source)
-    return _finish(place, str(path))
+    if not source.is_dir():
+        return _finish(yaml_text.read(source), str(path))
+    try:
+        return _finish(tables.read_folder(source), str(path))
+    except InvalidSystemError:  # row by row every problem has its line
+        return _finish(tables.read_folder(source, by_column=False), str(path))
 
 
 def loads(text: str, name: str = "the text") -> System:

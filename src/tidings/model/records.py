@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.model import units
-from tidings.model.document import Place
+from tidings.model.document import MOST_WHOLE, Place
+from tidings.model.record_tables import RecordTable
 
 REQUIRED = dataclasses.MISSING
 
@@ -131,12 +132,12 @@ SHARE = Kind(
 )
 
 
-def whole(minimum: int) -> Kind:
-    """A whole number, at least ``minimum``."""
+def whole(minimum: int, most: int = MOST_WHOLE) -> Kind:
+    """A whole number, at least ``minimum`` and at most ``most``."""
     return Kind(
         label=f"a whole number, {minimum} or more",
-        read=lambda place: place.whole(minimum),
-        schema=lambda: {"type": "integer", "minimum": minimum},
+        read=lambda place: place.whole(minimum, most),
+        schema=lambda: {"type": "integer", "minimum": minimum, "maximum": most},
     )
 
 
@@ -198,17 +199,39 @@ def by_name(item: Kind) -> Kind:
     )
 
 
+def _named_documents(records: Sequence[Any]) -> dict[str, Any]:
+    """The documents of records by name; of a table, every distinct value is written once."""
+    if not isinstance(records, RecordTable):
+        return {each.name: record_document(each) for each in records}
+    columns = []
+    record: Any = records.record
+    for key, field in document_fields(record).items():
+        column = records.column(field.name)
+        write = field.metadata["kind"].write
+        needed = [field.default is REQUIRED or each != field.default for each in column.values]
+        if any(needed):
+            pairs = zip(column.values, needed, strict=True)
+            texts = [write(each) if need else REQUIRED for each, need in pairs]
+            columns.append((key, [texts[code] for code in column.codes]))
+    return {
+        name: {key: texts[index] for key, texts in columns if texts[index] is not REQUIRED}
+        for index, name in enumerate(records.names)
+    }
+
+
 def named(record: type, shorthand: Callable[[Place], Place] = lambda place: place) -> Kind:
     """Records by name, each knowing its own ``name``; ``shorthand`` rewrites what it may be."""
 
-    def read(place: Place) -> tuple[Any, ...]:
+    def read(place: Place) -> Sequence[Any]:
+        if isinstance(place.value, RecordTable):  # read column by column already
+            return place.value
         parts: Sequence[tuple[str, Place]] = list(place.mapping().items())
         return tuple(read_record(record, shorthand(each), name=name) for name, each in parts)
 
     return Kind(
         label=f"name: {record.__name__}",
         read=read,
-        write=lambda records: {each.name: record_document(each) for each in records},
+        write=_named_documents,
         schema=lambda: {
             "type": "object",
             "additionalProperties": {"$ref": f"#/$defs/{record.__name__}"},

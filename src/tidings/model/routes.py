@@ -8,20 +8,28 @@ subscriptions match behind it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tidings.model import topology
+from tidings.model.content_cells import Cells, Sampling
 from tidings.model.events import Event
+from tidings.model.filters import Filter
 from tidings.model.laws import Law
 from tidings.model.matching import content_classes, match_matrix
+from tidings.model.record_tables import column
 from tidings.model.system import System
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+# Publisher, event, probability, lifetime, size.
+Draft = tuple[int, int, float, Law | None, float | None]
+EXACT_IF_POSSIBLE = Sampling()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +59,8 @@ class Routes:
     filter_of_subscriber: Ints
     wants: Bools  # [class, filter]
     interest: Ints  # [arc, class]: how many subscribers behind the arc want the class
+    sampled: tuple[int, ...]  # publishers whose contents were drawn, being too many
+    sampling: Sampling  # how
 
     @property
     def class_count(self) -> int:
@@ -70,23 +80,16 @@ class Routes:
         return found
 
 
-def route(system: System) -> Routes:
-    """Work out classes, trees and interests of a system."""
+def route(system: System, sampling: Sampling = EXACT_IF_POSSIBLE) -> Routes:
+    """Work out classes, trees and interests of a system.
+
+    ``sampling`` says what becomes of contents that are too many to enumerate.
+    """
     trees = topology.trees(system)
     arcs = topology.arcs(system)
-    contents: dict[str, int] = {}
-    events: list[Event] = []
-    drafts = []
-    for position, publisher in enumerate(system.publishers):
-        for row in publisher.content.rows():
-            if row.text not in contents:
-                contents[row.text] = len(events)
-                events.append(row.event)
-            lifetime = system.lifetime_of(publisher, row.lifetime)
-            size = row.size_bytes or publisher.size_bytes or system.size_bytes
-            drafts.append((position, contents[row.text], row.probability, lifetime, size))
-    filters = list(dict.fromkeys(subscriber.wants for subscriber in system.subscribers))
-    position_of = {wanted: index for index, wanted in enumerate(filters)}
+    wanted = column(system.subscribers, "wants")
+    filters = wanted.values
+    events, drafts, sampled = _contents(system, filters, sampling)
     tree_of_event = _trees_of_events(system, trees, events)
     seen = np.column_stack([match_matrix(filters, events), _one_hot(tree_of_event, len(trees))])
     class_of_event, table = content_classes(seen)
@@ -94,10 +97,13 @@ def route(system: System) -> Routes:
     tree_of_class[class_of_event] = tree_of_event
     wants = table[:, : len(filters)]
     home = system.broker_index
-    filter_of = np.array([position_of[s.wants] for s in system.subscribers], dtype=np.int64)
-    home_of = np.array([home[s.at] for s in system.subscribers], dtype=np.int64)
-    local = np.zeros((len(system.brokers), len(filters)), dtype=np.int64)
-    np.add.at(local, (home_of, filter_of), [s.count for s in system.subscribers])
+    homes, counts = column(system.subscribers, "at"), column(system.subscribers, "count")
+    home_of = np.array([home[at] for at in homes.values], dtype=np.int64)[homes.codes]
+    subscriptions = sparse.coo_array(
+        (np.array(counts.values, dtype=np.int64)[counts.codes], (home_of, wanted.codes)),
+        shape=(len(system.brokers), len(filters)),
+    ).tocsr()
+    local = (subscriptions @ sparse.csc_array(wants.T, dtype=np.int64)).toarray()
     return Routes(
         events=tuple(events),
         class_of_event=class_of_event,
@@ -107,13 +113,63 @@ def route(system: System) -> Routes:
         tree_of_class=tree_of_class,
         home_of_publisher=np.array([home[p.at] for p in system.publishers], dtype=np.int64),
         home_of_subscriber=home_of,
-        filter_of_subscriber=filter_of,
+        filter_of_subscriber=wanted.codes,
         wants=wants,
-        interest=_interest(trees, arcs, tree_of_class, local @ wants.T.astype(np.int64)),
+        interest=_interest(trees, arcs, tree_of_class, local),
+        sampled=tuple(sampled),
+        sampling=sampling,
     )
 
 
-def _trees_of_events(system: System, trees: tuple[topology.Tree, ...], events: list[Event]) -> Ints:
+def _contents(
+    system: System, filters: tuple[Filter, ...], sampling: Sampling
+) -> tuple[list[Event], list[Draft], list[int]]:
+    """The distinct events, what of them each publisher publishes, and whose were drawn."""
+    by = system.routing.by if system.routing else None
+    told_apart = [attribute for attribute in (by, system.event_type) if attribute is not None]
+    cells = Cells(
+        filters=filters,
+        contents=tuple(publisher.content for publisher in system.publishers),
+        told_apart=tuple(told_apart),
+        sampling=sampling,
+    )
+    places: dict[str, int] = {}
+    events: list[Event] = []
+    drafts: list[Draft] = []
+    sampled: list[int] = []
+    for position, publisher in enumerate(system.publishers):
+        found, drawn = cells.cells(publisher.content, publisher.name)
+        sampled += [position] if drawn else []
+        for cell in found:
+            place = places.setdefault(cell.text, len(events))
+            if place == len(events):
+                events.append(cell.event)
+            lifetime = system.lifetime_of(publisher, cell.lifetime)
+            size = cell.size_bytes or publisher.size_bytes or system.size_bytes
+            drafts.append((position, place, cell.probability, lifetime, size))
+    return events, drafts, sampled
+
+
+def classes_of(system: System, routes: Routes, events: Sequence[Event]) -> Ints:
+    """The class of each of some events that the system's publishers may publish.
+
+    Contents in cells have one example each among the events of the routes; this tells of the rest.
+    """
+    trees = _trees_of_events(system, routes.trees, events)
+    known = {
+        (wants.tobytes(), int(tree)): number
+        for number, (wants, tree) in enumerate(
+            zip(np.packbits(routes.wants, axis=1), routes.tree_of_class, strict=True)
+        )
+    }
+    matched = np.packbits(match_matrix(column(system.subscribers, "wants").values, events), axis=1)
+    found = [known[wants.tobytes(), int(tree)] for wants, tree in zip(matched, trees, strict=True)]
+    return np.array(found, dtype=np.int64)
+
+
+def _trees_of_events(
+    system: System, trees: tuple[topology.Tree, ...], events: Sequence[Event]
+) -> Ints:
     position = {tree.name: index for index, tree in enumerate(trees)}
     attribute = system.routing.by if system.routing else None
     if attribute is None:
@@ -135,9 +191,7 @@ def _one_hot(values: Ints, size: int) -> Bools:
     return np.asarray(values[:, None] == np.arange(size)[None, :], dtype=np.bool_)
 
 
-def _merge(
-    drafts: list[tuple[int, int, float, Law | None, float | None]], class_of_event: Ints
-) -> tuple[TrafficRow, ...]:
+def _merge(drafts: list[Draft], class_of_event: Ints) -> tuple[TrafficRow, ...]:
     """Contents of one publisher that share class, lifetime and size become one row."""
     shares: dict[tuple[int, int, Law | None, float | None], list[float]] = {}
     example: dict[tuple[int, int, Law | None, float | None], int] = {}

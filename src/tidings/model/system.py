@@ -7,9 +7,12 @@ Schema and the reference in ``docs/format.md``. Times are seconds, sizes bytes.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from tidings.model import records
 from tidings.model.behaviour import (
@@ -17,6 +20,7 @@ from tidings.model.behaviour import (
     DISCIPLINES,
     FAILURE,
     LAW,
+    MOST_SERVERS,
     PERFECT,
     POSITIVE_LAW,
     SERVICE,
@@ -33,6 +37,7 @@ from tidings.model.covering import read_wants
 from tidings.model.document import Place
 from tidings.model.filters import Filter, filter_document, filter_schema
 from tidings.model.laws import Law
+from tidings.model.record_tables import column
 from tidings.model.records import Kind, spec
 
 FORMAT_VERSION = 1
@@ -50,7 +55,9 @@ class Broker:
 
     name: str
     service: Service | None = spec(SERVICE, "time to match and forward one event", default=None)
-    servers: int = spec(records.whole(1), "how many events are served in parallel", default=1)
+    servers: int = spec(
+        records.whole(1, MOST_SERVERS), "how many events are served in parallel", default=1
+    )
     buffer: int | None = spec(
         records.whole(0), "events that may wait; no limit if left out", default=None
     )
@@ -202,7 +209,7 @@ class Subscriber:
     )
     target: float | None = spec(
         records.SHARE,
-        "the on-time share it should get; it only describes, nothing is checked against it yet",
+        "the on-time share it should get; `tidings plan` works towards it, engines leave it alone",
         default=None,
     )
 
@@ -296,7 +303,7 @@ class System:
     brokers: tuple[Broker, ...] = spec(records.named(Broker), "the brokers")
     links: tuple[Link, ...] = spec(records.listing(LINK), "the links between brokers", default=())
     publishers: tuple[Publisher, ...] = spec(records.named(Publisher), "the publishers")
-    subscribers: tuple[Subscriber, ...] = spec(records.named(Subscriber), "the subscribers")
+    subscribers: Sequence[Subscriber] = spec(records.named(Subscriber), "the subscribers")
     failure_groups: tuple[FailureGroup, ...] = spec(
         records.named(FailureGroup), "what fails together", default=()
     )
@@ -317,7 +324,8 @@ class System:
     @property
     def stored_subscriptions(self) -> int:
         """How many subscriptions every broker stores: all of them, as nothing is covered."""
-        return sum(subscriber.count for subscriber in self.subscribers)
+        counts = column(self.subscribers, "count")
+        return int(np.array(counts.values, dtype=np.int64)[counts.codes].sum())
 
     def lifetime_of(self, publisher: Publisher, own: Law | None) -> Law | None:
         """How long an event is of use: its own word, else the publisher's, else the system's."""

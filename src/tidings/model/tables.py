@@ -15,6 +15,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,10 @@ import pyarrow.parquet
 
 from tidings.errors import Problem
 from tidings.model import yaml_text
+from tidings.model.column_reading import read_columns
 from tidings.model.document import Key, Place, Unreadable, describe
 from tidings.model.records import document_fields
-from tidings.model.system import System
+from tidings.model.system import Subscriber, System
 from tidings.model.writing import new_folder
 
 HEAD = "system.yaml"
@@ -33,8 +35,21 @@ NAMED = ("brokers", "publishers", "subscribers")
 SECTIONS = (*NAMED, "links", "contents")
 SUFFIXES = (".parquet", ".csv")
 TEXT_COLUMNS = ("name", "at", "publisher", "group", "network")  # whatever they look like
+_REMEMBERED = 1 << 16  # cells that many rows share, such as events
 
-Row = tuple[int, dict[str, Any]]  # its line or number, and its cells
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """The cells of a row; of a broken one only the first, so that its name counts as known."""
+
+    line: int  # in Parquet its number
+    cells: dict[str, Any]
+    problem: Problem | None = None
+
+    @property
+    def value(self) -> Any:
+        """What stands for the row in the document."""
+        return self.cells if self.problem is None else Unreadable(problem=self.problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +66,12 @@ class _Folder:
         self.files[path], self.lines[path] = file.name, line
 
 
-def read_folder(folder: Path) -> Place:
-    """The document that a folder of tables stands for."""
+def read_folder(folder: Path, *, by_column: bool = True) -> Place:
+    """The document that a folder of tables stands for.
+
+    With ``by_column``, subscribers that are all in order come as columns, every distinct cell read
+    once however many share it (``column_reading``). What is wrong is better told row by row.
+    """
     tables = {section: _files(folder, section) for section in SECTIONS}
     has_head = (folder / HEAD).exists()
     if not has_head and not any(tables.values()):
@@ -73,7 +92,15 @@ def read_folder(folder: Path) -> Place:
     for section, files in tables.items():
         if files:
             _check_only(section, files, found)
+            if by_column and section == "subscribers" and not found.problems:
+                columns = read_columns(files[0], Subscriber, _plain_cell)
+                if columns is not None:
+                    found.document[section] = columns
+                    continue
             _add_table(section, files[0], found)
+        for other in files[1:]:  # not used, but what is wrong with it is told
+            aside = dataclasses.replace(found, document={}, lines={}, files={})
+            _add_table(section, other, aside)
     if head_is_lost:  # whatever is in no table may stand there
         for field in document_fields(System):
             found.document.setdefault(field, Unreadable(problem=found.problems[0]))
@@ -106,21 +133,21 @@ def _add_table(section: str, file: Path, found: _Folder) -> None:
         unread = found.document.pop(section, None)
         _add_contents(file, rows, unread, found)
     elif rows is not None and section == "links":
-        found.document["links"] = [row for _, row in rows]
-        for index, (line, _) in enumerate(rows):
-            found.put(("links", index), file, line)
+        found.document["links"] = [row.value for row in rows]
+        for index, row in enumerate(rows):
+            found.put(("links", index), file, row.line)
     elif rows is not None:
         found.document[section] = {}
-        for name, line, row in _owned("name", file, rows, found.problems):
+        for name, row in _owned("name", file, rows, found.problems):
             if name in found.document[section]:
                 problem = Problem(at=f"{section}.{name}", saw="it twice", want="each name once")
-                found.problems.append(dataclasses.replace(problem, line=line, file=file.name))
+                found.problems.append(dataclasses.replace(problem, line=row.line, file=file.name))
                 continue
-            found.document[section][name] = row
-            found.put((section, name), file, line)
+            found.document[section][name] = row.value
+            found.put((section, name), file, row.line)
 
 
-def _add_contents(file: Path, rows: list[Row] | None, unread: Any, found: _Folder) -> None:
+def _add_contents(file: Path, rows: list[_Row] | None, unread: Any, found: _Folder) -> None:
     """Give each publisher its rows; where they cannot be read, nobody is blamed for having none."""
     publishers = found.document.get("publishers")
     if not isinstance(publishers, Mapping):
@@ -129,8 +156,10 @@ def _add_contents(file: Path, rows: list[Row] | None, unread: Any, found: _Folde
         if isinstance(publisher, dict):
             publisher.setdefault("content", unread)
     tables: dict[str, list[dict[str, Any]]] = {}
-    for name, line, row in _owned("publisher", file, rows or [], found.problems):
-        place = Place(name, ("publisher",), found.problems, {(): line}, {(): file.name})
+    for name, row in _owned("publisher", file, rows or [], found.problems):
+        place = Place(name, ("publisher",), found.problems, {(): row.line}, {(): file.name})
+        if isinstance(publishers.get(name), Unreadable):
+            continue
         if not isinstance(publishers.get(name), dict):
             place.report("one of the publishers")
         elif "content" in publishers[name] and name not in tables:
@@ -138,37 +167,39 @@ def _add_contents(file: Path, rows: list[Row] | None, unread: Any, found: _Folde
         else:
             if name not in tables:
                 tables[name] = publishers[name]["content"] = []
-                found.put(("publishers", name, "content"), file, line)
-            found.put(("publishers", name, "content", len(tables[name])), file, line)
-            tables[name].append(row)
+                found.put(("publishers", name, "content"), file, row.line)
+            found.put(("publishers", name, "content", len(tables[name])), file, row.line)
+            tables[name].append(row.value)
 
 
 def _owned(
-    key: str, file: Path, rows: list[Row], problems: list[Problem]
-) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    key: str, file: Path, rows: list[_Row], problems: list[Problem]
+) -> Iterator[tuple[str, _Row]]:
     """The rows with the name each of them begins with; without one it is a problem."""
-    for line, row in rows:
-        name = row.pop(key, None)
-        if name is None:
+    for row in rows:
+        name = row.cells.pop(key, None)
+        if name is not None:
+            yield str(name), row
+        elif row.problem is None:
             problem = Problem(at="the row", saw="none", want=f"a '{key}'")
-            problems.append(dataclasses.replace(problem, line=line, file=file.name))
-        else:
-            yield str(name), line, row
+            problems.append(dataclasses.replace(problem, line=row.line, file=file.name))
 
 
-def _rows(file: Path, problems: list[Problem]) -> Iterator[Row]:
+def _rows(file: Path, problems: list[Problem]) -> Iterator[_Row]:
     """The rows as documents: empty cells left out, JSON cells opened, numbers kept as numbers."""
     rows = _parquet_rows(file) if file.suffix == ".parquet" else _csv_rows(file, problems)
-    for line, row in rows:
-        cells = {key: value for key, value in row.items() if value is not None and value != ""}
-        yield line, {key: _cell(key, value, file, line) for key, value in cells.items()}
+    for row in rows:
+        told = {key: value for key, value in row.cells.items() if value is not None and value != ""}
+        cells = {key: _cell(key, value, file, row.line) for key, value in told.items()}
+        yield dataclasses.replace(row, cells=cells)
 
 
-def _parquet_rows(file: Path) -> Iterator[Row]:
-    yield from enumerate(pyarrow.parquet.read_table(file).to_pylist(), start=1)
+def _parquet_rows(file: Path) -> Iterator[_Row]:
+    rows = pyarrow.parquet.read_table(file).to_pylist()
+    yield from (_Row(line=number, cells=cells) for number, cells in enumerate(rows, start=1))
 
 
-def _csv_rows(file: Path, problems: list[Problem]) -> Iterator[Row]:
+def _csv_rows(file: Path, problems: list[Problem]) -> Iterator[_Row]:
     with file.open(encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, strict=True)
         header = [name.strip() for name in next(reader, [])]
@@ -177,18 +208,18 @@ def _csv_rows(file: Path, problems: list[Problem]) -> Iterator[Row]:
         line = reader.line_num + 1
         for cells in reader:
             if len(cells) == len(header):
-                yield line, dict(zip(header, cells, strict=True))
+                yield _Row(line=line, cells=dict(zip(header, cells, strict=True)))
             elif cells:
-                problems.append(
-                    Problem(
-                        at="the row",
-                        saw=f"{len(cells)} cells",
-                        want=f"{len(header)}, as there are columns",
-                        fix="a cell with a comma in it must stand in quotes",
-                        line=line,
-                        file=file.name,
-                    )
+                problem = Problem(
+                    at="the row",
+                    saw=f"{len(cells)} cells",
+                    want=f"{len(header)}, as there are columns",
+                    fix="a cell with a comma in it must stand in quotes",
+                    line=line,
+                    file=file.name,
                 )
+                problems.append(problem)
+                yield _Row(line=line, cells={header[0]: cells[0]}, problem=problem)
             line = reader.line_num + 1
 
 
@@ -197,12 +228,35 @@ def _cell(column: str, value: Any, file: Path, line: int) -> Any:
         return value
     if value[:1] not in "{[" and not _is_number(value):
         return value
-    place = yaml_text.parse(value)
+    place = _parsed(value)
     if not place.problems:
         return place.value
     want = f"a value as in JSON ({place.problems[0].saw})"
     problem = Problem(at=f"column '{column}'", saw=describe(value), want=want)
     return Unreadable(problem=dataclasses.replace(problem, line=line, file=file.name))
+
+
+def _plain_cell(column: str, value: Any) -> Any:
+    return _cell(column, value, Path(), 0)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _parsed(text: str) -> Place:
+    """What a cell means; read as JSON where it is plain JSON, which is much faster than YAML."""
+    try:
+        return Place(json.loads(text, object_pairs_hook=_once, parse_constant=_refuse))
+    except (ValueError, RecursionError):
+        return yaml_text.parse(text)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a name twice")
+    return dict(pairs)
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(word)
 
 
 def _is_number(text: str) -> bool:

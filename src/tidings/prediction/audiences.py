@@ -6,6 +6,7 @@ exit and lifetime of their own, a *stream* is all events with the same entry, tr
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,12 +16,15 @@ from scipy import sparse
 
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Law
+from tidings.model.record_tables import Coded, coded, column
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.ways import Access, Ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+_BLOCK = 1 << 23  # (class, filter) pairs handled at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,16 +50,15 @@ class Audience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streams:
-    """All streams, and how much of each class they carry per second."""
+    """All streams, and how much every filter selects from them."""
 
     each: tuple[Stream, ...]
-    rates: sparse.csr_array  # [stream, class]
-
-    def wanted(self, routes: Routes, filters: Ints) -> Floats:
-        """Events per second that each filter selects from each stream, [filter, stream]."""
-        chosen = routes.wants[:, filters].astype(np.float64)
-        found: Floats = (self.rates @ chosen).T
-        return found
+    matched: sparse.csr_array  # [filter, stream], events per second
+    brokers: Ints  # [stream], where it enters
+    trees: Ints
+    channels: Coded  # by which it enters
+    lifetimes: Coded
+    ways: Ints  # [stream]: streams with the same entry and tree have the same number
 
 
 def streams(
@@ -83,26 +86,47 @@ def streams(
         rates.append(publisher.rate_per_s * row.probability)
     classes = [row.content_class for row in routes.rows]
     table = sparse.coo_array((rates, (places, classes)), shape=(len(found), routes.class_count))
-    return Streams(each=tuple(found), rates=table.tocsr())
+    each = tuple(found)
+    return Streams(
+        each=each,
+        matched=_matched(routes, table.tocsr()),
+        brokers=np.array([stream.entry.broker for stream in each], dtype=np.int64),
+        trees=np.array([stream.tree for stream in each], dtype=np.int64),
+        channels=coded(stream.entry.channel for stream in each),
+        lifetimes=coded(stream.lifetime for stream in each),
+        ways=coded((id(stream.entry), stream.tree) for stream in each).codes,
+    )
 
 
-def audiences(
-    system: System, routes: Routes, links: Sequence[Channel | Access]
-) -> Iterator[Audience]:
-    """The audiences of a system; links by subscriber."""
-    members: dict[tuple[Ends, Law | None], list[int]] = {}
-    for index, subscriber in enumerate(system.subscribers):
-        home = int(routes.home_of_subscriber[index])
-        key = (Ends(broker=home, channel=links[index]), subscriber.lifetime)
-        members.setdefault(key, []).append(index)
-    # Neighbours in this order share most of their ways: what is remembered serves the next one too.
-    ordered = sorted(members.items(), key=lambda item: item[0][0].broker)
-    for (exit_, lifetime), indices in ordered:
-        chosen = np.array(indices, dtype=np.int64)
+def _matched(routes: Routes, rates: sparse.csr_array) -> sparse.csr_array:
+    """Events per second that each filter selects from each stream, some filters at a time."""
+    count = routes.wants.shape[1]
+    size = max(1, _BLOCK // max(routes.class_count, 1))
+    parts = [
+        sparse.csr_array((rates @ routes.wants[:, begin : begin + size].astype(np.float64)).T)
+        for begin in range(0, count, size)
+    ]
+    return sparse.vstack(parts, format="csr")
+
+
+def audiences(system: System, routes: Routes, links: Coded) -> Iterator[Audience]:
+    """The audiences of a system, by home broker; ``links`` are the ways out to subscribers.
+
+    Neighbours in this order share most of their ways: what is remembered serves the next one too.
+    """
+    lifetimes = column(system.subscribers, "lifetime")
+    kinds = (len(links.values), len(lifetimes.values))
+    kind_of = np.ravel_multi_index((links.codes, lifetimes.codes), kinds)
+    keys = routes.home_of_subscriber * math.prod(kinds) + kind_of
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    for chosen in np.split(order, starts[1:]):
+        link, lifetime = np.unravel_index(kind_of[chosen[0]], kinds)
+        home = int(routes.home_of_subscriber[chosen[0]])
         filters, filter_of = np.unique(routes.filter_of_subscriber[chosen], return_inverse=True)
         yield Audience(
-            exit=exit_,
-            lifetime=lifetime,
+            exit=Ends(broker=home, channel=links.values[int(link)]),
+            lifetime=lifetimes.values[int(lifetime)],
             subscribers=chosen,
             filters=filters,
             filter_of=filter_of,

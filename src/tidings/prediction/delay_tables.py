@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from tidings.prediction.inversion import NodeValues, euler_rule
 from tidings.prediction.path_laws import (
     ClosedForm,
-    Enclosed,
     Workshop,
     has_closed_form,
     is_rough,
+    on_lattice,
 )
-from tidings.prediction.stages import Delay, Floats, Stage
+from tidings.prediction.stage_columns import StageColumns
+from tidings.prediction.stages import Complexes, Delay, Floats, Stage
 
 _WIDEST_STEP, _NARROWEST_STEP = 0.1, 0.02  # of the grid, in the logarithm
 _STEP_BESIDE_CORNERS = 0.03
@@ -31,8 +34,10 @@ _TERMS = 10  # of the inversion rule: good to about 1e-6
 _NUDGE = 1e-5  # by which times are moved to see a slope
 _MOST_POINTS = 600
 _BLOCK = 1 << 18  # (mixture, time, part) triples handled at once
-_LATTICE_POINTS = 1 << 10  # the middle of the bracket is far better than the bracket is wide
+_LATTICE_POINTS = 1 << 12
 _ROUNDS = 80
+GRID_POINTS = 160  # of a mixture of many paths
+_HALVINGS = 24
 
 
 @dataclass(slots=True)
@@ -44,28 +49,29 @@ class Extent:
     narrowest: float = math.inf  # standard deviation over mean
     corners: bool = False
 
-    def include(self, stage: Stage) -> None:
-        """Take a path's random part into account."""
-        mean_s = sum(delay.mean_s for delay in stage.delays)
-        if mean_s <= 0.0:
+    def include(self, paths: StageColumns) -> None:
+        """Take the random parts of paths into account."""
+        mine = paths.random_s > 0.0
+        if not np.any(mine):
             return
-        deviation_s = math.sqrt(sum(delay.variance_s2 for delay in stage.delays))
+        mean_s, order = paths.random_s[mine], paths.order[mine]
+        deviation_s = np.sqrt(paths.variance_s2[mine])
         # The smoother a law begins and the narrower it is, the less of it lies near 0.
-        order = sum(delay.order for delay in stage.delays)
-        wide = order < 2.0 or deviation_s > mean_s
-        near_0 = 0.002 if wide else 0.01 if order < 4.0 else 0.04
-        self.least_s = min(self.least_s, near_0 * mean_s)
-        self.most_s = max(self.most_s, mean_s + 14.0 * deviation_s)
-        self.narrowest = min(self.narrowest, deviation_s / mean_s)
-        self.corners = self.corners or is_rough(stage.delays)
+        wide = (order < 2.0) | (deviation_s > mean_s)
+        near_0 = np.where(wide, 0.002, np.where(order < 4.0, 0.01, 0.04))
+        self.least_s = min(self.least_s, float((near_0 * mean_s).min()))
+        self.most_s = max(self.most_s, float((mean_s + 14.0 * deviation_s).max()))
+        self.narrowest = min(self.narrowest, float((deviation_s / mean_s).min()))
+        self.corners = self.corners or bool(np.any(paths.rough[mine]))
 
-    def times_s(self) -> Floats:
-        """The grid, in seconds."""
+    def times_s(self, *, coarse: bool = False) -> Floats:
+        """The grid, in seconds; a coarse one is good to about 1e-3."""
         if self.most_s == 0.0:
             return np.array([1e-6, 1e-5])
         low, high = math.log(self.least_s), math.log(self.most_s)
         widest = _STEP_BESIDE_CORNERS if self.corners else _WIDEST_STEP
         step = min(max(0.25 * self.narrowest, _NARROWEST_STEP), widest)
+        step = _WIDEST_STEP if coarse else step
         count = min(int((high - low) / step) + 2, _MOST_POINTS)
         times: Floats = np.exp(np.linspace(low, high, count))
         return times
@@ -95,8 +101,30 @@ class Tables:
                 smooth.append(index)
         if smooth:
             below[smooth], slope[smooth] = self._inverted([stages[i].delays for i in smooth])
-        below = np.maximum.accumulate(np.clip(below, atoms[:, None], 1.0), axis=1)
-        return below, _monotone(below, slope), atoms
+        return *_rising(below, slope, atoms), atoms
+
+    def stack_bundle(
+        self, transforms: Complexes, paths: StageColumns
+    ) -> tuple[Floats, Floats, Floats]:
+        """As :meth:`stack`, for many paths by their transforms at :attr:`z`, [path, time · node].
+
+        Corners are smeared by some 1e-3 where fewer than a few delays are added up.
+        """
+        values = transforms.reshape(len(transforms), self.times_s.size, -1)
+        _, weights = euler_rule(_TERMS)
+        shape = (self.times_s.size, weights.size)
+        below: Floats = (values / self.z.reshape(shape)).real @ weights / self.times_s
+        slope: Floats = values.real @ weights * self.step
+        fixed = paths.random_s == 0.0
+        below[fixed], slope[fixed] = 1.0, 0.0
+        return *_rising(below, slope, paths.atom), paths.atom
+
+    @cached_property
+    def z(self) -> Complexes:
+        """The inversion nodes of all times, one time after the other."""
+        nodes, _ = euler_rule(_TERMS)
+        z: Complexes = (nodes / self.times_s[:, None]).ravel()
+        return z
 
     def _closed(self, delay: Delay) -> tuple[Floats, Floats]:
         form = ClosedForm(delay=delay)
@@ -104,7 +132,7 @@ class Tables:
         return form.cdf(self.times_s).value, (above - under) * (0.5 * self.step / _NUDGE)
 
     def _enclosed(self, delays: tuple[Delay, ...]) -> tuple[Floats, Floats]:
-        form = Enclosed(delays=delays, workshop=self._workshop, most_points=_LATTICE_POINTS)
+        form = on_lattice(delays, self._workshop, _LATTICE_POINTS)
         below = form.cdf(self.times_s).value
         return below, np.gradient(below)
 
@@ -120,6 +148,12 @@ class Tables:
         return below, slope
 
 
+def _rising(below: Floats, slope: Floats, atoms: Floats) -> tuple[Floats, Floats]:
+    """Values that never fall, and slopes that keep the cubics between them from falling."""
+    below = np.maximum.accumulate(np.clip(below, atoms[:, None], 1.0), axis=1)
+    return below, _monotone(below, slope)
+
+
 def _monotone(below: Floats, slope: Floats) -> Floats:
     """Slopes cut to what keeps the cubics between the points from turning back."""
     rise = np.diff(below, axis=1)
@@ -131,85 +165,33 @@ def _monotone(below: Floats, slope: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixtures:
-    """Several mixtures of the same paths: row i of ``weights`` mixes the paths into law i."""
+class PathTable:
+    """The laws of some paths on the grid, and how to read them anywhere."""
 
     tables: Tables
     shifts_s: Floats
     below: Floats  # [path, grid point]
     slope: Floats
     atoms: Floats
-    weights: Floats  # [mixture, path], rows sum to 1
-    cuts: tuple[Floats, Floats]  # [path] of each path: share before buffers drop what has expired,
-    # and what they leave of the share beyond
-    _first: Floats = field(init=False)  # exponent below the grid
-    _last: Floats = field(init=False)  # rate beyond it, 1/s
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _first(self) -> Floats:
+        """Exponent by which each law grows below the grid."""
         grown = np.maximum(self.below[:, 0] - self.atoms, 1e-300)
-        power = np.clip(self.slope[:, 0] / self.tables.step / grown, 0.05, 60.0)
+        return np.clip(self.slope[:, 0] / self.tables.step / grown, 0.05, 60.0)
+
+    @cached_property
+    def _last(self) -> Floats:
+        """Rate at which each law ends beyond the grid, 1/s."""
         left = np.maximum(1.0 - self.below[:, -1], 1e-300)
         per_s = self.slope[:, -1] / self.tables.step / self.tables.times_s[-1]
-        object.__setattr__(self, "_first", power)
-        least = 1.0 / self.tables.times_s[-1]
-        object.__setattr__(self, "_last", np.clip(per_s / left, least, 1e300))
+        rate: Floats = np.clip(per_s / left, 1.0 / self.tables.times_s[-1], 1e300)
+        return rate
 
-    def cdf(self, t_s: Floats) -> Floats:
-        """P[delay ≤ t] of each mixture, [mixture, time]; times are [mixture, time] too."""
-        return self._cdf_and_density(t_s)[0]
-
-    def quantiles(self, shares: Sequence[float]) -> Floats:
-        """Quantiles of each mixture in seconds, [mixture, share]."""
-        count = max(1, _BLOCK // (len(shares) * self.shifts_s.size))
-        parts = [
-            self._rows(slice(begin, begin + count))._solve(np.array(shares))
-            for begin in range(0, len(self.weights), count)
-        ]
-        return np.concatenate(parts) if parts else np.empty((0, len(shares)))
-
-    def only(self, row: int) -> Mixtures:
-        """One of the mixtures."""
-        return self._rows(slice(row, row + 1))
-
-    def _rows(self, rows: slice) -> Mixtures:
-        return Mixtures(
-            tables=self.tables,
-            shifts_s=self.shifts_s,
-            below=self.below,
-            slope=self.slope,
-            atoms=self.atoms,
-            weights=self.weights[rows],
-            cuts=self.cuts,
-        )
-
-    def _solve(self, shares: Floats) -> Floats:
-        """Newton's steps where they stay inside the bracket, halving where they do not."""
-        used = self.weights > 0
-        shape = (len(self.weights), shares.size)
-        least = np.where(used, self.shifts_s, np.inf).min(axis=1)
-        low = np.broadcast_to(least[:, None], shape) * (1.0 - 1e-12)
-        most = np.where(used, self.shifts_s, 0.0).max(axis=1)
-        high = np.broadcast_to(most[:, None], shape) + 2.0 * self.tables.times_s[-1]
-        t_s = low + 0.1 * (high - low)
-        for number in range(_ROUNDS):
-            value, density = self._cdf_and_density(t_s)
-            missing = shares - value
-            low = np.where(missing > 0, t_s, low)
-            high = np.where(missing > 0, high, t_s)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                step = t_s + missing / density
-            inside = (step > low) & (step < high) & (number < 12 or number % 2 == 0)
-            next_s = np.where(inside, step, 0.5 * (low + high))
-            settled = (np.abs(next_s - t_s) <= 1e-9 * t_s) | (high - low <= 1e-12 * high)
-            t_s = next_s
-            if np.all(settled):
-                break
-        found: Floats = np.where(high - low <= 1e-9 * high, high, t_s)
-        return found
-
-    def _cdf_and_density(self, t_s: Floats) -> tuple[Floats, Floats]:
+    def at(self, t_s: Floats) -> tuple[Floats, Floats]:
+        """P[delay ≤ t] and density of every path at every time, [..., path] for times [...]."""
         times_s, step = self.tables.times_s, self.tables.step
-        rest = t_s[:, :, None] - self.shifts_s
+        rest = t_s[..., None] - self.shifts_s
         rest = np.where(np.abs(rest) <= 1e-14 * self.shifts_s, 0.0, rest)
         safe = np.maximum(rest, 1e-300)
         place = np.log(safe / times_s[0]) / step
@@ -229,8 +211,65 @@ class Mixtures:
             value = np.where(late, 1.0 - left, value)
             slope = np.where(late, left * self._last * safe * step, slope)
         value = np.where(rest < 0, 0.0, np.where(rest == 0, self.atoms, value))
-        density = np.where(rest > 0, slope / (step * safe), 0.0)
-        value, density = self._without_expired(value, density)
+        return value, np.where(rest > 0, slope / (step * safe), 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixtures:
+    """Several mixtures of the same paths: row i of ``weights`` mixes the paths into law i."""
+
+    paths: PathTable
+    weights: Floats  # [mixture, path], rows sum to 1
+    cuts: tuple[Floats, Floats]  # [path] of each path: share before buffers drop what has expired,
+    # and what they leave of the share beyond
+
+    def cdf(self, t_s: Floats) -> Floats:
+        """P[delay ≤ t] of each mixture, [mixture, time]; times are [mixture, time] too."""
+        return self._cdf_and_density(t_s)[0]
+
+    def quantiles(self, shares: Sequence[float]) -> Floats:
+        """Quantiles of each mixture in seconds, [mixture, share]."""
+        count = max(1, _BLOCK // (len(shares) * self.paths.shifts_s.size))
+        parts = [
+            self._rows(slice(begin, begin + count))._solve(np.array(shares))
+            for begin in range(0, len(self.weights), count)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, len(shares)))
+
+    def only(self, row: int) -> Mixtures:
+        """One of the mixtures."""
+        return self._rows(slice(row, row + 1))
+
+    def _rows(self, rows: slice) -> Mixtures:
+        return Mixtures(paths=self.paths, weights=self.weights[rows], cuts=self.cuts)
+
+    def _solve(self, shares: Floats) -> Floats:
+        """Newton's steps where they stay inside the bracket, halving where they do not."""
+        used = self.weights > 0
+        shape = (len(self.weights), shares.size)
+        least = np.where(used, self.paths.shifts_s, np.inf).min(axis=1)
+        low = np.broadcast_to(least[:, None], shape) * (1.0 - 1e-12)
+        most = np.where(used, self.paths.shifts_s, 0.0).max(axis=1)
+        high = np.broadcast_to(most[:, None], shape) + 2.0 * self.paths.tables.times_s[-1]
+        t_s = low + 0.1 * (high - low)
+        for number in range(_ROUNDS):
+            value, density = self._cdf_and_density(t_s)
+            missing = shares - value
+            low = np.where(missing > 0, t_s, low)
+            high = np.where(missing > 0, high, t_s)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = t_s + missing / density
+            inside = (step > low) & (step < high) & (number < 12 or number % 2 == 0)
+            next_s = np.where(inside, step, 0.5 * (low + high))
+            settled = (np.abs(next_s - t_s) <= 1e-9 * t_s) | (high - low <= 1e-12 * high)
+            t_s = next_s
+            if np.all(settled):
+                break
+        found: Floats = np.where(high - low <= 1e-9 * high, high, t_s)
+        return found
+
+    def _cdf_and_density(self, t_s: Floats) -> tuple[Floats, Floats]:
+        value, density = self._without_expired(*self.paths.at(t_s))
         return (
             np.einsum("atp,ap->at", value, self.weights),
             np.einsum("atp,ap->at", density, self.weights),
@@ -270,13 +309,55 @@ def mixtures(
     ``cuts`` says what buffers leave of it, see ``Mixtures``; by default everything.
     """
     below, slope, atoms = tables.stack(stages)
+    shifts_s = np.array([stage.shift_s for stage in stages])
+    paths = PathTable(tables=tables, shifts_s=shifts_s, below=below, slope=slope, atoms=atoms)
     nothing = np.ones(len(stages))
     return Mixtures(
-        tables=tables,
-        shifts_s=np.array([stage.shift_s for stage in stages]),
-        below=below,
-        slope=slope,
-        atoms=atoms,
+        paths=paths,
         weights=weights / weights.sum(axis=1, keepdims=True),
         cuts=cuts or (nothing, nothing),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonGrid:
+    """The laws of many paths, shifts included, at the same times: mixtures are then one product.
+
+    Between the times, which grow by a constant factor, a cubic leads on. Whatever corners lie
+    there, a quantile is never further off than to the next of these times.
+    """
+
+    times_s: Floats
+    below: Floats  # [path, time]
+    slope: Floats  # per step of the grid
+
+    def quantiles(self, weights: sparse.csr_array, shares: Sequence[float]) -> Floats:
+        """Quantiles of mixtures in seconds, [mixture, share]; weights are [mixture, path]."""
+        total = weights.sum(axis=1)[:, None]
+        below, slope = (weights @ self.below) / total, (weights @ self.slope) / total
+        below, slope = _rising(below, slope, np.zeros(len(below)))
+        columns = [_crossing(below, slope, share, self.times_s) for share in shares]
+        return np.stack(columns, axis=1)
+
+
+def common_grid(paths: PathTable) -> CommonGrid:
+    """The laws of paths at ``GRID_POINTS`` common times."""
+    first_s = float((paths.shifts_s + paths.tables.times_s[0]).min())
+    last_s = float((paths.shifts_s + paths.tables.times_s[-1]).max())
+    times_s = np.geomspace(first_s, last_s, GRID_POINTS)
+    value, density = paths.at(times_s)
+    slope = density.T * (times_s * math.log(times_s[1] / times_s[0]))
+    return CommonGrid(times_s=times_s, below=np.ascontiguousarray(value.T), slope=slope)
+
+
+def _crossing(below: Floats, slope: Floats, share: float, times_s: Floats) -> Floats:
+    """Where each row first reaches a share, in seconds, by halving the step in which it does."""
+    row = np.arange(len(below))
+    at = np.clip((below < share).sum(axis=1) - 1, 0, times_s.size - 2)
+    low, high = np.zeros(row.size), np.ones(row.size)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        short = _cubic(below, slope, row, at, middle)[0] < share
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    found: Floats = times_s[at] * np.exp(high * math.log(times_s[1] / times_s[0]))
+    return np.where(below[:, 0] >= share, times_s[0], found)

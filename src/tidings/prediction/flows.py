@@ -8,7 +8,7 @@ everything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ class Flows:
     arrivals: Floats  # [broker]
     passes: Floats  # [broker]: share of what arrives that leaves; below 1 where overloaded
     services: tuple[tuple[Law, ...], ...]  # of each broker's stations, in order
+    settled: bool = True  # whether overloaded brokers that feed each other came to rest
 
     @property
     def loads(self) -> Floats:
@@ -83,6 +84,8 @@ def flows(system: System, routes: Routes) -> Flows:
         # Overloaded brokers that feed each other would swing to and fro: go half of the way.
         first = np.all(passes == 1.0)
         passes = wanted if first else np.sqrt(wanted * passes)
+    else:
+        return replace(found, settled=False)
     return found
 
 

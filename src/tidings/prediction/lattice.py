@@ -1,12 +1,14 @@
-"""Rough laws between two lattice laws: every delay rounded down, and every delay rounded up.
+"""Rough laws on a lattice: every delay rounded to the nearest point, or down and up.
 
-Both sums are laws on whole steps, and the true one lies between them whatever its shape. They are
-multiplied as images: generating functions at damped roots of unity, so that what runs over the end
-of the lattice returns only with a factor ``_RETURNS``.
+Rounded to the nearest the error is known beforehand for delays with densities (``pieces``). Rounded
+down and up, both sums are laws on whole steps between which the true one lies, whatever its shape.
+Laws are multiplied as images: generating functions at damped roots of unity, so that what runs over
+the end of the lattice returns only with a factor ``_RETURNS``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,6 +42,29 @@ class Lattice:
         masses = np.diff(cumulative, prepend=0.0) * self.damping
         values: Complexes = fft.rfft(masses, 2 * self.points)
         return values
+
+    def rounded(self, cdf: Callable[[Floats], Floats]) -> Complexes:
+        """The image of a law of delays, each rounded to the nearest point."""
+        middles_s: Floats = self.step_s * (np.arange(self.points + 1, dtype=np.float64) + 0.5)
+        return self.image(cdf(middles_s))
+
+    def enclosing(self, cdf: Callable[[Floats], Floats | None]) -> tuple[Complexes, Complexes]:
+        """Images of a law made earlier and made later, both whole steps.
+
+        Rounded down, P[⌊X/h⌋ ≤ k] ≤ F((k+1)h); rounded up, P[⌈X/h⌉ ≤ k] = F(kh).
+        """
+        below = cdf(self.step_s * np.arange(self.points + 2.0))
+        assert below is not None, "only a law that has a CDF is asked for both images"
+        return self.image(below[1:]), self.image(below[:-1])
+
+    def shared(self, over_s: Callable[[Floats], Floats]) -> Complexes:
+        """The image of a law, each delay shared by the points next to it so that the mean is kept.
+
+        ``over_s`` is E[(X − t)⁺] in seconds.
+        """
+        over = over_s(self.step_s * np.arange(self.points + 2, dtype=np.float64)) / self.step_s
+        below = 1.0 + np.diff(over)  # the mean of the CDF over each step
+        return self.image(np.clip(below, 0.0, 1.0))
 
     def cumulative(self, image: Complexes) -> Floats:
         """The CDF at points 0, 1, … of the law with this image."""

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from tidings.errors import InvalidInputError
 from tidings.model.features import require_only
 from tidings.model.outcome import Outcome, table
-from tidings.model.routes import Routes, route
+from tidings.model.record_tables import column, names
+from tidings.model.routes import EXACT_IF_POSSIBLE, Routes, route
 from tidings.model.system import System
-from tidings.prediction.audiences import Floats, audiences, streams
+from tidings.prediction.audiences import Audience, Floats, audiences, streams
 from tidings.prediction.delay_columns import delay_columns
-from tidings.prediction.delay_tables import Extent, Tables
+from tidings.prediction.error_bars import BATCHES, batch_errors, groups, together
+from tidings.prediction.error_bars import error_bars as propagate
 from tidings.prediction.faults.modelling import failures_of
 from tidings.prediction.faults.telling import with_faults
 from tidings.prediction.flows import Flows, flows
-from tidings.prediction.mobility.peers import Accesses, accesses
+from tidings.prediction.mobility.peers import accesses
 from tidings.prediction.pairs import pair_table
 from tidings.prediction.path_laws import Workshop
-from tidings.prediction.provenance import provenance
+from tidings.prediction.provenance import Sureness, provenance
 from tidings.prediction.queue_models import QUEUE_MODELS, Queues, broker_stages
-from tidings.prediction.shares import Shares, shares
-from tidings.prediction.ways import Ways, ways
+from tidings.prediction.shares import Followed, Journeys, Shares, most_singly, shares
+from tidings.prediction.traffic import Traffic
+from tidings.prediction.ways import ways
 
 HANDLED = frozenset(
     {
@@ -40,18 +46,20 @@ HANDLED = frozenset(
         "many subscribers in one",
     }
 )
+MOST_WAYS_AGAIN = 25_000  # streams followed to audiences for error bars that nobody asked for
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given unasked
 
 Progress = Callable[[str], None]
 
 
-def predict(
+def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
     system: System,
     *,
     model: str = "law",
     faults: str = "exact",
     pairs: bool = False,
     delays: bool | None = None,
+    error_bars: bool | None = None,
     progress: Progress | None = None,
 ) -> Outcome:
     """Which share of the events each subscriber wants reaches it in time, and why not the rest.
@@ -59,78 +67,121 @@ def predict(
     ``model`` says how queues are predicted, one of ``QUEUE_MODELS``, and ``faults`` how failures
     are, one of ``FAULT_MODELS``; ``pairs`` adds a row for every publisher and subscriber;
     ``delays`` adds each subscriber's delay law (left out by itself only for systems of thousands).
-    ``progress`` is told what is being worked on.
+    ``error_bars`` turns standard errors of parameters into those of the result (by itself where the
+    system has them, nothing fails, and it takes no more than ``MOST_WAYS_AGAIN`` ways to be
+    followed). ``progress`` is told what is being worked on.
     """
     if model not in QUEUE_MODELS:
         names = ", ".join(QUEUE_MODELS)
         raise InvalidInputError(f"there is no queue model '{model}'; wants one of {names}")
     require_only(system, HANDLED, "prediction")
     tell = progress or (lambda _: None)
-    tell("contents and routes")
-    routes = route(system)
-    tell("rates")
-    rates = flows(system, routes)
-    tell("queues")
-    queues = QUEUE_MODELS[model].queues(system, routes, rates)
-    failing = failures_of(system, faults)
-    peers = accesses(system, routes, rates, model)
-    stages = ways(routes, broker_stages(queues), failing)
-    workshop, results = _all_shares(system, peers, stages, pairs=pairs, tell=tell)
+    models = Models(queues=model, faults=faults)
+    found = _follow(system, models, pairs=pairs, tell=tell)
+    bars, errors = None, {}
+    if _wants_error_bars(2 * len(groups(system)), found, error_bars):
+        bars = propagate(system, lambda other: _again(other, models), tell)
+        errors = bars.errors
+    if found.routes.sampled and _wants_error_bars(BATCHES, found, error_bars):
+        tell("errors from drawn contents")
+        errors = together(errors, batch_errors(lambda *part: _again(system, models, part)))
     tell("delays")
-    tables = Tables(_extent(results).times_s(), workshop)
     whole_laws = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
-    timing = delay_columns(system, tables, results, whole_laws=whole_laws)
-    columns = {**_subscriber_columns(system, results), **timing.quantiles}
+    timing = delay_columns(system, found.journeys, found.results, whole_laws=whole_laws)
+    columns = {**_subscriber_columns(system, found.results), **timing.quantiles}
+    if errors:
+        columns["on_time_se"] = errors["on_time"]
+        columns["delay_mean_se_s"] = errors["delay_mean_s"]
     return Outcome(
         source="predicted",
         subscribers=table("subscribers", columns),
-        pairs=pair_table(system, results, tables) if pairs else table("pairs"),
-        brokers=_brokers(system, rates, queues),
-        links=_links(system, routes, rates),
+        pairs=pair_table(system, found.results, timing.tables) if pairs else table("pairs"),
+        brokers=_brokers(system, found.rates, found.queues),
+        links=_links(system, found.routes, found.rates),
         delays=table("delays", timing.laws),
         provenance=with_faults(
-            provenance(system, model, (rates, queues, peers), results), failing, faults
+            provenance(system, model, found, Sureness(bars=bars, errors=errors)),
+            found.journeys.ways.faults,
+            faults,
         ),
     )
 
 
-def _all_shares(
+class Models(NamedTuple):
+    """By which models a system is predicted, by name."""
+
+    queues: str = "law"
+    faults: str = "exact"
+
+
+def _follow(
     system: System,
-    peers: Accesses,
-    stages: Ways,
+    models: Models,
     *,
     pairs: bool,
     tell: Progress,
-) -> tuple[Workshop, list[Shares]]:
-    workshop, routes = Workshop(), stages.routes
-    published = streams(system, routes, peers.publishers, by_publisher=pairs)
+    batch: tuple[int, int] | None = None,
+) -> Followed:
+    tell("contents and routes")
+    routes = route(system, replace(EXACT_IF_POSSIBLE, batch=batch))
+    tell("rates")
+    rates = flows(system, routes)
+    tell("queues")
+    traffic = Traffic(system=system, routes=routes, flows=rates)
+    queues = QUEUE_MODELS[models.queues].queues(traffic)
+    peers = accesses(traffic, models.queues)
+    failing = failures_of(system, models.faults)
     everybody = list(audiences(system, routes, peers.subscribers))
+    journeys = Journeys(
+        streams=streams(system, routes, peers.publishers, by_publisher=pairs),
+        ways=ways(routes, broker_stages(queues), failing),
+        workshop=Workshop(),
+        most_singly=most_singly(len(everybody)),
+    )
+    results = _all_shares(everybody, journeys, tell)
+    return Followed(
+        routes=routes,
+        rates=rates,
+        queues=queues,
+        peers=peers,
+        journeys=journeys,
+        results=results,
+    )
+
+
+def _wants_error_bars(predictions: int, found: Followed, asked: bool | None) -> bool:
+    """Whether so many predictions more are wanted, or unasked are quick enough."""
+    if predictions == 0 or asked is not None:
+        return predictions > 0 and bool(asked)
+    ways_once = sum(result.used.size for result in found.results)
+    quick = found.journeys.ways.faults is None
+    return quick and predictions * ways_once <= MOST_WAYS_AGAIN
+
+
+def _again(
+    system: System, models: Models, batch: tuple[int, int] | None = None
+) -> dict[str, Floats]:
+    """What error bars are given for, predicted anew; from a part of the drawn contents only."""
+    found = _follow(system, models, pairs=False, tell=lambda _: None, batch=batch)
+    columns = _subscriber_columns(system, found.results)
+    return {name: np.asarray(columns[name]) for name in ("on_time", "delay_mean_s")}
+
+
+def _all_shares(everybody: list[Audience], journeys: Journeys, tell: Progress) -> list[Shares]:
     results = []
     for number, audience in enumerate(everybody):
         if number % 50 == 0:
             tell(f"ways to subscribers, {number} of {len(everybody)}")
-        results.append(shares(audience, published, routes, stages, workshop))
-    return workshop, results
-
-
-def _extent(results: list[Shares]) -> Extent:
-    extent = Extent()
-    for result in results:
-        for stage in set(result.stages):
-            if stage.survives > 0.0:
-                extent.include(stage)
-                if stage.unbuffered is not None:
-                    extent.include(stage.unbuffered)
-    return extent
+        results.append(shares(audience, journeys))
+    return results
 
 
 def _subscriber_columns(system: System, results: list[Shares]) -> dict[str, object]:
     everyone = system.subscribers
-    columns: dict[str, object] = {
-        "subscriber": [each.name for each in everyone],
-        "broker": [each.at for each in everyone],
-        "count": [each.count for each in everyone],
-    }
+    columns: dict[str, object] = {"subscriber": names(everyone)}
+    for name, field in (("broker", "at"), ("count", "count")):
+        own = column(everyone, field)
+        columns[name] = np.array(own.values)[own.codes]
     numbers: dict[str, Floats] = {}
 
     def put(name: str, result: Shares, by_filter: Floats, empty: float) -> None:
@@ -138,24 +189,24 @@ def _subscriber_columns(system: System, results: list[Shares]) -> dict[str, obje
         column[result.audience.subscribers] = by_filter[result.audience.filter_of]
 
     for result in results:
-        total = result.wanted.sum(axis=1)
-        delivered = _share(result, result.delivered)
-        put("wanted_per_s", result, total, 0.0)
-        put("on_time", result, _share(result, result.on_time), np.nan)
+        wanted = result.wanted
+        delivered = _share(wanted, result.delivered)
+        put("wanted_per_s", result, wanted.sum(axis=1), 0.0)
+        put("on_time", result, _share(wanted, result.on_time), np.nan)
         put("delivered", result, delivered, np.nan)
-        put("late", result, _share(result, result.delivered - result.on_time), np.nan)
+        put("late", result, _share(wanted, result.delivered - result.on_time), np.nan)
         for cause, lost in result.lost.items():
-            put(f"lost_{cause}", result, np.nan_to_num(_share(result, lost)), 0.0)
-        delays_s = _share(result, result.delivered * result.means_s)
+            put(f"lost_{cause}", result, np.nan_to_num(_share(wanted, lost)), 0.0)
+        delays_s = _share(wanted, result.delivered * result.means_s)
         arriving = np.where(delivered > 0, delivered, np.nan)
         put("delay_mean_s", result, delays_s / arriving, np.nan)
     return {**columns, **numbers}
 
 
-def _share(result: Shares, per_stream: Floats) -> Floats:
+def _share(wanted: sparse.csr_array, per_stream: Floats) -> Floats:
     """The mean over the events each filter wants; NaN where it wants nothing that is published."""
-    total = result.wanted.sum(axis=1)
-    found: Floats = (result.wanted @ per_stream) / np.where(total > 0, total, np.nan)
+    total = wanted.sum(axis=1)
+    found: Floats = (wanted @ per_stream) / np.where(total > 0, total, np.nan)
     return found
 
 

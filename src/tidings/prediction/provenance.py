@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import Any
 
@@ -9,30 +12,57 @@ import numpy as np
 
 from tidings.model.loads import overload
 from tidings.model.reading import fingerprint
+from tidings.model.record_tables import names
+from tidings.model.routes import Routes
 from tidings.model.system import System
+from tidings.prediction.audiences import Floats
+from tidings.prediction.error_bars import ASSUMED, ErrorBars
 from tidings.prediction.flows import Flows
-from tidings.prediction.mobility.peers import Accesses
 from tidings.prediction.queue_models import Queues
-from tidings.prediction.shares import Shares
+from tidings.prediction.shares import Followed, Shares
+
+_UNSETTLED = (
+    "overloaded brokers feed each other and their rates did not settle; the last ones were taken"
+)
 
 
-def provenance(
-    system: System, model: str, network: tuple[Flows, Queues, Accesses], results: list[Shares]
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sureness:
+    """What is known of the errors of a prediction, numerical ones apart."""
+
+    bars: ErrorBars | None = None  # from the parameters
+    errors: Mapping[str, Floats] = field(default_factory=dict)  # all of them together
+
+
+def provenance(system: System, model: str, found: Followed, sureness: Sureness) -> dict[str, Any]:
     """Version, model, approximations, largest numerical error and warnings of a prediction."""
-    rates, queues, peers = network
-    errors = [float(result.error.max()) for result in results if result.error.size]
+    errors = [float(result.error.max()) for result in found.results if result.error.size]
+    said = [*approximations(system, found.rates, found.queues), *found.peers.assumes]
+    said += _from_parameters(system, sureness.bars) + _from_contents(found.routes, sureness)
+    counted: dict[str, Any] = {}
+    if sureness.bars is not None:
+        bars = sureness.bars
+        counted["error_bars"] = {"parameters": bars.parameters, "predictions": bars.predictions}
+    if found.routes.sampled:
+        sampling = found.routes.sampling
+        counted["contents_drawn"] = {
+            "publishers": len(found.routes.sampled),
+            "events": sampling.draws,
+            "seed": sampling.seed,
+        }
     return {
         "version": metadata.version("tidings"),
         "engine": "prediction",
         "system": fingerprint(system),
         "model": model,
-        "approximations": [*approximations(system, rates, queues), *peers.assumes],
+        "approximations": said,
         "numerical_error": max(errors, default=0.0),  # of any on-time share
+        **counted,
         "warnings": [
-            *_overloads(system, rates),
-            *peers.warnings,
-            *_without_events(system, results),
+            *_overloads(system, found.rates),
+            *([] if found.rates.settled else [_UNSETTLED]),
+            *found.peers.warnings,
+            *_without_events(system, found.results),
         ],
     }
 
@@ -48,11 +78,39 @@ def approximations(system: System, rates: Flows, queues: Queues) -> list[str]:
         found.append("the stations of a broker taken as queues in series")
     if any(s.service and s.service.per_subscription for b in system.brokers for s in b.stations):
         found.append("every broker taken to store every subscription")
-    if system.standard_errors:
-        found.append(
-            "standard errors of the parameters are known but not yet turned into intervals"
-        )
     return found
+
+
+def _from_parameters(system: System, bars: ErrorBars | None) -> list[str]:
+    """What was made of the standard errors of the parameters."""
+    if bars is None:
+        unused = "standard errors of the parameters not turned into those of the result"
+        return [unused] if system.standard_errors else []
+    if not bars.left_out:
+        return [ASSUMED]
+    shown = ", ".join(bars.left_out[:3])
+    shown += f" and {len(bars.left_out) - 3} more" if len(bars.left_out) > 3 else ""
+    return [ASSUMED, f"standard errors of these parameters left out: {shown}"]
+
+
+def _from_contents(routes: Routes, sureness: Sureness) -> list[str]:
+    """What drawing contents means for the result."""
+    if not routes.sampled:
+        return []
+    sampling = routes.sampling
+    share = 0.5 / math.sqrt(sampling.draws)
+    said = (
+        f"contents of {len(routes.sampled)} publishers too many to enumerate: {sampling.draws:,} "
+        f"events of each drawn (seed {sampling.seed}), the share of them that a filter matches "
+        f"known to {share:.2g} (standard error) or better"
+    )
+    known = sureness.errors.get("on_time", np.zeros(0))
+    known = known[np.isfinite(known)]
+    if known.size:
+        said += f"; standard errors of on-time shares up to {known.max():.2g}"
+    else:
+        said += "; what that means for on-time shares was not worked out"
+    return [said]
 
 
 def _overloads(system: System, rates: Flows) -> list[str]:
@@ -64,12 +122,14 @@ def _overloads(system: System, rates: Flows) -> list[str]:
 
 
 def _without_events(system: System, results: list[Shares]) -> list[str]:
-    names: list[str] = []
-    for result in results:
-        idle = result.wanted.sum(axis=1) == 0.0
-        chosen = result.audience.subscribers[idle[result.audience.filter_of]]
-        names.extend(system.subscribers[int(index)].name for index in chosen)
-    if not names:
+    found = [
+        result.audience.subscribers[(result.wanted.sum(axis=1) == 0.0)[result.audience.filter_of]]
+        for result in results
+    ]
+    idle = np.concatenate(found)
+    if not idle.size:
         return []
-    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    named = names(system.subscribers)
+    listed = ", ".join(named[index] for index in idle[:5])
+    listed += f" and {idle.size - 5} more" if idle.size > 5 else ""
     return [f"nobody publishes anything that these subscribers want: {listed}"]

@@ -1,8 +1,8 @@
 """The queue models by name: what each predicts for every station of every broker.
 
 - ``law`` (the default): the whole law of the wait. Where arrivals are Poisson it is exact (M/M/1,
-  M/G/1); elsewhere the mean wait comes from dispersion curves (``dispersion``, ``workload``) and
-  the law is fitted to it.
+  M/G/1); elsewhere two moments of it come from dispersion curves (``dispersion``, ``workload``)
+  and the law is fitted to them.
 - ``gg1``: the published improved model, the service law shifted by the mean wait that QNA gives.
 - ``mm1``: the published plain model, the service law shifted by the mean wait of an M/M/1 queue.
 """
@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tidings.model.laws import Exponential, Law
-from tidings.model.routes import Routes
-from tidings.model.system import System
-from tidings.prediction.burstiness import arriving_scvs, mean_wait_gg1_s
-from tidings.prediction.dispersion import waits
+from tidings.prediction.burstiness import mean_wait_gg1_s
 from tidings.prediction.flows import Flows
 from tidings.prediction.queues import (
     FULL_LOAD,
@@ -29,6 +26,7 @@ from tidings.prediction.queues import (
     whole_law,
 )
 from tidings.prediction.stages import NOTHING, Stage, in_series
+from tidings.prediction.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +48,7 @@ OVERLOADED = Queue(stage=Stage(survives=0.0, lost={"overload": 1.0}), wait_s=mat
 class QueueModel:
     """How queues are predicted, and what that assumes wherever it is used."""
 
-    queues: Callable[[System, Routes, Flows], Queues]
+    queues: Callable[[Traffic], Queues]
     assumes: str
 
 
@@ -64,9 +62,10 @@ _SHIFTED_GG1 = (
 _POISSON = "the whole law of the wait at each broker, arrivals taken as Poisson"
 _KHINCHINE = "services of other laws than exponential by Pollaczek and Khinchine"
 _FITTED = (
-    "where arrivals are not Poisson, mean waits from dispersion curves (two moments of counts), "
-    "and a wait that is 0 for the share of time a broker is idle, else exponential"
+    "where arrivals are not Poisson, two moments of each wait from dispersion curves (two moments "
+    "of counts), and a law with them that is 0 with some probability, else exponential"
 )
+_UNSETTLED = "dispersion curves and waits did not settle; the last of their values were taken"
 
 
 def broker_stages(queues: Queues) -> tuple[Stage, ...]:
@@ -95,43 +94,44 @@ def _each_station(flows: Flows, queue: Callable[[int, int, float, Law], Queue]) 
     )
 
 
-def _plain(system: System, routes: Routes, flows: Flows) -> Queues:
+def _plain(traffic: Traffic) -> Queues:
     def queue(_broker: int, _station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = mean_wait_mm1_s(rate_per_s, service)
         return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s, assumes=_SHIFTED_MM1)
 
-    return _each_station(flows, queue)
+    return _each_station(traffic.flows, queue)
 
 
-def _improved(system: System, routes: Routes, flows: Flows) -> Queues:
-    scvs = arriving_scvs(system, routes, flows)
+def _improved(traffic: Traffic) -> Queues:
+    scvs = traffic.scvs
 
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = mean_wait_gg1_s(rate_per_s, service, scvs[broker][station])
         return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s, assumes=_SHIFTED_GG1)
 
-    return _each_station(flows, queue)
+    return _each_station(traffic.flows, queue)
 
 
-def _whole(system: System, routes: Routes, flows: Flows) -> Queues:
-    found = waits(system, routes, flows)
+def _whole(traffic: Traffic) -> Queues:
+    found = traffic.waits
 
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = found.means_s[broker][station]
         if not found.poisson[broker][station]:
-            fitted = fitted_law(rate_per_s, service, wait_s)
-            return Queue(stage=fitted, wait_s=wait_s, assumes=(_FITTED,))
+            fitted = fitted_law(service, wait_s, found.squares_s2[broker][station])
+            assumes = (_FITTED,) if found.settled else (_FITTED, _UNSETTLED)
+            return Queue(stage=fitted, wait_s=wait_s, assumes=assumes)
         known = (_POISSON,) if isinstance(service, Exponential) else (_POISSON, _KHINCHINE)
         return Queue(stage=whole_law(rate_per_s, service), wait_s=wait_s, assumes=known)
 
-    return _each_station(flows, queue)
+    return _each_station(traffic.flows, queue)
 
 
 QUEUE_MODELS: dict[str, QueueModel] = {
     "law": QueueModel(
         queues=_whole,
         assumes="the whole law of the wait at each broker: exact for Poisson arrivals, else "
-        "fitted to a mean wait from dispersion curves",
+        "fitted to two moments from dispersion curves",
     ),
     "gg1": QueueModel(queues=_improved, assumes=_SHIFTED_GG1[0]),
     "mm1": QueueModel(queues=_plain, assumes=_SHIFTED_MM1[0]),

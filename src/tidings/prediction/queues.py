@@ -6,7 +6,7 @@ With μ = 1/E[S] and ρ = λ/μ:
   other service: the wait by Pollaczek and Khinchine, a geometric number (ratio ρ) of residual
   services, W*(z) = (1 − ρ)/(1 − ρ (1 − S*(z))/(z E[S])), then the service; phase-type service gives
   a phase-type wait.
-- Other arrivals whose mean wait is known: no wait with probability 1 − ρ, else an exponential one.
+- Other arrivals, of whose wait two moments are known: none with a probability, else exponential.
 - The published shortcut: the service law shifted by a mean wait; q = λ/(μ(μ − λ)) is that of an
   M/M/1 queue.
 
@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidings.model.laws import Deterministic, Exponential, Law, phases, unshifted
+from tidings.model.laws import Deterministic, Exponential, Law, left_share, phases, unshifted
 from tidings.model.loads import FULL_LOAD as FULL_LOAD
 from tidings.prediction.lattice import Lattice
+from tidings.prediction.pieces import Pieces
 from tidings.prediction.stages import (
     Chain,
     Complexes,
@@ -106,17 +107,42 @@ class PoissonWait:
         early, late = lattice.image(upper), lattice.image(lower)
         return lattice.geometric(self.load, early), lattice.geometric(self.load, late)
 
+    @property
+    def pieces(self) -> Pieces:
+        """A geometric number of residual services; their density (1 − F)/E[S] only falls."""
+        return Pieces(
+            count=self.load / (1.0 - self.load),
+            none=self.atom,
+            peak_per_s=1.0 / self.service.mean_s,
+            swing_per_s=2.0 / self.service.mean_s,
+        )
+
+    def alone(self, t_s: Floats) -> Floats:
+        """(1 − ρ) ρ times the CDF of a residual service."""
+        found: Floats = self.atom * self.load * (1.0 - left_share(self.service, t_s))
+        return found
+
+    def rounded(self, lattice: Lattice) -> Complexes:
+        """A geometric number of residual services, each rounded to the nearest point."""
+        piece = lattice.rounded(lambda t_s: 1.0 - left_share(self.service, t_s))
+        return lattice.geometric(self.load, piece)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedWait:
-    """A wait of known mean: 0 with probability 1 − ρ, else exponential with mean E[W]/ρ."""
+    """A wait of which two moments are known: none with probability 1 − p, else exponential.
 
-    load: float
+    p = 2 E[W]²/E[W²], at most 1, and the mean of a wait that is one is E[W]/p. For an M/M/1 queue p
+    is ρ; where arrivals or services are uneven, few long waits make p smaller, and their tail,
+    which decides about deadlines, comes out right at the cost of the share that does not wait.
+    """
+
+    waiting: float  # p
     mean_s: float
 
     @property
     def order(self) -> float:
-        """0: an event finds the server idle with probability 1 − ρ."""
+        """0: an event does not wait at all with probability 1 − p."""
         return 0.0
 
     @property
@@ -126,26 +152,30 @@ class FittedWait:
 
     @property
     def variance_s2(self) -> float:
-        """E[W]² (2/ρ − 1)."""
-        return self.mean_s**2 * (2.0 / self.load - 1.0)
+        """E[W]² (2/p − 1)."""
+        return self.mean_s**2 * (2.0 / self.waiting - 1.0)
 
     @property
     def atom(self) -> float:
-        """1 − ρ."""
-        return 1.0 - self.load
+        """1 − p."""
+        return 1.0 - self.waiting
 
     def chain(self) -> Chain | None:
-        """One phase, entered with probability ρ."""
-        return np.array([self.load]), np.array([[-self.load / self.mean_s]])
+        """One phase, entered with probability p."""
+        return np.array([self.waiting]), np.array([[-self.waiting / self.mean_s]])
 
     def cdf(self, t_s: Floats) -> Floats | None:
-        """1 − ρ exp(−ρ t/E[W])."""
-        value: Floats = 1.0 - self.load * np.exp(-self.load / self.mean_s * np.maximum(t_s, 0.0))
+        """1 − p exp(−p t/E[W])."""
+        value: Floats = 1.0 - self.waiting * np.exp(
+            -self.waiting / self.mean_s * np.maximum(t_s, 0.0)
+        )
         return np.where(t_s >= 0.0, value, 0.0)
 
     def transform(self, z: Complexes) -> Complexes:
-        """1 − ρ + ρ/(1 + z E[W]/ρ)."""
-        value: Complexes = 1.0 - self.load + self.load / (1.0 + z * (self.mean_s / self.load))
+        """1 − p + p/(1 + z E[W]/p)."""
+        value: Complexes = (
+            1.0 - self.waiting + self.waiting / (1.0 + z * (self.mean_s / self.waiting))
+        )
         return value
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
@@ -154,6 +184,23 @@ class FittedWait:
         below = self.cdf(times_s)
         assert below is not None
         return lattice.image(below[1:]), lattice.image(below[:-1])
+
+    @property
+    def pieces(self) -> Pieces:
+        """One with probability p."""
+        peak_per_s = self.waiting / self.mean_s
+        return Pieces(
+            count=self.waiting, none=self.atom, peak_per_s=peak_per_s, swing_per_s=2.0 * peak_per_s
+        )
+
+    def alone(self, t_s: Floats) -> Floats:
+        """P (1 − exp(−p t/E[W]))."""
+        found: Floats = -self.waiting * np.expm1(-self.waiting / self.mean_s * t_s)
+        return found
+
+    def rounded(self, lattice: Lattice) -> Complexes:
+        """Rounded to the nearest point."""
+        return lattice.rounded(lambda t_s: self.atom + self.alone(t_s))
 
 
 def offered_load(rate_per_s: float, service: Law) -> float:
@@ -192,13 +239,13 @@ def whole_law(rate_per_s: float, service: Law) -> Stage:
     return in_series(Stage(delays=(wait,)), served)
 
 
-def fitted_law(rate_per_s: float, service: Law, wait_s: float) -> Stage:
-    """Wait and service where the mean wait is known: none with 1 − ρ, else exponential."""
+def fitted_law(service: Law, wait_s: float, square_s2: float) -> Stage:
+    """Wait and service where two moments of the wait are known: none, or exponential."""
     served = law_stage(service)
-    load = offered_load(rate_per_s, service)
-    if wait_s <= 0.0 or load <= 0.0:
+    if wait_s <= 0.0:
         return served
-    wait: Delay = FittedWait(load=load, mean_s=wait_s)
+    waiting = min(2.0 * wait_s**2 / square_s2, 1.0)
+    wait: Delay = FittedWait(waiting=waiting, mean_s=wait_s)
     return in_series(Stage(delays=(wait,)), served)
 
 

@@ -1,94 +1,238 @@
-"""What becomes of the events an audience wants: shares on time, delivered, lost by cause."""
+"""What becomes of the events an audience wants: shares on time, delivered, lost by cause.
+
+Where an audience is reached by few ways, each is followed on its own, by the law that suits it
+best. Where it is reached by many, all are followed together (``panels``), and only those that this
+leaves unsure on their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from tidings.model.outcome import CAUSES
 from tidings.model.routes import Routes
-from tidings.prediction.audiences import Audience, Floats, Stream, Streams
+from tidings.prediction.audiences import Audience, Floats, Ints, Stream, Streams
+from tidings.prediction.bundles import Bundles, Entries
 from tidings.prediction.faults.expiry import fate
-from tidings.prediction.lifetimes import shorter
-from tidings.prediction.path_laws import Workshop
+from tidings.prediction.flows import Flows
+from tidings.prediction.inversion import FAR
+from tidings.prediction.lifetimes import Lifetime, shorter
+from tidings.prediction.mobility.peers import Accesses
+from tidings.prediction.panels import Panels
+from tidings.prediction.path_laws import Workshop, remaining
+from tidings.prediction.queue_models import Queues
+from tidings.prediction.stage_columns import (
+    StageColumns,
+    columns_in_series,
+    joined_columns,
+    stage_columns,
+)
 from tidings.prediction.stages import Stage
-from tidings.prediction.ways import Ways
+from tidings.prediction.ways import Ends, Ways
+
+_SINGLY = 4096  # ways of a system that are followed one by one, each by the law that suits it best
+_NOTHING = 1e-6  # share of events that may lie beyond what is far
+_SURE_ENOUGH = 2e-5  # error bound of ways that are followed together
+
+
+def most_singly(audiences: int) -> int:
+    """How many ways to an audience are followed one by one, rather than all together."""
+    return _SINGLY // max(audiences, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Journeys:
+    """All that following streams through a system needs, each thing made once."""
+
+    streams: Streams
+    ways: Ways
+    workshop: Workshop
+    most_singly: int  # ways to an audience that are followed one by one
+
+    @cached_property
+    def bundles(self) -> Bundles:
+        """Ways by home broker."""
+        return Bundles(ways=self.ways)
+
+    @cached_property
+    def panels(self) -> Panels:
+        """Laws of many ways at once."""
+        return Panels(bundles=self.bundles)
+
+    @cached_property
+    def _links(self) -> list[Stage]:
+        """The links by which streams enter, by kind."""
+        return [self.ways.over_channel(channel) for channel in self.streams.channels.values]
+
+    @cached_property
+    def _link_columns(self) -> StageColumns:
+        return stage_columns(self._links)
+
+    def entries(self, chosen: Ints) -> Entries:
+        """Where the ways of some streams begin."""
+        links = [self._links[code] for code in self.streams.channels.codes[chosen]]
+        return Entries(brokers=self.streams.brokers[chosen], links=links)
+
+    def columns(self, used: Ints, exit_: Ends) -> StageColumns:
+        """The ways of some streams to an exit, in columns."""
+        if self.ways.faults is not None:  # nothing is carried from hop to hop then
+            return stage_columns(self.stages(used, exit_))
+        trees = self.streams.trees[used]
+        order, parts = [], []
+        for tree in np.unique(trees) if used.size else (0,):
+            mine = np.flatnonzero(trees == tree)
+            ways = self.bundles.bundle(exit_.broker, int(tree)).ways
+            parts.append(ways.take(self.streams.brokers[used[mine]]))
+            order.append(mine)
+        inside = joined_columns(parts).take(np.argsort(np.concatenate(order)))
+        links = self._link_columns.take(self.streams.channels.codes[used])
+        first = columns_in_series(links, inside)
+        last = stage_columns([self.ways.over_channel(exit_.channel)])
+        return columns_in_series(first, last.take(np.zeros(used.size, dtype=np.int64)))
+
+    def stages(self, used: Ints, exit_: Ends) -> tuple[Stage, ...]:
+        """The ways of some streams to an exit; streams of different lifetimes share theirs."""
+        known: dict[int, Stage] = {}
+        numbers = self.streams.ways[used].tolist()
+        for number, stream in zip(numbers, used, strict=True):
+            if number not in known:
+                one = self.streams.each[stream]
+                known[number] = self.ways.way(one.entry, exit_, one.tree)
+        return tuple(known[number] for number in numbers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """By filter of an audience: what it wants and gets, from the streams it wants anything of."""
+    """What the filters of an audience want and get, by the streams they want anything of."""
 
     audience: Audience
-    streams: tuple[Stream, ...]
-    stages: tuple[Stage, ...]  # the way of each stream
+    journeys: Journeys
+    used: Ints  # the streams
+    ways: StageColumns  # of each of them
     lifetimes_s: Floats  # of each stream's events for this audience; NaN where that is random
-    wanted: Floats  # [filter, stream], events per second
-    on_time: Floats  # [stream], share of what is published
-    error: Floats  # [stream], bound of the numerical error of on_time
-    expired: Floats  # [stream], share that expires in a buffer
-    means_s: Floats  # [stream], mean delay of what is delivered, in seconds
+    on_time: Floats  # share of what is published
+    error: Floats  # bound of the numerical error of on_time
+    expired: Floats  # share that expires in a buffer
+    means_s: Floats  # mean delay of what is delivered
+
+    @property
+    def wanted(self) -> sparse.csr_array:
+        """[filter, used stream]: events per second."""
+        found = self.journeys.streams.matched[self.audience.filters]
+        return found[:, self.used]
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """The streams of which anything is wanted."""
+        return tuple(self.journeys.streams.each[index] for index in self.used)
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The way of each stream."""
+        return self.journeys.stages(self.used, self.audience.exit)
+
+    @property
+    def few(self) -> bool:
+        """Whether the ways were followed one by one."""
+        count = np.unique(self.journeys.streams.ways[self.used]).size
+        return self.journeys.ways.faults is not None or count <= self.journeys.most_singly
 
     @property
     def delivered(self) -> Floats:
         """Share of each stream that is delivered, in time or not."""
-        return np.array([stage.survives for stage in self.stages]) - self.expired
+        share: Floats = self.ways.survives - self.expired
+        return share
 
-    def cuts(self, chosen: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    def cuts(self, chosen: Ints) -> tuple[Floats, Floats]:
         """Of what survives the chosen streams' ways: the share in time, and what buffers leave
         of the rest.
         """
-        survives = np.array([stage.survives for stage in self.stages])[chosen]
-        in_time, expired = self.on_time[chosen], self.expired[chosen]
+        survives, in_time = self.ways.survives[chosen], self.on_time[chosen]
+        expired = self.expired[chosen]
         rest = np.where(expired > 0.0, survives - in_time, 1.0)
         return in_time / survives, 1.0 - expired / rest
 
     @property
     def lost(self) -> Mapping[str, Floats]:
         """Shares lost of each stream, by cause; only causes that occur."""
-        causes = [cause for cause in CAUSES if any(cause in stage.lost for stage in self.stages)]
-        found = {
-            cause: np.array([stage.lost.get(cause, 0.0) for stage in self.stages])
-            for cause in causes
-        }
-        if np.any(self.expired):
-            found["expired_in_buffer"] = self.expired
-        return found
+        if not np.any(self.expired):
+            return self.ways.lost
+        return {**self.ways.lost, "expired_in_buffer": self.expired}
 
 
-def shares(
-    audience: Audience, streams: Streams, routes: Routes, ways: Ways, workshop: Workshop
-) -> Shares:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """A system followed from its contents to the shares of every audience."""
+
+    routes: Routes
+    rates: Flows
+    queues: Queues
+    peers: Accesses
+    journeys: Journeys
+    results: list[Shares]
+
+
+def shares(audience: Audience, journeys: Journeys) -> Shares:
     """Follow every stream that the audience wants anything of to its exit."""
-    wanted = streams.wanted(routes, audience.filters)
-    used = np.flatnonzero(wanted.any(axis=0))
-    chosen = tuple(streams.each[index] for index in used)
-    # A stream and its twin with another lifetime share their way.
-    found: dict[tuple[int, int], Stage] = {}
-    stages = []
-    for stream in chosen:
-        key = (id(stream.entry), stream.tree)
-        if key not in found:
-            found[key] = ways.way(stream.entry, audience.exit, stream.tree)
-        stages.append(found[key])
-    lifetimes = [shorter(stream.lifetime, audience.lifetime) for stream in chosen]
-    on_time, error, expired = np.zeros((3, len(chosen)))
-    means_s = np.array([stage.mean_s for stage in stages])
-    for index, (stage, lifetime) in enumerate(zip(stages, lifetimes, strict=True)):
-        if stage.survives > 0.0:
-            (value, off), expired[index], means_s[index] = fate(stage, lifetime, workshop)
-            on_time[index], error[index] = float(value), float(off)
-    return Shares(
+    streams = journeys.streams
+    used = np.unique(streams.matched[audience.filters].indices).astype(np.int64)
+    lifetimes = [shorter(own, audience.lifetime) for own in streams.lifetimes.values]
+    mine = streams.lifetimes.codes[used]
+    ways = journeys.columns(used, audience.exit)
+    certain_s = np.array([lifetime.value_s for lifetime in lifetimes])[mine]
+    found = Shares(
         audience=audience,
-        streams=chosen,
-        stages=tuple(stages),
-        lifetimes_s=np.array([lifetime.value_s for lifetime in lifetimes]),
-        wanted=wanted[:, used],
-        on_time=on_time,
-        error=error,
-        expired=expired,
-        means_s=means_s,
+        journeys=journeys,
+        used=used,
+        ways=ways,
+        lifetimes_s=certain_s,
+        on_time=np.zeros(used.size),
+        error=np.zeros(used.size),
+        expired=np.zeros(used.size),
+        means_s=ways.mean_s,
     )
+    singly = ways.survives > 0.0
+    if not found.few:
+        singly &= ~_together(found)
+    _one_by_one(found, np.flatnonzero(singly), [lifetimes[code] for code in mine])
+    return found
+
+
+def _one_by_one(found: Shares, chosen: Ints, lifetimes: list[Lifetime]) -> None:
+    """Fill in the shares of some streams."""
+    stages = found.journeys.stages(found.used[chosen], found.audience.exit)
+    for index, stage in zip(chosen, stages, strict=True):
+        (value, off), expired, mean_s = fate(stage, lifetimes[index], found.journeys.workshop)
+        found.on_time[index], found.error[index] = float(value), float(off)
+        found.expired[index], found.means_s[index] = expired, mean_s
+
+
+def _together(found: Shares) -> NDArray[np.bool_]:
+    """Fill in the shares of all streams at once; which of them are sure enough."""
+    ways, journeys = found.ways, found.journeys
+    rest_s = remaining(found.lifetimes_s, ways.shift_s)
+    value = np.where(rest_s >= 0.0, ways.atom, 0.0)
+    value[rest_s == np.inf] = 1.0
+    error = np.where(np.isnan(rest_s), np.inf, 0.0)
+    # So far from all of the law it is enough to know that there is next to nothing between.
+    far_s = ways.random_s + FAR * np.sqrt(ways.variance_s2)
+    asked_s = np.minimum(rest_s, far_s)
+    inside = np.flatnonzero((rest_s > 0.0) & np.isfinite(rest_s) & (ways.random_s > 0.0))
+    trees = journeys.streams.trees[found.used[inside]]
+    exit_ = journeys.ways.over_channel(found.audience.exit.channel)
+    for tree in np.unique(trees):
+        mine = inside[trees == tree]
+        bundle = journeys.bundles.bundle(found.audience.exit.broker, int(tree))
+        entries = journeys.entries(found.used[mine])
+        value[mine], error[mine] = journeys.panels.cdf(bundle, entries, exit_, asked_s[mine])
+    beyond = np.flatnonzero((rest_s > far_s) & np.isfinite(rest_s) & (ways.random_s > 0.0))
+    error[beyond] += np.where(value[beyond] > 1.0 - _NOTHING, _NOTHING, np.inf)
+    sure = error <= _SURE_ENOUGH
+    found.on_time[sure] = ways.survives[sure] * value[sure]
+    found.error[sure] = ways.survives[sure] * error[sure]
+    return sure

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +26,12 @@ from tidings.model.laws import (
     PhaseType,
     Uniform,
     Weibull,
+    left_share,
     phases,
     unshifted,
 )
 from tidings.prediction.lattice import Lattice
+from tidings.prediction.pieces import Pieces, law_pieces
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
@@ -83,6 +85,24 @@ class Delay(Protocol):
         ...
 
 
+@runtime_checkable
+class Pieced(Protocol):
+    """A delay made of pieces with densities: its rounding error is known beforehand."""
+
+    @property
+    def pieces(self) -> Pieces:
+        """How many, and how steep."""
+        ...
+
+    def alone(self, t_s: Floats) -> Floats:
+        """P[there is one piece, and it is at most t]."""
+        ...
+
+    def rounded(self, lattice: Lattice) -> Complexes:
+        """The image of the delay, every piece rounded (or, without bounds, shared) to points."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LawDelay:
     """A random delay that follows a law of the model, its shift taken off."""
@@ -116,9 +136,24 @@ class LawDelay:
         return self.law.transform(z)
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
-        """Rounded down, P[⌊X/h⌋ ≤ k] ≤ F((k+1)h); rounded up, P[⌈X/h⌉ ≤ k] = F(kh)."""
-        below = self.law.cdf(lattice.step_s * np.arange(lattice.points + 2))
-        return lattice.image(below[1:]), lattice.image(below[:-1])
+        """Images of the delay made earlier and made later."""
+        return lattice.enclosing(self.law.cdf)
+
+    @property
+    def pieces(self) -> Pieces:
+        """One; none with the probability of 0."""
+        return law_pieces(self.law)
+
+    def alone(self, t_s: Floats) -> Floats:
+        """P[0 < X ≤ t]."""
+        found: Floats = self.law.cdf(t_s) - self.atom
+        return found
+
+    def rounded(self, lattice: Lattice) -> Complexes:
+        """Rounded to the nearest point; shared between two where the density has no bounds."""
+        if self.pieces.bounded:
+            return lattice.rounded(self.law.cdf)
+        return lattice.shared(lambda t_s: self.law.mean_s * left_share(self.law, t_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

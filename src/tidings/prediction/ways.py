@@ -80,6 +80,8 @@ class Ways:
         """For every broker the way from it (its own queue included) to ``home``."""
         key = (home, tree)
         if key not in self._between:
+            if any(other != home for other, _ in self._between):
+                self._between.clear()  # audiences come home by home
             found = [NOTHING] * len(self.at_broker)
             arcs = self.routes.arcs
             for broker, into in topology.walk(self.routes.trees[tree], arcs, home):

@@ -1,26 +1,30 @@
-r"""The mean wait at a queue from how unevenly its arrivals count, by Spitzer's identity.
+r"""How long the wait at a queue is, from how unevenly its arrivals count, by Spitzer's identity.
 
-The mean of the work Z found at a random moment is, with Y(t) the work that arrives in a time t,
+Mean and variance of the work Z found at a random moment are, with Y(t) the work that arrives in t,
 
-.. math:: E[Z] = \int_0^\infty E[(Y(t) - t)^+] \, \frac{dt}{t},
+.. math:: E[Z] = \int_0^\infty E[(Y(t) - t)^+] \, \frac{dt}{t}, \qquad
+   \mathrm{Var} Z = \int_0^\infty E[((Y(t) - t)^+)^2] \, \frac{dt}{t}.
 
-and the mean wait follows exactly (Brumelle): E[W] = E[Z]/ρ − E[S](1 + c²_s)/2. Of N(t), the number
+While the server is busy, which is the share ρ of the time, Z is a wait and the rest R of a service,
+independent of each other. So E[W] = E[Z]/ρ − E[R] with E[R] = E[S](1 + c²_s)/2 (Brumelle), and
+E[W²] = E[Z²]/ρ − 2 E[W] E[R] − E[R²] with E[R²] = E[S³]/3E[S]. Of N(t), the number
 of arrivals, two moments are known, λt and λt I(t); it is taken as binomial where I < 1 (which n
 periodic streams are within one period), Poisson where I = 1, negative binomial where I > 1, and
-all but normal where it is large. Sums of services are those of the law (``service_sums``). So the
-mean is exact for Poisson arrivals, whatever the service.
+all but normal where it is large. Sums of services are those of the law (``service_sums``). So both
+moments are exact for Poisson arrivals, whatever the service.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tidings.prediction.service_sums import ServiceSums
+from tidings.prediction.service_sums import ServiceSums, normal_excess
 from tidings.prediction.time_grid import TimeGrid
 
 Floats = NDArray[np.float64]
@@ -31,7 +35,7 @@ _MOST_COUNTED = 1500.0  # the same, where streams or services are very uneven
 _POISSON = 1e-3  # |I − 1| below which a stream counts as Poisson
 _WIDE = 8.0  # standard deviations on either side that are looked at
 _TAIL = 30.0  # of an exponential tail, e^−30
-_FAR = 38.0  # standard deviations beyond which there is nothing
+_AFTER = 3.0  # of the logarithm of time, looked at beyond the grid
 _LAST = 0.1  # of the grid, in the logarithm: what is averaged for the limit
 
 
@@ -49,41 +53,57 @@ class Server:
         return self.rate_per_s * self.mean_s
 
 
-def mean_wait_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
-    """Mean wait before service, in seconds, from I(t) of what arrives; load below 1."""
-    work_s = mean_work_s(server, dispersion, grid)
-    return max(0.0, work_s / server.load - 0.5 * server.mean_s * (1.0 + server.sums.scv))
+class WaitMoments(NamedTuple):
+    """E[W] in seconds and E[W²] in seconds squared, of the wait before service."""
+
+    mean_s: float
+    square_s2: float
 
 
-def mean_work_s(server: Server, dispersion: Floats, grid: TimeGrid) -> float:
-    """Mean work in the system at a random moment, in seconds of service."""
-    t_s, rate_per_s = grid.times_s, server.rate_per_s
+def wait_moments(server: Server, dispersion: Floats, grid: TimeGrid) -> WaitMoments:
+    """The first two moments of the wait before service, from I(t) of what arrives; load below 1."""
+    return from_work(server, *work_cumulants(server, dispersion, grid))
+
+
+def from_work(server: Server, work_s: float, spread_s2: float) -> WaitMoments:
+    """The first two moments of the wait, from mean and variance of the work at a random moment."""
+    mean_s, sums = server.mean_s, server.sums
+    left_s = 0.5 * mean_s * (1.0 + sums.scv)  # of a service under way, and its second moment
+    left_s2 = mean_s**2 * (1.0 + 3.0 * sums.scv + sums.third) / 3.0
+    wait_s = max(0.0, work_s / server.load - left_s)
+    found = (spread_s2 + work_s**2) / server.load - 2.0 * wait_s * left_s - left_s2
+    return WaitMoments(wait_s, max(found, wait_s**2))
+
+
+def work_cumulants(server: Server, dispersion: Floats, grid: TimeGrid) -> tuple[float, float]:
+    """Mean and variance of the work in the system at a random moment, in seconds of service."""
     variance = np.maximum(dispersion, 0.0)
+    late = grid.times_s >= grid.times_s[-1] * np.exp(-_LAST * grid.step * grid.points)
+    # After the grid I is at its limit, and all is normal.
+    more = math.ceil(_AFTER / grid.step)
+    t_s = grid.times_s[0] * np.exp(grid.step * np.arange(grid.points + more))
+    variance = np.concatenate([variance, np.full(more, variance[late].mean())])
     uneven = np.maximum(np.maximum(variance, server.sums.scv), 1.0)
     limit = np.minimum(_COUNTED * uneven, _MOST_COUNTED)
-    few = rate_per_s * t_s <= limit
+    few = server.rate_per_s * t_s <= limit
     few &= np.cumsum(~few) == 0  # up to the first time it is not so
-    excess = np.empty(t_s.size)
-    excess[few] = _counted(server, variance[few], t_s[few])
-    excess[~few] = _normal(server, variance[~few], t_s[~few])
-    body = grid.step * (excess.sum() - 0.5 * (excess[0] + excess[-1]))
-    # Before the grid E[(Y − t)⁺] grows like t; after it I is at its limit, all is normal.
-    late = t_s >= t_s[-1] * np.exp(-_LAST * grid.step * grid.points)
-    after = _normal_rest(server, float(variance[late].mean()), float(t_s[-1]))
-    return float(excess[0] + body + after)
+    excess = np.empty((2, t_s.size))
+    excess[:, few] = _counted(server, variance[few], t_s[few])
+    excess[:, ~few] = _normal(server, variance[~few], t_s[~few])
+    body = grid.step * (excess.sum(axis=1) - 0.5 * (excess[:, 0] + excess[:, -1]))
+    # Before the grid both grow like t.
+    mean_s, spread_s2 = excess[:, 0] + body
+    return float(mean_s), float(spread_s2)
 
 
 def _normal(server: Server, variance: Floats, t_s: Floats) -> Floats:
-    """E[(Y(t) − t)⁺] with Y all but normal: s (φ(u) − u Φ(−u)) + κ₃/(6 s²) u φ(u), s u = (1−ρ)t."""
-    load, mean_s, scv = server.load, server.mean_s, server.sums.scv
-    scale_s = load * mean_s * t_s
-    both = np.maximum(variance + scv, 1e-300)
-    spread_s = np.sqrt(scale_s * both)
-    u = np.minimum((1.0 - load) * t_s / np.maximum(spread_s, 1e-300), _FAR)
-    skew_s = mean_s * _third(variance, server.sums) / both
-    density = np.exp(-0.5 * u**2) / math.sqrt(2.0 * math.pi)
-    found: Floats = spread_s * (density - u * special.ndtr(-u)) + skew_s / 6.0 * u * density
-    return np.maximum(found, 0.0)
+    """E[(Y(t) − t)⁺] and E[((Y(t) − t)⁺)²] with Y all but normal."""
+    scale_s2 = server.load * server.mean_s * t_s
+    both = variance + server.sums.scv
+    third_s3 = scale_s2 * server.mean_s * _third(variance, server.sums)
+    third_s3 = np.where(both > 0.0, third_s3, 0.0)
+    found = normal_excess((1.0 - server.load) * t_s, scale_s2 * both, third_s3)
+    return np.maximum(np.stack(found), 0.0)
 
 
 def _third(variance: Floats, sums: ServiceSums) -> Floats:
@@ -93,34 +113,20 @@ def _third(variance: Floats, sums: ServiceSums) -> Floats:
     return found
 
 
-def _normal_rest(server: Server, variance: float, from_s: float) -> float:
-    """∫ E[(Y(t) − t)⁺] dt/t from a time on, Y all but normal with variance σ² t and κ₃ = k t.
-
-    With u = (1 − ρ) √t/σ it is σ²/(1−ρ) · ((1 + u²) Φ(−u) − u φ(u)) + k/(3σ²) Φ(−u).
-    """
-    load, mean_s = server.load, server.mean_s
-    both = variance + server.sums.scv
-    if both <= 0.0:
-        return 0.0
-    per_s = load * mean_s * both
-    u = min((1.0 - load) * math.sqrt(from_s / per_s), _FAR)
-    density = math.exp(-0.5 * u * u) / math.sqrt(2.0 * math.pi)
-    beyond = float(special.ndtr(-u))
-    skew_s = mean_s * float(_third(np.array(variance), server.sums)) / both
-    rest = (1.0 + u * u) * beyond - u * density
-    return max(per_s / (1.0 - load) * rest + skew_s / 3.0 * beyond, 0.0)
-
-
 def _counted(server: Server, variance: Floats, t_s: Floats) -> Floats:
-    """E[(Y(t) − t)⁺] arrival by arrival: Σ P[N(t) = j] E[(S_1 + … + S_j − t)⁺]."""
+    """The same arrival by arrival: Σ P[N(t) = j] E[(S_1 + … + S_j − t)⁺], and of its square."""
     mean, time = server.rate_per_s * t_s, t_s / server.mean_s
     at, count = _looked_at(mean, variance, time, server.sums.scv)
     if at.size == 0:
-        return np.zeros(t_s.size)
+        return np.zeros((2, t_s.size))
     shares = _share_of_count(count, mean[at], variance[at])
-    over = server.mean_s * server.sums.over(count, time[at])
-    found: Floats = np.bincount(at, shares * over, minlength=t_s.size).astype(np.float64)
-    return found
+    first, second = server.sums.over(count, time[at])
+    return np.stack(
+        [
+            np.bincount(at, shares * server.mean_s * first, minlength=t_s.size),
+            np.bincount(at, shares * server.mean_s**2 * second, minlength=t_s.size),
+        ]
+    )
 
 
 def _looked_at(mean: Floats, variance: Floats, time: Floats, scv: float) -> tuple[Ints, Ints]:

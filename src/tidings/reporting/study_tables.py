@@ -18,11 +18,12 @@ def study_tables(study: Study) -> Iterator[RenderableType]:
     for section in study.sections:
         for exhibit in section.exhibits:
             if isinstance(exhibit, Grid) and exhibit.names < len(exhibit.columns):
-                yield _table(exhibit)
+                yield grid_table(exhibit)
     yield _claims(study.findings)
 
 
-def _table(grid: Grid) -> FittingTable:
+def grid_table(grid: Grid) -> FittingTable:
+    """A grid as a table that fits the terminal."""
     columns = [
         Column(title=title, cells=[row[at] for row in grid.rows], left=at < grid.names)
         for at, title in enumerate(grid.columns)

@@ -6,7 +6,7 @@ narrow for them, so that numbers are never cut. Colours are the caller's console
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome
+from tidings.model.outcome import LOSSES, SOURCES, Outcome
 from tidings.reporting import wording
 from tidings.validation.comparison import Comparison, compare
 from tidings.validation.parameters import parameter_z
@@ -93,7 +93,7 @@ def outcome_table(
         Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=1),
         Column(title="p95", cells=_cells(wording.seconds, shown["delay_p95_s"]), spare=3),
         Column(title="p99", cells=_cells(wording.seconds, shown["delay_p99_s"]), spare=5),
-        Column(title="main loss", cells=_causes(shown), left=True, spare=6),
+        Column(title="main loss", cells=_causes(shown), left=True, spare=2),
     ]
     on_time = wording.percent(outcome.on_time)
     number = wording.plural(len(rows), "subscriber")
@@ -163,6 +163,8 @@ def agreement(comparison: Comparison) -> str:
     Errors of shares are in percentage points, written ``%`` as the shares are.
     """
     found = comparison.summary
+    if not found.compared:
+        return _nothing_compared(comparison)
     words = [
         f"{comparison.source_a.capitalize()} against {comparison.source_b}, on-time shares of "
         f"{wording.plural(found.compared, 'subscriber')}: mean absolute error "
@@ -173,12 +175,21 @@ def agreement(comparison: Comparison) -> str:
         words.append(
             f"{wording.percent(found.within_2se)} are within two combined standard errors."
         )
-    if found.undefined_in_one:
-        words.append(f"{found.undefined_in_one} could not be compared: one side saw no events.")
+    return " ".join([*words, *_left_out(comparison)])
+
+
+def _nothing_compared(comparison: Comparison) -> str:
+    a, b = comparison.source_a.capitalize(), comparison.source_b
+    return " ".join([f"{a} against {b}: nobody could be compared.", *_left_out(comparison)])
+
+
+def _left_out(comparison: Comparison) -> Iterator[str]:
+    one_side = comparison.summary.undefined_in_one
+    if one_side:
+        yield f"{one_side} could not be compared: one side saw no events."
     missing = len(comparison.only_a) + len(comparison.only_b)
     if missing:
-        words.append(f"{wording.plural(missing, 'subscriber')} on one side only.")
-    return " ".join(words)
+        yield f"{wording.plural(missing, 'subscriber')} on one side only."
 
 
 def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> RenderableType:
@@ -253,15 +264,13 @@ def _cells(write: Callable[..., str], *columns: pd.Series) -> list[str]:
 
 
 def _causes(rows: pd.DataFrame) -> list[str]:
+    """The cause by which each row loses most, by its name: what it means would not fit."""
     if not len(rows):
         return []
     losses = rows[list(LOSSES)].fillna(0.0)
-    names = losses.idxmax(axis=1).str.removeprefix("lost_")
-    known: Mapping[str, str] = CAUSES
-    return [
-        known[name] if most > 0 else ""
-        for name, most in zip(names, losses.max(axis=1), strict=True)
-    ]
+    names = losses.idxmax(axis=1).str.removeprefix("lost_").str.replace("_", " ")
+    most = losses.max(axis=1)
+    return [name if share > 0 else "" for name, share in zip(names, most, strict=True)]
 
 
 def _signed(z: float) -> str:

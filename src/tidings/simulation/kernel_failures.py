@@ -49,7 +49,7 @@ def start_failing(world: Any) -> None:
         component.seen = 1 if component.down_by == 0 else 0
         if component.down_by > 0 and world.forgetting and number < world.broker_count:
             forget_subscriptions(world, number)
-    if world.refresh > 0.0:
+    if world.homes_length > 0:
         schedule_rounds(world)
 
 

@@ -28,6 +28,12 @@ def provenance_of(
     if names:
         listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         warnings.append(f"nothing that these subscribers want was published: {listed}")
+    routes = totals.compiled.routes
+    if routes.sampled:
+        warnings.append(
+            f"contents of {len(routes.sampled)} publishers are too many to enumerate: "
+            f"{routes.sampling.draws:,} events of each were drawn beforehand, and only those occur"
+        )
     members = np.bincount(totals.units.of_subscriber, minlength=totals.units.count)
     if int(members[totals.units.pair_unit].sum()) > MOST_PAIRS:
         warnings.append(f"pairs are left out: there are more than {MOST_PAIRS:,}")

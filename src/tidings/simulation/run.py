@@ -80,6 +80,13 @@ class SimulationOptions:
         if self.warmup_s is not None and not 0 <= self.warmup_s < math.inf:
             raise InvalidInputError(f"warmup_s is {self.warmup_s}; wants 0 or more")
 
+    @property
+    def first_replications(self) -> int:
+        """How many are run before the precision is looked at; the cap holds for them too."""
+        if self.precision is None:
+            return self.replications
+        return min(self.replications, self.max_replications)
+
 
 def simulate(
     system: System,
@@ -104,9 +111,10 @@ def simulate(
     units = find_units(compiled)
     window, notes = find_window(compiled, chosen, tell)
     totals = Totals(compiled, units, window.length_s)
-    for number, counts in enumerate(_batch(compiled, units, window, chosen, 0), start=1):
+    first = chosen.first_replications
+    for number, counts in enumerate(_batch(compiled, units, window, chosen, 0, first), start=1):
         totals.add(counts)
-        tell(f"replication {number} of {chosen.replications}")
+        tell(f"replication {number} of {first}")
     notes += _until_precise(totals, window, chosen, tell)
     return outcome_of(totals, provenance_of(totals, window, chosen.seed, notes))
 
@@ -135,12 +143,12 @@ def _batch(
     window: Window,
     options: SimulationOptions,
     first: int,
-    count: int | None = None,
+    count: int,
 ) -> Iterator[Counts]:
     """Replications in order, run side by side: compiled code does not hold the interpreter."""
-    numbers = range(first, first + (options.replications if count is None else count))
     return _side_by_side(
-        lambda number: _replication(compiled, units, window, options.seed, number), numbers
+        lambda number: _replication(compiled, units, window, options.seed, number),
+        range(first, first + count),
     )
 
 
@@ -148,16 +156,19 @@ def _side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterato
     """Results in order, a few under way at a time: memory does not grow with their number."""
     workers = os.cpu_count() or 1
     left = iter(numbers)
-    with ThreadPoolExecutor(max_workers=workers) as pool:
+    pool = ThreadPoolExecutor(max_workers=workers)
+    wait = True
+    try:
         waiting = deque(pool.submit(work, each) for each in itertools.islice(left, 2 * workers))
-        try:
-            while waiting:
-                result = waiting.popleft().result()
-                waiting.extend(pool.submit(work, each) for each in itertools.islice(left, 1))
-                yield result
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            result = waiting.popleft().result()
+            waiting.extend(pool.submit(work, each) for each in itertools.islice(left, 1))
+            yield result
+    except KeyboardInterrupt:
+        wait = False  # nothing stops compiled code, and whoever interrupts it will not wait
+        raise
+    finally:
+        pool.shutdown(wait=wait, cancel_futures=True)
 
 
 def refuse_overload(compiled: CompiledSystem) -> None:

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from tidings.kernels.streams import stream_states
 from tidings.model.behaviour import Channel
-from tidings.model.events import canonical_event
 from tidings.model.filters import filter_document
+from tidings.model.routes import classes_of
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.world import Window
@@ -130,15 +130,15 @@ def _contents(compiled: CompiledSystem, rows: Ints, seed: int) -> pa.Array:
 def _members(compiled: CompiledSystem) -> list[list[tuple[str, float]]]:
     """The contents, with their shares, that each row of the routes stands for."""
     system, routes = compiled.system, compiled.routes
-    position = {canonical_event(event): i for i, event in enumerate(routes.events)}
     row_of = {
         (row.publisher, row.content_class, row.lifetime, row.size_bytes): index
         for index, row in enumerate(routes.rows)
     }
     found: list[list[tuple[str, float]]] = [[] for _ in routes.rows]
     for index, publisher in enumerate(system.publishers):
-        for content in publisher.content.rows():
-            kind = int(routes.class_of_event[position[content.text]])
+        contents = publisher.content.rows()
+        kinds = classes_of(system, routes, [content.event for content in contents]).tolist()
+        for kind, content in zip(kinds, contents, strict=True):
             lifetime = system.lifetime_of(publisher, content.lifetime)
             size = content.size_bytes or publisher.size_bytes or system.size_bytes
             found[row_of[index, kind, lifetime, size]].append((content.text, content.probability))

@@ -42,10 +42,16 @@ def run_action(action: Callable[[], Result], what: str) -> Result:
         raise
     except Exception as problem:
         said = list(_causes(problem))
-        reason = f"{said[0]} ({said[1]})" if len(said) > 1 else said[0]
+        reason = reason_of(problem)
         if any(sign in line for line in said for sign in _MACHINERY):
             raise EngineError(f"Spark failed while it read {what}: {reason}") from None
         raise InvalidTracesError(f"{what} cannot be read: {reason}") from None
+
+
+def reason_of(problem: Exception) -> str:
+    """Why Spark failed, in a line: what it says, and the cause of that."""
+    said = list(_causes(problem))
+    return f"{said[0]} ({said[1]})" if len(said) > 1 else said[0]
 
 
 def _causes(problem: Exception) -> Iterator[str]:

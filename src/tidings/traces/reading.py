@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES, TraceTable
-from tidings.traces.actions import run_action
+from tidings.traces.actions import reason_of, run_action
 from tidings.traces.canonical import CORRUPT, canonical
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
@@ -42,15 +42,6 @@ class Traces:
     source: str = "traces"
     notes: tuple[str, ...] = ()
 
-    def require(self, *names: str) -> None:
-        """Raise :class:`InvalidTracesError` unless all these tables are there."""
-        missing = [name for name in names if name not in self.tables]
-        if missing:
-            raise InvalidTracesError(
-                f"{self.source} has no table {_listed(missing)}; wants {_listed(names)}, "
-                f"found {_listed(list(self.tables)) or 'none'}"
-            )
-
 
 def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
     """The canonical tables in a folder, or behind a URL such as ``s3a://bucket/traces``.
@@ -58,10 +49,7 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
     Reads only schemas, unless ``traces.json`` is missing: then the publications are read once for
     their first and last moment.
     """
-    name = os.fspath(folder)
-    if name.startswith("file:"):
-        name = "/" + name.removeprefix("file:").lstrip("/")
-    remote = "://" in name
+    name, remote = _place(folder)
     places = _remote_tables(name) if remote else _local_tables(Path(name))
     tables = {}
     for table, (kind, path) in places.items():
@@ -69,9 +57,7 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
         if frame is not None:
             tables[table] = canonical(frame, TRACE_TABLES[table], path)
     if not tables:
-        raise InvalidTracesError(
-            f"{name}: no trace tables here; wants {_listed(TRACE_TABLES)}, {_found(name, remote)}"
-        )
+        raise _no_tables(name, remote)
     manifest = _manifest(spark, name, remote=remote)
     if manifest is not None:
         return Traces(tables=tables, window=manifest, source=name)
@@ -85,6 +71,44 @@ def read_rows(frame: DataFrame, table: TraceTable) -> DataFrame:
 
 
 # ---- where tables are ----------------------------------------------------------------------------
+
+
+def table_names(folder: str | os.PathLike[str]) -> tuple[str, ...] | None:
+    """Which trace tables a folder has, told without Spark; None for a URL, which it cannot list."""
+    name, remote = _place(folder)
+    if remote:
+        return None
+    names = tuple(_local_tables(Path(name)))
+    if not names:
+        raise _no_tables(name, remote)
+    return names
+
+
+def require_tables(
+    source: str, wanted: Collection[str], found: Collection[str], *, instead: str = ""
+) -> None:
+    """Raise :class:`InvalidTracesError` unless all these tables are there; tells all at once."""
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        noun = "table" if len(missing) == 1 else "tables"
+        raise InvalidTracesError(
+            f"{source} has no {noun} {_listed(missing)}; wants {_listed(wanted)}"
+            f"{f' ({instead})' if instead else ''}, found {_listed(found) or 'none'}"
+        )
+
+
+def _place(folder: str | os.PathLike[str]) -> tuple[str, bool]:
+    """The folder or URL, and whether it is elsewhere."""
+    name = os.fspath(folder)
+    if name.startswith("file:"):
+        name = "/" + name.removeprefix("file:").lstrip("/")
+    return name, "://" in name
+
+
+def _no_tables(name: str, remote: bool) -> InvalidTracesError:
+    return InvalidTracesError(
+        f"{name}: no trace tables here; wants {_listed(TRACE_TABLES)}, {_found(name, remote)}"
+    )
 
 
 def _local_tables(folder: Path) -> dict[str, tuple[str, str]]:
@@ -165,8 +189,8 @@ def _open(
             return None
         raise InvalidTracesError(f"{path}: {str(problem).strip().splitlines()[0]}") from problem
     except Exception as problem:  # whatever a broken file makes the reader throw
-        reason = str(problem).strip().splitlines()[0]
-        raise InvalidTracesError(f"{path}: cannot be read as {kind} ({reason})") from problem
+        why = reason_of(problem)
+        raise InvalidTracesError(f"{path}: cannot be read as {kind}: {why}") from problem
 
 
 def _manifest(spark: SparkSession, name: str, *, remote: bool) -> TraceWindow | None:

@@ -95,10 +95,16 @@ class Comparison:
         return _summarise(getattr(self, table), measure)
 
     def worst(self, number: int = 5, measure: str = "on_time") -> pd.DataFrame:
-        """The subscribers whose difference is largest in size, the worst first."""
+        """The subscribers that differ most in a measure, the worst first, with both its values.
+
+        Columns: subscriber, broker, then of the measure ``_a``, ``_b``, ``_difference``, ``_z``;
+        few enough to be printed whole. All others are in ``subscribers``.
+        """
         size = self.subscribers[f"{measure}_difference"].abs()
         order = size[size.notna()].sort_values(ascending=False, kind="stable").index[:number]
-        return self.subscribers.loc[order].reset_index(drop=True)
+        of_measure = [f"{measure}_{each}" for each in ("a", "b", "difference", "z")]
+        shown = self.subscribers[["subscriber", "broker", *of_measure]]
+        return shown.loc[order].reset_index(drop=True)
 
     def to_document(self) -> dict[str, Any]:
         """The comparison as plain data for JSON; what is not a finite number is null."""

@@ -110,7 +110,7 @@ def naive_share(faulty, failing, every_s, timeout_s, copies):
     everyone = np.arange(copies)
     heard = np.full((2, copies), -math.inf)  # when each broker last heard of the subscription
     phase = rng.random(copies) * every_s
-    rounds = 60
+    rounds = 30
     for number in range(rounds + 1):
         now = phase + number * every_s
         last = number == rounds
@@ -146,7 +146,7 @@ def test_the_chain_of_refreshes_is_what_following_them_gives(faulty, timeout_s):
     )
     refresh = Refresh(every_s=2_000.0, timeout_s=timeout_s)
     exact = passed(components, refresh).table[-1]
-    copies = 150_000
+    copies = 80_000
     seen = naive_share(faulty, failing, 2_000.0, timeout_s, copies)
     error = math.sqrt(exact * (1.0 - exact) / copies)
     assert seen == pytest.approx(exact, abs=5.0 * error)

@@ -88,6 +88,7 @@ def test_a_way_is_the_numerical_convolution_of_its_hops(faulty):
     assert cdf(way(faulty.row(LOW_END)), end_s) == pytest.approx(convolved(0, end_s), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_knowing_all_stationary_processes_changes_nothing(faulty):
     """With exponential times the waits of successive hops are independent."""
     components = faulty.row(LOW_END)
@@ -108,9 +109,9 @@ def test_knowing_all_stationary_processes_changes_nothing(faulty):
         assert delay.variance_s2 == pytest.approx(small.variance_s2, rel=1e-11)
         assert delay.transform(z) == pytest.approx(small.transform(z), abs=1e-12)
     lattice = Lattice(step_s=2.0, points=2048)
-    exact = small.on_lattice(lattice)
-    assert counted.on_lattice(lattice) == pytest.approx(exact, abs=1e-10)
-    assert solved.on_lattice(lattice) == pytest.approx(exact, abs=1e-4)
+    exact = np.array(small.on_lattice(lattice))
+    assert np.abs(np.array(counted.on_lattice(lattice)) - exact).max() < 1e-10
+    assert np.abs(np.array(solved.on_lattice(lattice)) - exact).max() < 1e-4
 
 
 def test_limits(faulty):

@@ -89,8 +89,11 @@ def test_poisson_counts_wait_as_khinchine_says_whatever_the_peak(peak_per_s):
     service = Deterministic(value_s=1.0)
     grid = time_grid(1e-3, 1e4)
     server = workload.Server(rate_per_s=0.8, mean_s=1.0, sums=service_sums(service))
-    found = peaks.mean_wait_s(server, np.ones(grid.points), grid, peak_per_s)
-    assert found == pytest.approx(mean_wait_s(0.8, service), rel=5e-3)
+    found = peaks.wait_moments(server, np.ones(grid.points), grid, peak_per_s)
+    plain_s = mean_wait_s(0.8, service)
+    assert found.mean_s == pytest.approx(plain_s, rel=5e-3)
+    square_s2 = 2.0 * plain_s**2 + 0.8 * 1.0 / (3.0 * 0.2)  # λ E[S³]/(3 (1 − ρ))
+    assert found.square_s2 == pytest.approx(square_s2, rel=5e-3)
 
 
 def test_no_burst_above_the_speed_of_the_queue_waits_more_than_at_that_speed():
@@ -98,8 +101,8 @@ def test_no_burst_above_the_speed_of_the_queue_waits_more_than_at_that_speed():
     service = Exponential(mean_s=0.5)
     server = workload.Server(rate_per_s=0.2, mean_s=0.5, sums=service_sums(service))
     beyond = np.full(grid.points, 50.0)
-    assert workload.mean_wait_s(server, 1.0 + beyond, grid) > 3.0
-    bounded = peaks.mean_wait_s(server, 1.0 + beyond, grid, peak_per_s=1.0)
+    assert workload.wait_moments(server, 1.0 + beyond, grid).mean_s > 3.0
+    bounded = peaks.wait_moments(server, 1.0 + beyond, grid, peak_per_s=1.0).mean_s
     assert mean_wait_s(0.2, service) < bounded < 1.05 * mean_wait_s(1.0, service)
 
 
@@ -148,10 +151,10 @@ def test_tandems_are_nearer_the_truth_than_if_poisson_at_high_load(
     )
     arrivals = UnevenArrivals(leaving=bursts)
     if isinstance(second, OnOff):
-        wait_s = arrivals.completion_wait_s(second)
+        wait_s = arrivals.completion_wait(second).mean_s
         found, poisson = wait_s + second.demand_s + second.absence_s, mean_response_s(second, rate)
     else:
-        found = arrivals.wait_s(second) + second.mean_s
+        found = arrivals.wait(second).mean_s + second.mean_s
         poisson = mean_wait_s(rate, second) + second.mean_s
     assert abs(found - truth) < 0.5 * abs(poisson - truth)
     assert found == pytest.approx(truth, rel=good, abs=4 * noise)
@@ -166,11 +169,10 @@ def test_descriptions_of_a_poisson_stream_agree():
         UnevenArrivals(leaving=poisson_stream(1.5, grid, 1.5)),
     ):
         assert other.poisson
-        assert other.wait_s(service) == pytest.approx(plain.wait_s(service), rel=1e-12)
+        assert other.wait(service) == pytest.approx(plain.wait(service), rel=1e-12)
         assert other.thinned(0.5).rate_per_s == 0.75
-        assert other.completion_wait_s(FIRST) == pytest.approx(
-            plain.wait_s(completion(FIRST)), rel=1e-9
-        )
+        found = other.completion_wait(FIRST)
+        assert found.mean_s == pytest.approx(plain.wait(completion(FIRST)).mean_s, rel=1e-9)
 
 
 def test_what_leaves_a_centre_is_bursty_by_every_description_but_the_published_one():

@@ -19,6 +19,7 @@ from tidings.model.laws import (
     LogNormal,
     PhaseType,
 )
+from tidings.prediction.mobility.arrivals import PoissonArrivals
 from tidings.prediction.mobility.centre import (
     OnOff,
     exponential_centre,
@@ -259,12 +260,12 @@ def test_overload_is_said_and_loses_all():
     with pytest.raises(UnstableError):
         phase_type_sojourn(centre, 5.0)
     assert sojourn_stage(centre, 4.0).lost == {"overload": 1.0}
-    assert fitted_sojourn_stage(centre, 4.0, 1.0).survives == 0.0
 
 
 def test_a_fitted_wait_of_the_poisson_mean_keeps_the_mean_response():
     centre, load = CENTRES["any OFF"]
     rate = load * centre.most_per_s
-    wait_s = mean_wait_s(rate, completion(centre))
-    stage = fitted_sojourn_stage(centre, rate, wait_s)
+    wait = PoissonArrivals(rate_per_s=rate).completion_wait(centre)
+    assert wait.mean_s == pytest.approx(mean_wait_s(rate, completion(centre)), rel=1e-12)
+    stage = fitted_sojourn_stage(centre, wait)
     assert stage.mean_s == pytest.approx(mean_response_s(centre, rate), rel=1e-4)

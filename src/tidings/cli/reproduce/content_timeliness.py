@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tidings.cli import console, options
 from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present
-from tidings.reproduction.content_timeliness import experiment
+from tidings.reproduction.content_timeliness import experiment, where_it_holds
 from tidings.reproduction.content_timeliness.exhibits import study
 from tidings.reproduction.latencies import BUILT_IN, LinkDelays, read_latencies, wide_area
 from tidings.reproduction.saving import check_folder
@@ -19,6 +19,7 @@ USUAL = experiment.Plan()
 
 
 def content_timeliness(
+    context: typer.Context,
     systems: Annotated[
         int, typer.Option(metavar="N", min=1, help="Random systems.")
     ] = USUAL.systems,
@@ -40,6 +41,14 @@ def content_timeliness(
             "By default links come from a law of wide-area shape.",
         ),
     ] = None,
+    other_traffic: Annotated[
+        bool,
+        typer.Option(
+            "--where-it-holds",
+            help="Other traffic instead: unequal, bursty, jittering, busier. Two systems, and "
+            "longer simulations, unless --systems, --seeds, --duration are given.",
+        ),
+    ] = False,
     to: Folder = USUAL_FOLDER,
     seed: options.Seed = 1,
     json: options.Json = False,
@@ -51,6 +60,12 @@ def content_timeliness(
     if load not in LOADS:
         raise typer.BadParameter(f"'{load}' is not one of {', '.join(LOADS)}")
     check_folder(to)
+    if other_traffic:
+        effort = _effort(context)
+        with console.progress("simulating other traffic") as step:
+            points = where_it_holds.where_it_holds(effort, progress=step)
+        present(where_it_holds.study(points, effort), to, json=json)
+        return
     delays, notes = _delays(latencies)
     plan = experiment.Plan(
         systems=systems,
@@ -63,6 +78,26 @@ def content_timeliness(
     with console.progress("reproducing") as step:
         results = experiment.reproduce(plan, notes=notes, progress=step)
     present(study(results), to, json=json)
+
+
+def _effort(context: typer.Context) -> where_it_holds.Effort:
+    """What was asked for of other traffic; what would mean nothing there is refused."""
+
+    def given(name: str) -> Any:
+        source = context.get_parameter_source(name)
+        return context.params[name] if source and source.name == "COMMANDLINE" else None
+
+    for name in ("load", "latencies"):
+        if given(name) is not None:
+            raise typer.BadParameter(f"--{name} does not go with --where-it-holds")
+    first = given("seed") or where_it_holds.SEEDS[0]
+    systems = given("systems") or len(where_it_holds.SEEDS)
+    duration = given("duration")
+    return where_it_holds.Effort(
+        seeds=tuple(range(first, first + systems)),
+        replications=given("seeds"),
+        duration_s=None if duration is None else options.seconds(duration),
+    )
 
 
 def _delays(latencies: Path | None) -> tuple[LinkDelays, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,8 @@ from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present
 from tidings.reproduction.fault_tolerance import experiment
 from tidings.reproduction.fault_tolerance.exhibits import study
 from tidings.reproduction.fault_tolerance.random_systems import MACHINES
+from tidings.reproduction.fault_tolerance.real_uptimes import Effort, examine
+from tidings.reproduction.fault_tolerance.uptime_traces import Uptimes, read_uptimes
 from tidings.reproduction.saving import check_folder
 
 USUAL = experiment.Plan()
@@ -44,6 +47,18 @@ def fault_tolerance(
             "--precise", help="Simulate on until chance explains next to nothing of the errors."
         ),
     ] = False,
+    uptimes: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Real times up and down, a file or folder of Parquet tables: what exponential "
+            "times and independent failures are worth on them. Can be given again.",
+        ),
+    ] = None,
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="MONITOR", help="Whose checks not to use. Can be given again."),
+    ] = None,
     to: Folder = USUAL_FOLDER,
     seed: options.Seed = 1,
     json: options.Json = False,
@@ -55,6 +70,7 @@ def fault_tolerance(
     if machines not in KINDS:
         raise typer.BadParameter(f"'{machines}' is not one of {', '.join(KINDS)}")
     check_folder(to)
+    traces = _traces(uptimes or [], leave_out or [])
     plan = experiment.Plan(
         systems=systems,
         replications=seeds,
@@ -66,4 +82,11 @@ def fault_tolerance(
     )
     with console.progress("reproducing") as step:
         results = experiment.reproduce(plan, progress=step)
-    present(study(results), to, json=json)
+        effort = Effort(runs=seeds, seed=seed)
+        found = [examine(trace, effort, progress=step) for trace in traces]
+    present(study(results, found), to, json=json)
+
+
+def _traces(paths: list[Path], leave_out: list[str]) -> list[Uptimes]:
+    """Everything is read before hours are spent on the rest."""
+    return [trace for path in paths for trace in read_uptimes(path, leave_out)]

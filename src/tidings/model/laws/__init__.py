@@ -6,7 +6,7 @@ from tidings.model.laws.heavy import LogNormal, Weibull
 from tidings.model.laws.law import Complexes, Law, Reals
 from tidings.model.laws.phase_type import HyperExponential, Phases, PhaseType, phases, walk
 from tidings.model.laws.reading import read_law
-from tidings.model.laws.residual import residual
+from tidings.model.laws.residual import left_share, residual
 from tidings.model.laws.schema import law_schema
 from tidings.model.laws.simple import (
     Deterministic,
@@ -39,6 +39,7 @@ __all__ = [
     "from_quantiles",
     "law_document",
     "law_schema",
+    "left_share",
     "phases",
     "read_law",
     "residual",

@@ -8,8 +8,8 @@ complex plane until the integrand no longer oscillates, so a few hundred nodes g
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ LEAST_WEIBULL_SHAPE = 0.05  # below it the moments leave the range of floating p
 MOST_SIGMA = 6.0  # of a log-normal law
 MOST_SCV = math.expm1(MOST_SIGMA**2)  # 4e15
 _BLOCK = 1024  # transform arguments integrated at once, to bound memory
+_REMEMBERED = 1024  # transforms at no more nodes than that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +73,11 @@ class LogNormal:
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
         """E[exp(−zX)] by quadrature, to about 1e-14, for Re z ≥ 0."""
-        narrow = self.sigma < 0.7
-        return _in_blocks(self._through_saddle if narrow else self._turned, as_nodes(z))
+        return _transform(self, as_nodes(z))
+
+    def integrate(self, z: Complexes) -> Complexes:
+        """The quadrature that suits the law."""
+        return self._through_saddle(z) if self.sigma < 0.7 else self._turned(z)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
         """Independent draws, in seconds."""
@@ -149,7 +153,11 @@ class Weibull:
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
         """E[exp(−zX)] by quadrature, to about 1e-14, for Re z ≥ 0."""
-        return _in_blocks(self._turned, as_nodes(z))
+        return _transform(self, as_nodes(z))
+
+    def integrate(self, z: Complexes) -> Complexes:
+        """The quadrature."""
+        return self._turned(z)
 
     def sample(self, rng: np.random.Generator, size: Size) -> Reals:
         """Independent draws, in seconds."""
@@ -176,10 +184,23 @@ class Weibull:
         return value * direction * step
 
 
-def _in_blocks(integrate: Callable[[Complexes], Complexes], z: Complexes) -> Complexes:
-    """The integral at every z, a block at a time."""
+def _transform(law: LogNormal | Weibull, z: Complexes) -> Complexes:
+    """The integral at every z. Few nodes are remembered: predictions with one number changed ask
+    for the transforms of all other laws again.
+    """
+    if z.size <= _BLOCK:
+        return _remembered(law, z.tobytes()).reshape(z.shape).copy()
+    return _in_blocks(law, z)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered(law: LogNormal | Weibull, nodes: bytes) -> Complexes:
+    return _in_blocks(law, np.frombuffer(nodes, dtype=np.complex128))
+
+
+def _in_blocks(law: LogNormal | Weibull, z: Complexes) -> Complexes:
     flat = z.ravel()
     value = np.empty(flat.shape, dtype=np.complex128)
     for begin in range(0, flat.size, _BLOCK):
-        value[begin : begin + _BLOCK] = integrate(flat[begin : begin + _BLOCK])
+        value[begin : begin + _BLOCK] = law.integrate(flat[begin : begin + _BLOCK])
     return value.reshape(z.shape)

@@ -42,6 +42,23 @@ def residual(law: Law) -> Law:
     return exact if exact is not None else _table(base, shift_s)
 
 
+def left_share(law: Law, t_s: Reals) -> Reals:
+    """P[X_e > t] = E[(X − t)⁺]/E[X] for t ≥ 0, of any law with a mean above 0; to rounding.
+
+    >>> left_share(Uniform(low_s=0.0, high_s=2.0), np.array([0.0, 1.0])).tolist()
+    [1.0, 0.25]
+    """
+    base, shift_s = unshifted(law)
+    over_s = np.maximum(t_s - shift_s, 0.0)
+    inside_s = np.zeros(t_s.shape)  # E[(X − t)⁺] of what is random
+    if isinstance(base, Deterministic):
+        shift_s, over_s = shift_s + base.value_s, inside_s
+    elif base.mean_s > 0:
+        inside_s = base.mean_s * _beyond(base, over_s)
+    left: Reals = (inside_s + np.maximum(shift_s - t_s, 0.0)) / law.mean_s
+    return left
+
+
 def _exact(law: Law) -> Law | None:
     """The residual law in closed form, or None."""
     match law:

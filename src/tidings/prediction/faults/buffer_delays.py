@@ -114,9 +114,7 @@ class DenseWait:
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """Images of the wait made earlier and made later."""
-        below = self.cdf(lattice.step_s * np.arange(lattice.points + 2.0))
-        assert below is not None
-        return lattice.image(below[1:]), lattice.image(below[:-1])
+        return lattice.enclosing(self.cdf)
 
 
 class _LargeWait:
@@ -211,9 +209,7 @@ class CountedJumps(_LargeWait):
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """Images of the wait made earlier and made later."""
-        below = self.cdf(lattice.step_s * np.arange(lattice.points + 2.0))
-        assert below is not None
-        return lattice.image(below[1:]), lattice.image(below[:-1])
+        return lattice.enclosing(self.cdf)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

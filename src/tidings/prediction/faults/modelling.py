@@ -52,6 +52,9 @@ def failures_of(system: System, model: str) -> Faults | None:
         components=parts,
         reachability=Reachability(network=network(parts, ends)),
         refresh=refresh,
+        lossy=any(
+            way.reliability < 1.0 for link in system.links for way in (link.there, link.back)
+        ),
         notes=notes,
     )
 

@@ -8,17 +8,21 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """For each method how many ways used it, and how far the worst of them can be off."""
+    """For each method how many ways used it, and how far the worst of them can be off.
 
-    used: dict[str, tuple[int, float]] = field(default_factory=dict)
+    An approximation whose error nobody knows has none (None), which is not the same as 0.
+    """
 
-    def add(self, method: str, error: float = 0.0) -> None:
+    used: dict[str, tuple[int, float | None]] = field(default_factory=dict)
+
+    def add(self, method: str, error: float | None) -> None:
         """One more way by this method."""
         count, worst = self.used.get(method, (0, 0.0))
-        self.used[method] = count + 1, max(worst, error)
+        known = None if error is None or worst is None else max(worst, error)
+        self.used[method] = count + 1, known
 
     def rows(self) -> list[dict[str, Any]]:
-        """The methods as plain data."""
+        """The methods as plain data; an error of None is not known."""
         return [
             {"method": method, "ways": count, "error": worst}
             for method, (count, worst) in self.used.items()

@@ -26,6 +26,7 @@ from tidings.prediction.faults.waiting import Start, phases_of
 MOST_GROUPS = 8  # whose states are gone through one by one
 _CELLS, _CLOSE = 400, 1e-3  # bounds are taken where so many cells bring them so close
 MOST_JOINT_PHASES = 1 << 15  # of all processes of one way
+_FEW_PHASES = 3  # of a component: up, perhaps up without its subscriptions, down
 _MOST_FITTED = 256  # the same where times up and down have several phases, of very unlike rates
 
 
@@ -130,27 +131,35 @@ def _graph(network: Network, state: dict[int, bool]) -> Graph:
     )
 
 
-def cut_off(network: Network, usual: Path) -> Start | None:
-    """The joint phases of a way's processes when its home is up and cannot reach the other end.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayStates:
+    """All joint phases of a way's processes, and what each means for the way."""
 
-    Shares are of all moments at which the home broker is up, so their sum is the probability that
-    the two are cut off from each other. None where there are too many phases.
+    processes: tuple[int, ...]
+    shares: Floats  # [joint phase]
+    up: list[NDArray[np.bool_]]  # of each element of the way: broker, link, broker …
+    reached: Floats  # P[the ends reach each other], given the joint phase
+    known: NDArray[np.bool_]  # whether all brokers of the way that are up know the subscription
+
+
+def way_states(network: Network, usual: Path) -> WayStates | None:
+    """The states of a way, and whether there is a way around; None where there are too many.
+
+    Raises TooWideError where what lies beside the way cannot be followed exactly.
     """
     components = network.components
     needs = components.of_path(usual)
     followed = tuple(sorted({each for needed in needs for each in needed}))
     count = phases_of(components.processes, followed)
-    plain = all(len(components.processes[each].up) == 2 for each in followed)
+    plain = all(len(components.processes[each].up) <= _FEW_PHASES for each in followed)
     if count > (MOST_JOINT_PHASES if plain else _MOST_FITTED):
         return None
-    shares: Floats = reduce(
-        np.multiply.outer,
-        [components.processes[each].stationary for each in followed],
-        np.ones(()),
-    ).ravel()
-    sizes = [len(components.processes[each].up) for each in followed]
+    stationary = [components.processes[each].stationary for each in followed]
+    shares: Floats = reduce(np.multiply.outer, stationary, np.ones(())).ravel()
+    sizes = [each.size for each in stationary]
     phase = np.unravel_index(np.arange(count), sizes) if sizes else ()
     up = {each: components.processes[each].up[at] for each, at in zip(followed, phase, strict=True)}
+    able = [components.processes[e].able[at] for e, at in zip(followed, phase, strict=True)]
     element_up = [
         reduce(np.logical_and, [up[each] for each in needed], np.ones(count, np.bool_))
         for needed in needs
@@ -165,8 +174,28 @@ def cut_off(network: Network, usual: Path) -> Start | None:
                 share /= _share(components, each) if works else 1.0 - _share(components, each)
         given = [each[mine] for each in element_up]
         reached[mine] += share * _reached_given(_beside(graph, usual, block), usual, given)
-    home = components.all_up(needs[0])
-    return Start(processes=followed, shares=shares * element_up[0] * (1.0 - reached) / home)
+    known = np.ones(count, np.bool_)
+    for needed, broker_up in zip(needs[::2], element_up[::2], strict=True):
+        for each in needed:
+            known &= ~broker_up | able[followed.index(each)]
+    return WayStates(processes=followed, shares=shares, up=element_up, reached=reached, known=known)
+
+
+def cut_off(network: Network, usual: Path) -> Start | None:
+    """The joint phases of a way's processes when its home is up and an event must wait.
+
+    That is when the home cannot reach the other end, or a broker of the way that is up does not
+    know the subscription.
+
+    Shares are of all moments at which the home broker is up. None where there are too many phases.
+    """
+    states = way_states(network, usual)
+    if states is None:
+        return None
+    home = network.components.all_up(network.components.of_broker[usual.brokers[0]])
+    at_once = states.reached * states.known
+    shares = states.shares * states.up[0] * (1.0 - at_once) / home
+    return Start(processes=states.processes, shares=shares)
 
 
 def _beside(graph: Graph, usual: Path, block: set[int]) -> Graph:

@@ -1,52 +1,57 @@
-"""Ways around what is down, with brokers that have their subscriptions back at the next refresh."""
+"""Ways around what is down, with brokers that have their subscriptions back at the next refresh.
+
+An event follows its usual way wherever that is up: a broker of it that is up and does not know the
+subscription stops the event, one that is down is gone round. Refreshes go round failures too, so
+they are taken to reach every broker that is up.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from contextlib import suppress
 
 import numpy as np
 
 from tidings.prediction.faults.components import Path
+from tidings.prediction.faults.connectivity import TooWideError
 from tidings.prediction.faults.disjoint_products import Network
-from tidings.prediction.faults.processes import steady
-from tidings.prediction.faults.reachability import Reachability, Reached
+from tidings.prediction.faults.processes import Floats
+from tidings.prediction.faults.reachability import WayStates, way_states
 from tidings.prediction.faults.refresh import Refresh
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 
+def known_share(network: Network, usual: Path, refresh: Refresh) -> float:
+    """P[the brokers of the usual way that are up know the subscription | there is a way].
 
-def refreshed(network: Network, usual: Path, refresh: Refresh) -> Reached:
-    """P[there is a way all of whose brokers know the subscription]: the middle of two bounds.
-
-    A broker that knows it was up at the last refresh and ever since: with that, and links up now,
-    connectivity is an upper bound. A way that was up at the last refresh too is enough: a lower
-    one. Where a subscription times out before the next refresh, nothing is known from then on.
+    A broker knows it if it has been up since the last refresh, at a moment U before. Where the
+    states of the way cannot be followed, all its brokers are taken to be needed.
     """
     components = network.components
-    of_brokers = {each for needed in components.of_broker for each in needed}
-    lasts_s = refresh.every_s
-    if refresh.timeout_s is not None:
-        lasts_s = min(lasts_s, refresh.timeout_s)
-    sharp = refresh.timeout_s is not None and refresh.timeout_s <= refresh.every_s
-    low = high = off = 0.0
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        since_s = 0.5 * lasts_s * (1.0 + float(node))
-        part = 0.5 * float(weight) * lasts_s / refresh.every_s
-        bounds = []
-        for links_twice in (True, False):
-            processes = tuple(
-                steady(
-                    float(each.stays_up(since_s))
-                    if index in of_brokers
-                    else float(each.up_twice(since_s))
-                    if links_twice
-                    else each.availability
-                )
-                for index, each in enumerate(components.processes)
-            )
-            then = replace(network, components=replace(components, processes=processes))
-            bounds.append(Reachability(network=then).between(usual))
-        low += part * bounds[0].share
-        high += part * bounds[0 if sharp else 1].share
-        off = max(off, bounds[0].error, bounds[1].error)
-    return Reached(share=0.5 * (low + high), error=0.5 * (high - low) + off, method="bounds")
+    brokers = [components.of_broker[broker] for broker in usual.brokers]
+    involved = sorted({each for needed in brokers for each in needed})
+    processes = [components.processes[each] for each in involved]
+    fastest = max((float(-each.generator.diagonal().min()) for each in processes), default=0.0)
+    times_s, weights = refresh.moments(fastest)
+    if refresh.timeout_s is not None and refresh.timeout_s <= refresh.every_s:
+        weights = weights * refresh.holds(0, times_s)
+    # Of each process: P[up without a break since the refresh | up], at each moment.
+    lasting = [each.stays_up(times_s) / each.availability for each in processes]
+    states = None
+    if len(usual.brokers) > 1:
+        with suppress(TooWideError):
+            states = way_states(network, usual)
+    if states is None:
+        return float(weights @ math.prod(lasting, start=np.ones(times_s.size)))
+    total = states.shares * states.reached
+    left = np.ones((times_s.size, total.size))
+    for each, share in zip(involved, lasting, strict=True):
+        needed = _needed(states, brokers, each)
+        left *= np.where(needed, share[:, None], 1.0)
+    return float(weights @ (left @ total)) / float(total.sum())
+
+
+def _needed(states: WayStates, brokers: list[tuple[int, ...]], process: int) -> Floats:
+    """In which joint phases some broker of the way is up that depends on a process."""
+    ups = [states.up[2 * place] for place, needed in enumerate(brokers) if process in needed]
+    found: Floats = np.any(ups, axis=0)
+    return found

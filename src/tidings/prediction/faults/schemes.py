@@ -18,7 +18,7 @@ from tidings.prediction.faults.connectivity import TooWideError
 from tidings.prediction.faults.notes import Notes
 from tidings.prediction.faults.reachability import Reachability, Reached
 from tidings.prediction.faults.refresh import Refresh, bounded_passed, exact_passed
-from tidings.prediction.faults.refreshed_reachability import refreshed
+from tidings.prediction.faults.refreshed_reachability import known_share
 from tidings.prediction.faults.static_ways import (
     checked_way,
     lost_for_good,
@@ -39,6 +39,7 @@ class Faults:
     components: Components
     reachability: Reachability
     refresh: Refresh | None = None  # None: subscriptions are back at the instant of recovery
+    lossy: bool = False  # whether links between brokers lose events by chance, too
     notes: Notes = field(default_factory=Notes)
 
     def way(self, path: Path, pieces_of: Pieces) -> Stage:
@@ -56,6 +57,13 @@ class Faults:
         self.notes.add(f"connectivity: {answer.method}", answer.error)
         return answer
 
+    def reached_with_tables(self, path: Path, reached: float) -> float:
+        """The same, with all brokers of the usual way that are up knowing the subscription."""
+        if self.refresh is None:
+            return reached
+        self.notes.add("refresh: taken to reach all brokers that are up", None)
+        return reached * known_share(self.reachability.network, path, self.refresh)
+
 
 def _none(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
     return checked_way(pieces_of(path), lost_for_good(known.components, path))
@@ -69,50 +77,47 @@ def _periodic(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
         passed = bounded_passed(known.components, path, known.refresh)
         known.notes.add("refresh: middle of two bounds", passed.off)
     else:
-        known.notes.add("refresh: exact")
+        known.notes.add("refresh: exact", 0.0)
     return checked_way(pieces_of(path), refreshed_checks(passed))
 
 
 def _buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
     found, remembered = buffered_way(known.components, path, pieces_of(path))
     if known.refresh is not None:
-        known.notes.add("buffers: the wait for a refresh taken as exponential")
+        known.notes.add("buffers: the wait for a refresh taken as exponential", None)
     elif remembered:
-        known.notes.add("buffers: exact")
+        known.notes.add("buffers: exact", 0.0)
     if not remembered:
-        known.notes.add("buffers: failure groups taken as independent from hop to hop")
+        known.notes.add("buffers: failure groups taken as independent from hop to hop", None)
     return found
 
 
 def _bypass(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
     share = known.reached(path).share
-    home = known.home_up(path)
-    with_tables = share
-    if known.refresh is not None:
-        again = refreshed(known.reachability.network, path, known.refresh)
-        known.notes.add("refresh: middle of two bounds", again.error)
-        with_tables = min(again.share, share)
-    return bypassing_way(known.reachability.network, path, (home, share, with_tables), pieces_of)
+    shares = known.home_up(path), share, known.reached_with_tables(path, share)
+    return bypassing_way(known.reachability.network, path, shares, pieces_of)
 
 
 def _bypass_buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
     if len(path.brokers) == 1:
         return _buffering(known, path, pieces_of)
+    if known.lossy:
+        known.notes.add("chance losses on ways around, which nobody acknowledges, left out", None)
     graph = known.reachability.network
     waiting = None
-    if not known.published and known.refresh is None:
+    if not known.published:
         with suppress(TooWideError):
             waiting = exact_wait(graph, path)
     if waiting is not None:
-        known.notes.add("buffers beside ways around: exact")
+        if known.refresh is None:
+            known.notes.add("buffers beside ways around: exact", 0.0)
+        else:
+            how = "the wait for a refresh taken as exponential"
+            known.notes.add(f"buffers beside ways around: {how}", None)
         share = known.home_up(path) * waiting.atom
     else:
-        known.notes.add("buffers beside ways around: as if the usual way alone were down")
-        share = known.reached(path).share
-        if known.refresh is not None:
-            again = refreshed(graph, path, known.refresh)
-            known.notes.add("refresh: middle of two bounds", again.error)
-            share = min(again.share, share)
+        known.notes.add("buffers beside ways around: as if the usual way alone were down", None)
+        share = known.reached_with_tables(path, known.reached(path).share)
         waiting = approximate_wait(known.components, path, share)
     return bypassing_buffered_way(graph, path, (known.home_up(path), share), waiting, pieces_of)
 

@@ -20,7 +20,7 @@ def with_faults(provenance: dict[str, Any], known: Faults | None, model: str) ->
         "faults": {"scheme": known.scheme, "model": model, "methods": rows},
         "approximations": [*provenance["approximations"], *_approximations(known, rows)],
         "numerical_error": max(
-            [provenance["numerical_error"], *(row["error"] for row in rows if _bounds(row))]
+            [provenance["numerical_error"], *(row["error"] or 0.0 for row in rows if _bounds(row))]
         ),
         "warnings": [*provenance["warnings"], *_warnings(known, rows)],
     }
@@ -38,11 +38,22 @@ def _approximations(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
     ]
     if known.published:
         found.append("times up and down taken as exponential, subscriptions as never missing")
-    for row in rows:
-        if not row["method"].endswith(_EXACT):
-            off = f" (off by up to {row['error']:.2g})" if row["error"] > 0.0 else ""
-            found.append(f"{row['method']}, {row['ways']} times{off}")
-    return found
+    if known.refresh is not None:
+        found.append("refreshes of other subscribers behind the same link left out")
+    return found + [
+        f"{row['method']}, {row['ways']} times{_off(row)}"
+        for row in rows
+        if not row["method"].endswith(_EXACT)
+    ]
+
+
+def _off(row: dict[str, Any]) -> str:
+    if row["error"] is None:
+        return " (by how much that is off is not known)"
+    if row["error"] == 0.0:
+        return ""
+    kind = "standard error up to" if "sampled" in row["method"] else "off by up to"
+    return f" ({kind} {row['error']:.2g})"
 
 
 def _warnings(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
@@ -53,7 +64,7 @@ def _warnings(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
             " in the long run nothing passes it; say recovery: {scheme: periodic} or another"
         )
     for row in rows:
-        if row["error"] > _WIDE and "fitted" not in row["method"]:
+        if (row["error"] or 0.0) > _WIDE and "fitted" not in row["method"]:
             kind = "standard error" if "sampled" in row["method"] else "error"
             found.append(f"{row['method']}: {kind} of up to {row['error']:.2g}")
     return found

@@ -51,9 +51,19 @@ class OnOff:
     @property
     def demand_square_s2(self) -> float:
         """E[C²] = s² E[S²] + D E[OFF²]/T_ON, in seconds squared; ON taken as exponential."""
-        service_s2 = self.service.mean_s**2 * (1.0 + self.service.scv)
-        off_s2 = self.off.mean_s**2 * (1.0 + self.off.scv)
+        (service_s2, _), (off_s2, _) = _square_and_cube(self.service), _square_and_cube(self.off)
         return self.slowdown**2 * service_s2 + self.service.mean_s * off_s2 / self.on.mean_s
+
+    @property
+    def demand_cube_s3(self) -> float:
+        """E[C³] = s³ E[S³] + 3 s E[S²] E[OFF²]/T_ON + D E[OFF³]/T_ON, in seconds cubed.
+
+        ON taken as exponential; E[S³] and E[OFF³] as of gamma laws with their mean and c².
+        """
+        service_s2, service_s3 = _square_and_cube(self.service)
+        off_s2, off_s3 = _square_and_cube(self.off)
+        absences = 3.0 * self.slowdown * service_s2 * off_s2 + self.service.mean_s * off_s3
+        return self.slowdown**3 * service_s3 + absences / self.on.mean_s
 
     @property
     def absence_s(self) -> float:
@@ -77,6 +87,12 @@ class OnOff:
     def all_exponential(self) -> bool:
         """Whether service, ON and OFF are exponential."""
         return all(isinstance(law, Exponential) for law in (self.service, self.on, self.off))
+
+
+def _square_and_cube(law: Law) -> tuple[float, float]:
+    """E[X²], and E[X³] as of a gamma law, in seconds squared and cubed."""
+    square_s2 = law.mean_s**2 * (1.0 + law.scv)
+    return square_s2, law.mean_s * square_s2 * (1.0 + 2.0 * law.scv)
 
 
 def exponential_centre(service_s: float, on_s: float, off_s: float) -> OnOff:

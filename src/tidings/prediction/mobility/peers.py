@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from tidings.errors import UnsupportedError
 from tidings.model.behaviour import Channel, Connectivity
 from tidings.model.laws import Exponential, Law
-from tidings.model.routes import Routes
-from tidings.model.system import Publisher, Subscriber, System
-from tidings.prediction.burstiness import arriving_scvs, departing_scv, thinned_scv
-from tidings.prediction.dispersion import Leaving, waits
-from tidings.prediction.flows import Flows
+from tidings.model.record_tables import Coded, column
+from tidings.model.system import Publisher, Subscriber
+from tidings.prediction.burstiness import departing_scv, thinned_scv
+from tidings.prediction.dispersion import Leaving
 from tidings.prediction.mobility.arrivals import (
     Arrivals,
     PoissonArrivals,
@@ -39,8 +38,9 @@ from tidings.prediction.mobility.sojourn import (
 from tidings.prediction.queues import FULL_LOAD, fitted_law, offered_load, whole_law
 from tidings.prediction.renewal import averaged_dispersion
 from tidings.prediction.splitting import brought_by_class
-from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series
+from tidings.prediction.stages import NOTHING, Floats, Stage, channel_stage, in_series
 from tidings.prediction.time_grid import time_grid
+from tidings.prediction.traffic import Traffic
 from tidings.prediction.ways import Access
 
 Bools = NDArray[np.bool_]
@@ -58,21 +58,19 @@ AFTER = (
 
 @dataclass(frozen=True, kw_only=True)
 class Accesses:
-    """By position: the way of each publisher and subscriber to or from its broker."""
+    """The way of each publisher and subscriber to or from its broker: Channels or Accesses."""
 
-    publishers: tuple[Channel | Access, ...]
-    subscribers: tuple[Channel | Access, ...]
+    publishers: tuple[Channel | Access, ...]  # by position
+    subscribers: Coded
     warnings: tuple[str, ...] = ()
     assumes: tuple[str, ...] = ()
 
 
-def accesses(system: System, routes: Routes, flows: Flows, model: str) -> Accesses:
+def accesses(traffic: Traffic, model: str) -> Accesses:
     """The ways between peers and brokers of a system, under a queue model."""
-    maker = _Maker(system=system, routes=routes, flows=flows, model=model)
-    publishers = tuple(maker.publishing(each) for each in system.publishers)
-    subscribers = tuple(
-        maker.subscribing(index, each) for index, each in enumerate(system.subscribers)
-    )
+    maker = _Maker(traffic=traffic, model=model)
+    publishers = tuple(maker.publishing(each) for each in traffic.system.publishers)
+    subscribers = maker.subscribing()
     return Accesses(
         publishers=publishers,
         subscribers=subscribers,
@@ -83,9 +81,7 @@ def accesses(system: System, routes: Routes, flows: Flows, model: str) -> Access
 
 @dataclass(frozen=True, kw_only=True)
 class _Maker:
-    system: System
-    routes: Routes
-    flows: Flows
+    traffic: Traffic
     model: str
     warnings: list[str] = field(default_factory=list)
     assumes: list[str] = field(default_factory=list)
@@ -105,18 +101,31 @@ class _Maker:
             self._known[key] = Access(stage=stage)
         return self._known[key]
 
-    def subscribing(self, index: int, subscriber: Subscriber) -> Channel | Access:
-        """A subscriber's centre, its link and its own queue; just the link if it has neither."""
-        if subscriber.connectivity is None and subscriber.processing is None:
-            return subscriber.link
-        home = int(self.routes.home_of_subscriber[index])
-        which = int(self.routes.filter_of_subscriber[index])
-        key = (home, which, subscriber.connectivity, subscriber.link, subscriber.processing)
-        if key not in self._known:
-            arrivals = self._source()(home, self.routes.wanted_by(index))
-            stage = self._received(subscriber, arrivals)
-            self._known[key] = Access(stage=stage)
-        return self._known[key]
+    def subscribing(self) -> Coded:
+        """Each subscriber's centre, link and own queue, once for every kind; else just the link.
+
+        Subscribers are of one kind if they have all of that in common, and home and filter.
+        """
+        everyone, routes = self.traffic.system.subscribers, self.traffic.routes
+        links = column(everyone, "link")
+        own = [column(everyone, field) for field in ("connectivity", "processing")]
+        queued = np.unique(np.concatenate([each.where(_given) for each in own]))
+        if queued.size == 0:
+            return links
+        homes, filters = routes.home_of_subscriber, routes.filter_of_subscriber
+        codes = (homes, filters, links.codes, *(each.codes for each in own))
+        kinds = np.stack([each[queued] for each in codes])
+        _, first, kind_of = np.unique(kinds, axis=1, return_index=True, return_inverse=True)
+        made = {index: self._access(int(queued[index])) for index in np.sort(first)}
+        found = links.codes.copy()
+        found[queued] = len(links.values) + kind_of.ravel()
+        return Coded(values=(*links.values, *(made[index] for index in first)), codes=found)
+
+    def _access(self, index: int) -> Access:
+        routes = self.traffic.routes
+        home = int(routes.home_of_subscriber[index])
+        arrivals = self._source()(home, routes.wanted_by(index))
+        return Access(stage=self._received(self.traffic.system.subscribers[index], arrivals))
 
     def _received(self, subscriber: Subscriber, arrivals: Arrivals) -> Stage:
         where = f"subscriber '{subscriber.name}'"
@@ -150,7 +159,7 @@ class _Maker:
             self.assumes.extend(() if memoryless else (MOMENTS,))
             return sojourn_stage(centre, rate_per_s)
         self.assumes.extend((AFTER,) if memoryless else (AFTER, MEMORYLESS))
-        return fitted_sojourn_stage(centre, rate_per_s, arrivals.completion_wait_s(centre))
+        return fitted_sojourn_stage(centre, arrivals.completion_wait(centre))
 
     def _require_exponential(self, centre: OnOff, where: str) -> None:
         if not centre.all_exponential:
@@ -171,7 +180,7 @@ class _Maker:
             return OVERLOADED
         if arrivals.poisson:
             return whole_law(arrivals.rate_per_s, service)
-        return fitted_law(arrivals.rate_per_s, service, arrivals.wait_s(service))
+        return fitted_law(service, *arrivals.wait(service))
 
     def _published(self, publisher: Publisher) -> Arrivals:
         """The events of a publisher as its own centre gets them."""
@@ -202,25 +211,26 @@ class _Maker:
         return self._sources[0]
 
     def _poisson(self) -> Source:
-        brought = brought_by_class(self.system, self.routes, self.flows)
+        flows = self.traffic.flows
+        brought = self._brought()
         into = self._targets()
 
         def leaving(broker: int, wanted: Bools) -> Arrivals:
             rate = float(brought[into == broker][:, wanted].sum())
-            return PoissonArrivals(rate_per_s=rate * float(self.flows.passes[broker]))
+            return PoissonArrivals(rate_per_s=rate * float(flows.passes[broker]))
 
         return leaving
 
     def _variable(self) -> Source:
-        scvs = arriving_scvs(self.system, self.routes, self.flows)
+        scvs, flows = self.traffic.scvs, self.traffic.flows
         plain = self._poisson()
 
         def leaving(broker: int, wanted: Bools) -> Arrivals:
             rate_per_s = plain(broker, wanted).rate_per_s
-            total_per_s = float(self.flows.arrivals[broker] * self.flows.passes[broker])
+            total_per_s = float(flows.arrivals[broker] * flows.passes[broker])
             scv = 1.0
-            for own, service in zip(scvs[broker], self.flows.services[broker], strict=True):
-                load = offered_load(float(self.flows.arrivals[broker]), service)
+            for own, service in zip(scvs[broker], flows.services[broker], strict=True):
+                load = offered_load(float(flows.arrivals[broker]), service)
                 scv = departing_scv(own, service.scv, load)
             share = rate_per_s / total_per_s if total_per_s > 0.0 else 0.0
             return VariableArrivals(rate_per_s=rate_per_s, scv=thinned_scv(scv, min(share, 1.0)))
@@ -228,10 +238,10 @@ class _Maker:
         return leaving
 
     def _uneven(self) -> Source:
-        streams = waits(self.system, self.routes, self.flows).streams
+        streams = self.traffic.waits.streams
         if streams is None:
             return self._poisson_then_bursts()
-        brought = brought_by_class(self.system, self.routes, self.flows)
+        brought = self._brought()
 
         def leaving(broker: int, wanted: Bools) -> Arrivals:
             found = streams.leaving(broker, brought[:, wanted].sum(axis=1))
@@ -242,14 +252,15 @@ class _Maker:
     def _poisson_then_bursts(self) -> Source:
         """Poisson streams everywhere, on a grid that holds what centres make of them."""
         plain = self._poisson()
-        times_s = [law.mean_s for laws in self.flows.services for law in laws if law.mean_s > 0]
+        services = self.traffic.flows.services
+        times_s = [law.mean_s for laws in services for law in laws if law.mean_s > 0]
         longest_s = 1.0
-        for each in self.system.subscribers:
-            if each.connectivity is not None:
-                centre = centre_of(each.connectivity)
-                times_s += [centre.service.mean_s or centre.off.mean_s]
-                longest_s = max(longest_s, centre.on.mean_s + centre.off.mean_s)
-            times_s += [each.processing.mean_s] if each.processing else []
+        everyone = self.traffic.system.subscribers
+        for connectivity in filter(None, column(everyone, "connectivity").values):
+            centre = centre_of(connectivity)
+            times_s += [centre.service.mean_s or centre.off.mean_s]
+            longest_s = max(longest_s, centre.on.mean_s + centre.off.mean_s)
+        times_s += [law.mean_s for law in filter(None, column(everyone, "processing").values)]
         positive = [each_s for each_s in times_s if each_s > 0.0]
         grid = time_grid(3e-3 * min(positive, default=1.0), 3e3 * longest_s)
 
@@ -264,6 +275,15 @@ class _Maker:
 
         return leaving
 
+    def _brought(self) -> Floats:
+        traffic = self.traffic
+        return brought_by_class(traffic.system, traffic.routes, traffic.flows)
+
     def _targets(self) -> NDArray[np.int64]:
-        targets = np.array([arc.target for arc in self.routes.arcs], dtype=np.int64)
-        return np.concatenate([self.routes.home_of_publisher, targets])
+        routes = self.traffic.routes
+        targets = np.array([arc.target for arc in routes.arcs], dtype=np.int64)
+        return np.concatenate([routes.home_of_publisher, targets])
+
+
+def _given(value: object) -> bool:
+    return value is not None

@@ -30,6 +30,7 @@ from tidings.prediction.mobility.completion import absence_stage, completion, co
 from tidings.prediction.mobility.periods import period_chain
 from tidings.prediction.queues import PoissonWait, fitted_law
 from tidings.prediction.stages import Chain, Floats, Stage, in_series, law_stage
+from tidings.prediction.workload import WaitMoments
 
 _MOST_ROUNDS = 64  # of logarithmic reduction: each squares the number of levels looked at
 _SETTLED = 1e-15
@@ -60,18 +61,16 @@ def wait_stage(centre: OnOff, rate_per_s: float) -> Stage:
     return in_series(absence_stage(centre), Stage(delays=(wait,)))
 
 
-def fitted_sojourn_stage(centre: OnOff, rate_per_s: float, wait_s: float) -> Stage:
-    """Wait and service where the mean wait for other events is known, arrivals of any kind.
+def fitted_sojourn_stage(centre: OnOff, wait: WaitMoments) -> Stage:
+    """Wait and service where two moments of the wait for other events are known; load below 1.
 
-    The wait is 0 for the share of time in which no event is there, else exponential; waiting for
-    the peer itself and the own service come on top, ON taken as exponential.
+    Arrivals of any kind. That wait is none, or exponential; waiting for the peer itself and the own
+    service come on top, ON taken as exponential.
     """
-    if centre.is_overloaded(rate_per_s):
-        return OVERLOADED
     served = in_series(absence_stage(centre), completion_stage(centre))
     if centre.service.mean_s == 0.0:
         return served
-    queued = fitted_law(rate_per_s, Exponential(mean_s=centre.demand_s), wait_s)
+    queued = fitted_law(Exponential(mean_s=centre.demand_s), *wait)
     waits = queued.delays[:-1]  # the service itself is a completion, not exponential
     return in_series(Stage(delays=waits), served)
 

@@ -69,7 +69,8 @@ function drawLinks(root, data, place, many) {
   const fullest = Math.max(...data.links.flatMap(({ ways }) => ways.map((way) => way.events_per_s || 0)), 1e-12);
   for (const link of data.links) {
     const [[x1, y1], [x2, y2]] = link.ends.map((end) => place(data.brokers[end]));
-    const lost = Math.max(...link.ways.map((way) => way.lost || 0));
+    // A way that carries nothing loses nothing, whatever it would lose.
+    const lost = Math.max(...link.ways.map((way) => (way.events_per_s > 0 && way.lost) || 0));
     const carried = Math.max(...link.ways.map((way) => way.events_per_s || 0));
     const lossy = lost >= 0.005;
     const line = { x1, y1, x2, y2 };

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -11,6 +11,8 @@ from tidings.model.study import Grid, Points, Scatter, Section, Study
 from tidings.reproduction.fault_tolerance.claims import findings
 from tidings.reproduction.fault_tolerance.experiment import NOISE, Plan, Results
 from tidings.reproduction.fault_tolerance.random_systems import CHOICES, PAPER
+from tidings.reproduction.fault_tolerance.real_uptimes import TraceFindings
+from tidings.reproduction.fault_tolerance.uptime_sections import uptime_sections
 
 _READING = (
     "Shares are on-time shares, means over subscribers. Noise is the mean absolute error that a "
@@ -25,8 +27,8 @@ _LONGER = (
 )
 
 
-def study(results: Results) -> Study:
-    """The experiments, ready to be shown."""
+def study(results: Results, uptimes: Sequence[TraceFindings] = ()) -> Study:
+    """The experiments, and what real traces of uptimes say to their assumptions, to be shown."""
     plan = results.plan
     return Study(
         paper="fault-tolerance",
@@ -35,10 +37,19 @@ def study(results: Results) -> Study:
         settings=PAPER,
         choices=(*CHOICES, *((_LONGER,) if plan.precise else ())),
         findings=tuple(findings(results.by_run)),
-        sections=(_best(results.by_run), *_topologies(results)),
-        tables={"points": results.points, "by_run": results.by_run},
+        sections=(_best(results.by_run), *_topologies(results), *uptime_sections(uptimes)),
+        tables={"points": results.points, "by_run": results.by_run, **_uptime_tables(uptimes)},
         plan=plan.to_document(),
     )
+
+
+def _uptime_tables(uptimes: Sequence[TraceFindings]) -> dict[str, pd.DataFrame]:
+    if not uptimes:
+        return {}
+    return {
+        "uptime_laws": pd.concat([each.by_law for each in uptimes], ignore_index=True),
+        "uptime_groups": pd.concat([each.by_group for each in uptimes], ignore_index=True),
+    }
 
 
 def _summary(plan: Plan, points: int) -> str:

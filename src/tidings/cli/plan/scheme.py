@@ -1,0 +1,76 @@
+"""``tidings plan scheme``: which recovery scheme meets the target at the least cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.model import reading
+from tidings.planning.schemes import SchemeAdvice, compare_schemes
+from tidings.planning.targets import Target
+from tidings.reporting.plans import scheme_table
+from tidings.simulation.run import SimulationOptions
+
+USUAL = SimulationOptions()
+
+
+def scheme(
+    system: options.SystemFile,
+    target: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0.0,
+            max=1.0,
+            help="On-time share that subscribers without a 'target' of their own should get.",
+        ),
+    ] = None,
+    of: Annotated[
+        float,
+        typer.Option(metavar="SHARE", min=0.0, max=1.0, help="Share of subscribers that must."),
+    ] = 1.0,
+    duration: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Simulated time of each replication, such as 14d."),
+    ] = None,
+    replications: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Independent runs for each scheme.")
+    ] = USUAL.replications,
+    seed: options.Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Compare all recovery schemes; name the cheapest that gives subscribers their target.
+
+    Example: [bold]tidings plan scheme city.yaml --target 0.99 --of 0.95[/]
+    """
+    wanted = Target(share=target, of=of)
+    found = reading.load(system)
+    chosen = SimulationOptions(
+        seed=seed,
+        replications=replications,
+        duration_s=None if duration is None else options.seconds(duration),
+    )
+    with console.progress("comparing schemes") as step:
+        advice = compare_schemes(found, wanted, chosen, progress=step)
+    if json:
+        console.show_json(advice.to_document())
+    else:
+        console.show(scheme_table(advice.to_document()), _answer(advice))
+    if advice.choice is None:
+        raise typer.Exit(1)
+
+
+def _answer(advice: SchemeAdvice) -> str:
+    if advice.choice is not None:
+        best = advice.choice
+        return (
+            f"The cheapest scheme that meets the target is {best.scheme}: "
+            f"{best.cost:.2f} messages between brokers for each delivery."
+        )
+    nearest = advice.nearest
+    return (
+        f"No scheme meets the target. {nearest.scheme} comes nearest: "
+        f"{100 * nearest.satisfied:.1f} % of the subscribers get theirs."
+    )

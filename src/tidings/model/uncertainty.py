@@ -1,0 +1,152 @@
+"""The parameters of a system whose standard errors are known, and the system with other values.
+
+A path names one number: the mean of a law (whose shape is kept), a rate, or a share:
+``brokers.B.service``, ``links.A--B.delay`` and ``.reliability`` (``links.A--B.back.…`` for the way
+back), ``publishers.P.rate``, and ``….link.delay`` and ``….link.reliability`` of peers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidings.model.behaviour import Channel
+from tidings.model.laws import Law
+from tidings.model.record_tables import names
+from tidings.model.system import Broker, Link, Publisher, System
+
+_FIELDS = {
+    "brokers": ("service",),
+    "links": ("back.delay", "back.reliability", "delay", "reliability"),
+    "publishers": ("rate", "link.delay", "link.reliability"),
+    "subscribers": ("link.delay", "link.reliability"),
+}
+_LEAST = 1e-3  # of its value, to which a mean or a rate is lowered at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncertain:
+    """A number of a system that is known with a standard error."""
+
+    section: str
+    owner: str  # by name
+    field: str
+    value: float
+    standard_error: float
+
+    @property
+    def low(self) -> float:
+        """One standard error less, where that is possible; else the least that is."""
+        least = 0.0 if self._is_share else _LEAST * self.value
+        return max(self.value - self.standard_error, least)
+
+    @property
+    def high(self) -> float:
+        """One standard error more, where that is possible; else the most that is."""
+        most = 1.0 if self._is_share else float("inf")
+        return min(self.value + self.standard_error, most)
+
+    @property
+    def _is_share(self) -> bool:
+        return self.field.endswith("reliability")
+
+
+def uncertain_parameters(system: System) -> tuple[list[Uncertain], list[str]]:
+    """The parameters with a standard error above 0, and the paths that are none of those above."""
+    found, others = [], []
+    owners = {section: _owners(system, section) for section in _FIELDS}
+    for path, error in system.standard_errors:
+        section, _, rest = path.partition(".")
+        parts = _split(rest, _FIELDS.get(section, ()))
+        owner = owners.get(section, {}).get(parts[0]) if parts else None
+        value = None if owner is None or parts is None else _value(owner, parts[1])
+        if value is None or parts is None:
+            others.append(path)
+        elif error > 0.0:
+            one = Uncertain(
+                section=section, owner=parts[0], field=parts[1], value=value, standard_error=error
+            )
+            found.append(one)
+    return found, others
+
+
+def with_values(system: System, values: Mapping[Uncertain, float]) -> System:
+    """The system with other values of some of its parameters."""
+    told = {path for path, _ in system.standard_errors}
+    sections: dict[str, dict[str, list[tuple[str, float]]]] = {}
+    for one, value in values.items():
+        sections.setdefault(one.section, {}).setdefault(one.owner, []).append((one.field, value))
+    parts: dict[str, Any] = {}
+    for section, changes in sections.items():
+        changed = list(getattr(system, section))
+        place_of = _places(system, section)
+        for owner, fields in changes.items():
+            record = changed[place_of[owner]]
+            for field, value in fields:
+                both = f"links.{owner}.back.{field}" not in told
+                record = _changed(record, field, value, both=both)
+            changed[place_of[owner]] = record
+        parts[section] = tuple(changed)
+    return replace(system, **parts)
+
+
+def _places(system: System, section: str) -> dict[str, int]:
+    return {name: index for index, name in enumerate(names(getattr(system, section)))}
+
+
+def _owners(system: System, section: str) -> dict[str, Any]:
+    records = getattr(system, section)
+    if not any(path.startswith(f"{section}.") for path, _ in system.standard_errors):
+        return {}
+    return dict(zip(names(records), records, strict=True))
+
+
+def _split(rest: str, fields: tuple[str, ...]) -> tuple[str, str] | None:
+    """Owner and field; names may have dots in them, so the longest field that fits is it."""
+    for field in fields:
+        if rest.endswith(f".{field}"):
+            return rest.removesuffix(f".{field}"), field
+    return None
+
+
+def _value(owner: Any, field: str) -> float | None:
+    match owner, field:
+        case Broker(), "service":
+            return owner.service.law.mean_s if owner.service and owner.service.law.mean_s else None
+        case Publisher(), "rate":
+            return owner.rate_per_s if owner.every is not None else None
+    channel = _channel(owner, field)
+    value = channel.reliability if field.endswith("reliability") else channel.delay.mean_s
+    return value or None
+
+
+def _channel(owner: Any, field: str) -> Channel:
+    if isinstance(owner, Link):
+        return owner.back if field.startswith("back.") else owner.there
+    channel: Channel = owner.link
+    return channel
+
+
+def _changed(owner: Any, field: str, value: float, *, both: bool) -> Any:
+    if field == "service":
+        service = owner.service
+        return replace(owner, service=replace(service, law=_with_mean(service.law, value)))
+    if field == "rate":
+        return replace(owner, every=_with_mean(owner.every, 1.0 / value))
+    old = _channel(owner, field)
+    name = field.rpartition(".")[2]
+    own: Any = value if name == "reliability" else _with_mean(old.delay, value)
+    new = replace(old, **{name: own})
+    if not isinstance(owner, Link):
+        return replace(owner, link=new)
+    if field.startswith("back."):
+        return replace(owner, back=new)
+    # What is told of one direction only holds for both, where they are alike.
+    alike = both and getattr(owner.back, name) == getattr(old, name)
+    back = replace(owner.back, **{name: own}) if alike else owner.back
+    return replace(owner, there=new, back=back)
+
+
+def _with_mean(law: Law, mean_s: float) -> Law:
+    return law.scaled(mean_s / law.mean_s)

@@ -1,0 +1,1 @@
+"""What to change: alternatives compared, and the cheapest that meets a target."""

@@ -1,0 +1,147 @@
+"""Which recovery scheme: what each gives to subscribers and what it costs in messages.
+
+Shares are predicted, so that small differences are not lost in noise; what a scheme costs is
+counted in a simulation, whose own shares stand beside the predicted ones as evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tidings.errors import InvalidInputError
+from tidings.model.outcome import Outcome
+from tidings.model.outcome_files import plain
+from tidings.model.system import SCHEMES, Recovery, System
+from tidings.planning.targets import Target
+from tidings.prediction.predicting import predict
+from tidings.simulation.run import SimulationOptions, simulate
+
+QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
+SERIOUS = tuple(scheme for scheme in SCHEMES if scheme != "none")
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemeReport:
+    """What one scheme gives and costs."""
+
+    scheme: str
+    on_time: dict[str, float]  # predicted: mean over events, and quantiles over subscribers
+    simulated: float  # mean over events
+    satisfied: float  # share of subscribers that get their target, predicted
+    satisfied_simulated: float
+    messages: float  # events between brokers, for each delivery
+    refreshes: float  # subscriptions between brokers, for each delivery
+    duplicates: float  # filtered out at the last broker, for each delivery
+    meets: bool
+
+    @property
+    def cost(self) -> float:
+        """Messages between brokers for each delivery."""
+        return self.messages + self.refreshes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemeAdvice:
+    """All schemes compared, and the cheapest that meets the target."""
+
+    target: Target
+    reports: tuple[SchemeReport, ...]
+
+    @property
+    def choice(self) -> SchemeReport | None:
+        """The cheapest scheme that meets the target, or None where none does."""
+        good = [each for each in self.reports if each.meets]
+        return min(good, key=lambda each: each.cost) if good else None
+
+    @property
+    def nearest(self) -> SchemeReport:
+        """The scheme that satisfies most subscribers; of equals the one with the best share."""
+        return max(self.reports, key=lambda each: (each.satisfied, each.on_time["mean"]))
+
+    def to_document(self) -> dict[str, Any]:
+        """The advice as plain data for JSON."""
+        document = {
+            "target": asdict(self.target),
+            "choice": self.choice.scheme if self.choice else None,
+            "nearest": self.nearest.scheme,
+            "schemes": [{**asdict(each), "cost": each.cost} for each in self.reports],
+        }
+        return dict(plain(document))
+
+
+def compare_schemes(
+    system: System,
+    target: Target,
+    options: SimulationOptions | None = None,
+    *,
+    progress: Progress = lambda _: None,
+) -> SchemeAdvice:
+    """Predict and simulate the system under every recovery scheme; all else stays as it is."""
+    target.wanted(system)  # refuse before the work, not after
+    if not _can_fail(system):
+        raise InvalidInputError(
+            "nothing in this system fails, so there is no scheme to choose; "
+            "give brokers or links a 'failure'"
+        )
+    reports = []
+    for scheme in SERIOUS:
+        progress(scheme)
+        changed = under(system, scheme)
+        predicted = predict(changed, delays=False)
+        simulated = simulate(changed, options, progress=_prefixed(progress, scheme))
+        reports.append(_report(scheme, changed, target, predicted, simulated))
+    return SchemeAdvice(target=target, reports=tuple(reports))
+
+
+def _prefixed(progress: Progress, scheme: str) -> Progress:
+    return lambda step: progress(f"{scheme}, {step}")
+
+
+def under(system: System, scheme: str) -> System:
+    """The system under another scheme, with its refresh interval, time-out and detection time."""
+    recovery = system.recovery or Recovery(scheme=scheme)
+    return replace(system, recovery=replace(recovery, scheme=scheme))
+
+
+def _can_fail(system: System) -> bool:
+    failures = [broker.failure for broker in system.brokers]
+    failures += [link.there.failure for link in system.links]
+    return bool(system.failure_groups) or any(each is not None for each in failures)
+
+
+def _report(
+    scheme: str, system: System, target: Target, predicted: Outcome, simulated: Outcome
+) -> SchemeReport:
+    satisfied = target.satisfied(system, predicted)
+    costs = simulated.provenance["messages"]
+    each = 1.0 / max(1, costs["deliveries"])
+    return SchemeReport(
+        scheme=scheme,
+        on_time={"mean": predicted.on_time, **_quantiles(predicted)},
+        simulated=simulated.on_time,
+        satisfied=satisfied,
+        satisfied_simulated=target.satisfied(system, simulated),
+        messages=costs["transmissions"] * each,
+        refreshes=costs["refreshes"] * each,
+        duplicates=costs["duplicates"] * each,
+        meets=target.is_met(satisfied),
+    )
+
+
+def _quantiles(outcome: Outcome) -> dict[str, float]:
+    """Quantiles of on-time shares over subscribers: so many of them get less."""
+    known = outcome.subscribers[outcome.subscribers["on_time"].notna()].sort_values("on_time")
+    shares, heads = known["on_time"].to_numpy(), known["count"].to_numpy()
+    upto = np.cumsum(heads) / max(1.0, heads.sum())
+    return {
+        name: float(shares[min(int(np.searchsorted(upto, level, side="right")), len(shares) - 1)])
+        if len(shares)
+        else float("nan")
+        for name, level in QUANTILES.items()
+    }

@@ -1,0 +1,55 @@
+"""What is asked of a system: on-time shares that subscribers should get."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.errors import InvalidInputError
+from tidings.model.outcome import Outcome
+from tidings.model.system import System
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """An on-time share for everybody who has no target of their own in the system.
+
+    It is met when at least ``of`` of all subscribers (a share of heads, not of events) get theirs.
+    """
+
+    share: float | None = None
+    of: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in (("share", self.share), ("of", self.of)):
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise InvalidInputError(f"the target's {name} is {value}; wants a share, 0 to 1")
+
+    def wanted(self, system: System) -> NDArray[np.float64]:
+        """What each subscriber should get; NaN for those of whom nothing is asked."""
+        common = math.nan if self.share is None else self.share
+        own = [each.target for each in system.subscribers]
+        found = np.array([common if each is None else each for each in own], dtype=np.float64)
+        if np.isnan(found).all():
+            raise InvalidInputError(
+                "nothing is asked of this system; give a target, or subscribers a 'target' each"
+            )
+        return found
+
+    def satisfied(self, system: System, outcome: Outcome) -> float:
+        """The share of subscribers, of those of whom something is asked, that get their target."""
+        wanted = self.wanted(system)
+        got = outcome.subscribers["on_time"].to_numpy()
+        heads = outcome.subscribers["count"].to_numpy()
+        # Who wants nothing that is published is not let down.
+        asked = ~np.isnan(wanted) & ~np.isnan(got)
+        if not asked.any():
+            return 1.0
+        return float(heads[asked & (got >= wanted)].sum() / heads[asked].sum())
+
+    def is_met(self, satisfied: float) -> bool:
+        """Whether this share of content subscribers is enough."""
+        return satisfied >= self.of

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidings.cli.commands import run
+from tidings.errors import InvalidInputError
+from tidings.model import reading
+from tidings.model.outcome import Outcome, table
+from tidings.planning.schemes import SERIOUS, compare_schemes, under
+from tidings.planning.targets import Target
+
+# A square: where the way along a--b--d is down there is the one along a--c--d.
+SQUARE = """
+tidings: 1
+lifetime: 100s
+routing: {root: a}
+brokers:
+  a: {}
+  b: {failure: {mtbf: 800s, mttr: 200s}}
+  c: {failure: {mtbf: 800s, mttr: 200s}}
+  d: {}
+links:
+  - {between: [a, b]}
+  - {between: [b, d]}
+  - {between: [a, c]}
+  - {between: [c, d]}
+publishers:
+  p: {at: a, every: 10s, content: {event: {x: 1}}}
+subscribers:
+  near: {at: a, wants: {}}
+  far: {at: d, wants: {}, count: 3}
+"""
+
+
+@pytest.fixture(scope="module")
+def system():
+    return reading.loads(SQUARE)
+
+
+@pytest.fixture(scope="module")
+def advice(system):
+    return compare_schemes(system, Target(share=0.95))
+
+
+def test_every_scheme_gives_what_theory_says(advice):
+    """Two brokers of availability .8, both of them on a way of their own."""
+    worst = {each.scheme: each.on_time["worst"] for each in advice.reports}
+    assert worst["periodic"] == pytest.approx(0.8, abs=1e-9)
+    assert worst["bypass"] == pytest.approx(1 - 0.2**2, abs=1e-9)
+    assert worst["periodic"] < worst["buffering"] < worst["bypass"] < worst["bypass-buffering"]
+    for each in advice.reports:
+        assert each.on_time["mean"] == pytest.approx((1 + 3 * each.on_time["worst"]) / 4)
+        assert each.simulated == pytest.approx(each.on_time["mean"], abs=0.03)
+
+
+def test_the_cheapest_scheme_that_meets_the_target_is_named(advice):
+    assert [each.scheme for each in advice.reports] == list(SERIOUS)
+    meets = {each.scheme for each in advice.reports if each.meets}
+    assert meets == {"bypass", "bypass-buffering"}
+    costs = {each.scheme: each.cost for each in advice.reports}
+    assert advice.choice.scheme == min(meets, key=costs.get)
+    # The event goes over two links to three subscribers at d, and to one at a over none.
+    bypass = next(each for each in advice.reports if each.scheme == "bypass")
+    assert bypass.messages == pytest.approx(2 / 4, abs=0.02)
+    assert bypass.duplicates == 0.0
+    both = next(each for each in advice.reports if each.scheme == "bypass-buffering")
+    assert both.duplicates > 0.0
+
+
+def test_a_target_nobody_meets_names_what_comes_nearest(system):
+    found = compare_schemes(system, Target(share=0.9999))
+    assert found.choice is None
+    assert found.nearest.scheme == "bypass-buffering"
+    assert found.nearest.satisfied == 0.25  # heads, not rows
+
+
+def test_targets_are_shares_of_heads(system):
+    rows = {"subscriber": ["near", "far"], "broker": ["a", "d"], "count": [1, 3]}
+    outcome = Outcome(
+        source="predicted", subscribers=table("subscribers", {**rows, "on_time": [0.99, 0.9]})
+    )
+    assert Target(share=0.95).satisfied(system, outcome) == 0.25
+    assert Target(share=0.9).satisfied(system, outcome) == 1.0
+    assert Target(share=0.95, of=0.25).is_met(0.25)
+    own = reading.loads(SQUARE.replace("count: 3", "count: 3, target: 0.85"))
+    assert Target(share=0.995).satisfied(own, outcome) == 0.75
+    with pytest.raises(InvalidInputError, match="nothing is asked"):
+        Target().wanted(system)
+    with pytest.raises(InvalidInputError, match=r"share is 1\.5"):
+        Target(share=1.5)
+
+
+def test_only_the_scheme_changes(system):
+    changed = under(reading.loads(SQUARE + "recovery: {scheme: periodic, refresh: 5s}"), "bypass")
+    assert changed.recovery.scheme == "bypass"
+    assert changed.recovery.refresh_s == 5.0
+    assert under(system, "buffering").brokers == system.brokers
+
+
+def test_without_failures_there_is_nothing_to_choose():
+    text = SQUARE.replace("{failure: {mtbf: 800s, mttr: 200s}}", "{}")
+    with pytest.raises(InvalidInputError, match="nothing in this system fails"):
+        compare_schemes(reading.loads(text), Target(share=0.9))
+
+
+def test_the_command_says_which_and_its_exit_code_whether(tmp_path, capsys):
+    path = tmp_path / "square.yaml"
+    path.write_text(SQUARE)
+    arguments = ["plan", "scheme", str(path), "--duration", "2h"]
+    assert run([*arguments, "--target", "0.95"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "The cheapest scheme that meets the target is" in out
+    assert run([*arguments, "--target", "0.9999", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["choice"] is None
+    assert [each["scheme"] for each in document["schemes"]] == list(SERIOUS)

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tidings.model.behaviour import Channel
+from tidings.model.laws import Deterministic, Exponential, Gamma
+from tidings.model.uncertainty import uncertain_parameters, with_values
+from tidings.prediction import predicting
+from tidings.prediction.error_bars import error_bars
+from tidings.prediction.predicting import predict
+
+SERVICE_S, RATE_PER_S, LIFETIME_S = 0.1, 4.0, 0.3
+
+
+def only(outcome, name, subscriber="s0"):
+    rows = outcome.subscribers.set_index("subscriber")
+    return float(rows.loc[subscriber, name])
+
+
+@pytest.fixture
+def queue(make):
+    """One M/M/1 broker: on time 1 − e^−(μ−λ)d, mean delay 1/(μ−λ)."""
+
+    def build(**errors):
+        told = tuple((path.replace("_", ".", 2), error) for path, error in errors.items())
+        law = Exponential(mean_s=SERVICE_S)
+        return make.line([law], rate_per_s=RATE_PER_S, lifetime_s=LIFETIME_S, standard_errors=told)
+
+    return build
+
+
+def derivatives():
+    """Of on-time share and mean delay: by the mean service, and by the rate."""
+    spare = 1.0 / SERVICE_S - RATE_PER_S
+    late = math.exp(-spare * LIFETIME_S)
+    by_service = (-LIFETIME_S * late / SERVICE_S**2, 1.0 / (SERVICE_S * spare) ** 2)
+    by_rate = (-LIFETIME_S * late, 1.0 / spare**2)
+    return by_service, by_rate
+
+
+def test_the_error_is_the_derivative_times_that_of_the_service(queue):
+    error = 1e-4 * SERVICE_S
+    outcome = predict(queue(brokers_b0_service=error))
+    (share, delay_s), _ = derivatives()
+    assert only(outcome, "on_time_se") == pytest.approx(abs(share) * error, rel=1e-4)
+    assert only(outcome, "delay_mean_se_s") == pytest.approx(delay_s * error, rel=1e-4)
+    assert outcome.provenance["error_bars"] == {"parameters": 1, "predictions": 2}
+
+
+def test_errors_of_independent_parameters_add_up_in_squares(queue):
+    service, rate = 2e-4 * SERVICE_S, 3e-4 * RATE_PER_S
+    outcome = predict(queue(brokers_b0_service=service, publishers_pub_rate=rate))
+    for position, name in enumerate(("on_time_se", "delay_mean_se_s")):
+        by_service, by_rate = (each[position] for each in derivatives())
+        expected = math.hypot(by_service * service, by_rate * rate)
+        assert only(outcome, name) == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize(("reliability", "error"), [(0.9, 0.02), (1.0, 0.02), (0.01, 0.05)])
+def test_a_lossy_link_of_uncertain_reliability(make, reliability, error):
+    """On time: r F(d), linear in r, also where r can only be lowered."""
+    channel = Channel(delay=Exponential(mean_s=0.1), reliability=reliability)
+    system = make.line(
+        [None, None],
+        channel=channel,
+        lifetime_s=LIFETIME_S,
+        standard_errors=(("links.b0--b1.reliability", error),),
+    )
+    outcome = predict(system)
+    expected = error * -math.expm1(-LIFETIME_S / 0.1)
+    assert only(outcome, "on_time_se", "s1") == pytest.approx(expected, rel=1e-9)
+    assert only(outcome, "on_time_se", "s0") == 0.0  # its events cross no link
+    assert only(outcome, "delay_mean_se_s", "s1") == pytest.approx(0.0, abs=1e-12)
+
+
+def test_links_of_subscribers_are_moved_together(make):
+    """Each subscriber's error is that of its own link."""
+    system = make.line([None], lifetime_s=LIFETIME_S)
+    means_s, errors = (0.1, 0.2, 0.4), (1e-5, 2e-5, 0.0)
+    everyone = tuple(
+        replace(system.subscribers[0], name=f"s{i}", link=Channel(delay=Exponential(mean_s=mean_s)))
+        for i, mean_s in enumerate(means_s)
+    )
+    told = tuple((f"subscribers.s{i}.link.delay", error) for i, error in enumerate(errors))
+    outcome = predict(replace(system, subscribers=everyone, standard_errors=told))
+    assert outcome.provenance["error_bars"] == {"parameters": 2, "predictions": 2}
+    for i, (mean_s, error) in enumerate(zip(means_s, errors, strict=True)):
+        by_mean = LIFETIME_S / mean_s**2 * math.exp(-LIFETIME_S / mean_s)
+        assert only(outcome, "on_time_se", f"s{i}") == pytest.approx(by_mean * error, rel=1e-4)
+
+
+def test_error_bars_can_be_left_out_or_forced(queue, monkeypatch):
+    system = queue(brokers_b0_service=1e-3)
+    without = predict(system, error_bars=False)
+    assert without.subscribers["on_time_se"].isna().all()
+    said = "standard errors of the parameters not turned into those of the result"
+    assert said in without.provenance["approximations"]
+    monkeypatch.setattr(predicting, "MOST_WAYS_AGAIN", 1)
+    assert predict(system).subscribers["on_time_se"].isna().all()
+    assert only(predict(system, error_bars=True), "on_time_se") > 0.0
+    assert predict(queue()).subscribers["on_time_se"].isna().all()  # nothing is known
+
+
+def test_parameters_that_the_prediction_cannot_move_are_named(queue):
+    system = queue(brokers_b0_service=1e-3, brokers_b0_colour=1e-3)
+    found = predict(system)
+    assert any("brokers.b0.colour" in said for said in found.provenance["approximations"])
+
+
+def test_values_of_parameters_and_the_system_with_others(make):
+    channel = Channel(delay=Gamma(mean_s=0.2, shape=3.0), reliability=0.9)
+    system = make.line(
+        [Exponential(mean_s=0.1), Deterministic(value_s=0.2)],
+        channel=channel,
+        standard_errors=(
+            ("brokers.b1.service", 0.01),
+            ("links.b0--b1.delay", 0.02),
+            ("links.b0--b1.back.reliability", 0.5),
+            ("links.b0--b1.reliability", 0.03),
+            ("publishers.pub.rate", 0.1),
+            ("publishers.pub.link.reliability", 0.1),
+            ("subscribers.s0.link.reliability", 0.0),
+        ),
+    )
+    found, others = uncertain_parameters(system)
+    by_field = {(one.section, one.field): one for one in found}
+    assert not others
+    assert [one.value for one in found] == [0.2, 0.2, 0.9, 0.9, 1.0, 1.0]
+    back = by_field["links", "back.reliability"]
+    assert (back.low, back.high) == (0.4, 1.0)
+    moved = with_values(system, {one: one.low for one in found})
+    assert moved.brokers[1].service.law == Deterministic(value_s=0.19)
+    assert moved.brokers[0] == system.brokers[0]
+    link = moved.links[0]
+    assert link.there.delay == link.back.delay  # told of one direction only
+    assert link.back.delay.mean_s == pytest.approx(0.18, rel=1e-15)
+    assert link.back.delay.shape == 3.0
+    assert (link.there.reliability, link.back.reliability) == (0.87, 0.4)
+    assert moved.publishers[0].rate_per_s == pytest.approx(0.9, rel=1e-15)
+    assert moved.publishers[0].link.reliability == 0.9
+
+
+@pytest.mark.statistical
+def test_intervals_cover_the_truth_as_often_as_they_say(make):
+    """Systems measured with known errors: 90 % intervals around their predictions."""
+    truth = make.line(
+        [Exponential(mean_s=SERVICE_S), Exponential(mean_s=0.08)],
+        rate_per_s=RATE_PER_S,
+        channel=Channel(delay=Exponential(mean_s=0.05), reliability=0.9),
+        lifetime_s=LIFETIME_S,
+        standard_errors=(
+            ("brokers.b0.service", 0.004),
+            ("links.b0--b1.reliability", 0.02),
+        ),
+    )
+
+    def again(system):
+        return predicting._again(system, predicting.Models())
+
+    known, _ = uncertain_parameters(truth)
+    true_share = again(truth)["on_time"][1]
+    random, count, covered = np.random.default_rng(11), 200, 0
+    for _ in range(count):
+        drawn = {one: one.value + one.standard_error * random.standard_normal() for one in known}
+        measured = with_values(truth, drawn)
+        off = abs(again(measured)["on_time"][1] - true_share)
+        covered += off <= 1.645 * error_bars(measured, again, str).errors["on_time"][1]
+    assert covered / count == pytest.approx(0.9, abs=4.0 * math.sqrt(0.9 * 0.1 / count))
