@@ -70,6 +70,17 @@ def read_rows(frame: DataFrame, table: TraceTable) -> DataFrame:
     return canonical(frame, table, f"the given {table.name}")
 
 
+def read_frame(spark: SparkSession, path: Path) -> DataFrame:
+    """A table that is not canonical, as it is: Parquet, CSV or JSON Lines, a file or a folder."""
+    kind = _kind(path) if path.exists() else None
+    if kind is None:
+        wanted = f"a table ending in {_listed(_FORMATS)}, or a folder of such files"
+        raise InvalidTracesError(f"{path}: wants {wanted}")
+    frame = _open(spark, kind, f"file://{path.resolve()}", None, optional=False)
+    assert frame is not None  # only what is optional may be missing
+    return frame
+
+
 # ---- where tables are ----------------------------------------------------------------------------
 
 
@@ -172,7 +183,7 @@ def _listed(names: Any) -> str:
 
 
 def _open(
-    spark: SparkSession, kind: str, path: str, table: TraceTable, *, optional: bool
+    spark: SparkSession, kind: str, path: str, table: TraceTable | None, *, optional: bool
 ) -> DataFrame | None:
     try:
         if kind == "parquet":
@@ -180,6 +191,8 @@ def _open(
         if kind == "csv":
             # Contents are JSON: their quotes are doubled in CSV, not escaped with a backslash.
             return spark.read.csv(path, header=True, escape='"', enforceSchema=False)
+        if table is None:
+            return spark.read.json(path)
         texts = ", ".join(f"{column.name} string" for column in table.columns)
         return spark.read.json(
             path, schema=f"{texts}, {CORRUPT} string", columnNameOfCorruptRecord=CORRUPT
