@@ -5,8 +5,6 @@ The published mapping: N events in a slot of length |t| are a Poisson stream of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -33,7 +31,7 @@ def activity_rates(activity: DataFrame, slot_s: float) -> DataFrame:
     )
 
 
-def daily_rates(rates: pd.DataFrame, slot_s: float) -> Mapping[str, DailyRates]:
+def daily_rates(rates: pd.DataFrame, slot_s: float) -> dict[str, DailyRates]:
     """Collected rates by antenna, slot after slot; 0 where nothing was counted.
 
     >>> rows = [("a", 0, 0.5), ("a", 2, 0.25)]

@@ -6,8 +6,6 @@ observation. What was under way when observation began is older than anybody kno
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -57,7 +55,7 @@ def period_cells(periods: DataFrame) -> DataFrame:
     )
 
 
-def durations_by_path(cells: pd.DataFrame) -> Mapping[str, Mapping[bool, Durations]]:
+def durations_by_path(cells: pd.DataFrame) -> dict[str, dict[bool, Durations]]:
     """Collected cells as lengths: by path, and by whether peers are connected meanwhile.
 
     Lengths in one bin (they differ by less than 4.7 %) become their mean.

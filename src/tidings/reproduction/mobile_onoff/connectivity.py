@@ -7,7 +7,7 @@ exponential, the likeliest and the measured law, all of the same means.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -85,6 +85,6 @@ def response_rows(found: PathFindings) -> Iterator[dict[str, object]]:
         yield row
 
 
-def response_table(findings: list[PathFindings]) -> pd.DataFrame:
+def response_table(findings: Sequence[PathFindings]) -> pd.DataFrame:
     """``response_rows`` of every path."""
     return pd.DataFrame([row for found in findings for row in response_rows(found)])

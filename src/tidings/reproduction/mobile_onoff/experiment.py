@@ -6,15 +6,24 @@ Analytic so far: simulated columns of the same tables are missing (NaN) until th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from tidings.model.behaviour import DailyRates
 from tidings.prediction.mobility.centre import exponential_centre, published_response_s
 from tidings.prediction.mobility.sojourn import sojourn_law
+from tidings.prediction.mobility.varying import VaryingResponse, varying_response
 from tidings.prediction.predicting import predict
+from tidings.reproduction.mobile_onoff.antennas import (
+    ANTENNAS,
+    CENTRE,
+    antenna_rows,
+    synthetic_rates,
+)
+from tidings.reproduction.mobile_onoff.connectivity import PathFindings, response_table
 from tidings.reproduction.mobile_onoff.scenarios import CENTRE_COUNTS, TABLE_3, scenario_system
 
 RATES_PER_S = tuple(float(rate) for rate in (0.05, *np.arange(0.25, 4.0, 0.25), 3.9))
@@ -32,10 +41,22 @@ class Results:
 
     by_rate: pd.DataFrame
     end_to_end: pd.DataFrame
+    antennas: pd.DataFrame
+    responses: Mapping[str, VaryingResponse]  # of the antennas, slot by slot
+    paths: Sequence[PathFindings] = ()
+    by_law: pd.DataFrame | None = None  # responses on the paths
 
 
-def reproduce(progress: Progress = lambda _: None) -> Results:
-    """Work the experiments out; ``progress`` is told which scenario is under way."""
+def reproduce(
+    progress: Progress = lambda _: None,
+    *,
+    paths: Sequence[PathFindings] = (),
+    antennas: Mapping[str, DailyRates] | None = None,
+) -> Results:
+    """Work the experiments out; ``progress`` is told which scenario is under way.
+
+    ``paths`` are real times connected and away, ``antennas`` real rates in place of synthetic ones.
+    """
     progress("response against rate")
     by_rate = pd.DataFrame(
         [
@@ -47,8 +68,16 @@ def reproduce(progress: Progress = lambda _: None) -> Results:
             ),
         ],
     )
+    progress("antennas")
+    rates = antennas or {each.name: synthetic_rates(each) for each in ANTENNAS}
+    responses = {name: varying_response(CENTRE, each) for name, each in rates.items()}
     return Results(
-        by_rate=by_rate.explode(list(_BY_RATE), ignore_index=True), end_to_end=_table(progress)
+        by_rate=by_rate.explode(list(_BY_RATE), ignore_index=True),
+        end_to_end=_table(progress),
+        antennas=pd.DataFrame(antenna_rows(rates, responses)),
+        responses=responses,
+        paths=paths,
+        by_law=response_table(paths) if paths else None,
     )
 
 
