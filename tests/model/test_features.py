@@ -59,6 +59,12 @@ USES = {
     "Subscriber.lifetime": ("lifetimes of subscribers", "SUBSCRIBER", ", lifetime: 1s"),
     "a random lifetime": ("random lifetimes", "SUBSCRIBER", ", lifetime: {exponential: 1s}"),
     "Subscriber.connectivity": ("connectivity", "SUBSCRIBER", ", connectivity: {on: 1s, off: 1s}"),
+    "Connectivity.trace": (
+        "connectivity from traces", "SUBSCRIBER", ", connectivity: {trace: trips.csv}"
+    ),
+    "Connectivity.buffer": (
+        "bounded buffers of peers", "SUBSCRIBER", ", connectivity: {on: 1s, off: 1s, buffer: 3}"
+    ),
     "Subscriber.processing": ("subscriber's own queue", "SUBSCRIBER", ", processing: 1ms"),
     "Subscriber.stays": ("subscription churn", "SUBSCRIBER", ", stays: 1h"),
     "Subscriber.away": ("subscription churn", "SUBSCRIBER", ", away: 1h"),

@@ -16,6 +16,7 @@ from tidings.prediction.inversion import series_rule
 from tidings.prediction.queue_models import QUEUE_MODELS, broker_stages
 from tidings.prediction.stage_columns import columns_in_series, stage_columns
 from tidings.prediction.stages import NOTHING, Stage, in_series, law_stage
+from tidings.prediction.traffic import Traffic
 from tidings.prediction.ways import Ends, ways
 
 SHARES = ("on_time", "delivered", "late", "lost_link", "lost_overload", "wanted_per_s")
@@ -100,7 +101,9 @@ def test_ways_together_agree_with_ways_one_by_one(kind, monkeypatch):
 def test_columns_of_bundles_are_those_of_stages():
     system = random_tree(5, overloaded=True)
     routes = route(system)
-    queues = QUEUE_MODELS["law"].queues(system, routes, flows(system, routes))
+    queues = QUEUE_MODELS["law"].queues(
+        Traffic(system=system, routes=routes, flows=flows(system, routes))
+    )
     stages = ways(routes, broker_stages(queues))
     bundle = Bundles(ways=stages).bundle(7, 0)
     here = Ends(broker=7, channel=system.publishers[1].link)

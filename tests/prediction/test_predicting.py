@@ -495,9 +495,9 @@ def test_an_overloaded_broker_is_named_and_the_others_are_still_predicted(make):
 
 def test_what_is_not_handled_is_refused_by_name(make):
     system = make.line([None])
-    away = Connectivity(on=Exponential(mean_s=1.0), off=Exponential(mean_s=1.0))
+    away = Connectivity(trace="trips.parquet")
     subscriber = replace(system.subscribers[0], connectivity=away)
-    with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.connectivity"):
+    with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.connectivity\.trace"):
         predict(replace(system, subscribers=(subscriber,)))
     with pytest.raises(InvalidInputError, match="no queue model 'gm1'; wants one of law, gg1, mm1"):
         predict(system, model="gm1")

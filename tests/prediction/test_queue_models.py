@@ -9,12 +9,15 @@ from tidings.model.laws import Deterministic, Exponential
 from tidings.model.routes import route
 from tidings.prediction.flows import flows
 from tidings.prediction.queue_models import QUEUE_MODELS
+from tidings.prediction.traffic import Traffic
 
 
 def only_queue(make, name, service, rate_per_s):
     system = make.line([service], rate_per_s=rate_per_s)
     routes = route(system)
-    ((queue,),) = QUEUE_MODELS[name].queues(system, routes, flows(system, routes))
+    ((queue,),) = QUEUE_MODELS[name].queues(
+        Traffic(system=system, routes=routes, flows=flows(system, routes))
+    )
     return queue
 
 

@@ -219,7 +219,9 @@ class Connectivity:
     )
     service: Law | None = spec(LAW, "time to hand one event over while connected", default=None)
     buffer: int | None = spec(
-        records.whole(0), "events that may wait for the peer; no limit if left out", default=None
+        records.whole(0),
+        "events that may wait for the peer, besides one being handed over; no limit if left out",
+        default=None,
     )
 
 

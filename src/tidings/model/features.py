@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tidings.errors import UnsupportedError
-from tidings.model.behaviour import Channel
+from tidings.model.behaviour import Channel, Connectivity
 from tidings.model.content import ContentTable
 from tidings.model.laws import Deterministic
 from tidings.model.record_tables import column, names
@@ -63,6 +63,24 @@ def _recovery(system: System) -> Places:
 def _connectivity(system: System) -> Places:
     for section in ("publishers", "subscribers"):
         yield from _peers(system, section, "connectivity", _given)
+
+
+def _connected_by(system: System, field: str) -> Places:
+    """The places of peers of whose connectivity one field is given."""
+
+    def holds(connectivity: Connectivity | None) -> bool:
+        return connectivity is not None and getattr(connectivity, field) is not None
+
+    for section in ("publishers", "subscribers"):
+        yield from (f"{at}.{field}" for at in _peers(system, section, "connectivity", holds))
+
+
+def _connectivity_traces(system: System) -> Places:
+    yield from _connected_by(system, "trace")
+
+
+def _peer_buffers(system: System) -> Places:
+    yield from _connected_by(system, "buffer")
 
 
 def _churn(system: System) -> Places:
@@ -161,6 +179,8 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "failures of clients' links": _client_failures,
     "recovery": _recovery,
     "connectivity": _connectivity,
+    "connectivity from traces": _connectivity_traces,
+    "bounded buffers of peers": _peer_buffers,
     "subscription churn": _churn,
     "subscriber's own queue": _processing,
     "rates by time of day": _daily_rates,

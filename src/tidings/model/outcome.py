@@ -21,7 +21,7 @@ SOURCES = ("predicted", "simulated", "measured")
 # Why an event that was wanted did not reach its subscriber; the first cause in time counts.
 CAUSES = {
     "link": "lost on a link",
-    "overload": "stuck at a broker that is offered more than it can do",
+    "overload": "stuck at a broker or peer that is offered more than it can do",
     "overflow": "dropped because a buffer was full",
     "expired": "dropped on its way because it had expired",
     "broker_down": "its publisher's home broker was down, or crashed before it had dealt with it",

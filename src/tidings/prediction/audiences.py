@@ -7,18 +7,19 @@ exit and lifetime of their own, a *stream* is all events with the same entry, tr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from tidings.model.behaviour import Channel
 from tidings.model.laws import Law
 from tidings.model.record_tables import Coded, coded, column
 from tidings.model.routes import Routes
 from tidings.model.system import System
-from tidings.prediction.ways import Ends
+from tidings.prediction.ways import Access, Ends
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -60,12 +61,14 @@ class Streams:
     ways: Ints  # [stream]: streams with the same entry and tree have the same number
 
 
-def streams(system: System, routes: Routes, *, by_publisher: bool) -> Streams:
-    """The streams of a system, per publisher if these are to be told apart."""
+def streams(
+    system: System, routes: Routes, links: Sequence[Channel | Access], *, by_publisher: bool
+) -> Streams:
+    """The streams of a system, per publisher if these are to be told apart; links by publisher."""
     known: dict[Ends, Ends] = {}
     entries = [
-        Ends(broker=int(home), channel=publisher.link)
-        for home, publisher in zip(routes.home_of_publisher, system.publishers, strict=True)
+        Ends(broker=int(home), channel=link)
+        for home, link in zip(routes.home_of_publisher, links, strict=True)
     ]
     entries = [known.setdefault(entry, entry) for entry in entries]  # equal ones are one object
     found: dict[Stream, int] = {}
@@ -106,12 +109,11 @@ def _matched(routes: Routes, rates: sparse.csr_array) -> sparse.csr_array:
     return sparse.vstack(parts, format="csr")
 
 
-def audiences(system: System, routes: Routes) -> Iterator[Audience]:
-    """The audiences of a system, by home broker.
+def audiences(system: System, routes: Routes, links: Coded) -> Iterator[Audience]:
+    """The audiences of a system, by home broker; ``links`` are the ways out to subscribers.
 
     Neighbours in this order share most of their ways: what is remembered serves the next one too.
     """
-    links = column(system.subscribers, "link")
     lifetimes = column(system.subscribers, "lifetime")
     kinds = (len(links.values), len(lifetimes.values))
     kind_of = np.ravel_multi_index((links.codes, lifetimes.codes), kinds)

@@ -24,6 +24,7 @@ from tidings.model.laws import Law
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.flows import Flows
+from tidings.prediction.mobility.publishing import emitted_scv
 from tidings.prediction.queues import FULL_LOAD, offered_load
 from tidings.prediction.splitting import Splits, splits
 
@@ -100,10 +101,10 @@ def arriving_scvs(system: System, routes: Routes, flows: Flows) -> tuple[tuple[f
 
 def _beyond_poisson(system: System) -> Floats:
     """c² − 1 of each publisher's stream, its own link's losses taken off."""
-    found = []
-    for publisher in system.publishers:
-        assert publisher.every is not None  # rates by time of day are refused before
-        found.append(thinned_scv(publisher.every.scv, publisher.link.reliability) - 1.0)
+    found = [
+        thinned_scv(emitted_scv(publisher), publisher.link.reliability) - 1.0
+        for publisher in system.publishers
+    ]
     return np.array(found, dtype=np.float64)
 
 

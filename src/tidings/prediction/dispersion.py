@@ -32,10 +32,17 @@ from scipy.sparse import linalg
 from tidings.model.laws import Deterministic, Exponential, Law, unshifted
 from tidings.model.routes import Routes
 from tidings.model.system import System
-from tidings.prediction import queues, workload
+from tidings.prediction import peaks, queues, workload
 from tidings.prediction.burstiness import mean_wait_gg1_s
 from tidings.prediction.displacement import displacing
 from tidings.prediction.flows import Flows
+from tidings.prediction.mobility.completion import completion
+from tidings.prediction.mobility.publishing import (
+    emitted_dispersion,
+    mobile_centre,
+    peak_per_s,
+    settling_s,
+)
 from tidings.prediction.queues import FULL_LOAD
 from tidings.prediction.renewal import averaged_dispersion
 from tidings.prediction.service_sums import ServiceSums, service_sums
@@ -49,6 +56,7 @@ _MOST_PASSES = 12
 _SETTLED = 1e-3  # change of a wait, in mean services, from which on it stands still
 _SHORT = 3e-3  # of the shortest mean service: where the grid begins
 _LONG_INTERVALS, _LONG_WAITS = 30.0, 100.0  # where it ends
+_LONG_ABSENCES = 1e3
 _LEAST_SPARE = 1e-2  # 1 − ρ below which the grid does not grow further
 
 
@@ -63,6 +71,46 @@ class Waits:
     squares_s2: tuple[tuple[float, ...], ...]
     poisson: tuple[tuple[bool, ...], ...]
     settled: bool = True  # whether curves and waits agreed with each other in the end
+    streams: Streams | None = None  # what flows where; None: Poisson streams everywhere
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaving:
+    """What leaves a broker for somebody: how much, its I − 1 on a grid, how much at most."""
+
+    rate_per_s: float
+    beyond: Floats
+    peak_per_s: float
+    grid: TimeGrid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Streams:
+    """The streams of a network whose waits stand still."""
+
+    network: _Network
+    beyond: Floats  # [source, time]
+    stations: list[list[_Station]]
+
+    def leaving(self, broker: int, brought: Floats) -> Leaving:
+        """Those of all sources' events, so many a second of each [source], that leave a broker."""
+        network = self.network
+        here = np.where(network.split.into == broker, brought, 0.0)
+        rate = float(here.sum())
+        used = here > 0.0
+        shares = here[used] / network.split.rates[used]
+        curve: Floats = (here[used] * shares / max(rate, 1e-300)) @ self.beyond[used]
+        part = np.array([min(rate / max(float(network.flows.arrivals[broker]), 1e-300), 1.0)])
+        peak = float(shares @ network.peaks[used])
+        for station in self.stations[broker]:
+            curve = station.departing(curve[None, :], part)[0]
+            peak = min(peak, 1.0 / station.service.mean_s)
+        return Leaving(
+            rate_per_s=rate * float(network.flows.passes[broker]),
+            beyond=curve,
+            peak_per_s=peak if network.mobile else math.inf,
+            grid=network.grid,
+        )
 
 
 def waits(system: System, routes: Routes, flows: Flows) -> Waits:
@@ -97,6 +145,8 @@ def departure_weight(x: Floats) -> Floats:
 
 
 def _all_exponential(system: System, flows: Flows) -> bool:
+    if any(publisher.connectivity is not None for publisher in system.publishers):
+        return False
     intervals = (publisher.every for publisher in system.publishers)
     services = (law for laws in flows.services for law in laws if law.mean_s > 0)
     return all(isinstance(law, Exponential) for law in (*intervals, *services))
@@ -128,6 +178,11 @@ class _Network:
         services = [law.mean_s for laws in self.flows.services for law in laws if law.mean_s > 0]
         intervals = [law.mean_s * (1.0 + law.scv) for law in self.intervals]
         longest_s = _LONG_INTERVALS * max(intervals)
+        for publisher in self.system.publishers:
+            centre = mobile_centre(publisher)
+            if centre is not None:
+                settled_s = settling_s(centre, publisher.rate_per_s)
+                longest_s = max(longest_s, min(settled_s, _LONG_ABSENCES * centre.off.mean_s))
         for rate, laws in zip(self.flows.arrivals, self.flows.services, strict=True):
             for law in laws:
                 spare = max(1.0 - rate * law.mean_s, _LEAST_SPARE)
@@ -151,6 +206,43 @@ class _Network:
             beyond = averaged_dispersion(law, times_s, self.grid.step) - 1.0
             self.known_curves[key] = beyond
         return self.known_curves[key]
+
+    def emitted(self, index: int) -> Floats:
+        """I − 1 of what a publisher hands to its link."""
+        publisher = self.system.publishers[index]
+        if publisher.connectivity is None:
+            return self.renewal(self.intervals[index])
+        return emitted_dispersion(publisher, self.grid)
+
+    @cached_property
+    def mobile(self) -> bool:
+        """Whether any publisher comes and goes: only then are bursts known to have a limit."""
+        return any(each.connectivity is not None for each in self.system.publishers)
+
+    @cached_property
+    def peaks(self) -> Floats:
+        """[source]: events per second at most while many come; infinite: bursts have no limit."""
+        found = np.full(self.split.rates.size, np.inf)
+        for index, publisher in enumerate(self.system.publishers):
+            found[index] = publisher.link.reliability * peak_per_s(publisher)
+        slowest_s = [max((law.mean_s for law in laws), default=0.0) for laws in self.flows.services]
+        fastest = [1.0 / mean_s if mean_s > 0.0 else math.inf for mean_s in slowest_s]
+        handed = self.split.handed
+        for arc in np.concatenate([*self.levels, np.empty(0, dtype=np.int64)]):
+            row = slice(handed.indptr[arc], handed.indptr[arc + 1])
+            sources = handed.indices[row]
+            through = float(handed.data[row] / self.split.rates[sources] @ found[sources])
+            place = self.split.publishers + int(arc)
+            found[place] = min(through, fastest[self.split.out_of[arc]])
+        return found
+
+    @cached_property
+    def arriving_peaks(self) -> Floats:
+        """[broker]: events per second that can arrive at most while many come."""
+        found: Floats = np.zeros(len(self.system.brokers))
+        used = self.split.rates > 0.0
+        np.add.at(found, self.split.into[used], self.peaks[used])
+        return found
 
     @cached_property
     def known_sums(self) -> dict[Law, ServiceSums]:
@@ -198,7 +290,11 @@ class _Network:
         """[source]: I − 1 for t → ∞; departures are then as arrivals, split by origin."""
         found = np.zeros(self.split.rates.size)
         for index, publisher in enumerate(self.system.publishers):
-            found[index] = publisher.link.reliability * (self.intervals[index].scv - 1.0)
+            scv = self.intervals[index].scv
+            centre = mobile_centre(publisher)
+            if centre is not None and centre.is_overloaded(publisher.rate_per_s):
+                scv = completion(centre).scv
+            found[index] = publisher.link.reliability * (scv - 1.0)
         count = self.split.publishers
         full = self.flows.overloaded[self.split.out_of]
         known = np.where(full, self._overloaded_limits(), self.memory[:, :count] @ found[:count])
@@ -220,17 +316,19 @@ class _Network:
         """Curves and waits in turn, until the waits stand still."""
         beyond = np.zeros((self.split.rates.size, self.grid.points))
         for index, publisher in enumerate(self.system.publishers):
-            own = publisher.link.reliability * self.renewal(self.intervals[index])
+            own = publisher.link.reliability * self.emitted(index)
             beyond[index] = self.jittered(own[None, :], publisher.link.delay)[0]
         means_s = self._first_waits()
         for _ in range(_MOST_PASSES):
             stations = self._stations(means_s)
             self._carry(beyond, stations)
-            found = self._waits(beyond, stations)
-            if _stands_still(means_s, found.means_s, self.flows):
-                return found
+            before, found = means_s, self._waits(beyond, stations)
             means_s = found.means_s
-        return replace(found, settled=False)
+            settled = _stands_still(before, means_s, self.flows)
+            if settled:
+                break
+        streams = Streams(network=self, beyond=beyond, stations=stations)
+        return replace(found, settled=settled, streams=streams)
 
     def _first_waits(self) -> tuple[tuple[float, ...], ...]:
         arriving = self.arriving @ self.limits
@@ -250,6 +348,7 @@ class _Network:
                     rate_per_s=float(self.flows.arrivals[broker]),
                     wait_s=wait_s,
                     limit=float(arriving[broker]),
+                    peak_per_s=float(self.arriving_peaks[broker]) if self.mobile else math.inf,
                     network=self,
                 )
                 for law, wait_s in zip(self.flows.services[broker], means, strict=True)
@@ -307,6 +406,7 @@ class _Station:
     rate_per_s: float
     wait_s: float
     limit: float  # I − 1 of what arrives, for t → ∞
+    peak_per_s: float  # of what arrives
     network: _Network
 
     @property
@@ -355,13 +455,24 @@ class _Station:
             mean_s=self.service.mean_s,
             sums=self.network.sums(self.service),
         )
-        found = workload.wait_moments(server, 1.0 + curve, self.network.grid)
-        if self.limit + self.service.scv <= 1.0:
-            # No more uneven than Poisson and exponential: as many wait as in an M/M/1 queue, the
-            # share ρ. At one queue two moments are nearer the truth here too, but paths composed
-            # of such waits were further off for periodic streams; chosen on two random trees.
-            return WaitMoments(found.mean_s, 2.0 * found.mean_s**2 / self.load)
-        return found
+        if math.isfinite(self.peak_per_s):
+            return peaks.wait_moments(server, 1.0 + curve, self.network.grid, self.peak_per_s)
+        return uneven_wait(server, curve, self.network.grid, limit=self.limit)
+
+
+def uneven_wait(
+    server: workload.Server, beyond: Floats, grid: TimeGrid, *, limit: float
+) -> WaitMoments:
+    """The moments of the wait of a stream without a peak, from I − 1 and its limit; load below 1.
+
+    A stream and services no more uneven than Poisson and exponential: as many wait as in an M/M/1
+    queue, the share ρ. At one queue two moments are nearer the truth here too, but paths composed
+    of such waits were further off for periodic streams; chosen on two random trees.
+    """
+    found = workload.wait_moments(server, 1.0 + beyond, grid)
+    if limit + server.sums.scv <= 1.0:
+        return WaitMoments(found.mean_s, 2.0 * found.mean_s**2 / server.load)
+    return found
 
 
 def _stands_still(

@@ -1,8 +1,9 @@
 """Which events flow where, per second: over every arc, through every broker, by class of content.
 
-Each publisher's events enter at its home broker, less what its own link loses. From there a class
-goes over an arc if somebody behind the arc wants it, and each arc passes on its reliability. A
-broker that is offered more than it can do passes on what it can, the same share of everything.
+Each publisher's events enter at its home broker, less what it cannot send and its link loses. From
+there a class goes over an arc if somebody behind the arc wants it, and each arc passes on its
+reliability. A broker that is offered more than it can do passes on what it can, the same share of
+everything.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tidings.model import topology
 from tidings.model.laws import Law
 from tidings.model.routes import Routes
 from tidings.model.system import System
+from tidings.prediction.mobility.publishing import reaching_shares
 from tidings.prediction.queues import FULL_LOAD
 
 Floats = NDArray[np.float64]
@@ -63,7 +65,7 @@ def flows(system: System, routes: Routes) -> Flows:
         for broker in system.brokers
     )
     published = routes.rates(np.array([each.rate_per_s for each in system.publishers]))
-    kept = np.array([publisher.link.reliability for publisher in system.publishers])
+    kept = reaching_shares(system.publishers)
     entering = np.zeros((len(system.brokers), routes.class_count))
     np.add.at(entering, routes.home_of_publisher, published * kept[:, None])
     passes = np.ones(len(system.brokers))

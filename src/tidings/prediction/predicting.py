@@ -23,17 +23,22 @@ from tidings.prediction.error_bars import error_bars as propagate
 from tidings.prediction.faults.modelling import failures_of
 from tidings.prediction.faults.telling import with_faults
 from tidings.prediction.flows import Flows, flows
+from tidings.prediction.mobility.peers import accesses
 from tidings.prediction.pairs import pair_table
 from tidings.prediction.path_laws import Workshop
 from tidings.prediction.provenance import Sureness, provenance
 from tidings.prediction.queue_models import QUEUE_MODELS, Queues, broker_stages
 from tidings.prediction.shares import Followed, Journeys, Shares, most_singly, shares
+from tidings.prediction.traffic import Traffic
 from tidings.prediction.ways import ways
 
 HANDLED = frozenset(
     {
         "failures",
         "recovery",
+        "connectivity",
+        "bounded buffers of peers",
+        "subscriber's own queue",
         "one tree per topic",
         "random lifetimes",
         "several stations in a broker",
@@ -122,17 +127,26 @@ def _follow(
     tell("rates")
     rates = flows(system, routes)
     tell("queues")
-    queues = QUEUE_MODELS[models.queues].queues(system, routes, rates)
+    traffic = Traffic(system=system, routes=routes, flows=rates)
+    queues = QUEUE_MODELS[models.queues].queues(traffic)
+    peers = accesses(traffic, models.queues)
     failing = failures_of(system, models.faults)
-    everybody = list(audiences(system, routes))
+    everybody = list(audiences(system, routes, peers.subscribers))
     journeys = Journeys(
-        streams=streams(system, routes, by_publisher=pairs),
+        streams=streams(system, routes, peers.publishers, by_publisher=pairs),
         ways=ways(routes, broker_stages(queues), failing),
         workshop=Workshop(),
         most_singly=most_singly(len(everybody)),
     )
     results = _all_shares(everybody, journeys, tell)
-    return Followed(routes=routes, rates=rates, queues=queues, journeys=journeys, results=results)
+    return Followed(
+        routes=routes,
+        rates=rates,
+        queues=queues,
+        peers=peers,
+        journeys=journeys,
+        results=results,
+    )
 
 
 def _wants_error_bars(predictions: int, found: Followed, asked: bool | None) -> bool:

@@ -37,7 +37,7 @@ class Sureness:
 def provenance(system: System, model: str, found: Followed, sureness: Sureness) -> dict[str, Any]:
     """Version, model, approximations, largest numerical error and warnings of a prediction."""
     errors = [float(result.error.max()) for result in found.results if result.error.size]
-    said = approximations(system, found.rates, found.queues)
+    said = [*approximations(system, found.rates, found.queues), *found.peers.assumes]
     said += _from_parameters(system, sureness.bars) + _from_contents(found.routes, sureness)
     counted: dict[str, Any] = {}
     if sureness.bars is not None:
@@ -61,6 +61,7 @@ def provenance(system: System, model: str, found: Followed, sureness: Sureness) 
         "warnings": [
             *_overloads(system, found.rates),
             *([] if found.rates.settled else [_UNSETTLED]),
+            *found.peers.warnings,
             *_without_events(system, found.results),
         ],
     }

@@ -15,10 +15,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tidings.model.laws import Exponential, Law
-from tidings.model.routes import Routes
-from tidings.model.system import System
-from tidings.prediction.burstiness import arriving_scvs, mean_wait_gg1_s
-from tidings.prediction.dispersion import waits
+from tidings.prediction.burstiness import mean_wait_gg1_s
 from tidings.prediction.flows import Flows
 from tidings.prediction.queues import (
     FULL_LOAD,
@@ -29,6 +26,7 @@ from tidings.prediction.queues import (
     whole_law,
 )
 from tidings.prediction.stages import NOTHING, Stage, in_series
+from tidings.prediction.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,7 +48,7 @@ OVERLOADED = Queue(stage=Stage(survives=0.0, lost={"overload": 1.0}), wait_s=mat
 class QueueModel:
     """How queues are predicted, and what that assumes wherever it is used."""
 
-    queues: Callable[[System, Routes, Flows], Queues]
+    queues: Callable[[Traffic], Queues]
     assumes: str
 
 
@@ -96,26 +94,26 @@ def _each_station(flows: Flows, queue: Callable[[int, int, float, Law], Queue]) 
     )
 
 
-def _plain(system: System, routes: Routes, flows: Flows) -> Queues:
+def _plain(traffic: Traffic) -> Queues:
     def queue(_broker: int, _station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = mean_wait_mm1_s(rate_per_s, service)
         return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s, assumes=_SHIFTED_MM1)
 
-    return _each_station(flows, queue)
+    return _each_station(traffic.flows, queue)
 
 
-def _improved(system: System, routes: Routes, flows: Flows) -> Queues:
-    scvs = arriving_scvs(system, routes, flows)
+def _improved(traffic: Traffic) -> Queues:
+    scvs = traffic.scvs
 
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = mean_wait_gg1_s(rate_per_s, service, scvs[broker][station])
         return Queue(stage=mean_shift(service, wait_s), wait_s=wait_s, assumes=_SHIFTED_GG1)
 
-    return _each_station(flows, queue)
+    return _each_station(traffic.flows, queue)
 
 
-def _whole(system: System, routes: Routes, flows: Flows) -> Queues:
-    found = waits(system, routes, flows)
+def _whole(traffic: Traffic) -> Queues:
+    found = traffic.waits
 
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = found.means_s[broker][station]
@@ -126,7 +124,7 @@ def _whole(system: System, routes: Routes, flows: Flows) -> Queues:
         known = (_POISSON,) if isinstance(service, Exponential) else (_POISSON, _KHINCHINE)
         return Queue(stage=whole_law(rate_per_s, service), wait_s=wait_s, assumes=known)
 
-    return _each_station(flows, queue)
+    return _each_station(traffic.flows, queue)
 
 
 QUEUE_MODELS: dict[str, QueueModel] = {

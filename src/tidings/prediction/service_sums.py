@@ -70,7 +70,8 @@ class ServiceSums:
 def normal_excess(distance: Floats, variance: Floats, third: Floats) -> tuple[Floats, Floats]:
     """E[(X − d)⁺] and E[((X − d)⁺)²], X normal around 0 but for its third cumulant.
 
-    With d = s u: s (φ − u Φ(−u)) + κ₃/(6s²) u φ, and s² ((1 + u²) Φ(−u) − u φ) + κ₃/(3s) φ.
+    With d = s u: s (φ − u Φ(−u)) + κ₃/(6s²) u φ, and s² ((1 + u²) Φ(−u) − u φ) + κ₃/(3s) φ. Far
+    below the mean there is nothing: −d, and d² + s².
     """
     spread = np.sqrt(np.maximum(variance, 1e-300))
     u = np.clip(distance / spread, -_FAR, _FAR)
@@ -79,7 +80,8 @@ def normal_excess(distance: Floats, variance: Floats, third: Floats) -> tuple[Fl
     first: Floats = spread * (density - u * beyond) + third / (6.0 * spread**2) * u * density
     even = spread**2 * ((1.0 + u * u) * beyond - u * density)
     second: Floats = even + third / (3.0 * spread) * density
-    return first, second
+    certain = distance < -_FAR * spread
+    return np.where(certain, -distance, first), np.where(certain, distance**2 + variance, second)
 
 
 def _on_lattice(table: Floats, count: Ints, time: Floats) -> Floats:

@@ -22,6 +22,7 @@ from tidings.prediction.faults.expiry import fate
 from tidings.prediction.flows import Flows
 from tidings.prediction.inversion import FAR
 from tidings.prediction.lifetimes import Lifetime, shorter
+from tidings.prediction.mobility.peers import Accesses
 from tidings.prediction.panels import Panels
 from tidings.prediction.path_laws import Workshop, remaining
 from tidings.prediction.queue_models import Queues
@@ -171,6 +172,7 @@ class Followed:
     routes: Routes
     rates: Flows
     queues: Queues
+    peers: Accesses
     journeys: Journeys
     results: list[Shares]
 

@@ -16,6 +16,7 @@ from scipy import sparse
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.flows import Flows
+from tidings.prediction.mobility.publishing import reaching_shares
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -66,10 +67,8 @@ class Splits:
 
 def splits(system: System, routes: Routes, flows: Flows) -> Splits:
     """How the streams of a system divide, from its rates."""
-    published = routes.rates(np.array([each.rate_per_s for each in system.publishers]))
-    kept = np.array([each.link.reliability for each in system.publishers])
+    brought = brought_by_class(system, routes, flows)
     reliability = np.array([arc.channel.reliability for arc in routes.arcs])
-    brought = np.vstack([published * kept[:, None], flows.offered * reliability[:, None]])
     targets = np.array([arc.target for arc in routes.arcs], dtype=np.int64)
     into = np.concatenate([routes.home_of_publisher, targets])
     out_of = np.array([arc.source for arc in routes.arcs], dtype=np.int64)
@@ -92,6 +91,14 @@ def splits(system: System, routes: Routes, flows: Flows) -> Splits:
         handed=_joined(parts, shape),
         leaving=flows.arrivals * flows.passes,
     )
+
+
+def brought_by_class(system: System, routes: Routes, flows: Flows) -> Floats:
+    """Events per second of each class that every source brings, [source, class]."""
+    published = routes.rates(np.array([each.rate_per_s for each in system.publishers]))
+    kept = reaching_shares(system.publishers)
+    reliability = np.array([arc.channel.reliability for arc in routes.arcs])
+    return np.vstack([published * kept[:, None], flows.offered * reliability[:, None]])
 
 
 def _joined(parts: list[tuple[Ints, Ints, Floats]], shape: tuple[int, int]) -> sparse.csr_array:

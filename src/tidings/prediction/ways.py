@@ -16,12 +16,19 @@ from tidings.prediction.faults.schemes import Faults
 from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Access:
+    """The way between a peer and its broker where it is more than a link: queues of its own."""
+
+    stage: Stage
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """An entry or an exit: a broker by position, and the link of a peer to it."""
+    """An entry or an exit: a broker by position, and the way of a peer to it."""
 
     broker: int
-    channel: Channel
+    channel: Channel | Access
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +49,10 @@ class Ways:
         first = in_series(self.over_channel(entry.channel), inside)
         return in_series(first, self.over_channel(exit_.channel))
 
-    def over_channel(self, channel: Channel) -> Stage:
-        """The stage of a peer's link; equal links are one stage."""
+    def over_channel(self, channel: Channel | Access) -> Stage:
+        """The stage of a peer's link, with its queues if it has any; equal links are one stage."""
+        if isinstance(channel, Access):
+            return channel.stage
         if channel not in self._over_channel:
             self._over_channel[channel] = channel_stage(channel)
         return self._over_channel[channel]

@@ -62,7 +62,11 @@ class WaitMoments(NamedTuple):
 
 def wait_moments(server: Server, dispersion: Floats, grid: TimeGrid) -> WaitMoments:
     """The first two moments of the wait before service, from I(t) of what arrives; load below 1."""
-    work_s, spread_s2 = work_cumulants(server, dispersion, grid)
+    return from_work(server, *work_cumulants(server, dispersion, grid))
+
+
+def from_work(server: Server, work_s: float, spread_s2: float) -> WaitMoments:
+    """The first two moments of the wait, from mean and variance of the work at a random moment."""
     mean_s, sums = server.mean_s, server.sums
     left_s = 0.5 * mean_s * (1.0 + sums.scv)  # of a service under way, and its second moment
     left_s2 = mean_s**2 * (1.0 + 3.0 * sums.scv + sums.third) / 3.0

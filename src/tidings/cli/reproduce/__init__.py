@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tidings.cli.reproduce import content_timeliness, fault_tolerance
+from tidings.cli.reproduce import content_timeliness, fault_tolerance, mobile_onoff
 
 app = typer.Typer(
     help="Run the experiments of a paper again: predicted against simulated, errors, claims, plots."
@@ -14,3 +14,4 @@ app = typer.Typer(
 )
 app.command("content-timeliness")(content_timeliness.content_timeliness)
 app.command("fault-tolerance")(fault_tolerance.fault_tolerance)
+app.command("mobile-onoff")(mobile_onoff.mobile_onoff)

@@ -1,0 +1,1 @@
+"""The experiments of the mobile-peers paper: response times of queues that come and go."""

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tidings.errors import UnsupportedError
+from tidings.model.reading import loads
+from tidings.prediction.mobility.buffers import Limits, fate
+from tidings.prediction.mobility.centre import (
+    exponential_centre,
+    mean_response_s,
+    published_response_s,
+)
+from tidings.prediction.mobility.sojourn import sojourn_law
+from tidings.prediction.predicting import predict
+from tidings.prediction.queue_models import QUEUE_MODELS
+
+HEAD = """
+tidings: 1
+lifetime: 5s
+brokers:
+  hub: {service: {exponential: 20ms}}
+publishers:
+  one: {at: hub, every: {exponential: 1s}, content: {event: {topic: a}}CONNECTED}
+  two: {at: hub, every: {exponential: 500ms}, content: {event: {topic: b}}}
+subscribers:
+"""
+PLAIN = HEAD.replace("CONNECTED", "")
+ON_OFF = "on: {exponential: 2s}, off: {exponential: 1s}, service: {exponential: 250ms}"
+MOBILE = HEAD.replace("CONNECTED", f", connectivity: {{{ON_OFF}}}")
+CENTRE = exponential_centre(0.25, 2.0, 1.0)
+
+
+def row(text, name="s", **options):
+    outcome = predict(loads(text), delays=False, **options)
+    return outcome.subscribers.set_index("subscriber").loc[name]
+
+
+@pytest.mark.parametrize("wants", ["{topic: a}", "{topic: b}", "any"])
+def test_a_subscribers_centre_is_loaded_with_all_it_wants_and_nothing_else(wants):
+    rate = {"{topic: a}": 1.0, "{topic: b}": 2.0, "any": 3.0}[wants]
+    if wants == "any":
+        wants = "[{topic: a}, {topic: b}]"
+    text = f"{PLAIN}  s: {{at: hub, wants: {wants}, connectivity: {{{ON_OFF}}}}}\n"
+    if rate == 3.0:
+        text = text.replace("250ms", "100ms")
+        centre = exponential_centre(0.1, 2.0, 1.0)
+    else:
+        centre = CENTRE
+    found = row(text, model="mm1")
+    broker_s = 0.02 / (1.0 - 3.0 * 0.02)
+    expected = broker_s + mean_response_s(centre, rate)
+    assert found["delay_mean_s"] == pytest.approx(expected, rel=1e-12)
+    assert row(text, model="law")["delay_mean_s"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_on_time_share_is_that_of_the_whole_law():
+    text = f"{PLAIN}  s: {{at: hub, wants: {{topic: a}}, connectivity: {{{ON_OFF}}}}}\n"
+    text = text.replace("service: {exponential: 20ms}", "service: 0s")
+    exact = float(sojourn_law(CENTRE, 1.0).cdf(5.0))
+    for model in QUEUE_MODELS:
+        assert row(text, model=model)["on_time"] == pytest.approx(exact, abs=1e-12)
+
+
+def test_composition_has_links_filters_losses_and_the_own_queue():
+    text = (
+        f"{MOBILE}  s: {{at: hub, wants: {{topic: a}}, connectivity: {{{ON_OFF}}}, "
+        "processing: {exponential: 100ms}, link: {reliability: 0.9, delay: 10ms}}\n"
+    )
+    found = row(text, model="mm1")
+    assert found["delivered"] == pytest.approx(0.9, rel=1e-14)
+    assert found["lost_link"] == pytest.approx(0.1, rel=1e-12)
+    broker_s = 0.02 / (1.0 - 3.0 * 0.02)
+    own_s = 0.1 / (1.0 - 0.9 * 0.1)
+    expected = 2.0 * mean_response_s(CENTRE, 1.0) + broker_s + own_s + 0.01
+    assert found["delay_mean_s"] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.statistical
+def test_what_a_mobile_publisher_hands_on_makes_others_wait_too(naive):
+    away_long = MOBILE.replace("off: {exponential: 1s}", "off: {exponential: 10s}")
+    away_long = away_long.replace("on: {exponential: 2s}", "on: {exponential: 20s}")
+    text = f"{away_long}  s: {{at: hub, wants: {{topic: b}}}}\n".replace("20ms", "200ms")
+    centre, truths = exponential_centre(0.25, 20.0, 10.0), []
+    for rng in np.random.default_rng(9).spawn(20):
+        published = naive.poisson_arrivals(rng, 1.0, 20_000.0)
+        clock = naive.Clock(rng, centre.on, centre.off, 60_000.0)
+        services = centre.service.sample(rng, published.size)
+        handed_on = naive.onoff_departures(published, services, clock)
+        others = naive.poisson_arrivals(rng, 2.0, 20_000.0)
+        both = np.concatenate([handed_on, others])
+        order = np.argsort(both)
+        left = naive.fifo(both[order], rng.exponential(0.2, both.size))
+        mine = (order >= handed_on.size) & (both[order] > 500.0) & (both[order] < 19_000.0)
+        truths.append(float((left - both[order])[mine].mean()))
+    truth, noise = np.mean(truths), np.std(truths, ddof=1) / math.sqrt(len(truths))
+    assert noise < 0.03 * truth
+    plain, found = (row(text, model=model)["delay_mean_s"] for model in ("mm1", "law"))
+    assert plain == pytest.approx(0.5, rel=1e-12)
+    assert truth > 1.3 * plain
+    assert abs(found - truth) < 0.5 * abs(plain - truth)
+
+
+def test_tandem_of_two_peers_against_simulation(naive):
+    text = f"{MOBILE}  s: {{at: hub, wants: {{topic: a}}, connectivity: {{{ON_OFF}}}}}\n".replace(
+        "service: {exponential: 20ms}", "service: 0s"
+    ).replace("every: {exponential: 1s}", "every: {exponential: 500ms}")
+    truths = []
+    for rng in np.random.default_rng(3).spawn(20):
+        arrivals = naive.poisson_arrivals(rng, 2.0, 20_000.0)
+        left = arrivals
+        for _ in range(2):
+            clock = naive.Clock(rng, CENTRE.on, CENTRE.off, 60_000.0)
+            left = naive.onoff_departures(left, CENTRE.service.sample(rng, left.size), clock)
+        truths.append(float((left - arrivals)[arrivals > 500.0].mean()))
+    truth, noise = np.mean(truths), np.std(truths, ddof=1) / math.sqrt(len(truths))
+    assert noise < 0.01 * truth
+    published = row(text, model="mm1")["delay_mean_s"]
+    twice = published_response_s(2.0, service_s=0.25, on_s=2.0, off_s=1.0)
+    assert published == pytest.approx(2.0 * twice, rel=1e-12)
+    found = row(text, model="law")["delay_mean_s"]
+    assert abs(found - truth) < 0.4 * abs(published - truth)
+
+
+def test_an_overloaded_peer_loses_all_and_says_so():
+    text = f"{PLAIN}  s: {{at: hub, wants: {{topic: b}}, connectivity: {{{ON_OFF}}}}}\n"
+    text = text.replace("250ms", "400ms")
+    outcome = predict(loads(text), delays=False)
+    assert outcome.subscribers["lost_overload"][0] == 1.0
+    assert "from 1.667/s on it never catches up" in outcome.warnings[0]
+
+
+def test_an_overloaded_publisher_floods_nobody():
+    text = f"{MOBILE}  s: {{at: hub, wants: {{topic: b}}}}\n".replace("250ms", "5s")
+    outcome = predict(loads(text), delays=False, model="mm1")
+    assert outcome.brokers["arrivals_per_s"][0] == pytest.approx(2.0 + 2 / 15, rel=1e-12)
+
+
+def test_a_bounded_buffer_overflows_and_the_rest_adds_up():
+    text = f"{PLAIN}  s: {{at: hub, wants: {{topic: b}}, connectivity: {{{ON_OFF}, buffer: 4}}}}\n"
+    found = row(text)
+    exact = fate(CENTRE, 2.0, Limits(buffer=4))
+    assert found["lost_overflow"] == pytest.approx(exact.dropped, rel=1e-12)
+    assert found["delivered"] + found["lost_overflow"] == pytest.approx(1.0, abs=1e-12)
+    broker_s = 0.02 / (1.0 - 3.0 * 0.02)
+    assert found["delay_mean_s"] == pytest.approx(broker_s + exact.response_s, rel=1e-9)
+
+
+def test_a_publishers_buffer_lets_fewer_events_into_the_network():
+    text = MOBILE.replace("250ms}", "250ms}, buffer: 1") + "  s: {at: hub, wants: {topic: a}}\n"
+    outcome = predict(loads(text), delays=False)
+    exact = fate(CENTRE, 1.0, Limits(buffer=1))
+    assert outcome.brokers["arrivals_per_s"][0] == pytest.approx(2.0 + exact.delivered, rel=1e-9)
+    assert outcome.subscribers["lost_overflow"][0] == pytest.approx(exact.dropped, rel=1e-9)
+
+
+def test_what_cannot_be_predicted_is_refused_by_name():
+    regular = (
+        f"{PLAIN}  s: {{at: hub, wants: {{topic: a}}, connectivity: {{{ON_OFF}, buffer: 4}}}}\n"
+    )
+    with pytest.raises(UnsupportedError, match="subscriber 's' has a bounded buffer"):
+        predict(loads(regular.replace("off: {exponential: 1s}", "off: 1s")))
+    traced = f"{PLAIN}  s: {{at: hub, wants: {{topic: a}}, connectivity: {{trace: trips.csv}}}}\n"
+    with pytest.raises(UnsupportedError, match=r"subscribers\.s\.connectivity\.trace"):
+        predict(loads(traced))
+
+
+def test_subscribers_alike_share_their_queue_stage_and_count():
+    one = f"  s: {{at: hub, wants: {{topic: a}}, connectivity: {{{ON_OFF}}}}}\n"
+    system = loads(PLAIN + one)
+    many = replace(system, subscribers=(replace(system.subscribers[0], count=7),))
+    found, alone = (predict(each, delays=False).subscribers for each in (many, system))
+    assert found["on_time"][0] == alone["on_time"][0]
+
+
+@pytest.mark.parametrize("model", QUEUE_MODELS)
+def test_periodic_publishers_that_come_and_go(model):
+    text = MOBILE.replace("every: {exponential: 1s}", "every: 1s")
+    text += "  s: {at: hub, wants: {topic: a}}\n"
+    found = row(text, model=model)["delay_mean_s"]
+    # Regular events wait for the peer as any do, and hardly for each other.
+    assert CENTRE.demand_s + CENTRE.absence_s < found < mean_response_s(CENTRE, 1.0) + 0.03

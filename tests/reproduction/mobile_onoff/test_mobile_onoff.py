@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tidings.prediction.mobility.centre import published_response_s
+from tidings.prediction.predicting import predict
+from tidings.reproduction.mobile_onoff import experiment
+from tidings.reproduction.mobile_onoff.exhibits import findings, study
+from tidings.reproduction.mobile_onoff.scenarios import (
+    SERVICE_S,
+    TABLE_3,
+    scenario_system,
+)
+
+
+def algorithm_1_s(scenario, plain_centres):
+    """The paper's composition, centre by centre."""
+    rate = scenario.rate_per_s
+    peers = (scenario.publisher, scenario.subscriber)
+    total = sum(
+        published_response_s(rate, service_s=SERVICE_S, on_s=on_s, off_s=off_s)
+        for on_s, off_s in peers
+    )
+    plain = published_response_s(rate, service_s=SERVICE_S, on_s=1.0, off_s=0.0)
+    return total + plain_centres * plain
+
+
+@pytest.mark.parametrize("scenario", TABLE_3, ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("count", [4, 6])
+def test_predicting_the_system_is_the_papers_composition(scenario, count):
+    outcome = predict(scenario_system(scenario, count), model="mm1", delays=False)
+    found = outcome.subscribers["delay_mean_s"][0]
+    assert found == pytest.approx(algorithm_1_s(scenario, count), rel=1e-12)
+    assert outcome.delivered == 1.0
+
+
+@pytest.mark.parametrize(("row", "paper_s"), [(0, 116.76), (1, 43.7)])
+def test_metro_rows_come_out_with_four_centres(row, paper_s):
+    assert algorithm_1_s(TABLE_3[row], 4) == pytest.approx(paper_s, rel=1e-3)
+
+
+def test_which_rows_cannot_come_out():
+    far = {
+        scenario.name: algorithm_1_s(scenario, 4) / scenario.paper_analytic_s - 1.0
+        for scenario in TABLE_3
+    }
+    assert far["voluntary, both"] > 15
+    assert far["voluntary, subscriber"] > 20
+    assert abs(far["voluntary, both, .1/s"] + 0.0172) < 5e-4
+    assert abs(far["degraded network"] - 0.0114) < 5e-4
+
+
+@pytest.fixture(scope="module")
+def results():
+    few = [each for each in TABLE_3 if each.name in ("metro, evening", "degraded network")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(experiment, "TABLE_3", few)
+        patch.setattr(experiment, "CENTRE_COUNTS", (4,))
+        return experiment.reproduce()
+
+
+def test_bursty_streams_respond_later_than_poisson_ones(results):
+    table = results.end_to_end.set_index("scenario")
+    assert (table["bursty_s"] > table["poisson_s"]).all()
+    # The paper's own simulation (2.41 s) is nearer to it, too.
+    row = table.loc["degraded network"]
+    paper = row["paper_simulated_s"]
+    assert abs(row["bursty_s"] - paper) < 0.3 * abs(row["poisson_s"] - paper)
+
+
+def test_response_grows_with_the_rate_and_ends_at_saturation(results):
+    for case, rows in results.by_rate.groupby("case"):
+        assert rows["response_s"].is_monotonic_increasing, case
+        assert rows["load"].max() < 1.0
+        assert (rows["p95_s"] > rows["median_s"]).all()
+    equal = results.by_rate[results.by_rate["case"].str.startswith("T_ON")]
+    assert equal["rate_per_s"].max() == 3.9  # 4 events/s saturate
+
+
+def test_findings_say_what_holds_and_what_does_not(results):
+    found = {(each.case, each.says[:8]): each for each in findings(results.end_to_end)}
+    assert found["metro, evening", "The resp"].holds
+    assert not found["degraded network", "The resp"].holds
+    assert not found["degraded network", "Analysis"].holds
+    assert "6.2 %" in found["degraded network", "Analysis"].found
+
+
+def test_study_has_a_place_for_simulations(results):
+    made = study(results)
+    assert made.to_document()["paper"] == "mobile-onoff"
+    assert all(math.isnan(each) for each in results.end_to_end["simulated_s"])
+    grid = made.sections[1].exhibits[0]
+    assert grid.rows[0][-1] == ""
