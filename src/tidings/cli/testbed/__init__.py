@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tidings.cli.testbed import run
+from tidings.cli.testbed import compare, run
 
 app = typer.Typer(
     help="Run a system on real brokers, and watch the mathematics be right or wrong."
@@ -13,8 +13,4 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 app.command("run")(run.run)
-
-
-@app.callback()
-def _group() -> None:
-    """One command would otherwise be taken for the group itself."""
+app.command("compare")(compare.compare)
