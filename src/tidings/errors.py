@@ -6,7 +6,7 @@
     │   └── InvalidTracesError    trace tables that cannot be read as such
     ├── UnsupportedError      the input is right, but this engine does not handle it (exit code 3)
     ├── UnstableError         a queue grows without limit (exit code 4)
-    └── EngineError           Spark, Java or another part of the machinery is missing (exit code 5)
+    └── EngineError           Spark, Java, a server is missing or failed (exit code 5)
 
 A message says where, what was seen, what is wanted, and what to do. ``kind`` is a program's name
 for the class.
@@ -98,7 +98,7 @@ class UnstableError(TidingsError):
 
 
 class EngineError(TidingsError):
-    """Something Tidings runs on (Java, Spark, a cluster) is missing or failed."""
+    """Something Tidings runs on (Java, Spark, a cluster, a server) is missing or failed."""
 
     exit_code = 5
     kind = "engine"

@@ -201,6 +201,8 @@ def test_length_by_events_or_by_time_but_not_by_both():
         simulate(system, duration_s=3.0, events=10)
     with pytest.raises(InvalidInputError, match="replications is 0"):
         simulate(system, replications=0)
+    with pytest.raises(InvalidInputError, match=r"each replication would .*wants at most 1e\+12"):
+        simulate(system, duration_s=1e300)
     with pytest.raises(TypeError, match="relpications"):
         simulate(system, relpications=3)
 

@@ -33,6 +33,7 @@ COMMANDS = (
     "report",
     "demo",
     "plan",
+    "testbed",
     "reproduce",
 )
 # The root of all errors in how a command is used; typer may or may not bring a click of its own.

@@ -8,7 +8,6 @@ is one subscriber in the traces.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,14 +15,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tidings.errors import InvalidInputError
 from tidings.model.features import require_only
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
-from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST
-from tidings.model.writing import new_folder
+from tidings.model.trace_files import write_trace_folder
+from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.simulation.kernel_memory import World
 from tidings.simulation.network import compile_system
 from tidings.simulation.provenance import provenance_of
@@ -143,9 +141,4 @@ def write_traces(
     recording: Recording, folder: str | os.PathLike[str], *, overwrite: bool = False
 ) -> None:
     """Write a recording as a folder of Parquet tables; it appears whole or not at all."""
-    with new_folder(folder, replace=overwrite) as place:
-        for name, table in recording.tables.items():
-            (place / name).mkdir()
-            pq.write_table(table, place / name / "part-00000.parquet")
-        text = json.dumps(recording.manifest, indent=1)
-        (place / MANIFEST).write_text(text + "\n", encoding="utf-8")
+    write_trace_folder(recording.tables, recording.manifest, folder, overwrite=overwrite)

@@ -42,6 +42,7 @@ HANDLED = frozenset(
     }
 )
 USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
+MOST_EVENTS = 1e12  # the same; so many take days
 PILOTS = 20
 PILOT_EVENTS = 5_000
 PILOT_SAMPLES = 2_000
@@ -207,6 +208,7 @@ def find_window(
     """Which part of a replication is measured, and what to know about it."""
     rate = float(compiled.publisher_rates.sum())
     length_s = options.duration_s or (options.events or USUAL_EVENTS) / rate
+    _refuse_endless(rate, length_s + (options.warmup_s or 0.0))
     warmup_s = options.warmup_s
     notes: list[str] = []
     if warmup_s is None:
@@ -217,6 +219,15 @@ def find_window(
         warmup_s = max(warmup_s, compiled.faults.settling_s)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
     return window, notes
+
+
+def _refuse_endless(rate_per_s: float, length_s: float) -> None:
+    events = rate_per_s * length_s
+    if events > MOST_EVENTS:
+        raise InvalidInputError(
+            f"each replication would last {length_s:.3g} s and publish {events:.3g} events; wants "
+            f"at most {MOST_EVENTS:.0e}: give a shorter duration, or fewer events"
+        )
 
 
 def _detect_warmup(

@@ -16,19 +16,13 @@ from tidings.kernels.streams import stream_states
 from tidings.model.behaviour import Channel
 from tidings.model.filters import filter_document
 from tidings.model.routes import classes_of
-from tidings.model.trace_tables import TRACE_TABLES
+from tidings.model.trace_files import trace_table
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.world import Window
 
 EPOCH_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z: when a recorded window begins
 
 Ints = NDArray[np.int64]
-_TYPES = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "array<string>": pa.list_(pa.string()),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,14 +52,6 @@ def trace_tables(
         "probes": _probes(compiled, window, seed, probes_per_s),
         "subscriptions": _subscriptions(compiled),
     }
-
-
-def _table(name: str, columns: dict[str, Any]) -> pa.Table:
-    fields = TRACE_TABLES[name].columns
-    schema = pa.schema(
-        [pa.field(each.name, _TYPES[each.type], nullable=each.nullable) for each in fields]
-    )
-    return pa.table([pa.array(columns[each.name]) for each in fields], schema=schema)
 
 
 def _names(names: Sequence[str], positions: NDArray[Any]) -> pa.Array:
@@ -101,7 +87,7 @@ def _publications(compiled: CompiledSystem, tapes: Tapes, window: Window, seed: 
         "lifetime_ns": pa.array(lifetime_ns, mask=endless),
         "size_bytes": pa.array(sizes, type=pa.int64()).take(pa.array(taped["row"])),
     }
-    return _table("publications", columns)
+    return trace_table("publications", columns)
 
 
 def _contents(compiled: CompiledSystem, rows: Ints, seed: int) -> pa.Array:
@@ -165,7 +151,7 @@ def _hops(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pa.Table:
         "left_ns": nanoseconds(taped["left"], window),
         "sent_to": pa.ListArray.from_arrays(pa.array(ends), sent_to),
     }
-    return _table("hops", columns)
+    return trace_table("hops", columns)
 
 
 def _deliveries(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pa.Table:
@@ -186,7 +172,7 @@ def _deliveries(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pa.Ta
         "broker": _names([each.at for each in everyone], subscriber),
         "received_ns": nanoseconds(taped["received"], window)[delivery],
     }
-    return _table("deliveries", columns)
+    return trace_table("deliveries", columns)
 
 
 def _audiences(compiled: CompiledSystem) -> tuple[Ints, Ints]:
@@ -230,7 +216,7 @@ def _probes(compiled: CompiledSystem, window: Window, seed: int, probes_per_s: f
             nanoseconds(np.concatenate(received), window), mask=np.concatenate(lost)
         ),
     }
-    return _table("probes", columns)
+    return trace_table("probes", columns)
 
 
 def _links(compiled: CompiledSystem) -> list[tuple[str, str, Channel]]:
@@ -259,4 +245,4 @@ def _subscriptions(compiled: CompiledSystem) -> pa.Table:
         "at_ns": np.full(len(everyone), EPOCH_NS, dtype=np.int64),
         "filter": filters,
     }
-    return _table("subscriptions", columns)
+    return trace_table("subscriptions", columns)

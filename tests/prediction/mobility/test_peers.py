@@ -173,7 +173,7 @@ def test_subscribers_alike_share_their_queue_stage_and_count():
     system = loads(PLAIN + one)
     many = replace(system, subscribers=(replace(system.subscribers[0], count=7),))
     found, alone = (predict(each, delays=False).subscribers for each in (many, system))
-    assert found["on_time"][0] == alone["on_time"][0]
+    assert found["on_time"][0] == pytest.approx(alone["on_time"][0], rel=1e-14)
 
 
 @pytest.mark.parametrize("model", QUEUE_MODELS)

@@ -1,0 +1,118 @@
+"""``tidings testbed compare``: predicted from a calibration run, then measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli import console, options, spark
+from tidings.model import reading
+from tidings.model.outcome_files import save_outcome
+from tidings.model.writing import check_new_folder, new_folder
+from tidings.reporting import terminal
+from tidings.reporting.page import Report, write_page
+
+if TYPE_CHECKING:
+    from tidings.testbed.comparing import Reality, Repetition
+
+DISAGREE = 1
+MOST_SHARE, MOST_LATENCY = 0.02, 0.10
+
+
+def compare(
+    system: options.SystemFile,
+    to: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where traces, results and the page go; new.")
+    ],
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="How long every run publishes and records.")
+    ] = "30s",
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How often reality is run.")
+    ] = 3,
+    seed: options.Seed = 1,
+    master: options.Master = None,
+    memory: options.Memory = None,
+    json: options.Json = False,
+) -> int:
+    """Predict a system from a calibration run on real brokers, then measure it at its own load.
+
+    Parameters come from a run at low load, through Spark, never from the runs that are predicted.
+    Exit code 1 where on-time shares are off by more than 0.02 or mean delays by more than 10 %.
+
+    Example: [bold]tidings testbed compare city.yaml --to city-for-real[/]
+    """
+    # The client library comes with an extra; help must not depend on it.
+    from tidings.testbed.comparing import confront
+    from tidings.testbed.runs import TestbedOptions
+
+    chosen = TestbedOptions(duration_s=options.seconds(duration), seed=seed)
+    check_new_folder(to)
+    found = reading.load(system)
+    with console.progress("testbed") as step:
+        step("starting Spark")
+        with (
+            spark.started(master, memory=memory, small=True) as session,
+            new_folder(to) as place,
+        ):
+            result = confront(found, session, place, chosen, repetitions=repetitions, progress=step)
+            _write(result, found.description or system.stem, place)
+    agreed = [_agrees(each) for each in result.repetitions]
+    if json:
+        console.show_json(_document(result, to))
+    else:
+        first = result.repetitions[0].measured
+        console.show(terminal.side_by_side([first, result.simulated, result.predicted], limit=12))
+        for number, (each, fits) in enumerate(zip(result.repetitions, agreed, strict=True), 1):
+            console.show_checked(fits, ("agrees", "does not"), f"run {number}: {_told(each)}")
+        console.show(f"\nThe page: {to / 'report.html'} (open it in a browser)")
+    doubts = tuple(dict.fromkeys(doubt for each in result.repetitions for doubt in each.doubts))
+    console.warn((*result.notes, *doubts))
+    return 0 if all(agreed) else DISAGREE
+
+
+def _agrees(one: Repetition) -> bool:
+    share = one.against_predicted.summary.mean_absolute
+    return share <= MOST_SHARE and one.latency_error <= MOST_LATENCY
+
+
+def _told(one: Repetition) -> str:
+    shares, play = one.against_predicted.summary, one.against_simulated.summary
+    believed = "" if not one.doubts else "; not to be believed: this machine was too busy"
+    return (
+        f"predicted on-time shares are off by {shares.mean_absolute:.4f} (largest "
+        f"{shares.maximum:.4f}; simulated {play.mean_absolute:.4f}), mean delays by "
+        f"{one.latency_error:.1%}; relays {1e3 * one.lateness_s:.2g} ms late (99 %){believed}"
+    )
+
+
+def _document(result: Reality, folder: Path) -> dict[str, object]:
+    return {
+        "folder": str(folder),
+        "busiest_broker": result.load,
+        "runs": [
+            {
+                "agrees": _agrees(each),
+                "on_time_error": each.against_predicted.summary.mean_absolute,
+                "on_time_error_largest": each.against_predicted.summary.maximum,
+                "on_time_error_simulated": each.against_simulated.summary.mean_absolute,
+                "mean_delay_error": each.latency_error,
+                "lateness_p99_s": each.lateness_s,
+                "doubts": list(each.doubts),
+            }
+            for each in result.repetitions
+        ],
+    }
+
+
+def _write(result: Reality, title: str, place: Path) -> None:
+    reading.save(result.fitted, place / "fitted.yaml")
+    measured = result.repetitions[0].measured
+    outcomes = {each.source: each for each in (result.predicted, result.simulated, measured)}
+    for source, outcome in outcomes.items():
+        save_outcome(outcome, place / f"{source}.json")
+    notes = [f"run {n}: {_told(each)}" for n, each in enumerate(result.repetitions, 1)]
+    page = Report(title=title, system=result.fitted, outcomes=outcomes, notes=notes)
+    write_page(page, place / "report.html")

@@ -1,0 +1,74 @@
+"""``tidings testbed run``: a system on real servers, recorded as trace tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.errors import EngineError
+from tidings.model import reading
+from tidings.model.trace_files import write_trace_folder
+from tidings.model.writing import check_new_folder
+
+
+def run(
+    system: options.SystemFile,
+    to: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where the trace tables go; must be new.")
+    ],
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="How long to publish and record.")
+    ] = "20s",
+    warmup: Annotated[
+        str, typer.Option(metavar="TIME", help="How long to publish before that, unrecorded.")
+    ] = "2s",
+    max_events: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Refuse to publish more events than that.")
+    ] = 50_000,
+    seed: options.Seed = 1,
+    json: options.Json = False,
+) -> None:
+    """Run a system on real nats-server processes of this machine, and record what happens.
+
+    Links become relays that delay and lose, service times are spent before the servers, and
+    every server traces every message itself. All of it is gone at the end.
+
+    Example: [bold]tidings testbed run city.yaml --to traces --duration 30s[/]
+    """
+    # The client library comes with an extra; help must not depend on it.
+    from tidings.testbed.running import run_testbed
+    from tidings.testbed.runs import TestbedOptions
+    from tidings.testbed.tables import doubts, manifest, trace_tables
+
+    chosen = TestbedOptions(
+        duration_s=options.seconds(duration),
+        warmup_s=options.seconds(warmup, or_zero=True),
+        seed=seed,
+        most_events=max_events,
+    )
+    check_new_folder(to)
+    found = reading.load(system)
+    with console.progress("testbed") as step:
+        done = run_testbed(found, chosen, progress=step)
+        step("writing the traces")
+        tables, said = trace_tables(done), manifest(done)
+        write_trace_folder(tables, said, to)
+    rows = {name: table.num_rows for name, table in tables.items()}
+    doubtful = doubts(done)
+    if json:
+        console.show_json({"traces": str(to), "rows": rows, **said, "doubts": doubtful})
+    else:
+        counted = ", ".join(f"{count:,} {name}" for name, count in rows.items())
+        console.note(f"{to}: {counted}")
+        late_ms = {name: 1e3 * value for name, value in said["lateness"].items()}
+        console.note(
+            f"relays were {late_ms['relay_p50_s']:.2f} ms late in the middle and "
+            f"{late_ms['relay_p99_s']:.2f} ms at the 99th percentile"
+        )
+        console.note(f"Next: tidings characterise {to} --to fitted.yaml --measured measured.json")
+    console.warn(tuple(doubtful))
+    if done.incomplete is not None:
+        raise EngineError(f"the run ended early, its traces are kept: {done.incomplete}")

@@ -1,0 +1,46 @@
+"""Trace tables in memory and on disk, as whoever records a system writes them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
+from tidings.model.writing import new_folder
+
+_TYPES = {
+    "string": pa.string(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "array<string>": pa.list_(pa.string()),
+}
+
+
+def trace_table(name: str, columns: Mapping[str, Any]) -> pa.Table:
+    """The trace table of this name from its columns, each an array or a list."""
+    fields = TRACE_TABLES[name].columns
+    schema = pa.schema(
+        [pa.field(each.name, _TYPES[each.type], nullable=each.nullable) for each in fields]
+    )
+    return pa.table([pa.array(columns[each.name]) for each in fields], schema=schema)
+
+
+def write_trace_folder(
+    tables: Mapping[str, pa.Table],
+    manifest: Mapping[str, Any],
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write tables as a folder of Parquet with its manifest; it appears whole or not at all."""
+    with new_folder(folder, replace=overwrite) as place:
+        for name, table in tables.items():
+            (place / name).mkdir()
+            pq.write_table(table, place / name / "part-00000.parquet")
+        text = json.dumps(manifest, indent=1)
+        (place / MANIFEST).write_text(text + "\n", encoding="utf-8")

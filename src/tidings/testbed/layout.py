@@ -1,0 +1,147 @@
+"""Which servers and relays a system becomes: ports, who dials whom, and what each lane does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidings.model import topology
+from tidings.model.behaviour import Channel
+from tidings.model.routes import Routes
+from tidings.model.system import System
+from tidings.testbed.ports import free_ports
+from tidings.testbed.relays import Journal, Lane, Relay
+from tidings.testbed.servers import ServerPlan
+from tidings.testbed.stations import Station, draws
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The parts of a testbed, not yet started; lanes between brokers are named ``a→b``."""
+
+    servers: dict[str, ServerPlan]
+    relays: tuple[Relay, ...]
+    publisher_ports: tuple[int, ...]  # of the relays they dial
+    subscriber_ports: tuple[int, ...]
+    journal: Journal
+
+
+def layout(system: System, routes: Routes, seed: int) -> Layout:
+    """Lay a system out over the free ports of this machine."""
+    dialled = _dialled_arcs(routes)
+    clients = len(system.publishers) + len(system.subscribers)
+    ports = iter(free_ports(3 * len(system.brokers) + len(dialled) + clients))
+    relay_port = {broker: next(ports) for broker in dialled}
+    degree = [len(outgoing) for outgoing in routes.trees[0].outgoing]
+    plans = {
+        broker.name: ServerPlan(
+            name=broker.name,
+            client_port=next(ports),
+            leaf_port=next(ports),
+            monitor_port=next(ports),
+            dials=relay_port.get(index),
+            links=degree[index],
+        )
+        for index, broker in enumerate(system.brokers)
+    }
+    maker = _Maker(system=system, seed=seed, journal=Journal(), stations=_stations(system, seed))
+    relays = [
+        maker.between_brokers(relay_port[broker], arc, routes, plans)
+        for broker, arc in dialled.items()
+    ]
+    upward = [
+        maker.of_publisher(next(ports), each, plans) for each in range(len(system.publishers))
+    ]
+    downward = [
+        maker.of_subscriber(next(ports), each, plans) for each in range(len(system.subscribers))
+    ]
+    return Layout(
+        servers=plans,
+        relays=(*relays, *upward, *downward),
+        publisher_ports=tuple(relay.port for relay in upward),
+        subscriber_ports=tuple(relay.port for relay in downward),
+        journal=maker.journal,
+    )
+
+
+def lane_name(source: str, target: str) -> str:
+    """How one direction of a link is called."""
+    return f"{source}→{target}"
+
+
+def _dialled_arcs(routes: Routes) -> dict[int, int]:
+    """For every broker but the first the arc that leads from it to its parent."""
+    walk = topology.walk(routes.trees[0], routes.arcs, 0)
+    return {broker: into ^ 1 for broker, into in walk if into >= 0}
+
+
+def _stations(system: System, seed: int) -> list[Station]:
+    stored = system.stored_subscriptions
+    found = []
+    for index, broker in enumerate(system.brokers):
+        if broker.service is None:
+            found.append(Station(service=lambda: 0.0))
+            continue
+        generator = np.random.default_rng([seed, index, 1])
+        found.append(Station(service=draws(broker.service.with_stored(stored), generator)))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Maker:
+    system: System
+    seed: int
+    journal: Journal
+    stations: list[Station]
+
+    def between_brokers(
+        self, port: int, arc: int, routes: Routes, plans: dict[str, ServerPlan]
+    ) -> Relay:
+        """The relay of a link, dialled by the broker at the beginning of the arc."""
+        lanes = []
+        for each in (arc, arc ^ 1):
+            one = routes.arcs[each]
+            name = lane_name(*(self.system.brokers[end].name for end in (one.source, one.target)))
+            lanes.append(self._lane(name, one.channel, (2, each), to=one.target))
+        parent = self.system.brokers[routes.arcs[arc].target].name
+        return Relay(port, plans[parent].leaf_port, (lanes[0], lanes[1]), self.journal)
+
+    def of_publisher(self, port: int, index: int, plans: dict[str, ServerPlan]) -> Relay:
+        """The relay of a publisher's link."""
+        one = self.system.publishers[index]
+        home = self.system.broker_index[one.at]
+        up = self._lane(lane_name(one.name, one.at), one.link, (3, index), to=home)
+        down = _at_once(lane_name(one.at, one.name))
+        return Relay(port, plans[one.at].client_port, (up, down), self.journal)
+
+    def of_subscriber(self, port: int, index: int, plans: dict[str, ServerPlan]) -> Relay:
+        """The relay of a subscriber's link."""
+        one = self.system.subscribers[index]
+        # The subscription takes as long to its broker as an event takes back.
+        up = self._lane(lane_name(one.name, one.at), one.link, (4, index), to=None)
+        down = self._lane(lane_name(one.at, one.name), one.link, (5, index), to=None)
+        return Relay(port, plans[one.at].client_port, (up, down), self.journal)
+
+    def _lane(
+        self, name: str, channel: Channel, purpose: tuple[int, int], *, to: int | None
+    ) -> Lane:
+        generator = np.random.default_rng([self.seed, *purpose])
+        return Lane(
+            name=name,
+            delay=draws(channel.delay, generator),
+            is_lost=_losses(channel.reliability, np.random.default_rng([self.seed, *purpose, 6])),
+            broker=None if to is None else self.system.brokers[to].name,
+            station=None if to is None else self.stations[to],
+        )
+
+
+def _losses(reliability: float, generator: np.random.Generator) -> Callable[[], bool]:
+    if reliability == 1.0:
+        return lambda: False
+    return lambda: bool(generator.random() >= reliability)
+
+
+def _at_once(name: str) -> Lane:
+    return Lane(name=name, delay=lambda: 0.0, is_lost=lambda: False)

@@ -1,0 +1,61 @@
+"""What a run on a testbed is asked to be, and what it was."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tidings.errors import InvalidInputError
+from tidings.model.system import System
+from tidings.testbed.layout import Layout
+from tidings.testbed.workload import Publication
+
+MOST_EVENTS = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TestbedOptions:
+    """How long a run is; times in seconds."""
+
+    __test__ = False  # whatever its name makes a test runner believe
+
+    duration_s: float = 20.0
+    warmup_s: float = 2.0  # before, published and not recorded
+    seed: int = 1
+    most_events: int = MOST_EVENTS
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.duration_s < math.inf:
+            raise InvalidInputError(f"duration_s is {self.duration_s}; wants a time above 0")
+        if not 0.0 <= self.warmup_s < math.inf:
+            raise InvalidInputError(f"warmup_s is {self.warmup_s}; wants 0 or more")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """An event as a subscriber got it, by the loop's clock."""
+
+    event: str
+    subscriber: int
+    received_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Run:
+    """What happened: everything that was published, seen and received, and how far to trust it."""
+
+    system: System
+    options: TestbedOptions
+    layout: Layout
+    publications: list[Publication]
+    start_s: float = 0.0  # by the loop's clock
+    epoch_ns: int = 0  # the Unix time of the loop's zero
+    subscribed_s: float = 0.0
+    published_late_s: list[float]
+    deliveries: list[Delivery]
+    documents: list[bytes]  # as the servers sent them
+    incomplete: str | None = None  # why it ended early
+
+    def nanoseconds(self, at_s: float) -> int:
+        """A moment of the loop's clock as Unix time."""
+        return self.epoch_ns + round(at_s * 1e9)

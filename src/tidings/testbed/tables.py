@@ -1,0 +1,159 @@
+"""A run as canonical trace tables, and how far it is to be trusted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tidings.model.filters import filter_document
+from tidings.model.trace_files import trace_table
+from tidings.model.trace_tables import FORMAT_VERSION
+from tidings.testbed.relays import EVENT
+from tidings.testbed.runs import Run
+from tidings.testbed.tracing import Sighting, sighting
+from tidings.testbed.workload import Publication
+
+MOST_LATENESS = 0.05  # of the shortest mean service, at the 99th percentile
+
+
+def trace_tables(run: Run) -> dict[str, pa.Table]:
+    """The trace tables of a run: what was published after its warm-up, to the end of each event.
+
+    A hop is what two saw: when an event arrived and its service began by the relay that holds it
+    as long as the broker works, when it was done, and where it went, by the server's own tracing.
+    So whatever server, relay and timers cost beyond the drawn service is in the hop.
+    """
+    kept = {each.event: each for each in run.publications if each.at_s >= run.options.warmup_s}
+    return {
+        "publications": _publications(run, list(kept.values())),
+        "hops": _hops(run, kept),
+        "deliveries": _deliveries(run, kept),
+        "subscriptions": _subscriptions(run),
+    }
+
+
+def manifest(run: Run) -> dict[str, Any]:
+    """What ``traces.json`` says: the window, and how late this machine was."""
+    begin_s = run.start_s + run.options.warmup_s
+    said = {
+        "version": FORMAT_VERSION,
+        "source": "testbed",
+        "from_ns": run.nanoseconds(begin_s),
+        "until_ns": run.nanoseconds(begin_s + run.options.duration_s),
+        "seed": run.options.seed,
+        "lateness": lateness(run),
+    }
+    if run.incomplete is not None:
+        said["incomplete"] = run.incomplete
+    return said
+
+
+def lateness(run: Run) -> dict[str, float]:
+    """How late relays and publishers of the testbed were, in seconds."""
+    late_s = {
+        "relay": np.array(run.layout.journal.lateness_s),
+        "publisher": np.array(run.published_late_s),
+    }
+    return {
+        f"{who}_{name}_s": float(np.quantile(values, level)) if values.size else 0.0
+        for who, values in late_s.items()
+        for name, level in (("p50", 0.5), ("p99", 0.99))
+    }
+
+
+def doubts(run: Run) -> list[str]:
+    """Why a run should not be believed; empty where nothing speaks against it."""
+    stored = run.system.stored_subscriptions
+    services = [
+        each.service.with_stored(stored).mean_s for each in run.system.brokers if each.service
+    ]
+    shortest_s = min((mean_s for mean_s in services if mean_s > 0.0), default=None)
+    found = [] if run.incomplete is None else [f"the run is incomplete: {run.incomplete}"]
+    late_s = max(value for name, value in lateness(run).items() if "p99" in name)
+    if shortest_s is not None and late_s > MOST_LATENESS * shortest_s:
+        found.append(
+            f"this machine was late by {1e3 * late_s:.2g} ms (99th percentile), more than "
+            f"{MOST_LATENESS:.0%} of the shortest mean service ({1e3 * shortest_s:.3g} ms): "
+            "run it on a quieter machine, or slow all times down"
+        )
+    return found
+
+
+def _publications(run: Run, kept: list[Publication]) -> pa.Table:
+    system = run.system
+    publishers = [system.publishers[each.publisher] for each in kept]
+    lifetimes = [each.lifetime_s for each in kept]
+    sizes = [
+        each.content.size_bytes or publisher.size_bytes or system.size_bytes
+        for each, publisher in zip(kept, publishers, strict=True)
+    ]
+    columns = {
+        "event": [each.event for each in kept],
+        "publisher": [publisher.name for publisher in publishers],
+        "broker": [publisher.at for publisher in publishers],
+        # When it was due, not when this machine got round to it.
+        "published_ns": [run.nanoseconds(run.start_s + each.at_s) for each in kept],
+        "content": [each.content.text for each in kept],
+        "lifetime_ns": [None if life_s is None else round(life_s * 1e9) for life_s in lifetimes],
+        "size_bytes": [None if size is None else round(size) for size in sizes],
+    }
+    return trace_table("publications", columns)
+
+
+def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
+    seen: dict[tuple[str, str], Sighting] = {}
+    for document in run.documents:
+        one = sighting(document, EVENT.decode())
+        if one is not None:
+            seen[one.event, one.broker] = one
+    both = [
+        (visit, seen[visit.event, visit.broker])
+        for visit in run.layout.journal.visits
+        if visit.event in kept and (visit.event, visit.broker) in seen
+    ]
+    started = [run.nanoseconds(visit.started_s) for visit, _ in both]
+    columns = {
+        "event": [visit.event for visit, _ in both],
+        "broker": [visit.broker for visit, _ in both],
+        "came_from": [one.came_from for _, one in both],
+        "arrived_ns": [run.nanoseconds(visit.arrived_s) for visit, _ in both],
+        "started_ns": started,
+        "left_ns": [max(one.seen_ns, at) for (_, one), at in zip(both, started, strict=True)],
+        "sent_to": [list(one.sent_to) for _, one in both],
+    }
+    return trace_table("hops", columns)
+
+
+def _deliveries(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
+    mine = [each for each in run.deliveries if each.event in kept]
+    who = [run.system.subscribers[each.subscriber] for each in mine]
+    columns = {
+        "event": [each.event for each in mine],
+        "subscriber": [each.name for each in who],
+        "broker": [each.at for each in who],
+        "received_ns": [run.nanoseconds(each.received_s) for each in mine],
+    }
+    return trace_table("deliveries", columns)
+
+
+def _subscriptions(run: Run) -> pa.Table:
+    everyone = list(run.system.subscribers)
+    filters = [
+        json.dumps(
+            filter_document(each.wants), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+        for each in everyone
+    ]
+    columns = {
+        "subscription": [f"{each.name}/1" for each in everyone],
+        "subscriber": [each.name for each in everyone],
+        "broker": [each.at for each in everyone],
+        "action": ["subscribe"] * len(everyone),
+        "at_ns": [run.nanoseconds(run.subscribed_s)] * len(everyone),
+        "filter": filters,
+    }
+    return trace_table("subscriptions", columns)

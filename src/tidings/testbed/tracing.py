@@ -1,0 +1,51 @@
+"""What the servers say of each message themselves: one JSON document per server and message."""
+
+from __future__ import annotations
+
+import calendar
+import json
+import time
+from dataclasses import dataclass
+
+DESTINATION = "trace.out"
+QUEUE = "collectors"  # every server has a collector of its own, which it prefers to distant ones
+_CLIENT, _BROKER = 0, 4  # kinds of connections
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """An event as a server took it in: when, from whom, and to which brokers it sent it on."""
+
+    event: str
+    broker: str
+    came_from: str
+    seen_ns: int
+    sent_to: tuple[str, ...]
+
+
+def sighting(document: bytes, header: str) -> Sighting | None:
+    """What one trace document tells; None where it is not about an event of ours."""
+    told = json.loads(document)
+    names = told.get("request", {}).get("header", {}).get(header)
+    came = [each for each in told.get("events") or () if each.get("type") == "in"]
+    if not names or not came:
+        return None
+    leaving = (each for each in told["events"] if each.get("type") == "eg")
+    return Sighting(
+        event=names[0],
+        broker=told["server"]["name"],
+        came_from=came[0].get("name", ""),
+        seen_ns=nanoseconds(came[0]["ts"]),
+        sent_to=tuple(each["name"] for each in leaving if each.get("kind") == _BROKER),
+    )
+
+
+def nanoseconds(text: str) -> int:
+    """A moment as Go writes it, in whole nanoseconds since the Unix epoch.
+
+    >>> nanoseconds("1970-01-01T00:00:01.5Z"), nanoseconds("1970-01-01T00:00:00.000000007Z")
+    (1500000000, 7)
+    """
+    whole, _, part = text.removesuffix("Z").partition(".")
+    seconds = calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S"))
+    return seconds * 1_000_000_000 + int(part.ljust(9, "0")[:9] or 0)
