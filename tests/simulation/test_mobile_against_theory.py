@@ -18,7 +18,7 @@ from tidings.simulation.run import replicate, simulate
 RATE, SERVICE_S, ON_S, OFF_S = 4.0, 0.1, 2.0, 1.0
 
 
-def one_peer(connectivity, *, head="", publisher=False, processing=""):
+def one_peer(connectivity, *, head="", publisher=False):
     """Poisson events through the queue of one peer and nothing else."""
     of_publisher = f", connectivity: {{{connectivity}}}" if publisher else ""
     of_subscriber = "" if publisher else f", connectivity: {{{connectivity}}}"
@@ -29,7 +29,7 @@ def one_peer(connectivity, *, head="", publisher=False, processing=""):
         brokers: {{hub: {{}}}}
         publishers:
           p: {{at: hub, every: {{rate: {RATE}/s}}, content: {{event: {{k: 1}}}}{of_publisher}}}
-        subscribers: {{s: {{at: hub, wants: {{}}{of_subscriber}{processing}}}}}
+        subscribers: {{s: {{at: hub, wants: {{}}{of_subscriber}}}}}
         """
     )
 
@@ -44,7 +44,7 @@ def agrees(found, exact, standard_error, sharpness):
 
 
 def mean_response_s(service, off):
-    """Poisson arrivals, exponential ON: completion times in an M/G/1 queue, and what is left OFF."""
+    """Poisson arrivals, exponential ON: M/G/1 of completion times, and what is left of OFF."""
     slow = 1.0 + off.mean_s / ON_S
     complete_s = service.mean_s * slow
     off_s2 = off.mean_s**2 * (1.0 + off.scv)
@@ -154,8 +154,10 @@ def chain(buffer, expiring_per_s):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("publisher", [False, True])
-@pytest.mark.parametrize(("buffer", "lifetime_s"), [(0, None), (5, None), (5, 0.8), (40, 0.8)])
+@pytest.mark.parametrize(
+    ("buffer", "lifetime_s", "publisher"),
+    [(0, None, True), (5, None, False), (5, None, True), (5, 0.8, False), (40, 0.8, False)],
+)
 def test_bounded_buffers_and_random_lifetimes_are_those_of_the_chain(buffer, lifetime_s, publisher):
     head = f"lifetime: {{exponential: {lifetime_s}}}\n        expired: in queue"
     system = one_peer(
@@ -166,21 +168,16 @@ def test_bounded_buffers_and_random_lifetimes_are_those_of_the_chain(buffer, lif
         counts = replicate(system, seed=3, replication=number, warmup_s=50.0, duration_s=8_000.0)
         lost = counts.lost[0] / counts.wanted.sum()
         runs.append([counts.delivered.sum() / counts.wanted.sum(), lost[1], lost[2]])
-    exact = chain(buffer, 1.0 / lifetime_s if lifetime_s else 0.0)
+    exact = np.array(chain(buffer, 1.0 / lifetime_s if lifetime_s else 0.0))
     error = np.std(runs, axis=0, ddof=1) / math.sqrt(len(runs))
     assert error.max() < 0.002
-    assert np.abs(np.mean(runs, axis=0) - exact).max() < 4.5 * error.max()
-    assert all(
-        abs(found - share) <= 4.5 * each
-        for found, share, each in zip(np.mean(runs, axis=0), exact, error, strict=True)
-        if share > 1e-4
-    )
+    seen = exact > 1e-4  # with forty places hardly anything overflows
+    assert np.abs((np.mean(runs, axis=0) - exact)[seen] / error[seen]).max() < 4.5
 
 
 @pytest.mark.statistical
 def test_a_subscribers_own_queue_is_an_mm1_queue():
-    system = one_peer("on: 1s, off: 1s", publisher=False)
-    plain = loads(
+    system = loads(
         """
         tidings: 1
         brokers: {hub: {}}
@@ -188,8 +185,7 @@ def test_a_subscribers_own_queue_is_an_mm1_queue():
         subscribers: {s: {at: hub, wants: {}, link: {delay: 1s}, processing: {exponential: 100ms}}}
         """
     )
-    assert system != plain
-    row = simulate(plain, seed=5, replications=20, events=50_000).subscribers.iloc[0]
+    row = simulate(system, seed=5, replications=20, events=50_000).subscribers.iloc[0]
     agrees(row["delay_mean_s"] - 1.0, 0.1 / 0.6, row["delay_mean_se_s"], 0.06)
 
 

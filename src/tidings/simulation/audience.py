@@ -1,10 +1,10 @@
 """Who is told apart from whom: plain subscribers share counts, receivers are followed one by one.
 
 Subscribers that see exactly the same are not told apart: those with a perfect link, and neither a
-lifetime nor a queue of their own, are *plain* and are counted by (home broker, row of contents). Every other subscriber
-is a *receiver* with random numbers of its own. A subscriber with a ``count`` above one is one
-representative of its kind: with a perfect link all of them see the same anyway, and otherwise the
-shares of one are unbiased for each of them.
+lifetime nor a queue of their own, are *plain* and are counted by (home broker, row of contents).
+Every other subscriber is a *receiver* with random numbers of its own. A subscriber with a ``count``
+above one is one representative of its kind: with a perfect link all of them see the same anyway,
+and otherwise the shares of one are unbiased for each of them.
 """
 
 from __future__ import annotations

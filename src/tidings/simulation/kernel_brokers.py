@@ -39,13 +39,7 @@ from tidings.simulation.kernel_tapes import tape_hop, tape_send
 @merged
 def enter(world: Any, index: int) -> None:
     """A copy arrives at its place."""
-    if copy_at(world, index).place >= world.broker_count:
-        queue_up(world, index)
-        return
-    if world.failing and not is_let_in(world, index):
-        return
-    if world.expiry >= 1 and is_expired(world, index):
-        lose(world, index, BY_EXPIRY)
+    if not world.bare and not is_let_in(world, index):
         return
     copy = copy_at(world, index)
     copy.entered = world.now
@@ -59,15 +53,20 @@ def enter(world: Any, index: int) -> None:
 
 @primitive
 def is_let_in(world: Any, index: int) -> bool:
-    """Whether a copy enters its broker; not if that is down, nor if it has been there before."""
-    if label_at(world, index).kind == RESTORED:
-        hand_over(world, copy_at(world, index))
+    """Whether a copy enters a broker; if not, what becomes of it has been seen to."""
+    copy = copy_at(world, index)
+    if copy.place >= world.broker_count:
+        queue_up(world, index)
+    elif world.failing and label_at(world, index).kind == RESTORED:
+        hand_over(world, copy)
         release(world, index)
-        return False
-    if component_at(world, copy_at(world, index).place).down_by > 0:
+    elif world.failing and component_at(world, copy.place).down_by > 0:
         turn_away(world, index)
-        return False
-    return True
+    elif world.expiry >= 1 and is_expired(world, index):
+        lose(world, index, BY_EXPIRY)
+    else:
+        return True
+    return False
 
 
 @merged
@@ -87,11 +86,7 @@ def finish(world: Any, number: int) -> None:
 def leave(world: Any, index: int) -> None:
     """A broker is done with a copy: it goes to the subscribers here and to the neighbours."""
     copy = copy_at(world, index)
-    if copy.place >= world.broker_count:
-        leave_peer(world, index)
-        return
-    if world.failing:
-        leave_among_failures(world, index)
+    if not world.bare and leaves_otherwise(world, index):
         return
     publication = publication_at(world, copy.publication)
     if publication.measured or world.queueing:
@@ -109,6 +104,18 @@ def leave(world: Any, index: int) -> None:
     if world.recording and publication.measured:
         tape_hop(world, copy, copy.channel, sent)
     release(world, index)
+
+
+@primitive
+def leaves_otherwise(world: Any, index: int) -> bool:
+    """Whether a copy leaves no broker, or one among failures; then it has been seen to."""
+    if copy_at(world, index).place >= world.broker_count:
+        leave_peer(world, index)
+        return True
+    if world.failing:
+        leave_among_failures(world, index)
+        return True
+    return False
 
 
 @merged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.calendar import push
-from tidings.kernels.compile import inlined, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.sampling import draw
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_layout import (
@@ -97,7 +97,7 @@ def count_loss(world: Any, row: int, broker: int, cause: int) -> None:
     loss_at(world, cell * world.cause_count + cause).value += 1
 
 
-@inlined
+@primitive
 def lose(world: Any, index: int, cause: int) -> None:
     """A copy is lost at its place, and with it everything it would have become."""
     copy = copy_at(world, index)
@@ -116,7 +116,7 @@ def lose(world: Any, index: int, cause: int) -> None:
     release(world, index)
 
 
-@primitive
+@merged
 def count_loss_of_peer(world: Any, index: int, cause: int) -> None:
     """Count that an event was lost in a peer's queue: for all, or for this subscriber."""
     copy = copy_at(world, index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.compile import inlined, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_bins import bin_of, count_delay
 from tidings.simulation.kernel_copies import SLACK_S, draw_time, loses
 from tidings.simulation.kernel_peers import approach
@@ -67,7 +67,7 @@ def deliver(world: Any, copy: Any) -> None:
                 receive(world, publication, index)
 
 
-@primitive
+@merged
 def receive(world: Any, publication: Any, index: int) -> None:
     """One subscriber gets a measured event over its own link, or does not."""
     channel = channel_at(world, receiver_at(world, index).channel)

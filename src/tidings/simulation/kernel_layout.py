@@ -27,6 +27,7 @@ def _constants(first: int, count: int) -> tuple[Any, ...]:
 
 
 WHOLE, SMALL, TINY = _record(value=_I), _record(value=np.int32), _record(value=np.int8)
+MOMENT = _record(value=_F)
 # A bin of a histogram of delays: how many, and between which the delays in it lie.
 BIN = _record(value=_I, lowest=_F, highest=_F)
 
@@ -84,8 +85,7 @@ RECEIVER = _record(channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, tak
 # ---- the state ---------------------------------------------------------------------------------
 
 # A station: one queue of a broker. Its waiting copies are a linked list, its idle servers another.
-# A closed gate stops its servers, which keep what is left of their work. Nothing that waits has
-# expired at ``soonest``.
+# A closed gate stops its servers, which keep what is left of their work.
 STATION = _record(
     place=_I,
     law=_I,
@@ -98,7 +98,6 @@ STATION = _record(
     head=_I,
     tail=_I,
     waiting=_I,
-    soonest=_F,
     arrivals=_I,
     served=_I,
     busy=_F,
@@ -213,6 +212,7 @@ NUMBERS: dict[str, type] = {
     "day_start": _F,  # when the first day of rates begins
     "arc_count": _I,
     "cause_count": _I,  # causes told apart: PLAIN_CAUSES, or all
+    "bare": _I,  # nothing fails, no peer has a queue, nothing is dropped for its age
     "failing": _I,  # whether anything can fail or be forgotten; if not, nothing below matters
     "buffering": _I,
     "bypassing": _I,
@@ -277,6 +277,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "bin_edges": np.dtype(_F),
     # the state
     "stations": STATION,
+    "soonest": MOMENT,  # [station]: nothing that waits there expires before
     "servers": SERVER,
     "copies": COPY,
     "labels": LABEL,  # of copies

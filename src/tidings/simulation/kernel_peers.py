@@ -83,7 +83,7 @@ def set_out(world: Any, index: int, owner: int) -> None:
     release(world, index)
 
 
-@primitive
+@merged
 def approach(world: Any, publication: int, index: int) -> None:
     """An event sets out from its home broker to a receiver with queues."""
     receiver = receiver_at(world, index)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.compile import primitive
+from tidings.kernels.compile import inlined, primitive
 from tidings.simulation.kernel_bins import bin_of, count_delay
 from tidings.simulation.kernel_copies import SLACK_S, draw_time
 from tidings.simulation.kernel_tables import (
@@ -18,7 +18,7 @@ from tidings.simulation.kernel_tables import (
 from tidings.simulation.kernel_tapes import tape_delivery
 
 
-@primitive
+@inlined
 def receipt_of(world: Any, publication: Any, index: int) -> Any:
     """Where it is counted what a receiver gets of the publisher of an event."""
     publisher = row_at(world, publication.row).publisher

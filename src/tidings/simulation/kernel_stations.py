@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import key_of, set_key
-from tidings.kernels.compile import inlined, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_copies import draw_time, is_expired, lose
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_OVERFLOW
 from tidings.simulation.kernel_tables import (
@@ -16,6 +16,7 @@ from tidings.simulation.kernel_tables import (
     place_at,
     publication_at,
     server_at,
+    soonest_at,
     station_at,
 )
 
@@ -53,18 +54,18 @@ def make_room(world: Any, at: int, index: int) -> None:
     Nobody sees whether expired copies leave at once or when the next one comes, but for their place
     in the buffer; so they are looked for only where it is full.
     """
-    station = station_at(world, at)
-    if station.waiting >= station.buffer and world.now > station.soonest:
+    station, soonest = station_at(world, at), soonest_at(world, at)
+    if station.waiting >= station.buffer and world.now > soonest.value:
         drop_expired(world, at)
     publication = publication_at(world, copy_at(world, index).publication)
-    station.soonest = min(station.soonest, publication.born + publication.lifetime)
+    soonest.value = min(soonest.value, publication.born + publication.lifetime)
 
 
-@primitive
+@merged
 def drop_expired(world: Any, at: int) -> None:
     """Take everything that has expired out of the queue of a station."""
-    station = station_at(world, at)
-    station.soonest = np.inf
+    station, soonest = station_at(world, at), soonest_at(world, at)
+    soonest.value = np.inf
     before = -1
     index = station.head
     while index >= 0:
@@ -79,7 +80,7 @@ def drop_expired(world: Any, at: int) -> None:
             lose(world, index, BY_EXPIRY)
         else:
             publication = publication_at(world, copy_at(world, index).publication)
-            station.soonest = min(station.soonest, publication.born + publication.lifetime)
+            soonest.value = min(soonest.value, publication.born + publication.lifetime)
             before = index
         index = following
 

@@ -183,6 +183,7 @@ def compile_system(system: System) -> CompiledSystem:
     numbers |= fault_numbers(faults, tables, len(publishers) + len(tables["servers"]))
     if faults.matter:  # one copy more may be kept for the subscribers here, and go to any broker
         numbers["fan_out"] += 1 + len(system.brokers)
+    numbers["bare"] = int(not (queues or faults.matter or numbers["expiry"]))
     queueing = (of_receiver >= 0).any(axis=1)
     numbers["queueing"] = int(queueing.any())
     numbers["fan_out"] += _most_at_once(queueing[receivers_of], receivers_first)
@@ -336,7 +337,7 @@ def _stations(
 ) -> tuple[Any, Any, Any]:
     stored = system.stored_subscriptions
     places: list[tuple[int, ...]] = []
-    stations: list[tuple[float, ...]] = []
+    stations: list[tuple[int, ...]] = []
     servers: list[tuple[float, ...]] = []
     for index, broker in enumerate(system.brokers):
         first = len(stations)
@@ -346,7 +347,7 @@ def _stations(
             law = laws(station.service.with_stored(stored))
             limit = NO_LIMIT if station.buffer is None else station.buffer
             at = len(servers)
-            own = (index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0, np.inf)
+            own = (index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0)
             stations.append(own)
             last = at + station.servers - 1
             servers += [

@@ -102,9 +102,7 @@ def peer_tables(
         limit = NO_LIMIT if queue.buffer is None else queue.buffer
         law, stream = laws(queue.service), streams(queue.peer, purpose)
         rows["places"].append((station, station + 1, queue.kind, queue.owner))
-        rows["stations"].append(
-            (place, law, stream, server, 1, limit, 1, server, -1, -1, 0, np.inf)
-        )
+        rows["stations"].append((place, law, stream, server, 1, limit, 1, server, -1, -1, 0))
         rows["servers"].append((station, -1, -1, 0.0))
         if queue.periods is not None:
             ends = len(periods), len(periods) + len(queue.periods.loop_s)

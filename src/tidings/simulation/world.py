@@ -52,6 +52,7 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
         "copies": _linked(room, layout.COPY),
         "labels": np.zeros(room * compiled.faults.matter, dtype=layout.LABEL),
         "publications": _linked(room, layout.PUBLICATION),
+        "soonest": np.full(len(given["stations"]), np.inf).view(layout.MOMENT),
         "nodes": tournament(int(compiled.numbers["first_end"]) + len(given["homes"])),
         "marks": np.zeros(compiled.marks_per_event * room, dtype=layout.TINY),
         "flight": np.zeros(room, dtype=LANDING),
