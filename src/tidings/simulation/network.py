@@ -184,7 +184,7 @@ def compile_system(system: System) -> CompiledSystem:
     if faults.matter:  # one copy more may be kept for the subscribers here, and go to any broker
         numbers["fan_out"] += 1 + len(system.brokers)
     numbers["bare"] = int(not (queues or faults.matter or numbers["expiry"]))
-    queueing = (of_receiver >= 0).any(axis=1)
+    queueing = of_receiver.max(axis=1) >= 0
     numbers["queueing"] = int(queueing.any())
     numbers["fan_out"] += _most_at_once(queueing[receivers_of], receivers_first)
     numbers["turns_at_once"] = len(tables["switches"]) + len(tables["components"])

@@ -46,6 +46,8 @@ HANDLED = frozenset(
         "dropping expired events on the way",
         "one tree per topic",
         "connectivity",
+        "connectivity from traces",
+        "bounded buffers of peers",
         "subscriber's own queue",
         "rates by time of day",
     }

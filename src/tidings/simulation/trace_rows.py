@@ -266,7 +266,7 @@ def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[str, 
     what, is_on, at_ns = taped["what"][order], taped["is_on"][order], at_ns[order]
     system = compiled.system
     found = {}
-    components = [each.name for each in (*system.brokers, *system.links)]
+    components = [each.name for each in system.brokers] + [each.name for each in system.links]
     fails = np.zeros(len(components), dtype=bool)
     fails[[each for _, _, parts in compiled.faults.failures for each in parts]] = True
     mine = (what >= 0) & fails[np.maximum(what, 0)]
