@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tidings.kernels.sampling import encode
 from tidings.model import delay_grid
 from tidings.model.behaviour import Channel
-from tidings.model.laws import Law, residual
+from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.routes import Routes, route
 from tidings.model.system import EXPIRY, System
 from tidings.simulation import kernel_layout as layout
@@ -26,10 +26,17 @@ from tidings.simulation.audience import (
 from tidings.simulation.cells import Carried, Cells, carried, find_cells
 from tidings.simulation.failures import Faults, fault_numbers, fault_tables, find_faults
 from tidings.simulation.kernel_bins import bin_tables
+from tidings.simulation.peers import (
+    NO_LIMIT,
+    SETTLING,
+    PeerQueue,
+    day_tables,
+    find_peer_queues,
+    peer_tables,
+)
 from tidings.simulation.records import make_records
 
 Ints = NDArray[np.int64]
-NO_LIMIT = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +47,7 @@ class CompiledSystem:
     routes: Routes
     cells: Cells
     faults: Faults
+    peer_queues: tuple[PeerQueue, ...]  # in the order of their places, after those of brokers
     numbers: Mapping[str, float]  # of the world, as they are in the beginning
     tables: Mapping[str, Any]  # of the world likewise; never changed, always copied
     stream_keys: tuple[tuple[str, str], ...]
@@ -53,8 +61,9 @@ class CompiledSystem:
 
     @property
     def drops_events(self) -> bool:
-        """Whether brokers may drop events: full buffers, expired events, or crashes."""
+        """Whether events may be dropped on their way: full buffers, expired events, or crashes."""
         bounded = any(s.buffer is not None for b in self.system.brokers for s in b.stations)
+        bounded = bounded or any(queue.buffer is not None for queue in self.peer_queues)
         crashing = self.faults.matter and not self.faults.buffering
         return bounded or crashing or self.system.expired != EXPIRY[0]
 
@@ -75,9 +84,39 @@ class CompiledSystem:
         """Events published per second, by publisher."""
         return np.array([publisher.rate_per_s for publisher in self.system.publishers])
 
+    @property
+    def settling_s(self) -> float:
+        """How long a run should go on at least before what is measured, in seconds."""
+        longest_s = max((queue.cycle_s for queue in self.peer_queues), default=0.0)
+        return max(self.faults.settling_s, SETTLING * longest_s)
+
+    @property
+    def day_s(self) -> float:
+        """How long the longest day of rates is, in seconds; 0 where no rate changes."""
+        days = (each.rates for each in self.system.publishers if each.rates is not None)
+        return max((rates.length_s for rates in days), default=0.0)
+
+    @cached_property
+    def peer_arrivals(self) -> NDArray[np.float64]:
+        """Events per second that come to each queue of a peer, if nothing is dropped before."""
+        found = []
+        classes = np.array([row.content_class for row in self.routes.rows])[self.cells.row]
+        subscriber_of = {int(r): i for i, r in enumerate(self.receiver_of) if r >= 0}
+        for queue in self.peer_queues:
+            if queue.kind == layout.FROM_PUBLISHER:
+                found.append(self.publisher_rates[queue.owner])
+                continue
+            index = subscriber_of[queue.owner]
+            here = self.cells.broker == self.routes.home_of_subscriber[index]
+            rate = self.cells.flow_per_s[here & self.routes.wanted_by(index)[classes]].sum()
+            crossed = queue.kind == layout.AT_SUBSCRIBER
+            rate *= self.system.subscribers[index].link.reliability if crossed else 1.0
+            found.append(rate)
+        return np.array(found, dtype=np.float64)
+
     @cached_property
     def carried(self) -> Carried:
-        """What is carried in the long run, if no broker drops anything."""
+        """What is carried in the long run, if no broker drops anything; of brokers' stations."""
         stored = self.system.stored_subscriptions
         work_s = [
             station.service.with_stored(stored).mean_s / station.servers
@@ -85,7 +124,7 @@ class CompiledSystem:
             for station in broker.stations
             if station.service is not None
         ]
-        owner = np.asarray(self.tables["stations"]["broker"])
+        owner = np.asarray(self.tables["stations"]["place"])[: len(work_s)]
         return carried(self.cells, len(self.system.brokers), owner, np.array(work_s))
 
 
@@ -106,10 +145,16 @@ def compile_system(system: System) -> CompiledSystem:
     laws, streams = _Numbering(), _Numbering()
     rows, first_rows = _rows(system, routes, laws)
     publishers = _publishers(system, routes, first_rows, laws, streams)
+    days, day_rates, publishers["day"] = day_tables(system)
     representatives, receiver_of = find_receivers(system, routes)
     channels = _channels(system, routes, representatives, laws, streams)
     receivers = _receiver_records(system, representatives, len(channels), laws, streams)
-    brokers, stations, servers = _stations(system, laws, streams)
+    places, stations, servers = _stations(system, laws, streams)
+    followed = [system.subscribers[index] for index in representatives]
+    queues, of_publisher, of_receiver = find_peer_queues(system, followed)
+    places_of_peers = np.arange(-1, len(queues)) + np.array([0] + [len(places)] * len(queues))
+    publishers["waits_at"] = places_of_peers[of_publisher + 1]
+    receivers["waits_at"], receivers["taken_in_at"] = places_of_peers[of_receiver + 1].T
     curve_of, curves = find_curves(routes, receiver_of, len(system.brokers))
     out_first, out_arcs = _outgoing(routes, len(system.brokers))
     receivers_first, receivers_of = receiver_lists(routes, representatives, len(system.brokers))
@@ -117,7 +162,9 @@ def compile_system(system: System) -> CompiledSystem:
     tables = {
         "publishers": publishers,
         "rows": rows,
-        "brokers": brokers,
+        "days": days,
+        "day_rates": day_rates,
+        "places": places,
         "channels": channels,
         "receivers": receivers,
         "out_first": out_first,
@@ -131,21 +178,34 @@ def compile_system(system: System) -> CompiledSystem:
     }
     faults = find_faults(system)
     tables |= fault_tables(faults, system, routes, laws, streams)
+    tables |= peer_tables(queues, tables, laws, streams)
     numbers = _numbers(system, routes, len(receivers), out_first)
-    numbers |= fault_numbers(faults, tables, len(publishers) + len(servers))
+    numbers |= fault_numbers(faults, tables, len(publishers) + len(tables["servers"]))
     if faults.matter:  # one copy more may be kept for the subscribers here, and go to any broker
         numbers["fan_out"] += 1 + len(system.brokers)
+    numbers["bare"] = int(not (queues or faults.matter or numbers["expiry"]))
+    queueing = of_receiver.max(axis=1) >= 0
+    numbers["queueing"] = int(queueing.any())
+    numbers["fan_out"] += _most_at_once(queueing[receivers_of], receivers_first)
+    numbers["turns_at_once"] = len(tables["switches"]) + len(tables["components"])
     return CompiledSystem(
         system=system,
         routes=routes,
         cells=cells,
         faults=faults,
+        peer_queues=queues,
         numbers=numbers,
         tables=tables | _law_tables(laws),
         stream_keys=tuple(streams.known),
         receiver_of=receiver_of,
         curves=curves,
     )
+
+
+def _most_at_once(queueing: NDArray[np.bool_], first: Ints) -> int:
+    """Most receivers with queues that one event meets at one broker."""
+    so_far = np.concatenate([[0], np.cumsum(queueing)])
+    return int(np.diff(so_far[first]).max(initial=0))
 
 
 def _law_tables(laws: _Numbering) -> dict[str, Any]:
@@ -200,15 +260,18 @@ def _publishers(
 ) -> Any:
     found = []
     for index, publisher in enumerate(system.publishers):
-        assert publisher.every is not None
+        # With rates by time of day no law is drawn from; the first will do.
+        every = publisher.every or Deterministic(value_s=0.0)
         name = f"publisher {publisher.name}"
         found.append(
             (
                 routes.home_of_publisher[index],
                 first_rows[index],
                 first_rows[index + 1],
-                laws(publisher.every),
-                laws(residual(publisher.every)),
+                laws(every),
+                laws(residual(every)),
+                -1,  # no day of rates
+                -1,  # always connected
                 len(routes.arcs) + index,
                 streams(name, "phase"),
                 streams(name, "interval"),
@@ -273,7 +336,7 @@ def _stations(
     system: System, laws: Callable[..., int], streams: Callable[..., int]
 ) -> tuple[Any, Any, Any]:
     stored = system.stored_subscriptions
-    brokers: list[tuple[int, ...]] = []
+    places: list[tuple[int, ...]] = []
     stations: list[tuple[int, ...]] = []
     servers: list[tuple[float, ...]] = []
     for index, broker in enumerate(system.brokers):
@@ -284,15 +347,16 @@ def _stations(
             law = laws(station.service.with_stored(stored))
             limit = NO_LIMIT if station.buffer is None else station.buffer
             at = len(servers)
-            stations.append((index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0))
+            own = (index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0)
+            stations.append(own)
             last = at + station.servers - 1
             servers += [
                 (len(stations) - 1, -1, server + 1 if server < last else -1, 0.0)
                 for server in range(at, last + 1)
             ]
-        brokers.append((first, len(stations)))
+        places.append((first, len(stations), layout.AT_BROKER, index))
     return (
-        make_records(layout.BROKER, brokers),
+        make_records(layout.PLACE, places),
         make_records(layout.STATION, stations),
         make_records(layout.SERVER, servers),
     )
