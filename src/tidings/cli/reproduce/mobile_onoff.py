@@ -14,12 +14,14 @@ from tidings.reproduction.mobile_onoff import experiment
 from tidings.reproduction.mobile_onoff.antennas import SLOT_S, quietest_and_busiest
 from tidings.reproduction.mobile_onoff.connectivity import examine
 from tidings.reproduction.mobile_onoff.exhibits import study
+from tidings.reproduction.mobile_onoff.simulating import Effort
 from tidings.reproduction.saving import check_folder
 
 if TYPE_CHECKING:
     from tidings.characterisation.durations import Durations
     from tidings.model.behaviour import DailyRates
 
+USUAL = Effort()
 USUAL_OFF_KBPS = 20.0
 
 
@@ -39,11 +41,18 @@ def mobile_onoff(
             help="Real activity of antennas in slots of ten minutes, in place of synthetic ones.",
         ),
     ] = None,
+    runs: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Simulations of every number; 0: theory alone.")
+    ] = USUAL.runs,
+    cycles: Annotated[
+        float, typer.Option(metavar="N", min=1.0, help="How long each is, in periods ON and OFF.")
+    ] = USUAL.cycles,
     off_kbps: Annotated[
         float,
         typer.Option(metavar="N", min=0.0, help="Throughput up to which a trip is disconnected."),
     ] = USUAL_OFF_KBPS,
     to: Folder = USUAL_FOLDER,
+    seed: options.Seed = 1,
     master: options.Master = None,
     json: options.Json = False,
 ) -> None:
@@ -58,7 +67,8 @@ def mobile_onoff(
             periods, rates = _from_traces(sessions, activity, off_kbps, master, step)
         paths = examine(periods, str(sessions)) if periods is not None else []
         antennas = quietest_and_busiest(rates) if rates is not None else None
-        results = experiment.reproduce(step, paths=paths, antennas=antennas)
+        effort = Effort(runs=runs, cycles=cycles, seed=seed)
+        results = experiment.reproduce(step, effort=effort, paths=paths, antennas=antennas)
     present(study(results), to, json=json)
 
 

@@ -19,6 +19,7 @@ from tidings.model.laws import Exponential, Law
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.reproduction.duration_exhibits import AS_MEASURED, SECONDS
+from tidings.reproduction.mobile_onoff.simulating import Effort, respond_at_centre
 
 STATES = {"connected": True, "away": False}
 LEAST_PERIODS = 20  # whole ones of each state; a law from fewer means nothing
@@ -72,8 +73,11 @@ def examine(periods: Mapping[str, Mapping[bool, Durations]], where: str) -> list
     ]
 
 
-def response_rows(found: PathFindings) -> Iterator[dict[str, object]]:
-    """The mean response of one centre by the law of its periods, at several loads."""
+def response_rows(found: PathFindings, effort: Effort) -> Iterator[dict[str, object]]:
+    """The mean response of one centre by the law of its periods, at several loads.
+
+    Simulated is the measured law.
+    """
     service = Exponential(mean_s=SERVICE_S)
     for load in LOADS:
         row: dict[str, object] = {"path": found.path, "load": load}
@@ -82,9 +86,10 @@ def response_rows(found: PathFindings) -> Iterator[dict[str, object]]:
             rate_per_s = load * centre.most_per_s
             row["rate_per_s"] = rate_per_s
             row[name] = sojourn_stage(centre, rate_per_s).mean_s
-        yield row
+        simulated = respond_at_centre(centre, rate_per_s, effort)
+        yield {**row, "simulated_s": simulated.mean_s, "simulated_se_s": simulated.error_s}
 
 
-def response_table(findings: Sequence[PathFindings]) -> pd.DataFrame:
+def response_table(findings: Sequence[PathFindings], effort: Effort) -> pd.DataFrame:
     """``response_rows`` of every path."""
-    return pd.DataFrame([row for found in findings for row in response_rows(found)])
+    return pd.DataFrame([row for found in findings for row in response_rows(found, effort)])
