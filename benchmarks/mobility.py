@@ -88,6 +88,21 @@ def with_tidings(system: System, seconds: float, seed: int) -> Run:
     )
 
 
+def resumed(
+    draw: Any, away_s: float, at: float, work: float, ends: float
+) -> tuple[float, float, float]:
+    """When the last part of some work begins, how much it is, when the time ON it is in ends."""
+    while True:
+        while ends <= at:  # times that have passed, while nothing was there or in between
+            back = ends + draw(1.0 / away_s)
+            ends = back + draw(1.0 / away_s)
+            at = max(at, back)
+        if at + work <= ends:
+            return at, work, ends
+        work -= ends - at
+        at = ends
+
+
 def with_simpy(seconds: float, seed: int) -> Run:
     draw = random.Random(seed).expovariate
     env = simpy.Environment()
@@ -100,15 +115,8 @@ def with_simpy(seconds: float, seed: int) -> Run:
         while True:
             event = yield store.get()
             work, at = draw(rate), env.now
-            while away_s:
-                while ends <= at:  # times that have passed while nothing was there
-                    back = ends + draw(1.0 / away_s)
-                    ends = back + draw(1.0 / away_s)
-                    at = max(at, back)
-                if at + work <= ends:
-                    break
-                work -= ends - at
-                at = ends
+            if away_s:
+                at, work, ends = resumed(draw, away_s, at, work, ends)
             yield env.timeout(at + work - env.now)
             jobs += 1
             onwards(event)
@@ -160,29 +168,31 @@ def with_ciw(seconds: float, seed: int) -> Run:
 
     class Counting(ciw.Node):
         def write_individual_record(self, individual: Any) -> None:
-            nonlocal jobs
+            nonlocal jobs, deliveries, delays
             jobs += 1
+            if self.id_number >= first_own:
+                deliveries += 1
+                delays += self.now - individual.born
 
         def write_interruption_record(self, individual: Any, destination: Any = None) -> None:
             """Keep nothing."""
 
     class Exit(ciw.ExitNode):
         def accept(self, next_individual: Any, completed: bool = True) -> None:
-            nonlocal deliveries, delays
-            deliveries += 1
-            delays += next_individual.exit_date - next_individual.born
+            """Keep nothing."""
 
     class Event(ciw.Individual):
         born = 0.0
 
     # Nodes: publishers, brokers, where events wait for subscribers, subscribers' own queues.
     first_broker, first_waiting = PAIRS + 1, PAIRS + BROKERS + 1
+    first_own = first_waiting + PAIRS
 
     def way(individual: Any, simulation: Any) -> list[int]:
-        individual.born = individual.arrival_date
-        at = individual.node - 1
+        individual.born = simulation.current_time
+        at = individual.starting_node - 1
         brokers = list(range(first_broker, first_broker + BROKERS))
-        return [*brokers, first_waiting + at, first_waiting + PAIRS + at]
+        return [*brokers, first_waiting + at, first_own + at]
 
     nodes = PAIRS + BROKERS + 2 * PAIRS
     service = ciw.dists.Exponential(1.0 / SERVICE_S)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -102,11 +102,10 @@ def _loop(runs: Sequence[list[tuple[int, float]]], trace: str, peer: str) -> tup
         )
     whole = [run for run in runs[0] if run[1] > 0.0]
     if whole[0][0] == whole[-1][0]:  # the end goes on with the beginning
-        (state, first_s), *whole[:-1], (_, last_s) = whole
-        whole = [*whole[1:-1], (state, first_s + last_s)]
+        (state, first_s), *between, (_, last_s) = whole
+        whole = [*between, (state, first_s + last_s)]
     if whole[0][0] == 0:
         whole = [*whole[1:], whole[0]]
-    assert all(one != other for (one, _), (other, _) in pairwise(whole))
     return tuple(length_s for _, length_s in whole)
 
 

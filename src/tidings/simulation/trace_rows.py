@@ -256,20 +256,11 @@ def _subscriptions(compiled: CompiledSystem) -> pa.Table:
 
 def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[str, pa.Table]:
     """States of components and sessions of peers: as the window begins, and changes in it."""
-    taped = tapes.turns[tapes.turns["turned"] <= window.end_s]
-    taped = taped[np.lexsort((taped["turned"], taped["what"]))]
-    followed = np.append(taped["what"][1:] == taped["what"][:-1], False)
-    changed_before = np.append(taped["turned"][1:] <= window.warmup_s, False)
-    taped = taped[~(followed & changed_before)]  # only the last of those before the window counts
-    at_ns = nanoseconds(np.maximum(taped["turned"], window.warmup_s), window)
-    order = np.argsort(at_ns, kind="stable")
-    what, is_on, at_ns = taped["what"][order], taped["is_on"][order], at_ns[order]
-    system = compiled.system
-    found = {}
+    system, found = compiled.system, {}
+    what, is_on, at_ns = _in_window(tapes.turns, window)
     components = [each.name for each in system.brokers] + [each.name for each in system.links]
-    fails = np.zeros(len(components), dtype=bool)
-    fails[[each for _, _, parts in compiled.faults.failures for each in parts]] = True
-    mine = (what >= 0) & fails[np.maximum(what, 0)]
+    failing = [each for _, _, parts in compiled.faults.failures for each in parts]
+    mine = np.isin(what, failing)
     if mine.any():
         columns = {
             "component": _names(components, what[mine]),
@@ -280,11 +271,22 @@ def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[str, 
     mine = what < 0
     if mine.any():
         peers = [each.peer.split(" ", 1)[1] for each in compiled.peer_queues if each.periods]
-        first = len(compiled.faults.failures)
+        switch = -1 - what[mine]  # those of failures come first
         columns = {
-            "peer": _names(peers, -1 - what[mine] - first),
+            "peer": _names(peers, switch - len(compiled.faults.failures)),
             "state": _names(STATES, is_on[mine]),
             "at_ns": at_ns[mine],
         }
         found["sessions"] = trace_table("sessions", columns)
     return found
+
+
+def _in_window(turns: Any, window: Window) -> tuple[Ints, Ints, Ints]:
+    """What turned, to what, and when; what did before the window, as if at its beginning."""
+    taped = turns[turns["turned"] <= window.end_s]
+    taped = taped[np.lexsort((taped["turned"], taped["what"]))]
+    again = (taped["what"][1:] == taped["what"][:-1]) & (taped["turned"][1:] <= window.warmup_s)
+    taped = np.delete(taped, np.flatnonzero(again))  # the next one counts, not this
+    at_ns = nanoseconds(np.maximum(taped["turned"], window.warmup_s), window)
+    order = np.argsort(at_ns, kind="stable")
+    return taped["what"][order], taped["is_on"][order], at_ns[order]
