@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import MANIFEST, SESSIONS
 from tidings.traces.canonical import canonical
-from tidings.traces.reading import read_frame, read_traces
+from tidings.traces.reading import read_frame, read_traces, table_kind
 from tidings.traces.window import NANOSECONDS, TraceWindow
 
 # Until when and since when each peer was observed, and on which path (or of which kind) it was.
@@ -66,12 +66,19 @@ def read_connections(
     spark: SparkSession, place: Path, *, off_kbps: float = OFF_KBPS
 ) -> Connections:
     """The connections in a file, in a folder of Parquet or CSV files, or in canonical traces."""
-    if place.is_dir() and "sessions" in {each.name.split(".")[0] for each in place.iterdir()}:
-        if (place / MANIFEST).exists():
-            traces = read_traces(spark, place)
-            return connections(traces.tables["sessions"], str(place), window=traces.window)
-        place = next(each for each in place.iterdir() if each.name.split(".")[0] == "sessions")
-    return connections(read_frame(spark, place), str(place), off_kbps=off_kbps)
+    table = sessions_place(place)
+    if table != place and (place / MANIFEST).exists():
+        traces = read_traces(spark, place)
+        return connections(traces.tables["sessions"], str(place), window=traces.window)
+    return connections(read_frame(spark, table), str(table), off_kbps=off_kbps)
+
+
+def sessions_place(place: Path) -> Path:
+    """Where the table is: the place itself, or ``sessions`` in a folder of traces."""
+    inside = sorted(place.iterdir()) if place.is_dir() else []
+    found = next((each for each in inside if each.name.split(".")[0] == "sessions"), place)
+    table_kind(found)
+    return found
 
 
 def from_reports(reports: DataFrame) -> Connections:

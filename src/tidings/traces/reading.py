@@ -72,13 +72,19 @@ def read_rows(frame: DataFrame, table: TraceTable) -> DataFrame:
 
 def read_frame(spark: SparkSession, path: Path) -> DataFrame:
     """A table that is not canonical, as it is: Parquet, CSV or JSON Lines, a file or a folder."""
-    kind = _kind(path) if path.exists() else None
-    if kind is None:
-        wanted = f"a table ending in {_listed(_FORMATS)}, or a folder of such files"
-        raise InvalidTracesError(f"{path}: wants {wanted}")
-    frame = _open(spark, kind, f"file://{path.resolve()}", None, optional=False)
+    frame = _open(spark, table_kind(path), f"file://{path.resolve()}", None, optional=False)
     assert frame is not None  # only what is optional may be missing
     return frame
+
+
+def table_kind(path: Path) -> str:
+    """In which format a file or folder is a table, told without Spark."""
+    kind = _kind(path) if path.exists() else None
+    if kind is None:
+        saw = "no table" if path.exists() else "nothing"
+        wanted = f"a file ending in {_listed(_FORMATS)}, or a folder of such files"
+        raise InvalidTracesError(f"{path}: got {saw}; wants {wanted}")
+    return kind
 
 
 # ---- where tables are ----------------------------------------------------------------------------

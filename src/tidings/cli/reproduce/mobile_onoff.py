@@ -89,8 +89,13 @@ def _from_traces(
     from tidings.cli import spark
     from tidings.traces.actions import bring_here
     from tidings.traces.activity import read_activity
-    from tidings.traces.connections import read_connections
+    from tidings.traces.connections import read_connections, sessions_place
+    from tidings.traces.reading import table_kind
 
+    if sessions is not None:
+        sessions_place(sessions)
+    if activity is not None:
+        table_kind(activity)
     step("starting Spark")
     periods, rates = None, None
     with spark.started(master) as session:
