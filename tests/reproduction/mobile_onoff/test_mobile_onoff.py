@@ -136,7 +136,10 @@ def test_antennas_and_end_to_end_times_simulated_agree_with_theory():
 
 @pytest.mark.statistical
 def test_going_through_a_short_trace_in_turn_understates_delays(monkeypatch):
-    monkeypatch.setattr(simulating, "TRACE_RATES_PER_S", (9.0,))
-    (row,) = simulating.trace_rows(Effort(runs=20, cycles=600.0))
+    monkeypatch.setattr(simulating, "TRACE_RATES_PER_S", (0.9,))
+    monkeypatch.setattr(simulating, "TRACE_SERVICE_S", 0.625)
+    (row,) = simulating.trace_rows(Effort(runs=40, cycles=1000.0))
+    assert row["resampled_se_s"] < 0.05 * row["resampled_s"]
+    assert abs(row["by_law_s"] - row["resampled_s"]) < 4 * row["resampled_se_s"]
     drawn, in_turn = row["resampled_s"], row["looped_s"]
     assert in_turn < drawn - 4 * math.hypot(row["resampled_se_s"], row["looped_se_s"])

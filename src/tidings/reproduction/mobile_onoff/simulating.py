@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from tidings.model.behaviour import Connectivity, DailyRates
+from tidings.model.connectivity_traces import resampled
 from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import as_filter
 from tidings.model.laws import Exponential, Law
 from tidings.model.system import Broker, Publisher, Subscriber, System
 from tidings.prediction.mobility.centre import OnOff, exponential_centre, mean_response_s
+from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.simulation.run import simulate
 
 MINIMUM_EVENTS = 20_000  # of a run, at least
@@ -125,9 +127,10 @@ def trace_rows(effort: Effort) -> Iterator[dict[str, float]]:
     changes = short_trace(effort.seed)
     at_s = np.array([at_ns for _, at_ns in changes]) / 1e9
     lengths_s = np.diff(at_s)
-    own = exponential_centre(
-        TRACE_SERVICE_S, float(lengths_s[::2].mean()), float(lengths_s[1::2].mean())
-    )
+    # The first period is not seen to begin: it is looped, but no whole one.
+    on_s, off_s = lengths_s[2::2], lengths_s[1::2]
+    own = exponential_centre(TRACE_SERVICE_S, float(on_s.mean()), float(off_s.mean()))
+    measured = replace(own, on=resampled(on_s), off=resampled(off_s))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "sessions.csv"
         lines = [f"{state},{at_ns}" for state, at_ns in changes]
@@ -141,6 +144,7 @@ def trace_rows(effort: Effort) -> Iterator[dict[str, float]]:
                 "rate_per_s": rate_per_s,
                 "load": own.load(rate_per_s),
                 "by_means_s": mean_response_s(own, rate_per_s),
+                "by_law_s": sojourn_stage(measured, rate_per_s).mean_s,
                 "resampled_s": found["resample"].mean_s,
                 "resampled_se_s": found["resample"].error_s,
                 "looped_s": found["loop"].mean_s,
