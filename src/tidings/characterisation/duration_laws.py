@@ -111,6 +111,11 @@ def _describe_mixture(scale_s: float, shapes: Sequence[float], time: Callable[[f
     return f"mean {time(found.short_s)}, but {found.share:.2g} of them {time(found.long_s)}"
 
 
+def _tail(shapes: Sequence[float]) -> float:
+    """The exponent of a Pareto law; from the largest on it is all but exponential."""
+    return math.exp(min(shapes[0], math.log(_MOST_TAIL)))
+
+
 def pareto_phases(scale_s: float, tail: float) -> HyperExponential:
     """A Pareto law, P[X > t] = (1 + t/scale)^−tail, as a mixture of exponential ones.
 
@@ -166,11 +171,9 @@ FAMILIES = {
     ),
     "pareto": Family(
         start=(1.0,),
-        at=lambda scale, shapes: stats.lomax(math.exp(shapes[0]), scale=scale),
-        law=lambda scale, shapes: pareto_phases(scale, math.exp(shapes[0])),
-        describe=lambda scale, shapes, time: (
-            f"exponent {math.exp(shapes[0]):.2f}, scale {time(scale)}"
-        ),
+        at=lambda scale, shapes: stats.lomax(_tail(shapes), scale=scale),
+        law=lambda scale, shapes: pareto_phases(scale, _tail(shapes)),
+        describe=lambda scale, shapes, time: f"exponent {_tail(shapes):.2f}, scale {time(scale)}",
         bounds=((math.log(_LEAST_TAIL), math.log(_MOST_TAIL)),),
     ),
 }

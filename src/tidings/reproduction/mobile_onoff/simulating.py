@@ -6,6 +6,7 @@ periods ON and OFF and errors are those between independent runs.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.simulation.run import simulate
 
 MINIMUM_EVENTS = 20_000  # of a run, at least
+_ROUNDS = 20.0  # times as many periods where rates change: events are few
 SETTLING_CYCLES = 50.0  # of ON and OFF at load 0 before a run is looked at; more at high load
 TRACE_HOURS, TRACE_MEANS_S, TRACE_SERVICE_S = 12.13, (155.88, 72.15), 0.0625
 TRACE_RATES_PER_S = (1.0, 4.0, 7.0, 9.0)
@@ -100,12 +102,14 @@ def respond_to_rates(centre: OnOff, rates: DailyRates, effort: Effort) -> Simula
     """The same with rates that change; a run is whole rounds of them."""
     if effort.runs == 0:
         return Simulated()
+    cycle_s = centre.on.mean_s + centre.off.mean_s
+    rounds = math.ceil(_ROUNDS * effort.cycles * cycle_s / rates.length_s)
     found = simulate(
         one_centre(centre, rates),
         seed=effort.seed,
         replications=effort.runs,
-        duration_s=rates.slot_s * len(rates.per_s),
-        warmup_s=rates.slot_s * len(rates.per_s),
+        duration_s=rounds * rates.length_s,
+        warmup_s=rates.length_s,
     )
     row = found.subscribers.iloc[0]
     return Simulated(mean_s=float(row["delay_mean_s"]), error_s=float(row["delay_mean_se_s"]))
