@@ -89,8 +89,7 @@ class Twin:
 
     def run(self):
         for publisher in self.system.publishers:
-            phase = self.stream(f"publisher {publisher.name}", "phase")
-            self.at(phase.time(residual(publisher.every)), self.publish, publisher)
+            self.at(self.first(publisher), self.publish, publisher)
         while True:
             time, _, what, args = heapq.heappop(self.agenda)
             if time > self.end_s and self.alive == 0:
@@ -100,11 +99,17 @@ class Twin:
 
     # ---- publishing
 
+    def first(self, publisher):
+        return self.stream(f"publisher {publisher.name}", "phase").time(residual(publisher.every))
+
+    def following(self, publisher):
+        return self.now + self.stream(f"publisher {publisher.name}", "interval").time(
+            publisher.every
+        )
+
     def publish(self, publisher):
         name = f"publisher {publisher.name}"
-        self.at(
-            self.now + self.stream(name, "interval").time(publisher.every), self.publish, publisher
-        )
+        self.at(self.following(publisher), self.publish, publisher)
         index = self.system.publishers.index(publisher)
         rows = [row for row in self.routes.rows if row.publisher == index]
         row = rows[-1]
@@ -127,7 +132,10 @@ class Twin:
                     self.counts[subscriber.name]["wanted"] += 1
         home = self.system.broker_index[publisher.at]
         event.copies += 1
-        self.cross(Copy(event, home, None), publisher.link, name)
+        self.set_out(Copy(event, home, None), publisher)
+
+    def set_out(self, copy, publisher):
+        self.cross(copy, publisher.link, f"publisher {publisher.name}")
 
     def cross(self, copy, channel, name):
         if channel.reliability < 1.0 and (
@@ -155,6 +163,10 @@ class Twin:
             self.leave(copy)
             return
         station = stations[copy.station]
+        if self.expiry == 2:
+            for other in [other for other in station.queue if self.expired(other)]:
+                station.queue.remove(other)
+                self.lose(other, "expired")
         if station.free:
             station.free -= 1
             self.serve(station, copy)
@@ -198,12 +210,16 @@ class Twin:
     def receive(self, subscriber, event):
         if not event.measured:
             return
-        name, counts = f"subscriber {subscriber.name}", self.counts[subscriber.name]
-        link = subscriber.link
+        name, link = f"subscriber {subscriber.name}", subscriber.link
         if link.reliability < 1.0 and self.stream(name, "link loss").uniform() >= link.reliability:
-            counts["link"] += 1
+            self.counts[subscriber.name]["link"] += 1
             return
-        delay = self.now + self.stream(name, "link delay").time(link.delay) - event.born
+        received = self.now + self.stream(name, "link delay").time(link.delay)
+        self.take_in(subscriber, event, received)
+
+    def take_in(self, subscriber, event, received):
+        name, counts = f"subscriber {subscriber.name}", self.counts[subscriber.name]
+        delay = received - event.born
         lifetime = event.lifetime
         if subscriber.lifetime is not None:
             lifetime = min(lifetime, self.stream(name, "lifetime").time(subscriber.lifetime))

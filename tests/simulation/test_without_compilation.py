@@ -50,7 +50,26 @@ subscribers:
   b: {at: far, wants: {}, link: {reliability: 0.9, delay: 1ms}}
 """
 BYPASS = FAILING.replace("bypass-buffering", "bypass")
-SYSTEMS = {"plain": PLAIN, "failing": FAILING, "bypass": BYPASS}
+MOBILE = """
+tidings: 1
+lifetime: {exponential: 500ms}
+expired: in queue
+brokers: {hub: {service: {exponential: 8ms}}}
+publishers:
+  p:
+    at: hub
+    rates: {slot: 100ms, per_s: [0, 150]}
+    connectivity: {on: {exponential: 1s}, off: {uniform: [0s, 1s]}, service: 1ms, buffer: 9}
+    content: {event: {k: 1}}
+subscribers:
+  a:
+    at: hub
+    wants: {k: 1}
+    connectivity: {on: {exponential: 1s}, off: 200ms, service: {exponential: 2ms}, buffer: 3}
+    processing: {exponential: 9ms}
+  b: {at: hub, wants: {}, link: {reliability: 0.9, delay: 1ms}, processing: 5ms}
+"""
+SYSTEMS = {"plain": PLAIN, "failing": FAILING, "bypass": BYPASS, "mobile": MOBILE}
 OPTIONS = {"seed": 2, "replication": 0, "warmup_s": 0.5, "duration_s": 4.0}
 SCRIPT = f"""
 import json

@@ -209,12 +209,14 @@ class Connectivity:
     off: Law | None = spec(POSITIVE_LAW, "time away", default=None)
     trace: str | None = spec(
         records.TEXT,
-        "file of connectivity tuples to draw the periods from, instead of laws",
+        "a `sessions` table (CSV, Parquet) to draw the periods from, instead of laws; a relative "
+        "path counts from where the command runs",
         default=None,
     )
     replay: str = spec(
         records.choice("resample", "loop"),
-        "how periods are drawn from the trace",
+        "how periods are drawn from the trace: at random, or in turn, again and again (a short "
+        "trace then understates delays)",
         default="resample",
     )
     service: Law | None = spec(LAW, "time to hand one event over while connected", default=None)
@@ -229,6 +231,8 @@ def _read_connectivity(place: Place) -> Connectivity | None:
     told = given(place)
     if isinstance(place.value, Mapping) and (told & _PERIODS) not in ({"on", "off"}, {"trace"}):
         place.report("both laws on and off, or a trace (not both)")
+    elif "trace" not in told and "replay" in told:
+        place.inside("replay").report("a 'trace', whose periods it draws", saw="none")
     found: Connectivity | None = records.read_record(Connectivity, place)
     return found
 
@@ -251,7 +255,31 @@ class DailyRates:
     per_s: tuple[float, ...] = spec(
         records.listing(records.RATE, least=1), "rate in each slot, from the start of the day"
     )
-    repeat: bool = spec(records.FLAG, "begin again after the last slot", default=True)
+    repeat: bool = spec(
+        records.FLAG,
+        "begin again after the last slot; if not, nothing comes after it",
+        default=True,
+    )
+
+    @property
+    def length_s(self) -> float:
+        """How long all slots together are, in seconds."""
+        return self.slot_s * len(self.per_s)
+
+
+def _read_daily_rates(place: Place) -> DailyRates | None:
+    found: DailyRates | None = records.read_record(DailyRates, place)
+    if found is not None and not any(found.per_s):
+        place.inside("per_s").report("at least one rate above 0")
+    return found
+
+
+DAILY_RATES = Kind(
+    label="DailyRates",
+    read=_read_daily_rates,
+    write=records.record_document,
+    schema=lambda: {"$ref": "#/$defs/DailyRates"},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ import numpy as np
 from tidings.model import records
 from tidings.model.behaviour import (
     CONNECTIVITY,
+    DAILY_RATES,
     DISCIPLINES,
     FAILURE,
     LAW,
@@ -169,7 +170,7 @@ class Publisher:
         default=None,
     )
     rates: DailyRates | None = spec(
-        records.part(DailyRates), "rates by time of day, instead of 'every'", default=None
+        DAILY_RATES, "rates by time of day, instead of 'every'", default=None
     )
     content: Content = spec(CONTENT, "what it publishes, with probabilities")
     lifetime: Law | None = spec(LAW, "how long its events are of use", default=None)

@@ -1,10 +1,10 @@
 """Who is told apart from whom: plain subscribers share counts, receivers are followed one by one.
 
-Subscribers that see exactly the same are not told apart: those with a perfect link and no lifetime
-of their own are *plain* and are counted by (home broker, row of contents). Every other subscriber
-is a *receiver* with random numbers of its own. A subscriber with a ``count`` above one is one
-representative of its kind: with a perfect link all of them see the same anyway, and otherwise the
-shares of one are unbiased for each of them.
+Subscribers that see exactly the same are not told apart: those with a perfect link, and neither a
+lifetime nor a queue of their own, are *plain* and are counted by (home broker, row of contents).
+Every other subscriber is a *receiver* with random numbers of its own. A subscriber with a ``count``
+above one is one representative of its kind: with a perfect link all of them see the same anyway,
+and otherwise the shares of one are unbiased for each of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic
 from tidings.model.routes import Routes
-from tidings.model.system import System
+from tidings.model.system import Subscriber, System
 
 Ints = NDArray[np.int64]
 
@@ -32,6 +32,11 @@ def is_instant(channel: Channel) -> bool:
     return isinstance(channel.delay, Deterministic) and channel.delay.value_s == 0.0
 
 
+def has_queue(subscriber: Subscriber) -> bool:
+    """Whether events wait for this subscriber, to connect or to take them in."""
+    return subscriber.connectivity is not None or subscriber.processing is not None
+
+
 def find_receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:
     """Subscribers to be followed on their own (one of each kind), and whose receiver is whose.
 
@@ -41,7 +46,7 @@ def find_receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:
     kinds: dict[Any, int] = {}
     receiver_of = np.full(len(system.subscribers), -1, dtype=np.int64)
     for index, subscriber in enumerate(system.subscribers):
-        perfect = is_perfect(subscriber.link)
+        perfect = is_perfect(subscriber.link) and not has_queue(subscriber)
         if perfect and subscriber.lifetime is None:
             continue
         kind: Any = index

@@ -164,6 +164,7 @@ def _switches(
                 streams(name, "failure"),
                 len(members),
                 len(members) + len(components),
+                -1,  # no gate
             )
         )
         members += components

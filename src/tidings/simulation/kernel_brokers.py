@@ -1,11 +1,11 @@
-"""Brokers: a copy enters, passes the stations, and leaves to subscribers and neighbours."""
+"""Places: a copy enters, passes the stations, and leaves a broker or a peer's queue."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.compile import inlined, merged
-from tidings.simulation.kernel_buffers import turn_away
+from tidings.kernels.compile import inlined, merged, primitive
+from tidings.simulation.kernel_buffers import hand_over, turn_away
 from tidings.simulation.kernel_copies import (
     count_loss,
     is_expired,
@@ -17,41 +17,56 @@ from tidings.simulation.kernel_copies import (
 )
 from tidings.simulation.kernel_deliveries import deliver
 from tidings.simulation.kernel_forwarding import leave_among_failures
-from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK
+from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, RESTORED
+from tidings.simulation.kernel_peers import leave_peer, queue_up
 from tidings.simulation.kernel_stations import join, serve_next
 from tidings.simulation.kernel_tables import (
-    broker_at,
     channel_at,
     component_at,
     copy_at,
     interest_at,
+    label_at,
     out_arc_at,
     out_first_at,
+    place_at,
     publication_at,
     server_at,
     station_at,
-    taped_hop_at,
-    taped_send_at,
 )
+from tidings.simulation.kernel_tapes import tape_hop, tape_send
 
 
 @merged
 def enter(world: Any, index: int) -> None:
-    """A copy arrives at its broker."""
-    if world.failing and component_at(world, copy_at(world, index).broker).down_by > 0:
-        turn_away(world, index)
-        return
-    if world.expiry >= 1 and is_expired(world, index):
-        lose(world, index, BY_EXPIRY)
+    """A copy arrives at its place."""
+    if not world.bare and not is_let_in(world, index):
         return
     copy = copy_at(world, index)
     copy.entered = world.now
     copy.started = world.now
-    broker = broker_at(world, copy.broker)
+    broker = place_at(world, copy.place)
     if broker.first_station == broker.last_station:
         leave(world, index)
     else:
         join(world, broker.first_station, index)
+
+
+@primitive
+def is_let_in(world: Any, index: int) -> bool:
+    """Whether a copy enters a broker; if not, what becomes of it has been seen to."""
+    copy = copy_at(world, index)
+    if copy.place >= world.broker_count:
+        queue_up(world, index)
+    elif world.failing and label_at(world, index).kind == RESTORED:
+        hand_over(world, copy)
+        release(world, index)
+    elif world.failing and component_at(world, copy.place).down_by > 0:
+        turn_away(world, index)
+    elif world.expiry >= 1 and is_expired(world, index):
+        lose(world, index, BY_EXPIRY)
+    else:
+        return True
+    return False
 
 
 @merged
@@ -61,7 +76,7 @@ def finish(world: Any, number: int) -> None:
     index = server.serves
     serve_next(world, number)
     following = server.station + 1
-    if following < broker_at(world, station_at(world, server.station).broker).last_station:
+    if following < place_at(world, station_at(world, server.station).place).last_station:
         join(world, following, index)
     else:
         leave(world, index)
@@ -70,28 +85,37 @@ def finish(world: Any, number: int) -> None:
 @inlined
 def leave(world: Any, index: int) -> None:
     """A broker is done with a copy: it goes to the subscribers here and to the neighbours."""
-    if world.failing:
-        leave_among_failures(world, index)
-        return
     copy = copy_at(world, index)
+    if not world.bare and leaves_otherwise(world, index):
+        return
     publication = publication_at(world, copy.publication)
-    if publication.measured:
-        deliver(world, copy, publication)
-    at = publication.tree * world.broker_count + copy.broker
+    if publication.measured or world.queueing:
+        deliver(world, copy)
+    at = publication.tree * world.broker_count + copy.place
     back = copy.channel ^ 1  # arcs come in pairs; for a copy from its publisher this is no arc
-    sent = 0
+    sent = world.taped_sends
     for position in range(out_first_at(world, at).value, out_first_at(world, at + 1).value):
         arc = out_arc_at(world, position).value
         wanted = interest_at(world, arc * world.class_count + publication.content_class).value
         if arc != back and wanted > 0:
             send(world, copy.publication, arc)
             if world.recording and publication.measured:
-                taped_send_at(world, world.taped_sends).value = arc
-                world.taped_sends += 1
-                sent += 1
+                tape_send(world, arc)
     if world.recording and publication.measured:
-        tape_hop(world, copy, publication.number, sent)
+        tape_hop(world, copy, copy.channel, sent)
     release(world, index)
+
+
+@primitive
+def leaves_otherwise(world: Any, index: int) -> bool:
+    """Whether a copy leaves no broker, or one among failures; then it has been seen to."""
+    if copy_at(world, index).place >= world.broker_count:
+        leave_peer(world, index)
+        return True
+    if world.failing:
+        leave_among_failures(world, index)
+        return True
+    return False
 
 
 @merged
@@ -109,17 +133,3 @@ def send(world: Any, index: int, arc: int) -> None:
         if lost:
             channel.lost += 1
             count_loss(world, publication.row, channel.target, BY_LINK)
-
-
-@merged
-def tape_hop(world: Any, copy: Any, number: int, sent: int) -> None:
-    """Record that a broker is done with a copy."""
-    hop = taped_hop_at(world, world.taped_hops)
-    world.taped_hops += 1
-    hop.number = number
-    hop.broker = copy.broker
-    hop.channel = copy.channel
-    hop.sent = sent
-    hop.entered = copy.entered
-    hop.started = copy.started
-    hop.left = world.now

@@ -16,6 +16,7 @@ from tidings.simulation.kernel_copies import (
     is_expired,
     lose,
     loses,
+    pass_by,
     release,
     travel,
 )
@@ -28,6 +29,7 @@ from tidings.simulation.kernel_layout import (
     BY_PATH_DOWN,
     DELIVERED,
     KEPT,
+    RESTORED,
 )
 from tidings.simulation.kernel_tables import (
     buffer_at,
@@ -72,7 +74,7 @@ def give_up(world: Any, at: int, index: int) -> None:
         lose(world, index, BY_EXPIRY_IN_BUFFER)
     else:
         copy = copy_at(world, index)
-        count_loss_here(world, copy.publication, copy.broker, BY_EXPIRY_IN_BUFFER)
+        count_loss_here(world, copy.publication, copy.place, BY_EXPIRY_IN_BUFFER)
         release(world, index)
 
 
@@ -150,7 +152,10 @@ def send_kept(world: Any, arc: int) -> None:
 
 @merged
 def hand_over_kept(world: Any, broker: int) -> None:
-    """Deliver what is kept for the subscribers of a broker, whose subscriptions are back."""
+    """Deliver what is kept for the subscribers of a broker, whose subscriptions are back.
+
+    It is put where the loop takes one after the other, as each may make many copies.
+    """
     at = world.arc_count + broker
     buffer = buffer_at(world, at)
     index = buffer.head
@@ -161,8 +166,8 @@ def hand_over_kept(world: Any, broker: int) -> None:
         if is_expired(world, index):
             give_up(world, at, index)
         else:
-            hand_over(world, copy)
-            release(world, index)
+            label_at(world, index).kind = RESTORED
+            pass_by(world, index)
         index = following
 
 
@@ -171,10 +176,10 @@ def hand_over(world: Any, copy: Any) -> None:
     """Deliver an event to the subscribers of a broker, unless they have got it before."""
     publication = publication_at(world, copy.publication)
     if world.buffering and world.bypassing:
-        mark = mark_at(world, copy.publication * world.broker_count + copy.broker)
+        mark = mark_at(world, copy.publication * world.broker_count + copy.place)
         if mark.value == DELIVERED:
             world.duplicates += publication.measured
             return
         mark.value = DELIVERED
-    if publication.measured:
-        deliver(world, copy, publication)
+    if publication.measured or world.queueing:
+        deliver(world, copy)

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.calendar import push
-from tidings.kernels.compile import inlined, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.sampling import draw
 from tidings.kernels.streams import uniform
-from tidings.simulation.kernel_layout import BESIDE, FIRST_HAND, LOST
+from tidings.simulation.kernel_layout import (
+    BESIDE,
+    BY_EXPIRY,
+    FIRST_HAND,
+    FROM_PUBLISHER,
+    LOST,
+)
 from tidings.simulation.kernel_tables import (
     cell_of_at,
     channel_at,
@@ -20,7 +26,11 @@ from tidings.simulation.kernel_tables import (
     loss_at,
     loss_here_at,
     mark_at,
+    place_at,
     publication_at,
+    publisher_at,
+    receipt_at,
+    row_at,
     step_at,
     streams_of,
 )
@@ -39,14 +49,14 @@ def draw_time(world: Any, law: int, stream: int) -> float:
 
 
 @inlined
-def new_copy(world: Any, publication: int, broker: int, channel: int) -> int:
-    """A copy on its way to a broker; the loop has made sure that there is room."""
+def new_copy(world: Any, publication: int, place: int, channel: int) -> int:
+    """A copy on its way to a place; the loop has made sure that there is room."""
     index = world.free_copy
     copy = copy_at(world, index)
     world.free_copy = copy.next
     world.free_copies -= 1
     copy.publication = publication
-    copy.broker = broker
+    copy.place = place
     copy.channel = channel
     if world.failing:
         label = label_at(world, index)
@@ -87,21 +97,40 @@ def count_loss(world: Any, row: int, broker: int, cause: int) -> None:
     loss_at(world, cell * world.cause_count + cause).value += 1
 
 
-@inlined
+@primitive
 def lose(world: Any, index: int, cause: int) -> None:
-    """A copy is lost at its broker, and with it everything it would have become."""
+    """A copy is lost at its place, and with it everything it would have become."""
     copy = copy_at(world, index)
     publication = publication_at(world, copy.publication)
     if publication.measured:
-        if world.buffering and world.bypassing:
+        if copy.place >= world.broker_count:
+            count_loss_of_peer(world, index, cause)
+        elif world.buffering and world.bypassing:
             note_loss_behind(world, index, cause)
         else:
-            broker = copy.broker
+            broker = copy.place
             if world.bypassing and label_at(world, index).via >= 0:
                 # What is lost on a detour is lost for those at its end and behind that.
                 broker = channel_at(world, label_at(world, index).via).target
             count_loss(world, publication.row, broker, cause)
     release(world, index)
+
+
+@merged
+def count_loss_of_peer(world: Any, index: int, cause: int) -> None:
+    """Count that an event was lost in a peer's queue: for all, or for this subscriber."""
+    copy = copy_at(world, index)
+    place = place_at(world, copy.place)
+    row = publication_at(world, copy.publication).row
+    if place.kind == FROM_PUBLISHER:
+        count_loss(world, row, publisher_at(world, place.owner).home, cause)
+        return
+    publisher = row_at(world, row).publisher
+    counts = receipt_at(world, place.owner * world.publisher_count + publisher)
+    if cause == BY_EXPIRY:
+        counts.expired += 1
+    else:
+        counts.dropped += 1
 
 
 @primitive
@@ -138,7 +167,7 @@ def note_loss_behind(world: Any, index: int, cause: int) -> None:
     publication = publication_at(world, copy.publication)
     start = world.broker_count  # the first half of the steps may be in use
     kind = publication.content_class
-    end = walk_tree(world, start, publication.tree, copy.broker, copy.channel, kind)
+    end = walk_tree(world, start, publication.tree, copy.place, copy.channel, kind)
     for position in range(start, end):
         note_loss(world, copy.publication, step_at(world, position).broker, cause)
 
@@ -170,17 +199,23 @@ def loses(world: Any, channel: Any) -> bool:
 
 
 @inlined
+def pass_by(world: Any, index: int) -> None:
+    """Let a copy enter its place at this very moment, after those that do so already."""
+    copy_at(world, index).next = -1
+    if world.passing_head < 0:
+        world.passing_head = index
+    else:
+        copy_at(world, world.passing_tail).next = index
+    world.passing_tail = index
+
+
+@inlined
 def travel(world: Any, index: int, channel: Any) -> float:
     """Put a copy on its way over a channel; its delay in seconds."""
     copy = copy_at(world, index)
     copy.stamp = channel.generation
     if channel.instant:
-        copy.next = -1
-        if world.passing_head < 0:
-            world.passing_head = index
-        else:
-            copy_at(world, world.passing_tail).next = index
-        world.passing_tail = index
+        pass_by(world, index)
         return 0.0
     delay = draw_time(world, channel.delay, channel.delay_stream)
     world.order += 1

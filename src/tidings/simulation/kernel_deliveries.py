@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.compile import inlined, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_bins import bin_of, count_delay
 from tidings.simulation.kernel_copies import SLACK_S, draw_time, loses
+from tidings.simulation.kernel_peers import approach
+from tidings.simulation.kernel_receipts import receipt_of, take_in
 from tidings.simulation.kernel_tables import (
     bin_edges_of,
     bin_guess_of,
@@ -15,14 +17,12 @@ from tidings.simulation.kernel_tables import (
     channel_at,
     curve_at,
     curve_of_at,
-    receipt_at,
+    publication_at,
     receiver_at,
-    receiver_curve_at,
     receivers_first_at,
     receivers_of_at,
-    row_at,
-    taped_delivery_at,
 )
+from tidings.simulation.kernel_tapes import tape_delivery
 
 
 @inlined
@@ -35,17 +35,18 @@ def is_wanted_at(world: Any, broker: int, content_class: int) -> bool:
 
 
 @primitive
-def deliver(world: Any, copy: Any, publication: Any) -> None:
-    """Hand a measured event to the subscribers at a broker that want it.
+def deliver(world: Any, copy: Any) -> None:
+    """Hand an event to the subscribers at a broker that want it.
 
     Subscribers with perfect links and no lifetime of their own all see the same, so that they
-    are counted once for all.
+    are counted once for all. An event that is not measured matters only to queues.
     """
-    at = copy.broker * world.class_count + publication.content_class
+    publication = publication_at(world, copy.publication)
+    at = copy.place * world.class_count + publication.content_class
     curve = curve_of_at(world, at).value
-    if curve >= 0:
+    if curve >= 0 and publication.measured:
         delay = world.now - publication.born
-        cell = cell_of_at(world, publication.row * world.broker_count + copy.broker).value
+        cell = cell_of_at(world, publication.row * world.broker_count + copy.place).value
         counts = cell_at(world, cell)
         counts.delivered += 1
         counts.delay_sum += delay
@@ -54,50 +55,29 @@ def deliver(world: Any, copy: Any, publication: Any) -> None:
         found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
         count_delay(curve_at(world, curve * world.bin_count + found), delay)
         if world.recording:
-            tape_delivery(world, publication, copy.broker, world.now)
+            tape_delivery(world, publication, copy.place, world.now)
     if world.receiver_count > 0:
         first, last = receivers_first_at(world, at).value, receivers_first_at(world, at + 1).value
         for position in range(first, last):
-            receive(world, publication, receivers_of_at(world, position).value)
+            index = receivers_of_at(world, position).value
+            receiver = receiver_at(world, index)
+            if receiver.waits_at >= 0 or receiver.taken_in_at >= 0:
+                approach(world, copy.publication, index)
+            elif publication.measured:
+                receive(world, publication, index)
 
 
-@primitive
+@merged
 def receive(world: Any, publication: Any, index: int) -> None:
-    """One subscriber gets an event over its own link, or does not."""
-    receiver = receiver_at(world, index)
-    channel = channel_at(world, receiver.channel)
-    publisher = row_at(world, publication.row).publisher
-    counts = receipt_at(world, index * world.publisher_count + publisher)
+    """One subscriber gets a measured event over its own link, or does not."""
+    channel = channel_at(world, receiver_at(world, index).channel)
     channel.sent += 1
     if loses(world, channel):
         channel.lost += 1
-        counts.lost += 1
+        receipt_of(world, publication, index).lost += 1
         return
     received = world.now
     if not channel.instant:
         received += draw_time(world, channel.delay, channel.delay_stream)
         channel.delay_sum += received - world.now
-    lifetime = publication.lifetime
-    if receiver.lifetime >= 0:
-        own = draw_time(world, receiver.lifetime, receiver.lifetime_stream)
-        lifetime = min(lifetime, own)
-    delay = received - publication.born
-    counts.delivered += 1
-    counts.delay_sum += delay
-    if delay <= lifetime + SLACK_S:
-        counts.on_time += 1
-    found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
-    count_delay(receiver_curve_at(world, index * world.bin_count + found), delay)
-    if world.recording:
-        tape_delivery(world, publication, -1 - index, received)
-
-
-@primitive
-def tape_delivery(world: Any, publication: Any, place: int, received: float) -> None:
-    """Record a delivery to all plain subscribers of a broker, or to one receiver."""
-    delivery = taped_delivery_at(world, world.taped_deliveries)
-    world.taped_deliveries += 1
-    delivery.number = publication.number
-    delivery.content_class = publication.content_class
-    delivery.place = place
-    delivery.received = received
+    take_in(world, publication, index, received)

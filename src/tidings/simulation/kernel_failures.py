@@ -1,52 +1,37 @@
-"""What fails and is repaired: switches turn, brokers crash, links break, neighbours notice."""
+"""What fails and is repaired: brokers crash, links break, neighbours notice."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tidings.kernels.calendar import set_key
 from tidings.kernels.compile import merged, primitive
-from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_buffers import fail_copy, send_kept
-from tidings.simulation.kernel_copies import draw_time
 from tidings.simulation.kernel_stations import drop_waiting, stop_serving
 from tidings.simulation.kernel_subscriptions import (
     forget_subscriptions,
-    refresh,
     schedule_rounds,
-    time_out,
 )
 from tidings.simulation.kernel_tables import (
     arc_from_at,
     arcs_first_at,
-    broker_at,
     channel_at,
     component_at,
     nodes_of,
+    place_at,
     station_at,
-    streams_of,
-    switch_at,
-    switch_member_at,
 )
+from tidings.simulation.kernel_tapes import tape_turn
 
 
 @merged
 def start_failing(world: Any) -> None:
-    """Begin as if everything had been failing and been repaired for ever."""
-    for number in range(world.switches_length):
-        switch = switch_at(world, number)
-        switch.is_on = 1 if uniform(streams_of(world), switch.stream) < switch.availability else 0
-        rest = switch.residual_on if switch.is_on else switch.residual_off
-        due = draw_time(world, rest, switch.stream)
-        set_key(nodes_of(world), world.first_switch + number, due)
-        if not switch.is_on:
-            for position in range(switch.first_member, switch.last_member):
-                component_at(world, switch_member_at(world, position).value).down_by += 1
+    """See what is down in the beginning, when all switches have been set."""
     for number in range(world.components_length):
         component = component_at(world, number)
         component.seen = 1 if component.down_by == 0 else 0
+        if world.recording:
+            tape_turn(world, number, component.seen)
         if component.down_by > 0 and world.forgetting and number < world.broker_count:
             forget_subscriptions(world, number)
     if world.homes_length > 0:
@@ -54,24 +39,20 @@ def start_failing(world: Any) -> None:
 
 
 @merged
-def turn(world: Any, number: int) -> None:
-    """A switch goes off or on, and all its members with it."""
-    switch = switch_at(world, number)
-    switch.is_on = 1 - switch.is_on
-    law = switch.on if switch.is_on else switch.off
-    due = world.now + draw_time(world, law, switch.stream)
-    set_key(nodes_of(world), world.first_switch + number, due)
-    for position in range(switch.first_member, switch.last_member):
-        member = switch_member_at(world, position).value
-        component = component_at(world, member)
-        was_down = component.down_by > 0
-        component.down_by += -1 if switch.is_on else 1
-        if was_down != (component.down_by > 0):
-            if not was_down:
-                break_down(world, member)
-            announce(world, member)
-            if was_down and world.buffering and member < world.broker_count:
-                send_kept_from(world, member)  # it begins at once with what it had kept
+def turn_component(world: Any, number: int, is_on: int) -> None:
+    """A switch that a component hangs on goes on or off."""
+    component = component_at(world, number)
+    was_down = component.down_by > 0
+    component.down_by += -1 if is_on else 1
+    if was_down == (component.down_by > 0):
+        return
+    if world.recording:
+        tape_turn(world, number, was_down)
+    if not was_down:
+        break_down(world, number)
+    announce(world, number)
+    if was_down and world.buffering and number < world.broker_count:
+        send_kept_from(world, number)  # it begins at once with what it had kept
 
 
 @merged
@@ -88,7 +69,7 @@ def break_down(world: Any, number: int) -> None:
 @merged
 def crash(world: Any, number: int) -> None:
     """A broker loses its queues and its routing table; its buffers are on disk and stay."""
-    broker = broker_at(world, number)
+    broker = place_at(world, number)
     for at in range(broker.first_station, broker.last_station):
         index = drop_waiting(world, at)
         while index >= 0:
@@ -136,17 +117,3 @@ def send_kept_from(world: Any, broker: int) -> None:
     """A broker sends what it has kept for its neighbours, as far as they are up."""
     for place in range(arcs_first_at(world, broker).value, arcs_first_at(world, broker + 1).value):
         send_kept(world, arc_from_at(world, place).value)
-
-
-@primitive
-def change(world: Any, slot: int) -> None:
-    """Whatever else is due: a switch, a notice, a round of subscriptions or its end."""
-    if slot < world.first_notice:
-        turn(world, slot - world.first_switch)
-    elif slot < world.first_round:
-        set_key(nodes_of(world), slot, np.inf)
-        notice(world, slot - world.first_notice)
-    elif slot < world.first_end:
-        refresh(world, slot - world.first_round)
-    else:
-        time_out(world, slot - world.first_end)

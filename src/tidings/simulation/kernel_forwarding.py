@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.compile import merged, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_buffers import hand_over, is_kept, keep, transmit
 from tidings.simulation.kernel_copies import count_loss_here, lose, new_copy, release
 from tidings.simulation.kernel_deliveries import is_wanted_at
@@ -27,6 +27,7 @@ from tidings.simulation.kernel_tables import (
     publication_at,
     step_at,
 )
+from tidings.simulation.kernel_tapes import tape_hop, tape_send
 from tidings.simulation.kernel_walks import first_arc, looks_open, walk_tree
 
 
@@ -35,22 +36,25 @@ def leave_among_failures(world: Any, index: int) -> None:
     """A broker is done with a copy: it goes to the subscribers here and to the neighbours."""
     copy = copy_at(world, index)
     label = label_at(world, index)
+    into, first_send = copy.channel, world.taped_sends
     if label.via >= 0:
-        if channel_at(world, label.via).target != copy.broker:
+        if channel_at(world, label.via).target != copy.place:
             pass_on(world, index)
             return
         copy.channel = label.via  # from here on it is as if it had come along the tree
         label.via = -1
     publication = publication_at(world, copy.publication)
-    if is_wanted_at(world, copy.broker, publication.content_class):
+    if is_wanted_at(world, copy.place, publication.content_class):
         serve_subscribers(world, index)
-    at = publication.tree * world.broker_count + copy.broker
+    at = publication.tree * world.broker_count + copy.place
     back = copy.channel ^ 1
     for position in range(out_first_at(world, at).value, out_first_at(world, at + 1).value):
         arc = out_arc_at(world, position).value
         wanted = arc * world.class_count + publication.content_class
         if arc != back and full_interest_at(world, wanted).value > 0:
             forward(world, index, arc)
+    if world.recording and publication.measured:
+        tape_hop(world, copy, into, first_send)
     release(world, index)
 
 
@@ -68,13 +72,13 @@ def serve_subscribers(world: Any, index: int) -> None:
     """Deliver an event at a broker, or keep it there until the subscriptions are back."""
     copy = copy_at(world, index)
     tree = publication_at(world, copy.publication).tree
-    if knows(world, copy.broker, tree, copy.broker):
+    if knows(world, copy.place, tree, copy.place):
         hand_over(world, copy)
     elif is_kept(world, index):
-        kept = new_copy(world, copy.publication, copy.broker, copy.channel)
-        keep(world, world.arc_count + copy.broker, kept)
+        kept = new_copy(world, copy.publication, copy.place, copy.channel)
+        keep(world, world.arc_count + copy.place, kept)
     elif label_at(world, index).kind != BESIDE:
-        count_loss_here(world, copy.publication, copy.broker, BY_NOT_RESTORED)
+        count_loss_here(world, copy.publication, copy.place, BY_NOT_RESTORED)
 
 
 @merged
@@ -87,6 +91,7 @@ def forward(world: Any, index: int, arc: int) -> None:
     label_at(world, child).kind = kind
     if interest_at(world, arc * world.class_count + content_class).value == 0:
         if is_kept(world, index):
+            note_send(world, copy, arc)
             keep(world, arc, child)
         else:
             lose(world, child, BY_NOT_RESTORED)
@@ -94,11 +99,20 @@ def forward(world: Any, index: int, arc: int) -> None:
         if world.bypassing and kind != KEPT:
             bypass(world, index, arc)
         if is_kept(world, index):
+            note_send(world, copy, arc)
             keep(world, arc, child)
         else:
             release(world, child)
     else:
+        note_send(world, copy, arc)
         transmit(world, child)
+
+
+@inlined
+def note_send(world: Any, copy: Any, arc: int) -> None:
+    """Record that an event is sent over an arc, now or when what is down is up again."""
+    if world.recording and publication_at(world, copy.publication).measured:
+        tape_send(world, arc)
 
 
 @merged
@@ -109,7 +123,7 @@ def bypass(world: Any, index: int, arc: int) -> None:
     """
     copy = copy_at(world, index)
     publication = publication_at(world, copy.publication)
-    here, tree, wanted = copy.broker, publication.tree, publication.content_class
+    here, tree, wanted = copy.place, publication.tree, publication.content_class
     end = walk_tree(world, 0, tree, channel_at(world, arc).target, arc, wanted)
     for position in range(end - 1, -1, -1):
         step = step_at(world, position)
@@ -129,6 +143,7 @@ def bypass(world: Any, index: int, arc: int) -> None:
             label_at(world, child).via = step.into
             if world.buffering:
                 label_at(world, child).kind = BESIDE
+            note_send(world, copy, way)
             transmit(world, child)
         elif not world.buffering:
             known = knows(world, here, tree, step.broker)
@@ -141,10 +156,14 @@ def pass_on(world: Any, index: int) -> None:
     """A copy on a detour goes one hop further, by the way that looks shortest now."""
     copy = copy_at(world, index)
     goal = channel_at(world, label_at(world, index).via).target
-    arc = first_arc(world, copy.broker, goal)
+    arc = first_arc(world, copy.place, goal)
     if arc < 0:
         lose(world, index, BY_PATH_DOWN)
         return
-    copy.broker = channel_at(world, arc).target
+    if world.recording and publication_at(world, copy.publication).measured:
+        first_send = world.taped_sends
+        tape_send(world, arc)
+        tape_hop(world, copy, copy.channel, first_send)
+    copy.place = channel_at(world, arc).target
     copy.channel = arc
     transmit(world, index)

@@ -27,20 +27,24 @@ def _constants(first: int, count: int) -> tuple[Any, ...]:
 
 
 WHOLE, SMALL, TINY = _record(value=_I), _record(value=np.int32), _record(value=np.int8)
+MOMENT = _record(value=_F)
 # A bin of a histogram of delays: how many, and between which the delays in it lie.
 BIN = _record(value=_I, lowest=_F, highest=_F)
 
 # ---- the network -------------------------------------------------------------------------------
 
 LAW = _record(kind=_I, offset=_I)
-# A publisher: home broker, its rows [first, last) of contents, laws of its intervals, its channel
-# and its streams.
+# A publisher: home broker, its rows [first, last) of contents, laws of its intervals (or its day of
+# rates; −1), the place where its events wait for it to connect (−1: it is always there), its
+# channel and its streams.
 PUBLISHER = _record(
     home=_I,
     first_row=_I,
     last_row=_I,
     interval=_I,
     residual=_I,
+    day=_I,
+    waits_at=_I,
     channel=_I,
     phase_stream=_I,
     interval_stream=_I,
@@ -50,8 +54,15 @@ PUBLISHER = _record(
 # A row: events of one publisher alike in class and lifetime. ``below`` is the cumulative share of
 # the publisher's events up to and including this row.
 ROW = _record(below=_F, publisher=_I, content_class=_I, tree=_I, lifetime=_I, published=_I)
-# A broker: its stations [first, last), in the order an event passes them.
-BROKER = _record(first_station=_I, last_station=_I)
+# A day: rates [first, last) of events, one a slot of so many seconds; ``total`` events are expected
+# of it. ``position`` is the slot, of all since the first day began, in which the last event fell.
+DAY = _record(slot=_F, total=_F, first=_I, last=_I, repeats=_I, position=_I)
+# A place with its stations [first, last), in the order an event passes them: a broker, or a queue
+# of a publisher or receiver, its owner.
+PLACE = _record(first_station=_I, last_station=_I, kind=_I, owner=_I)
+# Kinds of places: a broker; where events wait for their publisher to connect; where they wait for
+# their subscriber to connect; where a subscriber takes them in.
+AT_BROKER, FROM_PUBLISHER, TO_SUBSCRIBER, AT_SUBSCRIBER = _constants(0, 4)
 # A channel: one direction of a link, or a client's link. ``instant``: no delay at all. A failure
 # begins a new generation of the channel, and what was sent in an older one never arrives.
 CHANNEL = _record(
@@ -67,15 +78,16 @@ CHANNEL = _record(
     delay_sum=_F,
 )
 # A receiver: a subscriber that is followed on its own, because its link loses or delays events or
-# because it has a lifetime of its own (a law, or −1).
-RECEIVER = _record(channel=_I, lifetime=_I, lifetime_stream=_I)
+# because it has a lifetime of its own (a law, or −1), or because it has queues of its own: events
+# wait for it to connect at one place and are taken in at another (−1: there is none).
+RECEIVER = _record(channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, taken_in_at=_I)
 
 # ---- the state ---------------------------------------------------------------------------------
 
 # A station: one queue of a broker. Its waiting copies are a linked list, its idle servers another.
 # A closed gate stops its servers, which keep what is left of their work.
 STATION = _record(
-    broker=_I,
+    place=_I,
     law=_I,
     stream=_I,
     first_server=_I,
@@ -93,10 +105,10 @@ STATION = _record(
     wait_square=_F,
 )
 SERVER = _record(station=_I, serves=_I, next_idle=_I, left=_F)
-# A copy: at (or on its way to) a broker, over a channel. ``stamp`` is the generation in which it
-# was sent.
+# A copy: at (or on its way to) a place, a broker mostly, over a channel. ``stamp`` is the
+# generation in which it was sent.
 COPY = _record(
-    next=_I, publication=_I, broker=_I, channel=_I, stamp=_I, entered=_F, arrived=_F, started=_F
+    next=_I, publication=_I, place=_I, channel=_I, stamp=_I, entered=_F, arrived=_F, started=_F
 )
 # A publication: an event, kept as long as there are copies of it.
 PUBLICATION = _record(
@@ -117,9 +129,11 @@ PUBLICATION = _record(
 # What else there is to know of a copy where things fail: its kind, and, on a detour, the arc of the
 # tree whose end it is bound for instead (−1 on the tree).
 LABEL = _record(kind=_I, via=_I)
-# Kinds of copies: first-hand; released from a buffer; sent on a detour beside a buffered one.
-FIRST_HAND, KEPT, BESIDE = _constants(0, 3)
-# A switch: on and off by turns, and with it its members [first, last), for a time by a law each.
+# Kinds of copies: first-hand; released from a buffer; sent on a detour beside a buffered one; kept
+# for the subscribers of its broker and about to be handed to them.
+FIRST_HAND, KEPT, BESIDE, RESTORED = _constants(0, 4)
+# A switch: on and off by turns, and with it its members [first, last), which are components, or the
+# gate of a station (−1: none), for a time by a law each, or for the periods [first, last) in turn.
 SWITCH = _record(
     availability=_F,
     on=_I,
@@ -129,6 +143,10 @@ SWITCH = _record(
     stream=_I,
     first_member=_I,
     last_member=_I,
+    gate=_I,
+    first_period=_I,
+    last_period=_I,
+    next_period=_I,
     is_on=_I,
 )
 # A component: the brokers, then the links. It is down while any switch is off that it hangs on;
@@ -164,8 +182,8 @@ PLAIN_CAUSES = 3  # the causes that there are where nothing fails
 BY_BROKER_DOWN, BY_PATH_DOWN, BY_EXPIRY_IN_BUFFER, BY_NOT_RESTORED = _constants(PLAIN_CAUSES, 4)
 # What is known of an event at a broker, where copies may come twice: 0, or ...
 DELIVERED, LOST = _constants(1, 2)  # ... from LOST on, the first cause
-# What one receiver got of one publisher's events.
-RECEIPT = _record(lost=_I, delivered=_I, on_time=_I, delay_sum=_F)
+# What one receiver got of one publisher's events; losses on its link and in its queues, by cause.
+RECEIPT = _record(lost=_I, dropped=_I, expired=_I, delivered=_I, on_time=_I, delay_sum=_F)
 
 # ---- what is recorded --------------------------------------------------------------------------
 
@@ -173,6 +191,8 @@ TAPED_PUBLICATION = _record(number=_I, row=_I, born=_F, lifetime=_F)
 TAPED_HOP = _record(number=_I, broker=_I, channel=_I, sent=_I, entered=_F, started=_F, left=_F)
 # ``place``: a broker (all plain subscribers there), or −1 − receiver.
 TAPED_DELIVERY = _record(number=_I, content_class=_I, place=_I, received=_F)
+# ``what``: a component, or −1 − switch for a peer. Also how each is in the beginning.
+TAPED_TURN = _record(what=_I, is_on=_I, turned=_F)
 
 NUMBERS: dict[str, type] = {
     "now": _F,
@@ -184,12 +204,15 @@ NUMBERS: dict[str, type] = {
     "expiry": _I,  # 0 at subscriber, 1 at hop, 2 in queue
     "recording": _I,
     "publisher_count": _I,
-    "broker_count": _I,
+    "broker_count": _I,  # of the places; those of peers follow
     "class_count": _I,
     "bin_count": _I,
     "receiver_count": _I,
+    "queueing": _I,  # whether receivers have queues: then events that are not measured matter too
+    "day_start": _F,  # when the first day of rates begins
     "arc_count": _I,
     "cause_count": _I,  # causes told apart: PLAIN_CAUSES, or all
+    "bare": _I,  # nothing fails, no peer has a queue, nothing is dropped for its age
     "failing": _I,  # whether anything can fail or be forgotten; if not, nothing below matters
     "buffering": _I,
     "bypassing": _I,
@@ -206,6 +229,7 @@ NUMBERS: dict[str, type] = {
     "refreshes": _I,  # subscriptions of a home sent over a link, in the window
     "fan_out": _I,  # most copies that one step can make
     "deliveries_at_once": _I,  # most deliveries that one step can make
+    "turns_at_once": _I,  # most components and peers that one step can change
     "order": _I,  # copies put on their way so far
     "in_flight": _I,
     "passing_head": _I,  # copies that enter a broker at this very moment, a linked list
@@ -219,6 +243,7 @@ NUMBERS: dict[str, type] = {
     "taped_hops": _I,
     "taped_sends": _I,
     "taped_deliveries": _I,
+    "taped_turns": _I,
 }
 TABLES: dict[str, np.dtype[Any]] = {
     # the network
@@ -226,7 +251,9 @@ TABLES: dict[str, np.dtype[Any]] = {
     "law_params": np.dtype(_F),
     "publishers": PUBLISHER,
     "rows": ROW,
-    "brokers": BROKER,
+    "days": DAY,
+    "day_rates": np.dtype(_F),
+    "places": PLACE,  # the brokers, then the queues of peers
     "channels": CHANNEL,  # of arcs, publishers, receivers, in this order
     "receivers": RECEIVER,
     "out_first": WHOLE,  # [tree × brokers + broker (+ 1)]: where its arcs begin in ...
@@ -238,6 +265,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "receivers_of": WHOLE,  # ... this
     "switches": SWITCH,
     "switch_members": WHOLE,  # components
+    "periods": np.dtype(_F),  # of switches, on and off by turns
     "arcs_first": WHOLE,  # [broker (+ 1)]: where all arcs that leave it begin in ...
     "arcs_from": WHOLE,  # ... this, by the name of the neighbour
     "full_interest": WHOLE,  # what interest is when no subscription is lost
@@ -249,6 +277,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "bin_edges": np.dtype(_F),
     # the state
     "stations": STATION,
+    "soonest": MOMENT,  # [station]: nothing that waits there expires before
     "servers": SERVER,
     "copies": COPY,
     "labels": LABEL,  # of copies
@@ -277,6 +306,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "tape_hops": TAPED_HOP,
     "tape_sends": WHOLE,  # the arcs of each hop's copies, hop after hop
     "tape_deliveries": TAPED_DELIVERY,
+    "tape_turns": TAPED_TURN,
 }
 LAYOUT = Layout(NUMBERS, TABLES)
 

@@ -19,8 +19,11 @@ from tidings.simulation.kernel_copies import (
     new_copy,
     travel,
 )
-from tidings.simulation.kernel_failures import change, start_failing
+from tidings.simulation.kernel_days import next_of_day
+from tidings.simulation.kernel_failures import start_failing
 from tidings.simulation.kernel_layout import BY_LINK, DONE, NEEDS_ROOM, TAPE_FULL
+from tidings.simulation.kernel_peers import queue_up
+from tidings.simulation.kernel_switches import change, start_switches
 from tidings.simulation.kernel_tables import (
     channel_at,
     copy_at,
@@ -44,8 +47,13 @@ def schedule_first(worlds: Any) -> int:
     world = worlds[0]
     for index in range(world.publisher_count):
         publisher = publisher_at(world, index)
-        first = draw_time(world, publisher.residual, publisher.phase_stream)
+        if publisher.day >= 0:
+            first = next_of_day(world, publisher.day, publisher.interval_stream)
+        else:
+            first = draw_time(world, publisher.residual, publisher.phase_stream)
         set_key(nodes_of(world), index, first)
+    if world.switches_length > 0:
+        start_switches(world)
     if world.failing:
         start_failing(world)
     return DONE
@@ -104,6 +112,7 @@ def tape_is_short(world: Any) -> bool:
         or world.taped_hops >= world.tape_hops_length
         or world.taped_sends + world.fan_out > world.tape_sends_length
         or world.taped_deliveries + world.deliveries_at_once > world.tape_deliveries_length
+        or world.taped_turns + world.turns_at_once > world.tape_turns_length
     )
 
 
@@ -147,11 +156,17 @@ def choose_row(world: Any, publisher: Any) -> int:
 
 @merged
 def publish(world: Any, index: int) -> None:
-    """A publisher publishes an event and sends it to its home broker."""
+    """A publisher publishes an event and sends it to its home broker, if it is connected."""
     publisher = publisher_at(world, index)
-    interval = draw_time(world, publisher.interval, publisher.interval_stream)
-    set_key(nodes_of(world), index, world.now + interval)
+    if publisher.day >= 0:
+        due = next_of_day(world, publisher.day, publisher.interval_stream)
+    else:
+        due = world.now + draw_time(world, publisher.interval, publisher.interval_stream)
+    set_key(nodes_of(world), index, due)
     number = create(world, publisher)
+    if publisher.waits_at >= 0:
+        queue_up(world, new_copy(world, number, publisher.waits_at, publisher.channel))
+        return
     publication = publication_at(world, number)
     channel = channel_at(world, publisher.channel)
     lost = loses(world, channel)

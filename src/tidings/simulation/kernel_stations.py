@@ -1,4 +1,4 @@
-"""Stations, the queues inside brokers: joining, serving, stopping and going on."""
+"""Stations, the queues of brokers and peers: joining, serving, stopping and going on."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import key_of, set_key
-from tidings.kernels.compile import inlined
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_copies import draw_time, is_expired, lose
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_OVERFLOW
 from tidings.simulation.kernel_tables import (
-    broker_at,
     copy_at,
     nodes_of,
+    place_at,
     publication_at,
     server_at,
+    soonest_at,
     station_at,
 )
 
@@ -31,7 +32,10 @@ def join(world: Any, at: int, index: int) -> None:
         server = station.idle
         station.idle = server_at(world, server).next_idle
         start(world, server, index)
-    elif station.waiting < station.buffer:
+        return
+    if world.expiry == 2:
+        make_room(world, at, index)
+    if station.waiting < station.buffer:
         copy.next = -1
         if station.head < 0:
             station.head = index
@@ -43,6 +47,44 @@ def join(world: Any, at: int, index: int) -> None:
         lose(world, index, BY_OVERFLOW)
 
 
+@primitive
+def make_room(world: Any, at: int, index: int) -> None:
+    """Before a copy joins a full queue, what has expired in it leaves it.
+
+    Nobody sees whether expired copies leave at once or when the next one comes, but for their place
+    in the buffer; so they are looked for only where it is full.
+    """
+    station, soonest = station_at(world, at), soonest_at(world, at)
+    if station.waiting >= station.buffer and world.now > soonest.value:
+        drop_expired(world, at)
+    publication = publication_at(world, copy_at(world, index).publication)
+    soonest.value = min(soonest.value, publication.born + publication.lifetime)
+
+
+@merged
+def drop_expired(world: Any, at: int) -> None:
+    """Take everything that has expired out of the queue of a station."""
+    station, soonest = station_at(world, at), soonest_at(world, at)
+    soonest.value = np.inf
+    before = -1
+    index = station.head
+    while index >= 0:
+        following = copy_at(world, index).next
+        if is_expired(world, index):
+            if before < 0:
+                station.head = following
+            else:
+                copy_at(world, before).next = following
+            station.tail = before if following < 0 else station.tail
+            station.waiting -= 1
+            lose(world, index, BY_EXPIRY)
+        else:
+            publication = publication_at(world, copy_at(world, index).publication)
+            soonest.value = min(soonest.value, publication.born + publication.lifetime)
+            before = index
+        index = following
+
+
 @inlined
 def start(world: Any, number: int, index: int) -> None:
     """A server begins to work on a copy."""
@@ -51,7 +93,7 @@ def start(world: Any, number: int, index: int) -> None:
     station = station_at(world, server.station)
     copy = copy_at(world, index)
     work = draw_time(world, station.law, station.stream)
-    if server.station == broker_at(world, copy.broker).first_station:
+    if server.station == place_at(world, copy.place).first_station:
         copy.started = world.now
     if publication_at(world, copy.publication).measured:
         wait = world.now - copy.arrived

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from tidings.kernels.sampling import encode
 from tidings.model import delay_grid
 from tidings.model.behaviour import Channel
-from tidings.model.laws import Law, residual
+from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.routes import Routes, route
 from tidings.model.system import EXPIRY, System
 from tidings.simulation import kernel_layout as layout
@@ -26,10 +27,18 @@ from tidings.simulation.audience import (
 from tidings.simulation.cells import Carried, Cells, carried, find_cells
 from tidings.simulation.failures import Faults, fault_numbers, fault_tables, find_faults
 from tidings.simulation.kernel_bins import bin_tables
+from tidings.simulation.peers import (
+    NO_LIMIT,
+    SETTLING,
+    PeerQueue,
+    day_tables,
+    find_peer_queues,
+    met_queues,
+    peer_tables,
+)
 from tidings.simulation.records import make_records
 
 Ints = NDArray[np.int64]
-NO_LIMIT = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +49,7 @@ class CompiledSystem:
     routes: Routes
     cells: Cells
     faults: Faults
+    peer_queues: tuple[PeerQueue, ...]  # in the order of their places, after those of brokers
     numbers: Mapping[str, float]  # of the world, as they are in the beginning
     tables: Mapping[str, Any]  # of the world likewise; never changed, always copied
     stream_keys: tuple[tuple[str, str], ...]
@@ -53,8 +63,9 @@ class CompiledSystem:
 
     @property
     def drops_events(self) -> bool:
-        """Whether brokers may drop events: full buffers, expired events, or crashes."""
+        """Whether events may be dropped on their way: full buffers, expired events, or crashes."""
         bounded = any(s.buffer is not None for b in self.system.brokers for s in b.stations)
+        bounded = bounded or any(queue.buffer is not None for queue in self.peer_queues)
         crashing = self.faults.matter and not self.faults.buffering
         return bounded or crashing or self.system.expired != EXPIRY[0]
 
@@ -75,9 +86,39 @@ class CompiledSystem:
         """Events published per second, by publisher."""
         return np.array([publisher.rate_per_s for publisher in self.system.publishers])
 
+    @property
+    def settling_s(self) -> float:
+        """How long a run should go on at least before what is measured, in seconds."""
+        longest_s = max((queue.cycle_s for queue in self.peer_queues), default=0.0)
+        return max(self.faults.settling_s, SETTLING * longest_s)
+
+    @property
+    def day_s(self) -> float:
+        """How long the longest day of rates is, in seconds; 0 where no rate changes."""
+        days = (each.rates for each in self.system.publishers if each.rates is not None)
+        return max((rates.length_s for rates in days), default=0.0)
+
+    @cached_property
+    def peer_arrivals(self) -> NDArray[np.float64]:
+        """Events per second that come to each queue of a peer, if nothing is dropped before."""
+        found = []
+        classes = np.array([row.content_class for row in self.routes.rows])[self.cells.row]
+        subscriber_of = {int(r): i for i, r in enumerate(self.receiver_of) if r >= 0}
+        for queue in self.peer_queues:
+            if queue.kind == layout.FROM_PUBLISHER:
+                found.append(self.publisher_rates[queue.owner])
+                continue
+            index = subscriber_of[queue.owner]
+            here = self.cells.broker == self.routes.home_of_subscriber[index]
+            rate = self.cells.flow_per_s[here & self.routes.wanted_by(index)[classes]].sum()
+            crossed = queue.kind == layout.AT_SUBSCRIBER
+            rate *= self.system.subscribers[index].link.reliability if crossed else 1.0
+            found.append(rate)
+        return np.array(found, dtype=np.float64)
+
     @cached_property
     def carried(self) -> Carried:
-        """What is carried in the long run, if no broker drops anything."""
+        """What is carried in the long run, if no broker drops anything; of brokers' stations."""
         stored = self.system.stored_subscriptions
         work_s = [
             station.service.with_stored(stored).mean_s / station.servers
@@ -85,7 +126,7 @@ class CompiledSystem:
             for station in broker.stations
             if station.service is not None
         ]
-        owner = np.asarray(self.tables["stations"]["broker"])
+        owner = np.asarray(self.tables["stations"]["place"])[: len(work_s)]
         return carried(self.cells, len(self.system.brokers), owner, np.array(work_s))
 
 
@@ -109,7 +150,7 @@ def compile_system(system: System) -> CompiledSystem:
     representatives, receiver_of = find_receivers(system, routes)
     channels = _channels(system, routes, representatives, laws, streams)
     receivers = _receiver_records(system, representatives, len(channels), laws, streams)
-    brokers, stations, servers = _stations(system, laws, streams)
+    places, stations, servers = _stations(system, laws, streams)
     curve_of, curves = find_curves(routes, receiver_of, len(system.brokers))
     out_first, out_arcs = _outgoing(routes, len(system.brokers))
     receivers_first, receivers_of = receiver_lists(routes, representatives, len(system.brokers))
@@ -117,7 +158,7 @@ def compile_system(system: System) -> CompiledSystem:
     tables = {
         "publishers": publishers,
         "rows": rows,
-        "brokers": brokers,
+        "places": places,
         "channels": channels,
         "receivers": receivers,
         "out_first": out_first,
@@ -131,16 +172,15 @@ def compile_system(system: System) -> CompiledSystem:
     }
     faults = find_faults(system)
     tables |= fault_tables(faults, system, routes, laws, streams)
-    numbers = _numbers(system, routes, len(receivers), out_first)
-    numbers |= fault_numbers(faults, tables, len(publishers) + len(servers))
-    if faults.matter:  # one copy more may be kept for the subscribers here, and go to any broker
-        numbers["fan_out"] += 1 + len(system.brokers)
+    queues = find_peer_queues(system, [system.subscribers[index] for index in representatives])
+    tables |= day_tables(system) | peer_tables(queues, tables, laws, streams)
     return CompiledSystem(
         system=system,
         routes=routes,
         cells=cells,
         faults=faults,
-        numbers=numbers,
+        peer_queues=queues,
+        numbers=_numbers(system, routes, faults, tables),
         tables=tables | _law_tables(laws),
         stream_keys=tuple(streams.known),
         receiver_of=receiver_of,
@@ -160,19 +200,32 @@ def _law_tables(laws: _Numbering) -> dict[str, Any]:
     }
 
 
-def _numbers(system: System, routes: Routes, receivers: int, out_first: Ints) -> dict[str, float]:
+def _numbers(
+    system: System, routes: Routes, faults: Faults, tables: dict[str, Any]
+) -> dict[str, float]:
+    first_switch = len(tables["publishers"]) + len(tables["servers"])
+    queueing, most_queueing = met_queues(tables)
+    # One copy more may be kept for the subscribers of a broker, and go round a failure to any.
+    round_failures = 1 + len(system.brokers) if faults.matter else 0
+    fan_out = 1 + int(np.diff(tables["out_first"]).max()) + round_failures + most_queueing
+    expiry, receivers = EXPIRY.index(system.expired), len(tables["receivers"])
+    peers = len(tables["places"]) - len(system.brokers)
     return {
-        "expiry": EXPIRY.index(system.expired),
+        "expiry": expiry,
         "publisher_count": len(system.publishers),
         "broker_count": len(system.brokers),
         "class_count": routes.class_count,
         "bin_count": delay_grid.BINS,
         "receiver_count": receivers,
+        "queueing": queueing,
         "arc_count": len(routes.arcs),
-        "fan_out": 1 + int(np.diff(out_first).max()),
+        "bare": not (peers or faults.matter or expiry),
+        "fan_out": fan_out,
         "deliveries_at_once": 1 + receivers,
+        "turns_at_once": len(tables["switches"]) + len(tables["components"]),
         "passing_head": -1,
         "passing_tail": -1,
+        **fault_numbers(faults, tables, first_switch),
     }
 
 
@@ -199,16 +252,20 @@ def _publishers(
     streams: Callable[..., int],
 ) -> Any:
     found = []
+    days = itertools.count()
     for index, publisher in enumerate(system.publishers):
-        assert publisher.every is not None
+        # With rates by time of day no law is drawn from; the first will do.
+        every = publisher.every or Deterministic(value_s=0.0)
         name = f"publisher {publisher.name}"
         found.append(
             (
                 routes.home_of_publisher[index],
                 first_rows[index],
                 first_rows[index + 1],
-                laws(publisher.every),
-                laws(residual(publisher.every)),
+                laws(every),
+                laws(residual(every)),
+                -1 if publisher.rates is None else next(days),
+                -1,  # always connected
                 len(routes.arcs) + index,
                 streams(name, "phase"),
                 streams(name, "interval"),
@@ -265,7 +322,7 @@ def _receiver_records(
         subscriber = system.subscribers[index]
         own: Law | None = subscriber.lifetime
         stream = streams(f"subscriber {subscriber.name}", "lifetime")
-        found.append((first + position, -1 if own is None else laws(own), stream))
+        found.append((first + position, -1 if own is None else laws(own), stream, -1, -1))
     return make_records(layout.RECEIVER, found)
 
 
@@ -273,7 +330,7 @@ def _stations(
     system: System, laws: Callable[..., int], streams: Callable[..., int]
 ) -> tuple[Any, Any, Any]:
     stored = system.stored_subscriptions
-    brokers: list[tuple[int, ...]] = []
+    places: list[tuple[int, ...]] = []
     stations: list[tuple[int, ...]] = []
     servers: list[tuple[float, ...]] = []
     for index, broker in enumerate(system.brokers):
@@ -284,15 +341,16 @@ def _stations(
             law = laws(station.service.with_stored(stored))
             limit = NO_LIMIT if station.buffer is None else station.buffer
             at = len(servers)
-            stations.append((index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0))
+            own = (index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0)
+            stations.append(own)
             last = at + station.servers - 1
             servers += [
                 (len(stations) - 1, -1, server + 1 if server < last else -1, 0.0)
                 for server in range(at, last + 1)
             ]
-        brokers.append((first, len(stations)))
+        places.append((first, len(stations), layout.AT_BROKER, index))
     return (
-        make_records(layout.BROKER, brokers),
+        make_records(layout.PLACE, places),
         make_records(layout.STATION, stations),
         make_records(layout.SERVER, servers),
     )

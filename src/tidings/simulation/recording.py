@@ -2,8 +2,9 @@
 
 Recorded is everything that happened to the events born in the window, to the end of each. Times
 are whole nanoseconds; the window begins at a fixed epoch, so that they look like real ones. A copy
-that a broker drops (full buffer, expired) leaves no row in ``hops``. A subscriber with a ``count``
-is one subscriber in the traces.
+that a broker drops (full buffer, expired, a crash) leaves no row in ``hops``. What fails and who
+comes and goes is in ``states`` and ``sessions``: how it was when the window began, and every change
+in the window. A subscriber with a ``count`` is one subscriber in the traces.
 """
 
 from __future__ import annotations
@@ -44,14 +45,12 @@ _TAPES = {
     "tape_hops": "taped_hops",
     "tape_sends": "taped_sends",
     "tape_deliveries": "taped_deliveries",
+    "tape_turns": "taped_turns",
 }
 
 # What trace tables cannot tell would be learnt wrongly from them, so it is not recorded: a hop has
 # one start and one end, and a delivery does not say how long its subscriber would have waited.
-# Failures are not on the tape yet.
 RECORDED = HANDLED - {
-    "failures",
-    "recovery",
     "several servers",
     "several stations in a broker",
     "lifetimes of subscribers",

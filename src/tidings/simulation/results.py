@@ -124,7 +124,7 @@ def _brokers(totals: Totals) -> pd.DataFrame:
     arrivals = np.bincount(into[bound], weights=came, minlength=len(system.brokers)) / seconds
     rows = []
     for index, broker in enumerate(system.brokers):
-        record = totals.compiled.tables["brokers"][index]
+        record = totals.compiled.tables["places"][index]
         own = np.arange(record["first_station"], record["last_station"])
         row = {"broker": broker.name, "arrivals_per_s": arrivals[index]}
         if own.size:

@@ -25,7 +25,13 @@ from tidings.simulation.results import outcome_of
 from tidings.simulation.tally import Counts, Units, count_world, find_units
 from tidings.simulation.totals import Totals
 from tidings.simulation.warmup import mser
-from tidings.simulation.world import MOST_COPIES, Window, make_world, run_world
+from tidings.simulation.world import (
+    MOST_COPIES,
+    Window,
+    make_world,
+    overload_of_peer,
+    run_world,
+)
 
 HANDLED = frozenset(
     {
@@ -39,6 +45,11 @@ HANDLED = frozenset(
         "many subscribers in one",
         "dropping expired events on the way",
         "one tree per topic",
+        "connectivity",
+        "connectivity from traces",
+        "bounded buffers of peers",
+        "subscriber's own queue",
+        "rates by time of day",
     }
 )
 USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
@@ -173,17 +184,18 @@ def _side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterato
 
 
 def refuse_overload(compiled: CompiledSystem) -> None:
-    """Raise UnstableError where a broker is offered all it can do, or more.
+    """Raise UnstableError where a broker or peer is offered all it can do, or more.
 
-    Where brokers drop events the load cannot be known beforehand; then the limit on copies tells.
+    Where events are dropped the load cannot be known beforehand; then the limit on copies tells.
     """
     stations = compiled.tables["stations"]
     if compiled.drops_events or len(stations) == 0:
         return
     found = compiled.carried
-    brokers = np.asarray(stations["broker"])
+    brokers = np.asarray(stations["place"])
     over = np.flatnonzero(found.loads >= FULL_LOAD)
     if not over.size:
+        _refuse_overloaded_peers(compiled)
         return
     worst = over[np.argsort(-found.loads[over], kind="stable")]
     said: dict[int, str] = {}
@@ -199,6 +211,19 @@ def refuse_overload(compiled: CompiledSystem) -> None:
     )
 
 
+def _refuse_overloaded_peers(compiled: CompiledSystem) -> None:
+    demands_s = [queue.demand_s for queue in compiled.peer_queues]
+    loads = compiled.peer_arrivals * np.array(demands_s)
+    over = np.flatnonzero(loads >= FULL_LOAD)
+    if over.size:
+        worst = int(over[np.argmax(loads[over])])
+        more = f"; and {over.size - 1} other queues of peers" if over.size > 1 else ""
+        raise UnstableError(
+            f"{overload_of_peer(compiled, worst)}{more}. Its queue would grow without end: give it "
+            "longer times connected, a shorter service or fewer events, or a buffer"
+        )
+
+
 # ---- how long ----------------------------------------------------------------------------------
 
 
@@ -211,12 +236,14 @@ def find_window(
     _refuse_endless(rate, length_s + (options.warmup_s or 0.0))
     warmup_s = options.warmup_s
     notes: list[str] = []
+    if compiled.day_s:
+        length_s, notes = _whole_days(compiled, options, length_s)
     if warmup_s is None:
-        warmup_s = 0.0
-        if compiled.has_queues:
+        warmup_s = compiled.day_s  # the day before
+        if compiled.has_queues and not compiled.day_s:
             tell("pilot runs for the warm-up")
             warmup_s, notes = _detect_warmup(compiled, options, PILOT_EVENTS / rate)
-        warmup_s = max(warmup_s, compiled.faults.settling_s)
+        warmup_s = max(warmup_s, compiled.settling_s)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
     return window, notes
 
@@ -228,6 +255,23 @@ def _refuse_endless(rate_per_s: float, length_s: float) -> None:
             f"each replication would last {length_s:.3g} s and publish {events:.3g} events; wants "
             f"at most {MOST_EVENTS:.0e}: give a shorter duration, or fewer events"
         )
+
+
+def _whole_days(
+    compiled: CompiledSystem, options: SimulationOptions, length_s: float
+) -> tuple[float, list[str]]:
+    """How long to measure where rates change: from the start of a day, whole days if not told."""
+    day_s = compiled.day_s
+    if options.duration_s is None:
+        again = any(each.rates and each.rates.repeat for each in compiled.system.publishers)
+        return day_s * (max(1, math.ceil(length_s / day_s - 1e-9)) if again else 1), []
+    days = length_s / day_s
+    if abs(days - round(days)) < 1e-9 * days:
+        return length_s, []
+    return length_s, [
+        f"measured were {days:.4g} days of the rates by time of day, from the start of a day; "
+        "shares are of that time"
+    ]
 
 
 def _detect_warmup(

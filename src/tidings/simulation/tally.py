@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.model import delay_grid
-from tidings.simulation.kernel_layout import BY_LINK, KERNEL_CAUSES
+from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, BY_OVERFLOW, KERNEL_CAUSES
 from tidings.simulation.kernel_memory import World
 from tidings.simulation.network import CompiledSystem
 
@@ -130,7 +130,8 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     receiver = units.receiver[units.pair_unit]
     followed = receiver >= 0
     at = receiver[followed] * len(compiled.system.publishers) + units.pair_publisher[followed]
-    pair_lost[followed, BY_LINK] += receipts.lost[at]
+    for cause, name in ((BY_LINK, "lost"), (BY_OVERFLOW, "dropped"), (BY_EXPIRY, "expired")):
+        pair_lost[followed, cause] += receipts[name][at]
     sums = {}
     for name in ("delivered", "on_time", "delay_sum"):
         sums[name] = _by_pair(cells[name], units)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tidings.kernels.streams import stream_states
 from tidings.model.behaviour import Channel
+from tidings.model.connectivity_traces import STATES
 from tidings.model.filters import filter_document
 from tidings.model.routes import classes_of
 from tidings.model.trace_files import trace_table
@@ -33,6 +34,7 @@ class Tapes:
     hops: Any
     sends: Any
     deliveries: Any
+    turns: Any
 
 
 def nanoseconds(times_s: NDArray[np.float64], window: Window) -> Ints:
@@ -44,13 +46,14 @@ def nanoseconds(times_s: NDArray[np.float64], window: Window) -> Ints:
 def trace_tables(
     compiled: CompiledSystem, tapes: Tapes, window: Window, seed: int, probes_per_s: float
 ) -> dict[str, pa.Table]:
-    """The trace tables of one run."""
+    """The trace tables of one run; what never changes has no ``states`` and no ``sessions``."""
     return {
         "publications": _publications(compiled, tapes, window, seed),
         "hops": _hops(compiled, tapes, window),
         "deliveries": _deliveries(compiled, tapes, window),
         "probes": _probes(compiled, window, seed, probes_per_s),
         "subscriptions": _subscriptions(compiled),
+        **_turns(compiled, tapes, window),
     }
 
 
@@ -246,3 +249,44 @@ def _subscriptions(compiled: CompiledSystem) -> pa.Table:
         "filter": filters,
     }
     return trace_table("subscriptions", columns)
+
+
+# ---- who comes and goes, and what fails --------------------------------------------------------
+
+
+def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[str, pa.Table]:
+    """States of components and sessions of peers: as the window begins, and changes in it."""
+    system, found = compiled.system, {}
+    what, is_on, at_ns = _in_window(tapes.turns, window)
+    components = [each.name for each in system.brokers] + [each.name for each in system.links]
+    failing = [each for _, _, parts in compiled.faults.failures for each in parts]
+    mine = np.isin(what, failing)
+    if mine.any():
+        columns = {
+            "component": _names(components, what[mine]),
+            "state": _names(("down", "up"), is_on[mine]),
+            "at_ns": at_ns[mine],
+        }
+        found["states"] = trace_table("states", columns)
+    mine = what < 0
+    if mine.any():
+        peers = [each.peer.split(" ", 1)[1] for each in compiled.peer_queues if each.periods]
+        switch = -1 - what[mine]  # those of failures come first
+        columns = {
+            "peer": _names(peers, switch - len(compiled.faults.failures)),
+            "state": _names(STATES, is_on[mine]),
+            "at_ns": at_ns[mine],
+        }
+        found["sessions"] = trace_table("sessions", columns)
+    return found
+
+
+def _in_window(turns: Any, window: Window) -> tuple[Ints, Ints, Ints]:
+    """What turned, to what, and when; what did before the window, as if at its beginning."""
+    taped = turns[turns["turned"] <= window.end_s]
+    taped = taped[np.lexsort((taped["turned"], taped["what"]))]
+    again = (taped["what"][1:] == taped["what"][:-1]) & (taped["turned"][1:] <= window.warmup_s)
+    taped = np.delete(taped, np.flatnonzero(again))  # the next one counts, not this
+    at_ns = nanoseconds(np.maximum(taped["turned"], window.warmup_s), window)
+    order = np.argsort(at_ns, kind="stable")
+    return taped["what"][order], taped["is_on"][order], at_ns[order]

@@ -41,7 +41,7 @@ class Window:
 
 
 def make_world(compiled: CompiledSystem, window: Window, seed: int, replication: int) -> World:
-    """A world at time 0: queues empty, publishers at a stationary moment of their intervals."""
+    """A world at time 0: queues empty, publishers and peers at a stationary moment of theirs."""
     room = min(FIRST_ROOM, window.max_copies)
     given = compiled.tables
     publishers, receivers = len(given["publishers"]), len(given["receivers"])
@@ -53,6 +53,7 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
         "copies": _linked(room, layout.COPY),
         "labels": np.zeros(room * compiled.faults.matter, dtype=layout.LABEL),
         "publications": _linked(room, layout.PUBLICATION),
+        "soonest": np.full(len(given["stations"]), np.inf).view(layout.MOMENT),
         "nodes": tournament(int(compiled.numbers["first_end"]) + len(given["homes"])),
         "marks": np.zeros(compiled.marks_per_event * room, dtype=layout.TINY),
         "flight": np.zeros(room, dtype=LANDING),
@@ -65,7 +66,9 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
         "receiver_curves": np.zeros(receivers * delay_grid.BINS, dtype=layout.BIN),
         "samples": np.zeros(window.samples, dtype=layout.WHOLE),
     }
-    most_at_once = int(max(compiled.numbers["fan_out"], compiled.numbers["deliveries_at_once"]))
+    tables["days"]["position"] = np.floor(-window.warmup_s / tables["days"]["slot"])
+    at_once = ("fan_out", "deliveries_at_once", "turns_at_once")
+    most_at_once = int(max(compiled.numbers[name] for name in at_once))
     tape = window.tape + most_at_once if window.tape else 0
     tables |= {n: np.zeros(tape, dtype=k) for n, k in kinds.items() if n.startswith("tape_")}
     every = window.end_s / window.samples if window.samples else np.inf
@@ -74,6 +77,7 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
             **compiled.numbers,
             "warmup": window.warmup_s,
             "end": window.end_s,
+            "day_start": window.warmup_s,
             "sample_every": every,
             "next_sample": every,
             "recording": int(window.tape > 0),
@@ -152,12 +156,25 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
         return f"{head}, all of them on links; look for delays far too long, or {ALLOW_MORE}"
     longest = int(np.argmax(stations.waiting))
     station = stations[longest]
-    name = compiled.system.brokers[station.broker].name
-    load, rate = compiled.carried.loads[longest], compiled.carried.arrivals[station.broker]
     head = f"{head}, {int(station.waiting):,} of them waiting at one place"
+    owner = int(station.place) - len(compiled.system.brokers)
+    if owner >= 0:
+        return (
+            f"{head}; {overload_of_peer(compiled, owner)}. Give it longer times connected, speed "
+            f"or fewer events, give events lifetimes or it a buffer, or {ALLOW_MORE}"
+        )
+    name = compiled.system.brokers[station.place].name
+    load, rate = compiled.carried.loads[longest], compiled.carried.arrivals[station.place]
     if load < FULL_LOAD:
         return f"{head}, broker '{name}', which can do its work (ρ = {load:.3g}); {ALLOW_MORE}"
     return (
         f"{head}; {overload(name, float(load), float(rate))}. Give it servers or speed, or fewer "
         f"events, or {ALLOW_MORE}"
     )
+
+
+def overload_of_peer(compiled: CompiledSystem, number: int) -> str:
+    """What is wrong with a queue of a peer that is offered too much, or seems to be."""
+    queue, rate = compiled.peer_queues[number], float(compiled.peer_arrivals[number])
+    what, name = queue.peer.split(" ", 1)
+    return overload(name, rate * queue.demand_s, rate, what=what)

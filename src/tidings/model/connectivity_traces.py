@@ -1,0 +1,154 @@
+"""Times ON and OFF of peers from a trace of their connections.
+
+A trace is a ``sessions`` table (:mod:`tidings.model.trace_tables`) as CSV or Parquet: ``state``,
+``at_ns`` and, where it tells of several peers, ``peer``. A state may be told again while it lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+
+from tidings.errors import InvalidInputError
+from tidings.model.behaviour import Connectivity
+from tidings.model.laws import Empirical, Law
+
+STATES = ("disconnected", "connected")
+Told = tuple[str, int, int]  # who, when in nanoseconds, whether connected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Periods:
+    """How long a peer is ON and OFF: by laws or, with ``loop_s``, in turn, ON first, for ever."""
+
+    on: Law
+    off: Law
+    loop_s: tuple[float, ...] = ()
+
+    @property
+    def connected(self) -> float:
+        """The long-run share of time ON."""
+        on_s, off_s = self.on.mean_s, self.off.mean_s
+        if self.loop_s:
+            on_s, off_s = sum(self.loop_s[::2]), sum(self.loop_s[1::2])
+        return on_s / (on_s + off_s)
+
+
+def periods_of(connectivity: Connectivity, peer: str) -> Periods:
+    """The periods of a peer, by name; from its own rows of a trace, if that has any, else all rows.
+
+    Laws drawn from a trace have its whole periods as atoms: those that its beginning or its end
+    cut off are left out. A loop is all that was seen of one peer, cut off or not.
+    """
+    if connectivity.trace is None:
+        assert connectivity.on is not None
+        assert connectivity.off is not None
+        return Periods(on=connectivity.on, off=connectivity.off)
+    told = _told(connectivity.trace)
+    mine = [row for row in told if row[0] == peer] or told
+    runs = [_runs(rows) for _, rows in groupby(mine, key=lambda row: row[0])]
+    lengths_s: dict[int, list[float]] = {0: [], 1: []}
+    for run in runs:
+        for is_on, length_s in run[1:-1]:
+            lengths_s[is_on].append(length_s)
+    if not (lengths_s[0] and lengths_s[1]):
+        raise _wrong(
+            connectivity.trace,
+            saw=f"{len(lengths_s[1])} whole times connected and {len(lengths_s[0])} disconnected",
+            want=f"at least one of each for '{peer}', with the changes at both ends",
+        )
+    loop_s = _loop(runs, connectivity.trace, peer) if connectivity.replay == "loop" else ()
+    return Periods(on=resampled(lengths_s[1]), off=resampled(lengths_s[0]), loop_s=loop_s)
+
+
+def resampled(times_s: Iterable[float]) -> Empirical:
+    """The law that takes each of these times with equal probability.
+
+    >>> resampled([2.0, 1.0, 2.0]).cdf([0.5, 1.0, 1.5, 2.0]).round(12).tolist()
+    [0.0, 0.333333333333, 0.333333333333, 1.0]
+    """
+    values, counts = np.unique(np.array(list(times_s), dtype=np.float64), return_counts=True)
+    weights = np.zeros(2 * values.size - 1)
+    weights[::2] = counts / counts.sum()
+    return Empirical(edges_s=tuple(np.repeat(values, 2)), weights=tuple(weights))
+
+
+def _runs(rows: Iterable[Told]) -> list[tuple[int, float]]:
+    """The states of one peer by turns, with the seconds each was seen to last."""
+    told = sorted((at_ns, is_on) for _, at_ns, is_on in rows)
+    starts = [next(same) for _, same in groupby(told, key=lambda row: row[1])]
+    ends_ns = [at_ns for at_ns, _ in starts[1:]] + [told[-1][0]]
+    return [
+        (is_on, (end_ns - at_ns) / 1e9)
+        for (at_ns, is_on), end_ns in zip(starts, ends_ns, strict=True)
+    ]
+
+
+def _loop(runs: Sequence[list[tuple[int, float]]], trace: str, peer: str) -> tuple[float, ...]:
+    """All that was seen of one peer, turned so that it begins ON and ends OFF."""
+    if len(runs) > 1:
+        raise _wrong(
+            trace,
+            saw=f"{len(runs)} peers and none of them '{peer}'",
+            want="one peer's trace to go through again and again, or replay: resample",
+        )
+    whole = [run for run in runs[0] if run[1] > 0.0]
+    if whole[0][0] == whole[-1][0]:  # the end goes on with the beginning
+        (state, first_s), *between, (_, last_s) = whole
+        whole = [*between, (state, first_s + last_s)]
+    if whole[0][0] == 0:
+        whole = [*whole[1:], whole[0]]
+    return tuple(length_s for _, length_s in whole)
+
+
+def _told(trace: str) -> list[Told]:
+    try:
+        stamp = Path(trace).stat().st_mtime_ns
+    except OSError as error:
+        raise _wrong(
+            trace, saw=error.strerror or "no file", want="a file that can be read"
+        ) from None
+    return _read(trace, stamp)
+
+
+@lru_cache(maxsize=8)
+def _read(trace: str, stamp: int) -> list[Told]:
+    """The rows of a trace as it was when it was last changed, one peer's together."""
+    try:
+        if trace.endswith(".csv"):
+            table = pyarrow.csv.read_csv(trace)
+        else:
+            table = pyarrow.parquet.read_table(trace)
+    except (OSError, pyarrow.ArrowException) as error:
+        saw = str(error).splitlines()[0]
+        raise _wrong(trace, saw=saw, want="a CSV file (.csv) or a Parquet table") from None
+    lacking = [name for name in ("state", "at_ns") if name not in table.column_names]
+    if lacking or table.num_rows == 0:
+        saw = f"no column '{lacking[0]}'" if lacking else "no rows"
+        raise _wrong(trace, saw=saw, want="the columns state and at_ns, and peer if it has several")
+    return sorted(_rows(trace, table))
+
+
+def _rows(trace: str, table: pyarrow.Table) -> Iterator[Told]:
+    peers = table["peer"].to_pylist() if "peer" in table.column_names else [""] * table.num_rows
+    columns = zip(peers, table["at_ns"].to_pylist(), table["state"].to_pylist(), strict=True)
+    for number, (peer, at_ns, state) in enumerate(columns, start=1):
+        if state not in STATES:
+            saw = f"the state {state!r} in row {number}"
+            raise _wrong(trace, saw=saw, want="connected or disconnected")
+        if not isinstance(at_ns, int):
+            saw = f"at_ns {at_ns!r} in row {number}"
+            raise _wrong(trace, saw=saw, want="whole nanoseconds")
+        yield str(peer), at_ns, STATES.index(state)
+
+
+def _wrong(trace: str, *, saw: str, want: str) -> InvalidInputError:
+    return InvalidInputError(f"connectivity trace {trace}: got {saw}; wants {want}")
