@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Two processes: one starts Spark and runs all that needs it, the other begins with the rest.
+# Two processes, each of which starts a Spark of its own when a test first needs it.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
 .PHONY: demo test quick check lint bench clean

@@ -157,3 +157,14 @@ def test_no_field_of_the_format_is_unaccounted_for():
         known = set(BASIC.get(name, "").split()) | set(DESCRIBING.get(name, "").split()) | set(part)
         known |= {use.split(".")[1] for use in USES if use.startswith(f"{name}.")}
         assert known == set(fields), name
+
+
+def test_a_station_within_a_broker_is_named_by_its_own_place():
+    inner = "cpu: {service: 1ms, servers: 2}, disk: {service: 1ms, buffer: 4}"
+    text = BASE.replace("BROKER", f", {inner}").replace("EVERY", "every: 1s")
+    text = text.replace("CONTENTPUBLISHER", "{event: {topic: x}}").replace(
+        "HEAD", "routing: {root: a}"
+    )
+    found = used_features(reading.loads(text.replace("LINK", "").replace("SUBSCRIBER", "")))
+    assert found["several servers"] == ["brokers.a.cpu.servers"]
+    assert found["bounded buffers"] == ["brokers.a.disk.buffer"]

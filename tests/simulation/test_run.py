@@ -138,6 +138,31 @@ def test_an_unstable_run_ends_at_the_cap_with_the_name_of_the_broker():
         simulate(loads(text), replications=1, events=100_000, max_copies=3_000)
 
 
+def test_a_small_room_is_not_called_an_overload():
+    calm = loads(CITY)
+    with pytest.raises(UnstableError, match=r"room for 12 copies.*") as told:
+        simulate(calm, replications=1, events=50_000, max_copies=12, warmup_s=0.0)
+    assert "times the work" not in str(told.value)
+
+
+def test_links_have_standard_errors_that_chance_explains():
+    system = loads(CITY)
+    found = simulate(system, events=20_000, replications=10).links
+    truth = {
+        way: channel
+        for link in system.links
+        for way, channel in ((link.between, link.there), (link.between[::-1], link.back))
+    }
+    used = found[found["events_per_s"] > 0]
+    assert len(used) >= 2
+    for row in used.itertuples():
+        channel = truth[row.source, row.target]
+        assert abs(row.lost - (1.0 - channel.reliability)) <= 4.5 * row.lost_se
+        trials = row.events_per_s * 10 * 20_000 / (1 / 0.016 + 1 / 0.020)
+        assert row.lost_se < 3.0 * math.sqrt(0.25 / trials)
+        assert abs(row.delay_mean_s - channel.delay.mean_s) <= 4.5 * row.delay_mean_se_s + 1e-12
+
+
 def test_precision_is_reached_or_the_shortfall_is_said():
     system = loads(CITY)
     found = simulate(system, precision=0.01, events=2_000, replications=4)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
@@ -28,6 +30,11 @@ class FittedChannel:
         """The share that was not lost."""
         return None if self.lost is None or not self.tried else 1.0 - self.lost / self.tried
 
+    @property
+    def lost_se(self) -> float:
+        """The standard error of the share that was lost; NaN where nobody can tell."""
+        return math.nan if self.lost is None else float(share_se(self.lost, self.tried))
+
     def channel(self, base: Channel) -> Channel:
         """The channel as measured; what was not seen is that of ``base``."""
         known = self.reliability
@@ -43,12 +50,12 @@ class FittedChannel:
     def parameters(self, path: str) -> list[Parameter]:
         """Mean delay and reliability, under the path of the link."""
         found = [] if self.delay is None else [law_parameter(f"{path}.delay", self.delay)]
-        if self.reliability is not None and self.lost is not None:
+        if self.reliability is not None:
             found.append(
                 Parameter(
                     path=f"{path}.reliability",
                     estimate=self.reliability,
-                    standard_error=float(share_se(self.tried - self.lost, self.tried)),
+                    standard_error=self.lost_se,
                     count=self.tried,
                     unit="share",
                 )
@@ -69,3 +76,19 @@ def fit_channels(rows: pd.DataFrame) -> dict[Direction, FittedChannel]:
             delay=fit_law(sample) if sample.count else None,
         )
     return found
+
+
+def surest(
+    crossed: Mapping[Direction, FittedChannel], probed: Mapping[Direction, FittedChannel]
+) -> dict[Direction, FittedChannel]:
+    """Of two ways to learn of a link, for its losses and for its delays the one that saw more."""
+    return {
+        way: _surest([each[way] for each in (probed, crossed) if way in each])
+        for way in {**crossed, **probed}
+    }
+
+
+def _surest(found: list[FittedChannel]) -> FittedChannel:
+    of_losses = max(found, key=lambda each: (each.lost is not None, each.tried))
+    of_delays = max(found, key=lambda each: 0 if each.delay is None else each.delay.count)
+    return FittedChannel(tried=of_losses.tried, lost=of_losses.lost, delay=of_delays.delay)

@@ -110,7 +110,9 @@ def _link_table(
                     "target": way[1],
                     "events_per_s": arrived.get(way, 0) / (kept or 1.0) / window_s,
                     "lost": np.nan if kept is None else 1.0 - kept,
+                    "lost_se": np.nan if fitted is None else fitted.lost_se,
                     "delay_mean_s": np.nan if delay is None else delay.law.mean_s,
+                    "delay_mean_se_s": np.nan if delay is None else delay.mean_se_s,
                 }
             )
     return table("links", rows)

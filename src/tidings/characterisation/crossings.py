@@ -1,4 +1,4 @@
-"""Links that nobody probed, from what was recorded at both of their ends."""
+"""Links that were hardly probed, from what was recorded at both of their ends."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
 
+ENOUGH = 2_000  # probes of a link, which tell its loss to a percentage point
+
 
 def crossings(
     tables: Mapping[str, DataFrame],
@@ -28,18 +30,18 @@ def crossings(
     hops: pd.DataFrame,
     probes: pd.DataFrame,
 ) -> DataFrame | None:
-    """The link statistic of everything that was used and not probed, or None if there is no such.
+    """The link statistic of all that was used and not probed enough, or None if there is no such.
 
     ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Needs a join of hops
-    by event, so it is done only where there is no other way. Counted is what brokers sent of the
-    hops they used, whenever it arrived. Links between brokers that were probed may be among the
-    answers; what the probes say of them is better.
+    by event, so it is done only for links of which probes tell too little: fewer than ``ENOUGH``,
+    and fewer than events that crossed. Counted is what brokers sent of the hops they used, whenever
+    it arrived. Well-probed links may be among the answers.
     """
-    probed = {(str(row.source), str(row.target)) for row in probes.itertuples()}
-    arrivals = hops[(hops["statistic"] == "arrivals") & hops["broker"].notna()]
-    used = {(str(row.came_from), str(row.broker)) for row in arrivals.itertuples()}
-    brokers = {broker for _, broker in used}
-    unprobed = used - probed
+    tried = _counts(probes, "source", "target")
+    crossed = _counts(hops[hops["statistic"] == "arrivals"], "came_from", "broker")
+    probed = {way for way, count in tried.items() if count >= min(ENOUGH, crossed.get(way, ENOUGH))}
+    brokers = {broker for _, broker in crossed}
+    unprobed = crossed.keys() - probed
     parts = []
     used_here = used_hops(tables["hops"], window)
     if unprobed:
@@ -64,6 +66,13 @@ def crossings(
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+
+def _counts(rows: pd.DataFrame, source: str, target: str) -> dict[tuple[str, str], int]:
+    """How many rows of a statistic there are of every directed link."""
+    named = rows[rows[source].notna() & rows[target].notna()]
+    sums = named.groupby([source, target])["rows"].sum()
+    return {(str(way[0]), str(way[1])): int(count) for way, count in sums.items()}
 
 
 def _good(frame: DataFrame, table: TraceTable) -> DataFrame:

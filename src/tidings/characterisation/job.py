@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pandas as pd
 
 from tidings.characterisation.assembling import assemble, check_base, fit_network, only_probed
-from tidings.characterisation.channels import fit_channels
+from tidings.characterisation.channels import fit_channels, surest
 from tidings.characterisation.collecting import Progress, Statistics, collect, nothing_of_links
 from tidings.characterisation.counting import count, measured_outcome
 from tidings.characterisation.parameters import parameter_table
 from tidings.characterisation.publishers import PublisherStatistics, fit_publishers
 from tidings.characterisation.quality import quality_table
 from tidings.characterisation.subscribers import find_subscribers, with_links
+from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.traces.reading import Traces, require_tables
@@ -82,7 +84,7 @@ def fit(
     """The same from statistics that have been collected: everything here is model-sized."""
     probed = nothing_of_links() if seen.probes is None else seen.probes
     probed_channels = fit_channels(probed)
-    channels = fit_channels(seen.crossings) | probed_channels
+    channels = surest(fit_channels(seen.crossings), probed_channels)
     found = find_subscribers(seen.subscriptions, base, traces.window)
     publishers = fit_publishers(
         PublisherStatistics(
@@ -100,7 +102,10 @@ def fit(
     network = fit_network(seen.hops, channels, homes, base)
     clients = with_links(found.subscribers, channels)
     parameters = [*network.parameters, *publishers.parameters, *clients.parameters]
-    system, said = assemble(network, publishers.publishers, clients.subscribers, parameters, base)
+    with _noted(found.notes, network.notes, publishers.notes):
+        system, said = assemble(
+            network, publishers.publishers, clients.subscribers, parameters, base
+        )
     counted = count(seen, system, channels, traces, measured)
     notes = (
         *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
@@ -113,6 +118,17 @@ def fit(
         quality=quality_table(seen, bad_filters=found.bad_rows),
         notes=notes,
     )
+
+
+@contextmanager
+def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
+    """Where no system comes out, tell what was noted on the way: it may say why."""
+    try:
+        yield
+    except InvalidTracesError as problem:
+        said = "; ".join(note for some in notes for note in some)
+        told = f"{problem.headline} (noted before: {said})" if said else problem.headline
+        raise InvalidTracesError(told, problem.problems) from problem
 
 
 def _names_seen(seen: Statistics, system: System) -> set[str]:

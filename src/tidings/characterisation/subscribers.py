@@ -17,6 +17,7 @@ from tidings.model.system import Subscriber, System
 from tidings.traces.window import TraceWindow
 
 BAD_FILTER = "filter is not a filter in JSON"
+_SHOWN = 3  # of bad filters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,10 @@ def find_subscribers(
     if silent:
         shown = ", ".join(silent[:5]) + (f" and {len(silent) - 5} more" if silent[5:] else "")
         notes.append(f"subscribers of the base system that never subscribed: {shown}; left out")
+    notes += [
+        f"subscriptions were set aside, as their {BAD_FILTER}: {str(text)[:80]}"
+        for text in subscribed.loc[bad, "filter"].unique()[:_SHOWN]
+    ]
     notes += _changes(rows, window)
     return FoundSubscribers(
         subscribers=tuple(found),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tidings.errors import UnsupportedError
-from tidings.model.behaviour import Channel, Connectivity
+from tidings.model.behaviour import Channel, Connectivity, Station
 from tidings.model.content import ContentTable
 from tidings.model.laws import Deterministic
 from tidings.model.record_tables import column, names
@@ -109,28 +109,30 @@ def _loss_bursts(system: System) -> Places:
     yield from (f"{at}.loss_burst" for at in bursty)
 
 
-def _buffers(system: System) -> Places:
+def _at_stations(system: System, field: str, holds: Callable[[Station], bool]) -> Places:
+    """The places of one field of brokers' stations, those within a broker by their own name."""
     for broker in system.brokers:
-        if any(station.buffer is not None for station in broker.stations):
-            yield f"brokers.{broker.name}.buffer"
+        inner = [name for name in ("cpu", "disk", "out") if getattr(broker, name) is not None]
+        names = [*([""] if broker.service is not None else []), *(f"{name}." for name in inner)]
+        for name, station in zip(names, broker.stations, strict=True):
+            if holds(station):
+                yield f"brokers.{broker.name}.{name}{field}"
+
+
+def _buffers(system: System) -> Places:
+    yield from _at_stations(system, "buffer", lambda station: station.buffer is not None)
 
 
 def _servers(system: System) -> Places:
-    for broker in system.brokers:
-        if any(station.servers > 1 for station in broker.stations):
-            yield f"brokers.{broker.name}.servers"
+    yield from _at_stations(system, "servers", lambda station: station.servers > 1)
 
 
 def _disciplines(system: System) -> Places:
-    for broker in system.brokers:
-        if any(station.discipline != "fcfs" for station in broker.stations):
-            yield f"brokers.{broker.name}.discipline"
+    yield from _at_stations(system, "discipline", lambda station: station.discipline != "fcfs")
 
 
 def _demands(system: System) -> Places:
-    for broker in system.brokers:
-        if any(station.demands for station in broker.stations):
-            yield f"brokers.{broker.name}: demands by event type"
+    yield from _at_stations(system, "demands", lambda station: bool(station.demands))
 
 
 def _stations(system: System) -> Places:

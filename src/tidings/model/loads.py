@@ -15,5 +15,5 @@ def overload(name: str, load: float, arrivals_per_s: float, *, what: str = "brok
     """
     return (
         f"{what} '{name}' is offered {load:.3g} times the work it can do (ρ = {load:.3g}): "
-        f"{arrivals_per_s:.4g} events/s arrive, {arrivals_per_s / max(load, 1.0):.4g} can leave"
+        f"{arrivals_per_s:.4g} events/s arrive, {arrivals_per_s / load:.4g} can leave"
     )

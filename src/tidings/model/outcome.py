@@ -73,7 +73,17 @@ BROKER_COLUMNS = (
     "wait_mean_s",
     "wait_mean_se_s",
 )
-LINK_COLUMNS = ("source", "target", "events_per_s", "lost", "delay_mean_s", "utilisation")
+# Between brokers; what the links of clients cost is in the losses and delays of subscribers.
+LINK_COLUMNS = (
+    "source",
+    "target",
+    "events_per_s",
+    "lost",
+    "lost_se",
+    "delay_mean_s",
+    "delay_mean_se_s",
+    "utilisation",
+)
 # Share of the wanted events that arrived within ``delay_s``, on a grid: the delay law, defective.
 DELAY_COLUMNS = ("subscriber", "delay_s", "arrived")
 
@@ -98,8 +108,8 @@ KEYS = {
 def table(name: str, rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ()) -> pd.DataFrame:
     """A result table with exactly its columns; what a source cannot know is NaN, losses are 0.
 
-    >>> list(table("links").columns)
-    ['source', 'target', 'events_per_s', 'lost', 'delay_mean_s', 'utilisation']
+    >>> list(table("delays").columns)
+    ['subscriber', 'delay_s', 'arrived']
     """
     columns = TABLES[name]
     data = pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows))

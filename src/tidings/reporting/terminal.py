@@ -203,10 +203,11 @@ def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> Rendera
         mine = each.subscribers.set_index("subscriber").reindex(shown["subscriber"])
         cells = _cells(wording.percent, mine["on_time"], mine["on_time_se"])
         columns.append(Column(title=each.source, cells=cells))
-    for position, each in enumerate(ordered):
+    for each in ordered:
         mine = each.subscribers.set_index("subscriber").reindex(shown["subscriber"])
         cells = _cells(wording.seconds, mine["delay_mean_s"])
-        columns.append(Column(title=f"{each.source} delay", cells=cells, spare=4 + position))
+        spare = 5 if each.source == "simulated" else 4  # what is predicted and what is true matter
+        columns.append(Column(title=f"{each.source} delay", cells=cells, spare=spare))
     totals = ", ".join(f"{each.source} {wording.percent(each.on_time)}" for each in ordered)
     table = FittingTable(
         title=f"On time: {totals}", columns=columns, caption=_hidden(len(shown), len(rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,7 @@ from tidings.simulation.peers import (
     PeerQueue,
     day_tables,
     find_peer_queues,
+    met_queues,
     peer_tables,
 )
 from tidings.simulation.records import make_records
@@ -145,16 +147,10 @@ def compile_system(system: System) -> CompiledSystem:
     laws, streams = _Numbering(), _Numbering()
     rows, first_rows = _rows(system, routes, laws)
     publishers = _publishers(system, routes, first_rows, laws, streams)
-    days, day_rates, publishers["day"] = day_tables(system)
     representatives, receiver_of = find_receivers(system, routes)
     channels = _channels(system, routes, representatives, laws, streams)
     receivers = _receiver_records(system, representatives, len(channels), laws, streams)
     places, stations, servers = _stations(system, laws, streams)
-    followed = [system.subscribers[index] for index in representatives]
-    queues, of_publisher, of_receiver = find_peer_queues(system, followed)
-    places_of_peers = np.arange(-1, len(queues)) + np.array([0] + [len(places)] * len(queues))
-    publishers["waits_at"] = places_of_peers[of_publisher + 1]
-    receivers["waits_at"], receivers["taken_in_at"] = places_of_peers[of_receiver + 1].T
     curve_of, curves = find_curves(routes, receiver_of, len(system.brokers))
     out_first, out_arcs = _outgoing(routes, len(system.brokers))
     receivers_first, receivers_of = receiver_lists(routes, representatives, len(system.brokers))
@@ -162,8 +158,6 @@ def compile_system(system: System) -> CompiledSystem:
     tables = {
         "publishers": publishers,
         "rows": rows,
-        "days": days,
-        "day_rates": day_rates,
         "places": places,
         "channels": channels,
         "receivers": receivers,
@@ -178,34 +172,20 @@ def compile_system(system: System) -> CompiledSystem:
     }
     faults = find_faults(system)
     tables |= fault_tables(faults, system, routes, laws, streams)
-    tables |= peer_tables(queues, tables, laws, streams)
-    numbers = _numbers(system, routes, len(receivers), out_first)
-    numbers |= fault_numbers(faults, tables, len(publishers) + len(tables["servers"]))
-    if faults.matter:  # one copy more may be kept for the subscribers here, and go to any broker
-        numbers["fan_out"] += 1 + len(system.brokers)
-    numbers["bare"] = int(not (queues or faults.matter or numbers["expiry"]))
-    queueing = of_receiver.max(axis=1) >= 0
-    numbers["queueing"] = int(queueing.any())
-    numbers["fan_out"] += _most_at_once(queueing[receivers_of], receivers_first)
-    numbers["turns_at_once"] = len(tables["switches"]) + len(tables["components"])
+    queues = find_peer_queues(system, [system.subscribers[index] for index in representatives])
+    tables |= day_tables(system) | peer_tables(queues, tables, laws, streams)
     return CompiledSystem(
         system=system,
         routes=routes,
         cells=cells,
         faults=faults,
         peer_queues=queues,
-        numbers=numbers,
+        numbers=_numbers(system, routes, faults, tables),
         tables=tables | _law_tables(laws),
         stream_keys=tuple(streams.known),
         receiver_of=receiver_of,
         curves=curves,
     )
-
-
-def _most_at_once(queueing: NDArray[np.bool_], first: Ints) -> int:
-    """Most receivers with queues that one event meets at one broker."""
-    so_far = np.concatenate([[0], np.cumsum(queueing)])
-    return int(np.diff(so_far[first]).max(initial=0))
 
 
 def _law_tables(laws: _Numbering) -> dict[str, Any]:
@@ -220,19 +200,32 @@ def _law_tables(laws: _Numbering) -> dict[str, Any]:
     }
 
 
-def _numbers(system: System, routes: Routes, receivers: int, out_first: Ints) -> dict[str, float]:
+def _numbers(
+    system: System, routes: Routes, faults: Faults, tables: dict[str, Any]
+) -> dict[str, float]:
+    first_switch = len(tables["publishers"]) + len(tables["servers"])
+    queueing, most_queueing = met_queues(tables)
+    # One copy more may be kept for the subscribers of a broker, and go round a failure to any.
+    round_failures = 1 + len(system.brokers) if faults.matter else 0
+    fan_out = 1 + int(np.diff(tables["out_first"]).max()) + round_failures + most_queueing
+    expiry, receivers = EXPIRY.index(system.expired), len(tables["receivers"])
+    peers = len(tables["places"]) - len(system.brokers)
     return {
-        "expiry": EXPIRY.index(system.expired),
+        "expiry": expiry,
         "publisher_count": len(system.publishers),
         "broker_count": len(system.brokers),
         "class_count": routes.class_count,
         "bin_count": delay_grid.BINS,
         "receiver_count": receivers,
+        "queueing": queueing,
         "arc_count": len(routes.arcs),
-        "fan_out": 1 + int(np.diff(out_first).max()),
+        "bare": not (peers or faults.matter or expiry),
+        "fan_out": fan_out,
         "deliveries_at_once": 1 + receivers,
+        "turns_at_once": len(tables["switches"]) + len(tables["components"]),
         "passing_head": -1,
         "passing_tail": -1,
+        **fault_numbers(faults, tables, first_switch),
     }
 
 
@@ -259,6 +252,7 @@ def _publishers(
     streams: Callable[..., int],
 ) -> Any:
     found = []
+    days = itertools.count()
     for index, publisher in enumerate(system.publishers):
         # With rates by time of day no law is drawn from; the first will do.
         every = publisher.every or Deterministic(value_s=0.0)
@@ -270,7 +264,7 @@ def _publishers(
                 first_rows[index + 1],
                 laws(every),
                 laws(residual(every)),
-                -1,  # no day of rates
+                -1 if publisher.rates is None else next(days),
                 -1,  # always connected
                 len(routes.arcs) + index,
                 streams(name, "phase"),
@@ -328,7 +322,7 @@ def _receiver_records(
         subscriber = system.subscribers[index]
         own: Law | None = subscriber.lifetime
         stream = streams(f"subscriber {subscriber.name}", "lifetime")
-        found.append((first + position, -1 if own is None else laws(own), stream))
+        found.append((first + position, -1 if own is None else laws(own), stream, -1, -1))
     return make_records(layout.RECEIVER, found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,17 @@ Ints = NDArray[np.int64]
 NO_LIMIT = np.iinfo(np.int64).max
 SETTLING = 5.0  # cycles of ON and OFF before the state of a peer's queue is as in the long run
 _AT_ONCE = Deterministic(value_s=0.0)
+_KINDS = {
+    "places": layout.PLACE,
+    "stations": layout.STATION,
+    "servers": layout.SERVER,
+    "switches": layout.SWITCH,
+}
+_OWNERS = {
+    layout.FROM_PUBLISHER: ("publishers", "waits_at"),
+    layout.TO_SUBSCRIBER: ("receivers", "waits_at"),
+    layout.AT_SUBSCRIBER: ("receivers", "taken_in_at"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,26 +56,17 @@ class PeerQueue:
         return self.periods.on.mean_s + self.periods.off.mean_s
 
 
-def find_peer_queues(
-    system: System, followed: Sequence[Subscriber]
-) -> tuple[tuple[PeerQueue, ...], Ints, Ints]:
-    """All queues of peers; the number of each publisher's, and of each receiver's two (−1: none).
-
-    ``followed`` are the subscribers that the receivers stand for.
-    """
-    found: list[PeerQueue] = []
-    of_publisher = np.full(len(system.publishers), -1, dtype=np.int64)
-    of_receiver = np.full((len(followed), 2), -1, dtype=np.int64)
-    for owner, publisher in enumerate(system.publishers):
-        if publisher.connectivity is not None:
-            of_publisher[owner] = len(found)
-            found.append(_gated("publisher", publisher, layout.FROM_PUBLISHER, owner))
+def find_peer_queues(system: System, followed: Sequence[Subscriber]) -> tuple[PeerQueue, ...]:
+    """All queues of peers; ``followed`` are the subscribers that the receivers stand for."""
+    found = [
+        _gated("publisher", publisher, layout.FROM_PUBLISHER, owner)
+        for owner, publisher in enumerate(system.publishers)
+        if publisher.connectivity is not None
+    ]
     for owner, subscriber in enumerate(followed):
         if subscriber.connectivity is not None:
-            of_receiver[owner, 0] = len(found)
             found.append(_gated("subscriber", subscriber, layout.TO_SUBSCRIBER, owner))
         if subscriber.processing is not None:
-            of_receiver[owner, 1] = len(found)
             queue = PeerQueue(
                 peer=f"subscriber {subscriber.name}",
                 kind=layout.AT_SUBSCRIBER,
@@ -72,7 +74,7 @@ def find_peer_queues(
                 service=subscriber.processing,
             )
             found.append(queue)
-    return tuple(found), of_publisher, of_receiver
+    return tuple(found)
 
 
 def _gated(what: str, peer: Any, kind: int, owner: int) -> PeerQueue:
@@ -88,16 +90,19 @@ def _gated(what: str, peer: Any, kind: int, owner: int) -> PeerQueue:
 
 def peer_tables(
     queues: Sequence[PeerQueue],
-    before: dict[str, Any],
+    before: Mapping[str, Any],
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """Places, stations, servers and switches with those of peers behind the ones there are."""
+    """Places, stations, servers and switches, those of peers behind what there is; their owners."""
     first = {name: len(before[name]) for name in ("places", "stations", "servers")}
-    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in (*first, "switches")}
+    rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _KINDS}
+    owners = {name: before[name].copy() for name in ("publishers", "receivers")}
     periods: list[float] = []
     for number, queue in enumerate(queues):
         place, station, server = (first[name] + number for name in first)
+        table, field = _OWNERS[queue.kind]
+        owners[table][field][queue.owner] = place
         purpose = "processing" if queue.periods is None else "handing over"
         limit = NO_LIMIT if queue.buffer is None else queue.buffer
         law, stream = laws(queue.service), streams(queue.peer, purpose)
@@ -109,17 +114,19 @@ def peer_tables(
             periods += queue.periods.loop_s
             stream = streams(queue.peer, "connectivity")
             rows["switches"].append(_switch(queue.periods, laws, stream, station, ends))
-    kinds = {
-        "places": layout.PLACE,
-        "stations": layout.STATION,
-        "servers": layout.SERVER,
-        "switches": layout.SWITCH,
-    }
     joined = {
         name: np.concatenate([before[name], make_records(kind, rows[name])])
-        for name, kind in kinds.items()
+        for name, kind in _KINDS.items()
     }
-    return joined | {"periods": np.array(periods, dtype=np.float64)}
+    return joined | owners | {"periods": np.array(periods, dtype=np.float64)}
+
+
+def met_queues(tables: Mapping[str, Any]) -> tuple[bool, int]:
+    """Whether receivers have queues, and how many that have one event can meet at one broker."""
+    receivers = tables["receivers"]
+    queueing = np.maximum(receivers["waits_at"], receivers["taken_in_at"]) >= 0
+    so_far = np.concatenate([[0], np.cumsum(queueing[tables["receivers_of"]])])
+    return bool(queueing.any()), int(np.diff(so_far[tables["receivers_first"]]).max(initial=0))
 
 
 def _switch(
@@ -143,16 +150,20 @@ def _switch(
     )
 
 
-def day_tables(system: System) -> tuple[Any, NDArray[np.float64], Ints]:
-    """The days of rates, their rates in a row, and the day of each publisher (−1: it has none)."""
+def day_tables(system: System) -> dict[str, Any]:
+    """The days of rates, a row for each publisher that has one, and their rates one after another.
+
+    Publishers without one are told apart by their own record.
+    """
     days: list[tuple[float, ...]] = []
     per_s: list[float] = []
-    of_publisher = np.full(len(system.publishers), -1, dtype=np.int64)
-    for index, publisher in enumerate(system.publishers):
+    for publisher in system.publishers:
         rates = publisher.rates
         if rates is not None:
-            of_publisher[index] = len(days)
             ends = len(per_s), len(per_s) + len(rates.per_s)
             days.append((rates.slot_s, rates.slot_s * sum(rates.per_s), *ends, int(rates.repeat)))
             per_s += rates.per_s
-    return make_records(layout.DAY, days), np.array(per_s, dtype=np.float64), of_publisher
+    return {
+        "days": make_records(layout.DAY, days),
+        "day_rates": np.array(per_s, dtype=np.float64),
+    }

@@ -68,7 +68,7 @@ def _messages(totals: Totals) -> dict[str, int]:
     )
     return {
         "deliveries": round(float(members @ totals.delay.w)),
-        "transmissions": round(float(totals.channels[: len(totals.compiled.routes.arcs), 0].sum())),
+        "transmissions": round(float(totals.sent[: len(totals.compiled.routes.arcs)].sum())),
         "duplicates": totals.duplicates,
         "refreshes": totals.refreshes,
     }

@@ -120,7 +120,7 @@ def _brokers(totals: Totals) -> pd.DataFrame:
     channels = totals.compiled.tables["channels"]
     into = np.asarray(channels["target"])
     bound = into >= 0
-    came = (totals.channels[:, 0] - totals.channels[:, 1])[bound]
+    came = totals.delay_on.w[bound]
     arrivals = np.bincount(into[bound], weights=came, minlength=len(system.brokers)) / seconds
     rows = []
     for index, broker in enumerate(system.brokers):
@@ -145,13 +145,15 @@ def _brokers(totals: Totals) -> pd.DataFrame:
 def _links(totals: Totals) -> pd.DataFrame:
     names = [broker.name for broker in totals.compiled.system.brokers]
     arcs = totals.compiled.routes.arcs
-    sent, lost, delay = totals.channels[: len(arcs)].T
+    between = slice(len(arcs))  # clients' links come after those of brokers
     columns = {
         "source": [names[arc.source] for arc in arcs],
         "target": [names[arc.target] for arc in arcs],
-        "events_per_s": sent / (totals.replications * totals.length_s),
-        "lost": _shares(lost, sent),
-        "delay_mean_s": _shares(delay, sent - lost),
+        "events_per_s": totals.sent[between] / (totals.replications * totals.length_s),
+        "lost": totals.lost_on.value[between],
+        "lost_se": totals.lost_on.share_standard_error[between],
+        "delay_mean_s": totals.delay_on.value[between],
+        "delay_mean_se_s": totals.delay_on.standard_error[between],
     }
     return table("links", columns)
 

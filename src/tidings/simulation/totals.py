@@ -101,7 +101,10 @@ class Totals:
         self.utilisation = Ratio(stations)
         self.wait = Ratio(stations)
         self.service = Ratio(stations)
-        self.channels = np.zeros((len(compiled.tables["channels"]), 3))  # sent, lost, delay
+        channels = len(compiled.tables["channels"])
+        self.sent = np.zeros(channels)
+        self.lost_on = Ratio(channels)
+        self.delay_on = Ratio(channels)
 
     def delays(self, unit: int) -> Histogram:
         """How many events reached a unit in each bin of the delay grid, and how late."""
@@ -138,4 +141,7 @@ class Totals:
         self.utilisation.add(busy, self.length_s * servers)
         self.wait.add(wait, served)
         self.service.add(busy, served)
-        self.channels += counts.channel_counts
+        sent, lost_on, delay_on = counts.channel_counts.T
+        self.sent += sent
+        self.lost_on.add(lost_on, sent)
+        self.delay_on.add(delay_on, sent - lost_on)

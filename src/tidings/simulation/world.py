@@ -13,12 +13,13 @@ from tidings.errors import UnstableError
 from tidings.kernels.calendar import LANDING, tournament
 from tidings.kernels.streams import stream_states
 from tidings.model import delay_grid
-from tidings.model.loads import overload
+from tidings.model.loads import FULL_LOAD, overload
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_memory import World
 from tidings.simulation.kernel_run import run, schedule_first
 from tidings.simulation.network import CompiledSystem
 
+ALLOW_MORE = "allow more with --max-copies"
 FIRST_ROOM = 4096  # copies and publications there is room for in the beginning
 MOST_COPIES = 1_000_000
 
@@ -145,34 +146,30 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
     """What to say of too many copies: where they wait, and what that broker is offered."""
     stations, size = world.tables["stations"], len(world.tables["copies"])
     head = (
-        f"there are {window.max_copies:,} copies of events in the system after "
+        f"there is room for {window.max_copies:,} copies of events in the system, and no more "
+        "was left after "
         f"{float(world.record[0].now):.6g} simulated seconds"
     )
     if compiled.faults.buffering and (len(stations) == 0 or stations.waiting.max() < 0.5 * size):
-        return (
-            f"{head}, most of them kept for a repair; give events lifetimes, or allow more with "
-            "--max-copies"
-        )
+        return f"{head}, most of them kept for a repair; give events lifetimes, or {ALLOW_MORE}"
     if len(stations) == 0 or stations.waiting.max() == 0:
-        return (
-            f"{head}, all of them on links; look for delays far too long, or allow more with "
-            "--max-copies"
-        )
+        return f"{head}, all of them on links; look for delays far too long, or {ALLOW_MORE}"
     longest = int(np.argmax(stations.waiting))
     station = stations[longest]
+    head = f"{head}, {int(station.waiting):,} of them waiting at one place"
     owner = int(station.place) - len(compiled.system.brokers)
     if owner >= 0:
         return (
-            f"{head}, {int(station.waiting):,} of them waiting at one place; "
-            f"{overload_of_peer(compiled, owner)}. Give it longer times connected, speed or fewer "
-            "events, give events lifetimes or it a buffer, or allow more with --max-copies"
+            f"{head}; {overload_of_peer(compiled, owner)}. Give it longer times connected, speed "
+            f"or fewer events, give events lifetimes or it a buffer, or {ALLOW_MORE}"
         )
     name = compiled.system.brokers[station.place].name
     load, rate = compiled.carried.loads[longest], compiled.carried.arrivals[station.place]
+    if load < FULL_LOAD:
+        return f"{head}, broker '{name}', which can do its work (ρ = {load:.3g}); {ALLOW_MORE}"
     return (
-        f"{head}, {int(station.waiting):,} of them waiting at one place; "
-        f"{overload(name, float(load), float(rate))}. Give it servers or speed, or fewer events, "
-        "or allow more with --max-copies"
+        f"{head}; {overload(name, float(load), float(rate))}. Give it servers or speed, or fewer "
+        f"events, or {ALLOW_MORE}"
     )
 
 
