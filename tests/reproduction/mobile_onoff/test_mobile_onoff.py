@@ -110,6 +110,7 @@ def test_what_an_antennas_events_see_is_more_than_its_slots_do(results):
     assert (table["by_slot_s"] < table["exact_s"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_antennas_and_end_to_end_times_simulated_agree_with_theory():
     with pytest.MonkeyPatch.context() as patch:
@@ -134,6 +135,7 @@ def test_antennas_and_end_to_end_times_simulated_agree_with_theory():
     assert abs(bursty - found.mean_s) < 0.25 * (found.mean_s - poisson)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_going_through_a_short_trace_in_turn_understates_delays(monkeypatch):
     monkeypatch.setattr(simulating, "TRACE_RATES_PER_S", (0.9,))
