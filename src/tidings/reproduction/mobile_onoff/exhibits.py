@@ -155,14 +155,14 @@ def _end_to_end(table: pd.DataFrame) -> Section:
     )
     columns = (
         "scenario",
-        "events/s",
+        "1/s",
         "M/M/1",
-        "paper sim.",
+        "paper sim",
         "paper",
         "Poisson",
         "off by",
         "bursty",
-        "sim.",
+        "sim",
     )
     notes = table.drop_duplicates("scenario")
     reasons = tuple((str(row.scenario), str(row.note)) for row in notes.itertuples())

@@ -59,7 +59,7 @@ TABLE_3 = (
         note="the same",
     ),
     Scenario(
-        name="voluntary, both",
+        name="voluntary",
         publisher=(60.0, 600.0),
         subscriber=(30.0, 900.0),
         rate_per_s=0.5,
@@ -68,7 +68,7 @@ TABLE_3 = (
         note=_SATURATING,
     ),
     Scenario(
-        name="voluntary, both, .1/s",
+        name="voluntary, .1/s",
         publisher=(60.0, 600.0),
         subscriber=(30.0, 900.0),
         rate_per_s=0.1,
@@ -78,7 +78,7 @@ TABLE_3 = (
         stated=False,
     ),
     Scenario(
-        name="voluntary, subscriber",
+        name="subscriber alone",
         publisher=(1.0, 0.0),
         subscriber=(30.0, 900.0),
         rate_per_s=0.5,
@@ -87,7 +87,7 @@ TABLE_3 = (
         note=_SATURATING,
     ),
     Scenario(
-        name="voluntary, subscriber, .1/s",
+        name="subscriber alone, .1/s",
         publisher=(1.0, 0.0),
         subscriber=(30.0, 900.0),
         rate_per_s=0.1,
