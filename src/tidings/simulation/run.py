@@ -216,11 +216,12 @@ def _refuse_overloaded_peers(compiled: CompiledSystem) -> None:
     loads = compiled.peer_arrivals * np.array(demands_s)
     over = np.flatnonzero(loads >= FULL_LOAD)
     if over.size:
-        worst = int(over[np.argmax(loads[over])])
-        more = f"; and {over.size - 1} other queues of peers" if over.size > 1 else ""
+        worst = over[np.argsort(-loads[over], kind="stable")]
+        said = "; and ".join(overload_of_peer(compiled, int(each)) for each in worst[:3])
+        more = f"; and {worst.size - 3} more" if worst.size > 3 else ""
         raise UnstableError(
-            f"{overload_of_peer(compiled, worst)}{more}. Its queue would grow without end: give it "
-            "longer times connected, a shorter service or fewer events, or a buffer"
+            f"{said}{more}. Its queue would grow without end: give it longer times connected, a "
+            "shorter service or fewer events, or a buffer"
         )
 
 
