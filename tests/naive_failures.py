@@ -105,8 +105,8 @@ class FailingTwin(naive.Twin):
         if not self.forgetting:
             return
         every, timeout = self.recovery.refresh_s, self.recovery.timeout_s
-        phase = every * self.stream("subscriptions", "refresh").uniform()
         for home in self.homes:
+            phase = every * self.stream(f"broker {home}", "refresh").uniform()
             for tree in range(len(self.routes.trees)):
                 for broker in names:
                     if not self.down[broker]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -26,8 +26,10 @@ _MOST_JUMPS = 200_000
 _BLOCK = 1 << 22  # (time, jump) pairs handled at once
 
 
-def buffer_delay(wait: Wait) -> Delay | None:
+def buffer_delay(wait: Wait | TabulatedWait) -> Delay | None:
     """The wait as a delay of a path, or None where there is none."""
+    if isinstance(wait, TabulatedWait):
+        return wait if wait.left[0] > 0.0 else None
     if float(wait.initial.sum()) == 0.0:
         return None
     if wait.initial.size > SMALL:
@@ -244,3 +246,72 @@ class SolvedWait(_LargeWait):
         below = np.interp(np.log(steps_s), np.log(times_s), np.maximum.accumulate(known))
         below = np.concatenate([[self.atom], below])
         return lattice.image(below[1:]), lattice.image(below[:-1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TabulatedWait:
+    """A wait known by P[X > t] at regular times: straight between them, exponential after."""
+
+    step_s: float
+    left: Floats  # P[X > 0], P[X > step], …
+    tail_per_s: float
+    kinked: bool = False
+
+    @property
+    def atom(self) -> float:
+        """P[X = 0]."""
+        return max(1.0 - float(self.left[0]), 0.0)
+
+    @property
+    def order(self) -> float:
+        """0 beside an atom, else 1."""
+        return 0.0 if self.atom > 0.0 else 1.0
+
+    def given_waiting(self) -> TabulatedWait:
+        """The wait of those that wait at all."""
+        return replace(self, left=self.left / self.left[0])
+
+    @property
+    def _end_s(self) -> float:
+        return self.step_s * (self.left.size - 1)
+
+    @property
+    def mean_s(self) -> float:
+        """E[X] = ∫ P[X > t] dt, in seconds."""
+        inside = self.step_s * float(self.left.sum() - 0.5 * (self.left[0] + self.left[-1]))
+        return inside + float(self.left[-1]) / self.tail_per_s
+
+    @property
+    def variance_s2(self) -> float:
+        """Var X, in seconds squared, by E[X²] = 2 ∫ t P[X > t] dt."""
+        begin_s = self.step_s * np.arange(self.left.size - 1)
+        first, last = self.left[:-1], self.left[1:]
+        inside = begin_s * (first + last) / 2.0 + self.step_s * (first + 2.0 * last) / 6.0
+        tail_s = 1.0 / self.tail_per_s
+        beyond = float(self.left[-1]) * (self._end_s + tail_s) * tail_s
+        return 2.0 * (self.step_s * float(inside.sum()) + beyond) - self.mean_s**2
+
+    def chain(self) -> Chain | None:
+        """None: it has no phases."""
+        return None
+
+    def cdf(self, t_s: Floats) -> Floats | None:
+        """P[X ≤ t]."""
+        times_s = np.asarray(t_s, np.float64)
+        known_s = self.step_s * np.arange(self.left.size)
+        beyond = np.exp(-self.tail_per_s * np.maximum(times_s - self._end_s, 0.0))
+        found: Floats = 1.0 - np.interp(times_s, known_s, self.left) * beyond
+        return np.where(times_s < 0.0, 0.0, found)
+
+    def transform(self, z: Complexes) -> Complexes:
+        """E[exp(−zX)]."""
+        factor = np.exp(-z * self.step_s)
+        masses = -np.diff(self.left)
+        inside = np.polynomial.polynomial.polyval(factor, masses) * (1.0 - factor)
+        beyond = self.left[-1] * np.exp(-z * self._end_s) / (1.0 + z / self.tail_per_s)
+        found: Complexes = self.atom + inside / (z * self.step_s) + beyond
+        return found
+
+    def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
+        """Images of the wait made earlier and made later."""
+        return lattice.enclosing(self.cdf)

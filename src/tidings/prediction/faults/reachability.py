@@ -65,7 +65,9 @@ class Reachability:
             return Reached(share=math.fsum(parts), error=0.0, method="exact")
         except TooWideError:
             pass
-        low, high = ways_used(self.network, usual, gap=_CLOSE, most_cells=_CELLS).bounds
+        low, high = ways_used(
+            self.network, usual, gap=_CLOSE, most_cells=_CELLS, shortest=True
+        ).bounds
         if high - low <= _CLOSE:
             return Reached(share=0.5 * (low + high), error=0.5 * (high - low), method="bounds")
         if not self._samples:
@@ -141,6 +143,17 @@ class WayStates:
     reached: Floats  # P[the ends reach each other], given the joint phase
     known: NDArray[np.bool_]  # whether all brokers of the way that are up know the subscription
 
+    def waits(self, survives: float) -> Floats:
+        """P[an event must wait for its usual way], by joint phase.
+
+        That is when its home cannot reach the other end, a broker of the way that is up does not
+        know the subscription, or the copy sent round is lost by chance: it ``survives`` with a
+        probability.
+        """
+        way_up = np.all(self.up, axis=0)
+        found: Floats = 1.0 - self.known * np.where(way_up, 1.0, self.reached * survives)
+        return found
+
 
 def way_states(network: Network, usual: Path) -> WayStates | None:
     """The states of a way, and whether there is a way around; None where there are too many.
@@ -181,11 +194,8 @@ def way_states(network: Network, usual: Path) -> WayStates | None:
     return WayStates(processes=followed, shares=shares, up=element_up, reached=reached, known=known)
 
 
-def cut_off(network: Network, usual: Path) -> Start | None:
+def cut_off(network: Network, usual: Path, survives: float = 1.0) -> Start | None:
     """The joint phases of a way's processes when its home is up and an event must wait.
-
-    That is when the home cannot reach the other end, or a broker of the way that is up does not
-    know the subscription.
 
     Shares are of all moments at which the home broker is up. None where there are too many phases.
     """
@@ -193,9 +203,16 @@ def cut_off(network: Network, usual: Path) -> Start | None:
     if states is None:
         return None
     home = network.components.all_up(network.components.of_broker[usual.brokers[0]])
-    at_once = states.reached * states.known
-    shares = states.shares * states.up[0] * (1.0 - at_once) / home
+    shares = states.shares * states.up[0] * states.waits(survives) / home
     return Start(processes=states.processes, shares=shares)
+
+
+def has_way_around(network: Network, usual: Path) -> bool:
+    """Whether there is any other way between the ends of a way."""
+    if len(usual.brokers) == 1:
+        return False
+    part = _graph(network, {}).between(usual.brokers[0], usual.brokers[-1])
+    return len(part.links) > len(usual.links)
 
 
 def _beside(graph: Graph, usual: Path, block: set[int]) -> Graph:
