@@ -162,7 +162,7 @@ WANTED = _record(content_class=_I, count=_I)
 BUFFER = _record(head=_I, tail=_I)
 # A step of a walk over a tree: the broker, the arc into it, the step before, how many brokers at
 # and behind it want the event as far as is known, and whether a detour leads to it or before it.
-STEP = _record(broker=_I, into=_I, before=_I, wanted=_I, covered=_I)
+STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
 
 # ---- what is counted: of measured events only, those born in the window ------------------------
 

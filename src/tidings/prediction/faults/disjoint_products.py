@@ -68,7 +68,8 @@ class Network:
         of_broker, of_link = self.components.of_broker, self.components.of_link
         if not down.isdisjoint(of_broker[usual.brokers[0]]):
             return None
-        brokers, links = usual.brokers[:1], ()
+        brokers = usual.brokers[:1]
+        links: tuple[int, ...] = ()
         place, last = 0, len(usual.links)
         while place < last:
             link, following = usual.links[place], usual.brokers[place + 1]

@@ -129,10 +129,11 @@ def with_table(process: Process, per_s: float) -> Process:
     rates[bare, ready] += per_s * np.eye(count)
     rates[bare, bare] -= per_s * np.eye(count)
     up = process.stationary[ups]
-    without = up
+    without: Floats = up
     if per_s > 0.0 and downs.size:
         lost = process.generator[np.ix_(ups, ups)] - per_s * np.eye(count)
-        without = np.linalg.solve(-lost.T, process.stationary[downs] @ rates[down, bare])
+        entering = process.stationary[downs] @ rates[down, bare]
+        without = np.asarray(np.linalg.solve(-lost.T, entering), np.float64)
     return Process(
         generator=rates,
         stationary=np.concatenate([up - without, without, process.stationary[downs]]),

@@ -151,8 +151,8 @@ class WayStates:
         probability.
         """
         way_up = np.all(self.up, axis=0)
-        found: Floats = 1.0 - self.known * np.where(way_up, 1.0, self.reached * survives)
-        return found
+        through = np.where(way_up, 1.0, self.reached * survives)
+        return np.asarray(1.0 - self.known * through, np.float64)
 
 
 def way_states(network: Network, usual: Path) -> WayStates | None:
@@ -207,12 +207,12 @@ def cut_off(network: Network, usual: Path, survives: float = 1.0) -> Start | Non
     return Start(processes=states.processes, shares=shares)
 
 
-def has_way_around(network: Network, usual: Path) -> bool:
-    """Whether there is any other way between the ends of a way."""
+def lying_between(network: Network, usual: Path) -> tuple[int, ...]:
+    """The links of all ways between the ends of a way."""
     if len(usual.brokers) == 1:
-        return False
+        return ()
     part = _graph(network, {}).between(usual.brokers[0], usual.brokers[-1])
-    return len(part.links) > len(usual.links)
+    return tuple(link for link, ends in enumerate(network.ends) if ends in part.links)
 
 
 def _beside(graph: Graph, usual: Path, block: set[int]) -> Graph:

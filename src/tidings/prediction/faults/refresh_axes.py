@@ -127,23 +127,26 @@ class LastingAxis(BrokerAxis):
 Axis = LinkAxis | BrokerAxis
 
 
-def at_refresh(axes: Sequence[Axis], every_s: float, *, any_way: bool = False) -> Floats:
-    """The shares of all joint states just after a refresh, [state of each element].
-
-    A refresh goes as far as all is up, or, where it may take any way, to all that is up.
-    """
+def at_refresh(axes: Sequence[Axis], every_s: float) -> Floats:
+    """The shares of all joint states just after a refresh, [state of each element]."""
     shape = tuple(axis.states for axis in axes)
     later = [axis.later(every_s) for axis in axes]
     start = np.ones(())
     for axis in axes:
         start = np.multiply.outer(start, axis.start)
-    refreshed = _refreshed_by_any_way if any_way else _refreshed
 
     def step(flat: Floats) -> Floats:
-        after: Floats = refreshed(axes, moved_on(flat.reshape(shape), later)).ravel()
+        shares = flat.reshape(shape)
+        for place, matrix in enumerate(later):
+            shares = np.moveaxis(np.tensordot(shares, matrix, (place, 0)), -1, place)
+        after: Floats = _refreshed(axes, shares).ravel()
         return after
 
-    origin = start.ravel()
+    return settled_shares(step, start.ravel()).reshape(shape)
+
+
+def settled_shares(step: Callable[[Floats], Floats], origin: Floats) -> Floats:
+    """The shares that a step leaves as they are, looked for from some that are not far."""
 
     def residue(flat: Floats) -> Floats:
         left: Floats = flat - step(flat) + origin * flat.sum()
@@ -152,18 +155,11 @@ def at_refresh(axes: Sequence[Axis], every_s: float, *, any_way: bool = False) -
     operator = LinearOperator((origin.size, origin.size), matvec=residue, dtype=np.float64)
     found, failed = gmres(operator, origin, x0=origin, rtol=_TOLERANCE, restart=80, maxiter=50)
     if failed:
-        found = _settled(step, found)
-    return np.asarray(found).reshape(shape)
+        found = _step_by_step(step, found)
+    return np.asarray(found)
 
 
-def moved_on(shares: Floats, later: Sequence[Floats]) -> Floats:
-    """Joint shares after each axis has moved by its own transition probabilities."""
-    for place, matrix in enumerate(later):
-        shares = np.moveaxis(np.tensordot(shares, matrix, (place, 0)), -1, place)
-    return shares
-
-
-def _settled(step: Callable[[Floats], Floats], shares: Floats) -> Floats:
+def _step_by_step(step: Callable[[Floats], Floats], shares: Floats) -> Floats:
     """Step by step until nothing changes, where the solver did not come that far."""
     for _ in range(100_000):
         after = step(shares)
@@ -185,15 +181,6 @@ def _refreshed(axes: Sequence[Axis], shares: Floats) -> Floats:
         total += stops
         coming = axes[place].reached(goes_on, place)
     return total + coming
-
-
-def _refreshed_by_any_way(axes: Sequence[Axis], shares: Floats) -> Floats:
-    """One refresh that reaches whatever is up if the last broker is."""
-    stops, coming = _split(axes[-1], shares, len(axes) - 1)
-    for place, axis in enumerate(axes):
-        stops = axis.missed(stops, place)
-        coming = axis.reached(coming, place)
-    return stops + coming
 
 
 def _split(axis: Axis, shares: Floats, place: int) -> tuple[Floats, Floats]:

@@ -2,8 +2,7 @@
 
 An event follows its usual way wherever that is up, and is sent round what is down to the next
 broker of it that can be reached. So it meets all brokers of its usual way that are joined to its
-home, in this order; the first of them that does not know the subscription loses it. Refreshes go
-round failures too, so they are taken to reach every broker that is up.
+home, in this order; the first of them that does not know the subscription loses it.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ import numpy as np
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.connectivity import joined
 from tidings.prediction.faults.disjoint_products import Network
-from tidings.prediction.faults.processes import Floats, keeps_table
+from tidings.prediction.faults.processes import Bools, Floats, keeps_table
 from tidings.prediction.faults.reachability import graphs
-from tidings.prediction.faults.refresh import Refresh, helped_processes
+from tidings.prediction.faults.refresh import Passed, Refresh, helped_processes
+from tidings.prediction.faults.refresh_chain import RefreshChain
 
 
 class Known(NamedTuple):
@@ -28,10 +28,66 @@ class Known(NamedTuple):
     cut_off: float  # and that there is none
 
 
+class Meeting(NamedTuple):
+    """What an event meets that is published in a joint phase of a chain."""
+
+    home: Bools  # its home is up
+    way: Bools  # all of its usual way is up
+    reached: Bools  # there is a way to the end
+    known: Bools  # all brokers of the usual way that it meets know the subscription
+
+    def waits(self, survives: float) -> Floats:
+        """P[it must wait for its usual way], given that copies sent round survive so often."""
+        through = np.where(self.way, 1.0, self.reached * survives)
+        return np.asarray(1.0 - self.known * through, np.float64)
+
+
+def meeting(chain: RefreshChain) -> Meeting:
+    """What events meet, where all that lies between the ends is followed."""
+    around = chain.surroundings
+    phases = around.phases()
+    brokers = around.path.brokers
+    found = around.joined(phases, brokers[0])
+    known = [~found[broker] | around.able(phases, broker) for broker in brokers]
+    needed = {e for element in around.network.components.of_path(around.path) for e in element}
+    return Meeting(
+        home=found[brokers[0]],
+        way=around.up(phases, needed),
+        reached=found[brokers[-1]],
+        known=np.all(known, axis=0),
+    )
+
+
+def followed_shares(chain: RefreshChain) -> Known:
+    """Whether an event gets through, is cut off, or (the rest) meets a broker that forgot."""
+    met = meeting(chain)
+    shares = np.mean(chain.moments(), axis=0)
+    return Known(
+        float(shares @ (met.reached & met.known)),
+        float(shares @ (met.home & ~met.reached & met.known)),
+    )
+
+
+def followed_passed(chain: RefreshChain) -> Passed:
+    """The checks of a way along which events are sent, whatever is down."""
+    around = chain.surroundings
+    phases = around.phases()
+    left = np.mean(chain.moments(), axis=0)
+    up, table = [], []
+    needs = around.network.components.of_path(around.path)
+    for place, needed in enumerate(needs):
+        left = left * around.up(phases, needed)
+        up.append(float(left.sum()))
+        if place % 2 == 0:
+            left = left * around.able(phases, around.path.brokers[place // 2])
+        table.append(float(left.sum()))
+    return Passed(up=tuple(up), table=tuple(table), off=0.0)
+
+
 def refreshed_shares(
     network: Network, usual: Path, refresh: Refresh, helped_per_s: tuple[float, ...]
 ) -> Known:
-    """Whether an event gets through, is cut off, or (the rest) meets a broker that forgot.
+    """The same where only the way is followed: refreshes are taken to reach all that is up.
 
     A broker knows the subscription if it has been up since the last refresh, at a moment U before,
     or another home has refreshed it meanwhile. Raises TooWideError where the network cannot be

@@ -23,18 +23,24 @@ from tidings.prediction.faults.other_homes import OtherHome, helped_per_s
 from tidings.prediction.faults.reachability import (
     Reachability,
     Reached,
-    has_way_around,
+    lying_between,
     way_states,
 )
-from tidings.prediction.faults.refresh import Refresh, bounded_passed, exact_passed
-from tidings.prediction.faults.refreshed_buffers import (
+from tidings.prediction.faults.refresh import Passed, Refresh, bounded_passed, exact_passed
+from tidings.prediction.faults.refresh_chain import (
+    JOINED,
+    UP,
+    RefreshChain,
     Refreshes,
-    forgetful,
     forgetful_on_average,
-    refreshed_wait,
+    refresh_chain,
 )
+from tidings.prediction.faults.refreshed_buffers import refreshed_wait
 from tidings.prediction.faults.refreshed_reachability import (
     Known,
+    followed_passed,
+    followed_shares,
+    meeting,
     refreshed_at_least,
     refreshed_shares,
 )
@@ -45,7 +51,7 @@ from tidings.prediction.faults.static_ways import (
     up_checks,
 )
 from tidings.prediction.faults.waiting import Wait
-from tidings.prediction.stages import Stage
+from tidings.prediction.stages import Floats, Stage
 
 Pieces = Callable[[Path], Sequence[Stage]]  # the stages of a way: broker, link, broker, …
 
@@ -79,6 +85,10 @@ class Faults:
         self.notes.add(f"connectivity: {answer.method}", answer.error)
         return answer
 
+    def has_way_around(self, path: Path) -> bool:
+        """Whether there is any other way between the ends of a way."""
+        return len(lying_between(self.reachability.network, path)) > len(path.links)
+
     def helped_per_s(self, way: _Way) -> tuple[float, ...]:
         """How often others refresh each broker of a way."""
         assert self.refresh is not None
@@ -103,7 +113,7 @@ def _periodic(known: Faults, way: _Way) -> Stage:
     if known.refresh is None:
         return checked_way(pieces, up_checks(known.components, way.path))
     helped = known.helped_per_s(way)
-    passed = exact_passed(known.components, way.path, known.refresh, helped)
+    passed = _passed(known, way, known.refresh, helped)
     if passed is None:
         passed = bounded_passed(known.components, way.path, known.refresh, helped)
         known.notes.add("refresh: middle of two bounds", passed.off)
@@ -112,6 +122,16 @@ def _periodic(known: Faults, way: _Way) -> Stage:
     else:
         known.notes.add("refresh: exact", 0.0)
     return checked_way(pieces, refreshed_checks(passed))
+
+
+def _passed(known: Faults, way: _Way, refresh: Refresh, helped: tuple[float, ...]) -> Passed | None:
+    """The checks of a way from refresh to refresh; None where its states are too many."""
+    if any(helped) and refresh.timeout_s is None:
+        refreshes = Refreshes(every_s=refresh.every_s, helped_per_s=helped)
+        chain = refresh_chain(known.reachability.network, way.path, refreshes)
+        if chain is not None:
+            return followed_passed(chain)
+    return exact_passed(known.components, way.path, refresh, helped)
 
 
 def _buffering(known: Faults, way: _Way) -> Stage:
@@ -124,10 +144,10 @@ def _wait(known: Faults, way: _Way) -> Wait | TabulatedWait:
     components = known.components
     if known.refresh is not None:
         refreshes = Refreshes(every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way))
-        found = refreshed_wait(components, way.path, refreshes)
-        if found is not None:
-            _note_refreshes(known, "buffers", refreshes)
-            return found
+        chain = refresh_chain(known.reachability.network, way.path, refreshes)
+        if chain is not None:
+            _note_refreshes(known, "buffers", chain)
+            return refreshed_wait(chain)
         known.notes.add("buffers: the wait for a refresh taken as exponential", None)
         components = forgetful_on_average(components, way.path, refreshes)
     waiting, remembered = stationary_wait(components, way.path)
@@ -138,18 +158,18 @@ def _wait(known: Faults, way: _Way) -> Wait | TabulatedWait:
     return waiting
 
 
-def _note_refreshes(known: Faults, where: str, refreshes: Refreshes) -> None:
+def _note_refreshes(known: Faults, where: str, chain: RefreshChain) -> None:
     """What was approximated where states are followed from refresh to refresh."""
-    if refreshes.any_way:
+    if chain.surroundings.reach == UP:
         known.notes.add(f"{where}: refreshes taken to reach all brokers that are up", None)
-    elif any(refreshes.helped_per_s):
+    elif chain.refreshes.streams:
         known.notes.add(f"{where}: refreshes of other homes taken as a random stream", None)
     else:
         known.notes.add(f"{where}: followed from refresh to refresh", 0.0)
 
 
 def _bypass(known: Faults, way: _Way) -> Stage:
-    if not has_way_around(known.reachability.network, way.path):
+    if not known.has_way_around(way.path):
         return _periodic(known, way)
     graph = known.reachability.network
     home = known.home_up(way.path)
@@ -164,8 +184,13 @@ def _bypass(known: Faults, way: _Way) -> Stage:
 
 def _known(known: Faults, way: _Way, refresh: Refresh) -> Known:
     """Whether an event gets through, or is cut off, before it meets a broker that forgot."""
-    known.notes.add("refresh: taken to reach all brokers that are up", None)
     graph, helped = known.reachability.network, known.helped_per_s(way)
+    refreshes = Refreshes(every_s=refresh.every_s, helped_per_s=helped, any_way=True)
+    chain = refresh_chain(graph, way.path, refreshes) if refresh.timeout_s is None else None
+    if chain is not None and chain.surroundings.reach == JOINED:
+        _note_refreshes(known, "refresh", chain)
+        return followed_shares(chain)
+    known.notes.add("refresh: taken to reach all brokers that are up", None)
     with suppress(TooWideError):
         found = refreshed_shares(graph, way.path, refresh, helped)
         known.notes.add("connectivity: exact", 0.0)
@@ -175,7 +200,7 @@ def _known(known: Faults, way: _Way, refresh: Refresh) -> Known:
 
 
 def _bypass_buffering(known: Faults, way: _Way) -> Stage:
-    if not has_way_around(known.reachability.network, way.path):
+    if not known.has_way_around(way.path):
         return _buffering(known, way)
     around = detours(known.reachability.network, way.path, way.pieces_of)
     if around.survives < 1.0:
@@ -202,20 +227,24 @@ def _wait_beside(known: Faults, way: _Way, around: Detours) -> Wait | TabulatedW
     refreshes = Refreshes(
         every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way), any_way=True
     )
-    states = way_states(
-        replace(graph, components=forgetful(known.components, path, refreshes)), path
-    )
-    if states is None:
-        return None
-    waits = states.waits(around.survives)
-    waiting = refreshed_wait(known.components, path, refreshes, waits)
-    if waiting is not None:
-        _note_refreshes(known, "buffers beside ways around", refreshes)
-        return waiting
+    chain = refresh_chain(graph, path, refreshes)
+    if chain is not None:
+        waits = _waits(chain, around)
+        if waits is not None:
+            _note_refreshes(known, "buffers beside ways around", chain)
+            return refreshed_wait(chain, waits)
     how = "the wait for a refresh taken as exponential"
     known.notes.add(f"buffers beside ways around: {how}", None)
     forgets = forgetful_on_average(known.components, path, refreshes)
     return exact_wait(replace(graph, components=forgets), path, around.survives)
+
+
+def _waits(chain: RefreshChain, around: Detours) -> Floats | None:
+    """By joint phase of a chain, P[an event must wait for its usual way]; None: too many."""
+    if chain.surroundings.reach == JOINED:
+        return meeting(chain).waits(around.survives)
+    states = way_states(chain.surroundings.network, chain.surroundings.path)
+    return None if states is None else states.waits(around.survives)
 
 
 def _published_wait(known: Faults, way: _Way, around: Detours) -> Wait:

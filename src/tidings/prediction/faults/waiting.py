@@ -111,7 +111,7 @@ def journey(processes: Sequence[Process], hops: Sequence[Hop], start: Start) -> 
             shape=(waiting[number].size, total),
         )
         entering.append(sparse.csr_array(selected + stays))
-        rates = _joint_rates(processes, followed[number])
+        rates = joint_rates(processes, followed[number])
         rows.append(rates[places] @ entering[-1])
         after = followed[number]
     return Journey(
@@ -137,7 +137,8 @@ def _met(processes: Sequence[Process], followed: Sequence[int], hop: Hop) -> Boo
     return found
 
 
-def _joint_rates(processes: Sequence[Process], followed: Sequence[int]) -> sparse.csr_array:
+def joint_rates(processes: Sequence[Process], followed: Sequence[int]) -> sparse.csr_array:
+    """The rates between the joint phases of some processes, 1/s; the last varies fastest."""
     found = sparse.csr_array((1, 1))
     for each in followed:
         rates = sparse.csr_array(processes[each].generator)
