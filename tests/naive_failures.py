@@ -6,21 +6,14 @@ copies are kept, brokers have one server (the order of what a crash takes from s
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 
+import naive_simulator as naive
 from tidings.model.filters import matches
 from tidings.model.laws import residual
-
-_SPEC = importlib.util.spec_from_file_location(
-    "naive_simulator", Path(__file__).parent / "naive_simulator.py"
-)
-naive = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(naive)
 
 
 class FailingTwin(naive.Twin):

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import integrate
 
+import failing_systems as systems
 from tidings.model.reading import dumps, loads
 from tidings.simulation.run import replicate, simulate
 
-_SPEC = importlib.util.spec_from_file_location(
-    "failing_systems", Path(__file__).parent / "failing_systems.py"
-)
-systems = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(systems)
 graph, path, square = systems.graph, systems.path, systems.square
 
 pytestmark = pytest.mark.statistical
