@@ -333,6 +333,8 @@ def test_with_acknowledgements_chance_losses_are_repeated_at_once():
     found = simulate(lossy, seed=3, replications=5, events=20_000)
     assert found.delivered == 1.0
     messages = found.provenance["messages"]
+    assert messages["acknowledgements"] == messages["deliveries"]  # one hop, one subscriber
+    assert messages["messages"] == messages["transmissions"] + messages["acknowledgements"]
     tries = messages["transmissions"] / messages["deliveries"]
     assert tries == pytest.approx(1 / 0.8, abs=5 * math.sqrt(0.2) / 0.8 / math.sqrt(1e5))
     assert simulate(path([1, 1], ["reliability: 0.8"], "scheme: periodic")).delivered < 0.81

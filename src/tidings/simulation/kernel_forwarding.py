@@ -37,6 +37,8 @@ def leave_among_failures(world: Any, index: int) -> None:
     copy = copy_at(world, index)
     label = label_at(world, index)
     into, first_send = copy.channel, world.taped_sends
+    if copy.channel < world.arc_count and is_kept(world, index):
+        world.acknowledgements += publication_at(world, copy.publication).measured
     if label.via >= 0:
         if channel_at(world, label.via).target != copy.place:
             pass_on(world, index)

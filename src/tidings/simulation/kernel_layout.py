@@ -226,6 +226,7 @@ NUMBERS: dict[str, type] = {
     "first_end": _I,  # ... and homes whose subscriptions time out
     "epoch": _I,  # changes of components noticed so far
     "duplicates": _I,  # second copies of measured events at a broker with subscribers for it
+    "acknowledgements": _I,  # of measured events that a broker has taken over from the one before
     "refreshes": _I,  # subscriptions of a home sent over a link, in the window
     "fan_out": _I,  # most copies that one step can make
     "deliveries_at_once": _I,  # most deliveries that one step can make

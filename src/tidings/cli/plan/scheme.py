@@ -65,9 +65,11 @@ def scheme(
 def _answer(advice: SchemeAdvice) -> str:
     if advice.choice is not None:
         best = advice.choice
+        others = " and ".join(each.scheme for each in advice.cheapest if each is not best)
         return (
             f"The cheapest scheme that meets the target is {best.scheme}: "
-            f"{best.cost:.2f} messages between brokers for each delivery."
+            f"{best.cost:.3f} messages between brokers for each delivery."
+            + (f" {others}: the same cost, as far as can be told." if others else "")
         )
     nearest = advice.nearest
     return (

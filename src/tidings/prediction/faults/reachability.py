@@ -26,6 +26,7 @@ from tidings.prediction.faults.waiting import Start, phases_of
 MOST_GROUPS = 8  # whose states are gone through one by one
 _CELLS, _CLOSE = 400, 1e-3  # bounds are taken where so many cells bring them so close
 MOST_JOINT_PHASES = 1 << 15  # of all processes of one way
+_MOST_SAMPLED = 1 << 13  # the same where they are seen in random states only
 _FEW_PHASES = 3  # of a component: up, perhaps up without its subscriptions, down
 _MOST_FITTED = 256  # the same where times up and down have several phases, of very unlike rates
 
@@ -70,10 +71,39 @@ class Reachability:
         ).bounds
         if high - low <= _CLOSE:
             return Reached(share=0.5 * (low + high), error=0.5 * (high - low), method="bounds")
+        seen = self.samples.connected(source, target)
+        return Reached(share=min(max(seen.share, low), high), error=seen.se, method="sampled")
+
+    @property
+    def samples(self) -> Samples:
+        """Random states of the network, drawn once."""
         if not self._samples:
             self._samples.append(samples(self.network))
-        seen = self._samples[0].connected(source, target)
-        return Reached(share=min(max(seen.share, low), high), error=seen.se, method="sampled")
+        return self._samples[0]
+
+    def sampled_cut_off(self, usual: Path, survives: float) -> tuple[Start, float] | None:
+        """As :func:`cut_off`, from random states, with the standard error of shares found by it.
+
+        None where there are too many phases, or more than up and down are to be told apart.
+        """
+        components = self.network.components
+        needed = sorted({each for element in components.of_path(usual) for each in element})
+        if any(len(components.processes[each].up) != 2 for each in needed):
+            return None
+        if 1 << len(needed) > _MOST_SAMPLED:
+            return None
+        seen = self.samples
+        source, target = usual.brokers[0], usual.brokers[-1]
+        works = [seen.process_up(each) for each in needed]
+        through = np.where(np.all(works, axis=0), 1.0, survives) * seen.joined(source, target)
+        waits = seen.up[:, source] * (1.0 - through)
+        code = np.zeros(waits.size, np.int64)
+        for each, up in zip(needed, works, strict=True):
+            code = 2 * code + (up != components.processes[each].up[0])
+        home = components.all_up(components.of_broker[source])
+        shares = np.bincount(code, waits, 1 << len(needed)) / (waits.size * home)
+        start = Start(processes=tuple(needed), shares=shares)
+        return start, seen.connected(source, target).se
 
     def disjoint_paths(self, usual: Path) -> Reached:
         """The published lower bound, for components that fail independently."""

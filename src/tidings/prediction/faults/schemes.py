@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tidings.prediction.faults.buffer_delays import TabulatedWait
-from tidings.prediction.faults.buffered_ways import buffered_way, stationary_wait
+from tidings.prediction.faults.buffered_ways import buffered_way, hops, stationary_wait
 from tidings.prediction.faults.bypassing_ways import (
     Detours,
     approximate_wait,
@@ -50,7 +50,7 @@ from tidings.prediction.faults.static_ways import (
     refreshed_checks,
     up_checks,
 )
-from tidings.prediction.faults.waiting import Wait
+from tidings.prediction.faults.waiting import Wait, wait
 from tidings.prediction.stages import Floats, Stage
 
 Pieces = Callable[[Path], Sequence[Stage]]  # the stages of a way: broker, link, broker, …
@@ -209,10 +209,12 @@ def _bypass_buffering(known: Faults, way: _Way) -> Stage:
     if not known.published:
         with suppress(TooWideError):
             waiting = _wait_beside(known, way, around)
-    if waiting is None:
-        known.notes.add("buffers beside ways around: as if the usual way alone were down", None)
-        waiting = _published_wait(known, way, around)
     home = known.home_up(way.path)
+    if waiting is None:
+        waiting = _published_wait(known, way, around)
+        how = "buffers beside ways around: as if the usual way alone were down"
+        # Whatever the lifetime, between what gets through at once and all that is ever sent.
+        known.notes.add(how, home * (1.0 - waiting.atom))
     return bypassing_buffered_way(around, way.path, home, waiting, way.pieces_of)
 
 
@@ -220,10 +222,7 @@ def _wait_beside(known: Faults, way: _Way, around: Detours) -> Wait | TabulatedW
     """The wait given the real partition at publication; None where that is too large."""
     graph, path = known.reachability.network, way.path
     if known.refresh is None:
-        found = exact_wait(graph, path, around.survives)
-        if found is not None:
-            known.notes.add("buffers beside ways around: exact", 0.0)
-        return found
+        return _wait_in_partition(known, path, around)
     refreshes = Refreshes(
         every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way), any_way=True
     )
@@ -237,6 +236,22 @@ def _wait_beside(known: Faults, way: _Way, around: Detours) -> Wait | TabulatedW
     known.notes.add(f"buffers beside ways around: {how}", None)
     forgets = forgetful_on_average(known.components, path, refreshes)
     return exact_wait(replace(graph, components=forgets), path, around.survives)
+
+
+def _wait_in_partition(known: Faults, path: Path, around: Detours) -> Wait | None:
+    """The same where brokers do not forget: exactly, or from random states of the network."""
+    try:
+        found = exact_wait(known.reachability.network, path, around.survives)
+        if found is not None:
+            known.notes.add("buffers beside ways around: exact", 0.0)
+        return found
+    except TooWideError:
+        sampled = known.reachability.sampled_cut_off(path, around.survives)
+        if sampled is None:
+            return None
+        start, error = sampled
+        known.notes.add("buffers beside ways around: sampled", error)
+        return wait(known.components.processes, hops(known.components, path), start)
 
 
 def _waits(chain: RefreshChain, around: Detours) -> Floats | None:
