@@ -19,10 +19,10 @@ from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
 SMALL, MOST_DENSE_STATES = 24, 300
 _WORTH_COUNTING = 8_000  # jumps; beyond that, rates differ too much to count them
+_FIRST_LOOK = 500  # jumps after which it is seen whether that will be enough
 _FEW, _TABLE = 16, 240  # times that are asked for exactly, and those of a table for more
 _LATTICE_TIMES, _LATTICE_TERMS = 96, 10
 _LEFT = 1e-13  # share of events that may still wait after the last jump counted
-_MOST_JUMPS = 200_000
 _BLOCK = 1 << 22  # (time, jump) pairs handled at once
 
 
@@ -34,7 +34,7 @@ def buffer_delay(wait: Wait | TabulatedWait) -> Delay | None:
         return None
     if wait.initial.size > SMALL:
         counted = CountedJumps(wait=wait)
-        if counted.jumps <= _WORTH_COUNTING:
+        if counted.ends:
             return counted
     if wait.initial.size > MOST_DENSE_STATES:
         return SolvedWait(wait=wait)
@@ -157,6 +157,15 @@ class _LargeWait:
         return None
 
 
+def _is_slow(remains: list[float]) -> bool:
+    """Whether, at the rate of late, what remains will not be gone within the jumps worth it."""
+    begin, end = remains[len(remains) // 2], remains[-1]
+    if end <= 0.0:
+        return False
+    fall = math.log(begin / end) / (len(remains) - len(remains) // 2)
+    return math.log(end / (_LEFT * remains[0])) > 2.0 * fall * _WORTH_COUNTING
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountedJumps(_LargeWait):
     """The wait of a large chain: jumps come at a constant rate, and some jump ends it.
@@ -168,23 +177,39 @@ class CountedJumps(_LargeWait):
     wait: Wait
 
     @property
-    def jumps(self) -> float:
-        """About how many jumps must be counted."""
-        spread_s = math.sqrt(self.variance_s2 / max(float(self.wait.initial.sum()), 1e-12))
-        return 30.0 * max(self.mean_s, spread_s) * float(-self.wait.generator.diagonal().min())
+    def ends(self) -> bool:
+        """Whether so few jumps are to be counted that it is worth it."""
+        _, remains = self._counted
+        return bool(remains[-1] <= _LEFT * remains[0])
 
     @cached_property
-    def _last_jump(self) -> tuple[float, Floats]:
-        """The rate of jumps (1/s) and the probability that the wait ends with jump 1, 2, …"""
+    def _counted(self) -> tuple[float, Floats]:
+        """The rate of jumps (1/s) and the probability of still waiting after jump 0, 1, …"""
         rates = self.wait.generator
         per_s = float(-rates.diagonal().min())
         jump = sparse.csr_array((sparse.eye_array(rates.shape[0]) + rates / per_s).T)
         left = self.wait.initial.copy()
         remains = [float(left.sum())]
-        while remains[-1] > _LEFT * remains[0] and len(remains) <= _MOST_JUMPS:
+        while remains[-1] > _LEFT * remains[0] and len(remains) <= _WORTH_COUNTING:
             left = jump @ left
             remains.append(float(left.sum()))
+            if len(remains) == _FIRST_LOOK and _is_slow(remains):
+                break
+        return per_s, np.array(remains)
+
+    @property
+    def _last_jump(self) -> tuple[float, Floats]:
+        """The rate of jumps (1/s) and the probability that the wait ends with jump 1, 2, …"""
+        per_s, remains = self._counted
         return per_s, np.maximum(-np.diff(remains), 0.0)
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        """With N jumps: E[X] = E[N]/Λ and E[X²] = (E[N²] + E[N])/Λ²."""
+        per_s, remains = self._counted
+        jumps = float(remains.sum())
+        pairs = 2.0 * float(np.arange(remains.size) @ remains)
+        return jumps / per_s, (pairs + 2.0 * jumps) / per_s**2
 
     def cdf(self, t_s: Floats) -> Floats | None:
         """P[X ≤ t], what has not ended with the last jump counted left out."""
