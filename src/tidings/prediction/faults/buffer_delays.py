@@ -19,7 +19,7 @@ from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
 SMALL, MOST_DENSE_STATES = 24, 300
 _WORTH_COUNTING = 8_000  # jumps; beyond that, rates differ too much to count them
-_FIRST_LOOK = 500  # jumps after which it is seen whether that will be enough
+_FIRST_LOOK = 125  # jumps after which, and after twice as many, it is seen whether that will do
 _FEW, _TABLE = 16, 240  # times that are asked for exactly, and those of a table for more
 _LATTICE_TIMES, _LATTICE_TERMS = 96, 10
 _LEFT = 1e-13  # share of events that may still wait after the last jump counted
@@ -163,7 +163,7 @@ def _is_slow(remains: list[float]) -> bool:
     if end <= 0.0:
         return False
     fall = math.log(begin / end) / (len(remains) - len(remains) // 2)
-    return math.log(end / (_LEFT * remains[0])) > 2.0 * fall * _WORTH_COUNTING
+    return math.log(end / (_LEFT * remains[0])) > fall * (_WORTH_COUNTING - len(remains))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,11 +190,14 @@ class CountedJumps(_LargeWait):
         jump = sparse.csr_array((sparse.eye_array(rates.shape[0]) + rates / per_s).T)
         left = self.wait.initial.copy()
         remains = [float(left.sum())]
+        look = _FIRST_LOOK
         while remains[-1] > _LEFT * remains[0] and len(remains) <= _WORTH_COUNTING:
             left = jump @ left
             remains.append(float(left.sum()))
-            if len(remains) == _FIRST_LOOK and _is_slow(remains):
-                break
+            if len(remains) == look:
+                look *= 2
+                if _is_slow(remains):
+                    break
         return per_s, np.array(remains)
 
     @property
