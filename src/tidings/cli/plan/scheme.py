@@ -20,16 +20,11 @@ def scheme(
     system: options.SystemFile,
     target: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0.0,
-            max=1.0,
-            help="On-time share that subscribers without a 'target' of their own should get.",
-        ),
+        options.share("On-time share that subscribers without a 'target' of their own should get."),
     ] = None,
     of: Annotated[
         float,
-        typer.Option(metavar="SHARE", min=0.0, max=1.0, help="Share of subscribers that must."),
+        options.share("Share of subscribers that must."),
     ] = 1.0,
     duration: Annotated[
         str | None,
