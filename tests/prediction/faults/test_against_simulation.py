@@ -76,6 +76,7 @@ def test_homes_behind_one_link_refresh_for_each_other(scheme):
     is_told_apart(seen, alone)
 
 
+@pytest.mark.slow
 def test_homes_on_other_ways_refresh_for_each_other():
     alone = systems.square("scheme: bypass-buffering, refresh: 60s", lifetime="20s")
     seen = agree(with_homes(alone, b="b", c="c"))
