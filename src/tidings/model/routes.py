@@ -71,6 +71,19 @@ class Routes:
         """Which classes a subscriber wants."""
         return self.wants[:, self.filter_of_subscriber[subscriber]]
 
+    def wanted_at(self) -> Bools:
+        """Which classes are wanted at which brokers, [broker, class]."""
+        brokers, filters = max(self.home_of_subscriber, default=-1) + 1, self.wants.shape[1]
+        pairs = sparse.coo_array(
+            (
+                np.ones(self.home_of_subscriber.size, dtype=np.int64),
+                (self.home_of_subscriber, self.filter_of_subscriber),
+            ),
+            shape=(brokers, filters),
+        ).tocsr()
+        found: Bools = (pairs @ sparse.csc_array(self.wants.T, dtype=np.int64)).toarray() > 0
+        return found
+
     def rates(self, publisher_rates: Floats) -> Floats:
         """Events published per second, [publisher, class]."""
         found = np.zeros((self.home_of_publisher.size, self.class_count))

@@ -205,7 +205,7 @@ def _bundles(
                 bundle_of[tree, at] = len(bundles)
                 bundles.append((at, tree, len(classes), len(classes) + len(mine)))
                 classes += [(each, int(wanted[at, each])) for each in mine]
-        stream = streams("subscriptions", "refresh")  # all homes send theirs in common rounds
+        stream = streams(f"broker {system.brokers[at].name}", "refresh")
         homes.append((at, first_bundle, len(bundles), stream))
     rounds = homes if faults.recovery.refresh_s > 0 else []
     return (

@@ -80,13 +80,25 @@ def _divided(x: Floats, w: Floats) -> Floats:
     return found
 
 
+# What deliveries cost in messages between brokers: those of events (each attempt one), of brokers
+# that have taken an event over, of subscriptions (a home's for one tree over one link), all three,
+# and copies that were filtered out at the last broker.
+COSTS = ("transmissions", "acknowledgements", "refreshes", "messages", "duplicates")
+
+
 class Totals:
     """Everything counted so far, over all replications."""
 
     def __init__(self, compiled: CompiledSystem, units: Units, length_s: float) -> None:
         self.compiled, self.units, self.length_s = compiled, units, length_s
         self.replications = 0
-        self.published = self.duplicates = self.refreshes = 0
+        self.published = 0
+        self.costs = Ratio(len(COSTS))  # for each delivery
+        self._heads = np.bincount(
+            units.of_subscriber,
+            weights=[each.count for each in compiled.system.subscribers],
+            minlength=units.count,
+        )
         pairs, stations = units.pair_unit.size, len(compiled.tables["stations"])
         self.on_time = Ratio(units.count)
         self.delay = Ratio(units.count)
@@ -120,12 +132,11 @@ class Totals:
         units = self.units
         self.replications += 1
         self.published += int(counts.published.sum())
-        self.duplicates += counts.duplicates
-        self.refreshes += counts.refreshes
         wanted, delivered, on_time, delay = (
             np.bincount(units.pair_unit, weights=values, minlength=units.count)
             for values in (counts.wanted, counts.delivered, counts.on_time, counts.delay_sum_s)
         )
+        self.costs.add(self._costs(counts), np.full(len(COSTS), self._heads @ delivered))
         self.on_time.add(on_time, wanted)
         self.delay.add(delay, delivered)
         self.pair_on_time.add(counts.on_time, counts.wanted)
@@ -145,3 +156,10 @@ class Totals:
         self.sent += sent
         self.lost_on.add(lost_on, sent)
         self.delay_on.add(delay_on, sent - lost_on)
+
+    def _costs(self, counts: Counts) -> list[float]:
+        """What one replication cost, in the order of COSTS."""
+        sent = float(counts.channel_counts[: len(self.compiled.routes.arcs), 0].sum())
+        messages = sent + counts.acknowledgements + counts.refreshes
+        known = (sent, counts.acknowledgements, counts.refreshes, messages, counts.duplicates)
+        return [float(each) for each in known]
