@@ -12,7 +12,8 @@ from tidings.model.laws import Deterministic, Exponential, Gamma, Law, Uniform
 from tidings.model.routes import route
 from tidings.model.system import Broker, Link, Publisher, Routing, Subscriber, System
 from tidings.prediction import queues
-from tidings.prediction.dispersion import departure_weight, waits
+from tidings.prediction.departures import departure_weight
+from tidings.prediction.dispersion import waits
 from tidings.prediction.flows import flows
 from tidings.reproduction.content_timeliness import where_it_holds
 from tidings.reproduction.content_timeliness.where_it_holds import SCENARIOS
@@ -69,13 +70,13 @@ def test_with_exponential_everything_each_broker_is_mm1(make):
     system = make.line([Exponential(mean_s=0.1), Exponential(mean_s=0.05)], rate_per_s=6.0)
     each = found(system)
     assert each.means_s == ((pytest.approx(0.15),), (pytest.approx(0.3 / 14.0),))
-    assert each.poisson == ((True,), (True,))
+    assert each.known_by == (("poisson",), ("poisson",))
 
 
 def test_the_first_broker_of_poisson_publishers_is_mg1_and_those_after_it_are_not(make):
     service = Uniform(low_s=0.0, high_s=0.2)
     each = found(make.line([service, service], rate_per_s=7.0))
-    assert each.poisson == ((True,), (False,))
+    assert each.known_by == (("poisson",), ("curves",))
     assert each.means_s[0][0] == queues.mean_wait_s(7.0, service)
     assert each.means_s[1][0] < 0.95 * each.means_s[0][0]  # smoother than Poisson
 
@@ -123,7 +124,7 @@ def test_stations_in_series_and_stations_that_take_no_time(make):
     line = found(make.line([service, service], rate_per_s=7.0))
     assert both.means_s[0][1] == 0.0
     assert both.means_s[0][2] == pytest.approx(line.means_s[1][0], rel=1e-3)
-    assert both.poisson == ((True, False, False),)
+    assert both.known_by == (("poisson", "curves", "curves"),)
 
 
 def test_behind_an_overloaded_broker_comes_what_it_serves(make):

@@ -23,10 +23,11 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, special
+from scipy import sparse
 from scipy.sparse import linalg
 
 from tidings.model.laws import Deterministic, Exponential, Law, unshifted
@@ -34,8 +35,16 @@ from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction import peaks, queues, workload
 from tidings.prediction.burstiness import mean_wait_gg1_s
-from tidings.prediction.displacement import displacing
+from tidings.prediction.departures import (
+    departure_lags,
+    departure_weight,
+    equal_parts,
+    idle_cumulant,
+)
+from tidings.prediction.displacement import displacing, sojourn
+from tidings.prediction.echoes import Beyond, Passage, echo
 from tidings.prediction.flows import Flows
+from tidings.prediction.lone_streams import LoneStream, lone_wait
 from tidings.prediction.mobility.completion import completion
 from tidings.prediction.mobility.publishing import (
     emitted_dispersion,
@@ -57,19 +66,23 @@ _SETTLED = 1e-3  # change of a wait, in mean services, from which on it stands s
 _SHORT = 3e-3  # of the shortest mean service: where the grid begins
 _LONG_INTERVALS, _LONG_WAITS = 30.0, 100.0  # where it ends
 _LONG_ABSENCES = 1e3
+_FAINT = 1e-4  # an echo that is not listened to
 _LEAST_SPARE = 1e-2  # 1 − ρ below which the grid does not grow further
+
+
+KnownBy = Literal["poisson", "alone", "curves"]  # "alone": one publisher feeds it (lone_streams)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """Of every broker's stations: the mean wait in seconds, E[W²], whether arrivals are Poisson.
+    """Of every broker's stations: the mean wait in seconds, E[W²], and how they are known.
 
     Where arrivals are Poisson the whole law is known, and E[W²] is left out (NaN).
     """
 
     means_s: tuple[tuple[float, ...], ...]
     squares_s2: tuple[tuple[float, ...], ...]
-    poisson: tuple[tuple[bool, ...], ...]
+    known_by: tuple[tuple[KnownBy, ...], ...]
     settled: bool = True  # whether curves and waits agreed with each other in the end
     streams: Streams | None = None  # what flows where; None: Poisson streams everywhere
 
@@ -122,26 +135,9 @@ def waits(system: System, routes: Routes, flows: Flows) -> Waits:
                 for rate, laws in zip(flows.arrivals, flows.services, strict=True)
             ),
             squares_s2=tuple((math.nan,) * len(laws) for laws in flows.services),
-            poisson=tuple((True,) * len(laws) for laws in flows.services),
+            known_by=tuple(("poisson",) * len(laws) for laws in flows.services),
         )
     return _Network(system=system, routes=routes, flows=flows).settle()
-
-
-def departure_weight(x: Floats) -> Floats:
-    """How far a departing stream is its arrivals rather than its services, Whitt and You's w*.
-
-    x = (1 − ρ)² λ t/(ρ (I_a + c²_s)); 0 for short times, 1 for long ones.
-    """
-    s = np.minimum(np.maximum(x, 1e-8), 60.0)
-    root = np.sqrt(s)
-    density = np.exp(-0.5 * s) / math.sqrt(2.0 * math.pi)
-    inside = (s * s + 2.0 * s - 1.0) * special.erf(root / math.sqrt(2.0))
-    found = (inside + 2.0 * root * density * (1.0 + s) - s * s) / (2.0 * s)
-    # The closed form loses its digits near 0, where it begins like (8/3) √(x/2π) − x/2.
-    small = (8.0 / 3.0) * np.sqrt(np.maximum(x, 0.0) / (2.0 * math.pi)) - 0.5 * x
-    found = np.where(x < 1e-4, small, found)
-    found = np.where(x > 60.0, 1.0 - 0.5 / np.maximum(x, 60.0), found)
-    return np.clip(found, 0.0, 1.0)
 
 
 def _all_exponential(system: System, flows: Flows) -> bool:
@@ -377,25 +373,89 @@ class _Network:
                 beyond[count + arc] = self.jittered(one, channel.delay)[0]
 
     def _waits(self, beyond: Floats, stations: list[list[_Station]]) -> Waits:
-        arriving = self.arriving @ beyond
-        found, poisson = [], []
-        for broker, laws in enumerate(self.flows.services):
-            curve = arriving[broker]
-            working = iter(stations[broker])
-            own, own_poisson = [], []
-            for law in laws:
-                station = next(working) if law.mean_s > 0 else None
-                own_poisson.append(not np.any(curve))
-                own.append(WaitMoments(0.0, 0.0) if station is None else station.wait(curve))
-                if station is not None:
-                    curve = station.departing(curve[None, :], np.ones(1))[0]
-            found.append(own)
-            poisson.append(tuple(own_poisson))
+        arriving = self.arriving @ beyond + self._echoes(beyond, stations)
+        skews = self._skews(beyond, stations)
+        found = [
+            self._waits_at(broker, arriving[broker], stations[broker], skews[broker])
+            for broker in range(len(stations))
+        ]
         return Waits(
-            means_s=tuple(tuple(each.mean_s for each in own) for own in found),
-            squares_s2=tuple(tuple(each.square_s2 for each in own) for own in found),
-            poisson=tuple(poisson),
+            means_s=tuple(tuple(each.mean_s for each, _ in own) for own in found),
+            squares_s2=tuple(tuple(each.square_s2 for each, _ in own) for own in found),
+            known_by=tuple(tuple(by for _, by in own) for own in found),
         )
+
+    def _waits_at(
+        self, broker: int, curve: Floats, stations: list[_Station], skew: Floats
+    ) -> list[tuple[WaitMoments, KnownBy]]:
+        """The waits at one broker's stations, from the curve of what arrives at the first."""
+        working = iter(stations)
+        lone = self.lone_stream(broker)
+        found: list[tuple[WaitMoments, KnownBy]] = []
+        for law in self.flows.services[broker]:
+            by: KnownBy = "curves" if np.any(curve) else "poisson"
+            if law.mean_s == 0:
+                found.append((WaitMoments(0.0, 0.0), by))
+                continue
+            station = next(working)
+            alone = station.wait_alone(lone) if lone is not None and by == "curves" else None
+            found.append((station.wait(curve, skew), by) if alone is None else (alone, "alone"))
+            skew = station.skew(curve)
+            curve = station.departing(curve[None, :], np.ones(1))[0]
+            lone = None
+        return found
+
+    def _echoes(self, beyond: Floats, stations: list[list[_Station]]) -> Floats:
+        """[broker, time]: what is added to I where traffic goes both ways (``echoes``)."""
+        arriving = self.arriving @ beyond
+        sent = self.split.brought() @ beyond
+        found = np.zeros_like(arriving)
+        shares, first = self.split.arc_shares, self.split.publishers
+        for arc, there in enumerate(self.split.out_of):
+            here, back = self.split.into[first + arc], arc ^ 1
+            strength = 2.0 * shares[arc] * shares[back]
+            # Of several stations the busiest one stands for all of them.
+            near, far = (_busiest(stations[broker]) for broker in (here, there))
+            if strength < _FAINT or near is None or far is None:
+                continue
+            added = echo(
+                near.passage,
+                far.passage,
+                sum(self.routes.arcs[each].channel.delay.mean_s for each in (arc, back)),
+                Beyond(arriving=arriving[here], sent=sent[back], serving=near.serving),
+                self.grid.times_s,
+            )
+            found[here] += strength * added
+        return found
+
+    def _skews(self, beyond: Floats, stations: list[list[_Station]]) -> Floats:
+        """[broker, time]: third cumulants of what arrives, beyond laws with two moments.
+
+        Of a stream with the share q of what leaves a broker it is q³ times that of all.
+        """
+        arriving = self.arriving @ beyond
+        leaving = [
+            own[-1].skew(curve) if own else np.zeros(self.grid.points)
+            for own, curve in zip(stations, arriving, strict=True)
+        ]
+        kept = np.concatenate([np.zeros(self.split.publishers), self.split.arc_shares**2])
+        count = self.split.publishers
+        of_source = np.zeros_like(beyond)
+        for arc, there in enumerate(self.split.out_of):
+            of_source[count + arc] = leaving[there]
+        found: Floats = self.arriving @ (kept[:, None] * of_source)
+        return found
+
+    def lone_stream(self, broker: int) -> LoneStream | None:
+        """The publisher's stream that alone feeds a broker, its events delayed all alike."""
+        begin, end = self.arriving.indptr[broker : broker + 2]
+        feeding = self.arriving.indices[begin:end][self.arriving.data[begin:end] > 0]
+        if feeding.size != 1 or feeding[0] >= self.split.publishers:
+            return None
+        link = self.system.publishers[feeding[0]].link
+        if not isinstance(unshifted(link.delay)[0], Deterministic):
+            return None
+        return LoneStream(interval=self.intervals[feeding[0]], kept=link.reliability)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -418,13 +478,42 @@ class _Station:
         """I − 1 of its services in a row, on the time that it is busy."""
         return self.network.renewal(self.service, self.load)
 
+    @property
+    def uneven(self) -> float:
+        """c² = I_a + c²_s of arrivals and services together, for t → ∞."""
+        return max(1.0 + self.limit + self.service.scv, 1e-6)
+
+    @property
+    def unit_s(self) -> float:
+        """The time in which what waits changes, ρ c²/((1 − ρ)² λ)."""
+        return self.load * self.uneven / ((1.0 - self.load) ** 2 * self.rate_per_s)
+
     @cached_property
     def as_arrived(self) -> Floats:
         """w(t): how far departures are arrivals."""
-        spare = 1.0 - self.load
-        both = max(1.0 + self.limit + self.service.scv, 1e-6)
-        scale_per_s = spare**2 * self.rate_per_s / (self.load * both)
-        return departure_weight(scale_per_s * self.network.grid.times_s)
+        return departure_weight(self.network.grid.times_s / self.unit_s)
+
+    @cached_property
+    def passage(self) -> Passage:
+        """After which lags and sojourns events leave."""
+        step_s, masses = sojourn(self.service, self.wait_s, self.load)
+        stays_s = equal_parts(step_s * np.arange(masses.size), masses)
+        return Passage(lags_s=self.unit_s * departure_lags(), stays_s=stays_s)
+
+    def skew(self, curve: Floats) -> Floats:
+        """By how much κ₃/E of the number that leaves falls short of the law with two moments.
+
+        What arrives is taken as unskewed, so κ₃ = E + the cumulant of ``departures``; the law with
+        two moments has E·I(2I − 1). Only what is skewed to the left is counted.
+        """
+        if not 0.0 < self.load < FULL_LOAD:
+            return np.zeros_like(curve)
+        part = self.service.scv / self.uneven
+        t_s = self.network.grid.times_s
+        size = -3.0 * (0.5 - part) * (1.0 - part) * (self.uneven / (1.0 - self.load)) ** 3
+        third = size * idle_cumulant(t_s / self.unit_s) / (self.rate_per_s * t_s)
+        leaving = self.departing(curve[None, :], np.ones(1))[0]
+        return np.minimum(third - leaving * (3.0 + 2.0 * leaving), 0.0)
 
     @property
     def sojourns(self) -> Floats:
@@ -444,8 +533,14 @@ class _Station:
         found: Floats = q * together + (1.0 - q) * (curves @ self.sojourns.T)
         return found
 
-    def wait(self, curve: Floats) -> WaitMoments:
-        """The moments of the wait of what arrives with this curve."""
+    def wait_alone(self, stream: LoneStream) -> WaitMoments | None:
+        """The same where one stream of independent intervals is all that arrives, if known."""
+        if not 0.0 < self.load < FULL_LOAD:
+            return None
+        return lone_wait(stream, self.service, self.network.sums(self.service))
+
+    def wait(self, curve: Floats, skew: Floats) -> WaitMoments:
+        """The moments of the wait of what arrives with this curve and this further skewness."""
         if self.load >= FULL_LOAD:
             return WaitMoments(math.inf, math.inf)
         if self.load == 0.0 or not np.any(curve):
@@ -457,22 +552,34 @@ class _Station:
         )
         if math.isfinite(self.peak_per_s):
             return peaks.wait_moments(server, 1.0 + curve, self.network.grid, self.peak_per_s)
-        return uneven_wait(server, curve, self.network.grid, limit=self.limit)
+        return uneven_wait(server, curve, self.network.grid, limit=self.limit, skew=skew)
 
 
 def uneven_wait(
-    server: workload.Server, beyond: Floats, grid: TimeGrid, *, limit: float
+    server: workload.Server,
+    beyond: Floats,
+    grid: TimeGrid,
+    *,
+    limit: float,
+    skew: Floats | None = None,
 ) -> WaitMoments:
     """The moments of the wait of a stream without a peak, from I − 1 and its limit; load below 1.
 
     A stream and services no more uneven than Poisson and exponential: as many wait as in an M/M/1
     queue, the share ρ. At one queue two moments are nearer the truth here too, but paths composed
-    of such waits were further off for periodic streams; chosen on two random trees.
+    of such waits were further off for periodic streams; chosen on two random trees, and so again on
+    four others.
     """
-    found = workload.wait_moments(server, 1.0 + beyond, grid)
+    found = workload.wait_moments(server, 1.0 + beyond, grid, skew)
     if limit + server.sums.scv <= 1.0:
         return WaitMoments(found.mean_s, 2.0 * found.mean_s**2 / server.load)
     return found
+
+
+def _busiest(stations: list[_Station]) -> _Station | None:
+    """The station that is busiest, if there is one, and none is overloaded."""
+    found = max(stations, key=lambda station: station.load, default=None)
+    return found if found is not None and 0.0 < found.load < FULL_LOAD else None
 
 
 def _stands_still(
