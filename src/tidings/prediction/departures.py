@@ -53,7 +53,7 @@ def idle_cumulant(x: Floats) -> Floats:
     """κ(L, X, X) of idle time and net input over a time x > 0; it rises from 0 to 1.
 
     >>> idle_cumulant(np.array([1e-3, 1.0, 100.0])).round(4)
-    array([0.    , 0.2436, 1.    ])
+    array([0.    , 0.2437, 1.    ])
     """
     nodes, weights = euler_rule(_TERMS)
     z = nodes / x[:, None]

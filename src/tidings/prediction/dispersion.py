@@ -11,10 +11,12 @@ its share of what leaves the broker:
    sojourns of their own, H (``displacement``). What leaves has q G + (1 − q) H;
 3. the arc's own random delays displace it once more.
 
-At a broker the curves of all that arrives count by their rates, and Spitzer's identity gives the
-moments of the wait (``workload``). Sojourns need waits and waits need curves, so this repeats until
-the waits stand still. Where every curve is exactly 0, arrivals are Poisson and nothing is
-approximated.
+At a broker the curves of all that arrives count by their rates; where traffic goes both ways
+between brokers, what that does to the streams' independence is added (``echoes``). Spitzer's
+identity then gives the moments of the wait (``workload``), counts behind regular servers being
+skewed (``departures``). Sojourns need waits and waits need curves, so this repeats until the waits
+stand still. Where every curve is exactly 0, arrivals are Poisson and nothing is approximated; where
+one stream of independent intervals is all that arrives, no curve is needed (``lone_streams``).
 """
 
 from __future__ import annotations
@@ -447,15 +449,28 @@ class _Network:
         return found
 
     def lone_stream(self, broker: int) -> LoneStream | None:
-        """The publisher's stream that alone feeds a broker, its events delayed all alike."""
+        """The stream of independent intervals that alone feeds a broker, delayed all alike.
+
+        A publisher's, or all that an overloaded broker can serve.
+        """
         begin, end = self.arriving.indptr[broker : broker + 2]
         feeding = self.arriving.indices[begin:end][self.arriving.data[begin:end] > 0]
-        if feeding.size != 1 or feeding[0] >= self.split.publishers:
+        if feeding.size != 1:
             return None
-        link = self.system.publishers[feeding[0]].link
-        if not isinstance(unshifted(link.delay)[0], Deterministic):
+        source, arc = int(feeding[0]), int(feeding[0]) - self.split.publishers
+        if arc < 0:
+            channel, interval = self.system.publishers[source].link, self.intervals[source]
+        else:
+            channel, there = self.routes.arcs[arc].channel, int(self.split.out_of[arc])
+            services = self.flows.services[there]
+            if not self.flows.overloaded[there] or len(services) != 1:
+                return None
+            if self.split.arc_shares[arc] < channel.reliability - 1e-9:
+                return None
+            interval = services[0]
+        if not isinstance(unshifted(channel.delay)[0], Deterministic):
             return None
-        return LoneStream(interval=self.intervals[feeding[0]], kept=link.reliability)
+        return LoneStream(interval=interval, kept=channel.reliability)
 
 
 @dataclass(frozen=True, kw_only=True)
