@@ -35,18 +35,11 @@ from scipy.sparse import linalg
 from tidings.model.laws import Deterministic, Exponential, Law, unshifted
 from tidings.model.routes import Routes
 from tidings.model.system import System
-from tidings.prediction import peaks, queues, workload
+from tidings.prediction import queues
 from tidings.prediction.burstiness import mean_wait_gg1_s
-from tidings.prediction.departures import (
-    departure_lags,
-    departure_weight,
-    equal_parts,
-    idle_cumulant,
-)
-from tidings.prediction.displacement import displacing, sojourn
-from tidings.prediction.echoes import Beyond, Passage, echo
+from tidings.prediction.echoes import Beyond, echo
 from tidings.prediction.flows import Flows
-from tidings.prediction.lone_streams import LoneStream, lone_wait
+from tidings.prediction.lone_streams import LoneStream
 from tidings.prediction.mobility.completion import completion
 from tidings.prediction.mobility.publishing import (
     emitted_dispersion,
@@ -54,10 +47,8 @@ from tidings.prediction.mobility.publishing import (
     peak_per_s,
     settling_s,
 )
-from tidings.prediction.queues import FULL_LOAD
-from tidings.prediction.renewal import averaged_dispersion
-from tidings.prediction.service_sums import ServiceSums, service_sums
 from tidings.prediction.splitting import Splits, splits
+from tidings.prediction.stations import Curves, Station, busiest
 from tidings.prediction.time_grid import TimeGrid, time_grid
 from tidings.prediction.workload import WaitMoments
 
@@ -105,7 +96,7 @@ class Streams:
 
     network: _Network
     beyond: Floats  # [source, time]
-    stations: list[list[_Station]]
+    stations: list[list[Station]]
 
     def leaving(self, broker: int, brought: Floats) -> Leaving:
         """Those of all sources' events, so many a second of each [source], that leave a broker."""
@@ -193,23 +184,15 @@ class _Network:
         return [each.every for each in self.system.publishers if each.every is not None]
 
     @cached_property
-    def known_curves(self) -> dict[tuple[Law, float], Floats]:
-        return {}
-
-    def renewal(self, law: Law, speed: float = 1.0) -> Floats:
-        """I − 1 of a renewal stream, its time running at a speed; exactly 0 if Poisson."""
-        key = (law, speed)
-        if key not in self.known_curves:
-            times_s = speed * self.grid.times_s
-            beyond = averaged_dispersion(law, times_s, self.grid.step) - 1.0
-            self.known_curves[key] = beyond
-        return self.known_curves[key]
+    def curves(self) -> Curves:
+        """What is known of laws on the grid, each worked out once."""
+        return Curves(grid=self.grid)
 
     def emitted(self, index: int) -> Floats:
         """I − 1 of what a publisher hands to its link."""
         publisher = self.system.publishers[index]
         if publisher.connectivity is None:
-            return self.renewal(self.intervals[index])
+            return self.curves.renewal(self.intervals[index])
         return emitted_dispersion(publisher, self.grid)
 
     @cached_property
@@ -241,30 +224,6 @@ class _Network:
         used = self.split.rates > 0.0
         np.add.at(found, self.split.into[used], self.peaks[used])
         return found
-
-    @cached_property
-    def known_sums(self) -> dict[Law, ServiceSums]:
-        return {}
-
-    def sums(self, law: Law) -> ServiceSums:
-        """Sums of services of this law."""
-        if law not in self.known_sums:
-            self.known_sums[law] = service_sums(law)
-        return self.known_sums[law]
-
-    @cached_property
-    def known_jitter(self) -> dict[Law, Floats]:
-        return {}
-
-    def jittered(self, beyond: Floats, delay: Law) -> Floats:
-        """Curves after random delays of this law, each event its own."""
-        base, _ = unshifted(delay)
-        if isinstance(base, Deterministic) or not np.any(beyond):
-            return beyond
-        if delay not in self.known_jitter:
-            self.known_jitter[delay] = displacing(base, 0.0, 0.0, self.grid)
-        displaced: Floats = beyond @ self.known_jitter[delay].T
-        return displaced
 
     @cached_property
     def levels(self) -> list[NDArray[np.int64]]:
@@ -315,7 +274,7 @@ class _Network:
         beyond = np.zeros((self.split.rates.size, self.grid.points))
         for index, publisher in enumerate(self.system.publishers):
             own = publisher.link.reliability * self.emitted(index)
-            beyond[index] = self.jittered(own[None, :], publisher.link.delay)[0]
+            beyond[index] = self.curves.jittered(own[None, :], publisher.link.delay)[0]
         means_s = self._first_waits()
         for _ in range(_MOST_PASSES):
             stations = self._stations(means_s)
@@ -337,17 +296,17 @@ class _Network:
             )
         )
 
-    def _stations(self, means_s: tuple[tuple[float, ...], ...]) -> list[list[_Station]]:
+    def _stations(self, means_s: tuple[tuple[float, ...], ...]) -> list[list[Station]]:
         arriving = self.arriving @ self.limits
         return [
             [
-                _Station(
+                Station(
                     service=law,
                     rate_per_s=float(self.flows.arrivals[broker]),
                     wait_s=wait_s,
                     limit=float(arriving[broker]),
                     peak_per_s=float(self.arriving_peaks[broker]) if self.mobile else math.inf,
-                    network=self,
+                    curves=self.curves,
                 )
                 for law, wait_s in zip(self.flows.services[broker], means, strict=True)
                 if law.mean_s > 0
@@ -355,7 +314,7 @@ class _Network:
             for broker, means in enumerate(means_s)
         ]
 
-    def _carry(self, beyond: Floats, stations: list[list[_Station]]) -> None:
+    def _carry(self, beyond: Floats, stations: list[list[Station]]) -> None:
         """One pass over all arcs: their curves from those of what feeds them."""
         count = self.split.publishers
         shares = self.split.arc_shares
@@ -372,9 +331,9 @@ class _Network:
             for position, arc in enumerate(level):
                 channel = self.routes.arcs[arc].channel
                 one = passing[position : position + 1]
-                beyond[count + arc] = self.jittered(one, channel.delay)[0]
+                beyond[count + arc] = self.curves.jittered(one, channel.delay)[0]
 
-    def _waits(self, beyond: Floats, stations: list[list[_Station]]) -> Waits:
+    def _waits(self, beyond: Floats, stations: list[list[Station]]) -> Waits:
         arriving = self.arriving @ beyond + self._echoes(beyond, stations)
         skews = self._skews(beyond, stations)
         found = [
@@ -388,7 +347,7 @@ class _Network:
         )
 
     def _waits_at(
-        self, broker: int, curve: Floats, stations: list[_Station], skew: Floats
+        self, broker: int, curve: Floats, stations: list[Station], skew: Floats
     ) -> list[tuple[WaitMoments, KnownBy]]:
         """The waits at one broker's stations, from the curve of what arrives at the first."""
         working = iter(stations)
@@ -407,9 +366,14 @@ class _Network:
             lone = None
         return found
 
-    def _echoes(self, beyond: Floats, stations: list[list[_Station]]) -> Floats:
-        """[broker, time]: what is added to I where traffic goes both ways (``echoes``)."""
+    def _echoes(self, beyond: Floats, stations: list[list[Station]]) -> Floats:
+        """[broker, time]: what is added to I where traffic goes both ways (``echoes``).
+
+        It is a first order in what is beyond Poisson, and not for the bursts of who comes and goes.
+        """
         arriving = self.arriving @ beyond
+        if self.mobile:
+            return np.zeros_like(arriving)
         sent = self.split.brought() @ beyond
         found = np.zeros_like(arriving)
         shares, first = self.split.arc_shares, self.split.publishers
@@ -417,7 +381,7 @@ class _Network:
             here, back = self.split.into[first + arc], arc ^ 1
             strength = 2.0 * shares[arc] * shares[back]
             # Of several stations the busiest one stands for all of them.
-            near, far = (_busiest(stations[broker]) for broker in (here, there))
+            near, far = (busiest(stations[broker]) for broker in (here, there))
             if strength < _FAINT or near is None or far is None:
                 continue
             added = echo(
@@ -430,7 +394,7 @@ class _Network:
             found[here] += strength * added
         return found
 
-    def _skews(self, beyond: Floats, stations: list[list[_Station]]) -> Floats:
+    def _skews(self, beyond: Floats, stations: list[list[Station]]) -> Floats:
         """[broker, time]: third cumulants of what arrives, beyond laws with two moments.
 
         Of a stream with the share q of what leaves a broker it is q³ times that of all.
@@ -459,7 +423,10 @@ class _Network:
             return None
         source, arc = int(feeding[0]), int(feeding[0]) - self.split.publishers
         if arc < 0:
-            channel, interval = self.system.publishers[source].link, self.intervals[source]
+            publisher = self.system.publishers[source]
+            if publisher.connectivity is not None:
+                return None
+            channel, interval = publisher.link, self.intervals[source]
         else:
             channel, there = self.routes.arcs[arc].channel, int(self.split.out_of[arc])
             services = self.flows.services[there]
@@ -471,130 +438,6 @@ class _Network:
         if not isinstance(unshifted(channel.delay)[0], Deterministic):
             return None
         return LoneStream(interval=interval, kept=channel.reliability)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Station:
-    """A station as streams go through it, under a supposed mean wait."""
-
-    service: Law
-    rate_per_s: float
-    wait_s: float
-    limit: float  # I − 1 of what arrives, for t → ∞
-    peak_per_s: float  # of what arrives
-    network: _Network
-
-    @property
-    def load(self) -> float:
-        return min(self.rate_per_s * self.service.mean_s, 1.0)
-
-    @cached_property
-    def serving(self) -> Floats:
-        """I − 1 of its services in a row, on the time that it is busy."""
-        return self.network.renewal(self.service, self.load)
-
-    @property
-    def uneven(self) -> float:
-        """c² = I_a + c²_s of arrivals and services together, for t → ∞."""
-        return max(1.0 + self.limit + self.service.scv, 1e-6)
-
-    @property
-    def unit_s(self) -> float:
-        """The time in which what waits changes, ρ c²/((1 − ρ)² λ)."""
-        return self.load * self.uneven / ((1.0 - self.load) ** 2 * self.rate_per_s)
-
-    @cached_property
-    def as_arrived(self) -> Floats:
-        """w(t): how far departures are arrivals."""
-        return departure_weight(self.network.grid.times_s / self.unit_s)
-
-    @cached_property
-    def passage(self) -> Passage:
-        """After which lags and sojourns events leave."""
-        step_s, masses = sojourn(self.service, self.wait_s, self.load)
-        stays_s = equal_parts(step_s * np.arange(masses.size), masses)
-        return Passage(lags_s=self.unit_s * departure_lags(), stays_s=stays_s)
-
-    def skew(self, curve: Floats) -> Floats:
-        """By how much κ₃/E of the number that leaves falls short of the law with two moments.
-
-        What arrives is taken as unskewed, so κ₃ = E + the cumulant of ``departures``; the law with
-        two moments has E·I(2I − 1). Only what is skewed to the left is counted.
-        """
-        if not 0.0 < self.load < FULL_LOAD:
-            return np.zeros_like(curve)
-        part = self.service.scv / self.uneven
-        t_s = self.network.grid.times_s
-        size = -3.0 * (0.5 - part) * (1.0 - part) * (self.uneven / (1.0 - self.load)) ** 3
-        third = size * idle_cumulant(t_s / self.unit_s) / (self.rate_per_s * t_s)
-        leaving = self.departing(curve[None, :], np.ones(1))[0]
-        return np.minimum(third - leaving * (3.0 + 2.0 * leaving), 0.0)
-
-    @property
-    def sojourns(self) -> Floats:
-        """The matrix by which its sojourns displace; too large to be kept for every station."""
-        return displacing(self.service, self.wait_s, self.load, self.network.grid)
-
-    def departing(self, curves: Floats, shares: Floats) -> Floats:
-        """Curves of streams that leave, from those with which they arrive; shares of all."""
-        if self.load == 0.0:
-            return curves
-        q = shares[:, None]
-        if self.load >= FULL_LOAD:
-            return q * self.serving
-        together = self.as_arrived * curves + (1.0 - self.as_arrived) * self.serving
-        if np.all(q >= 1.0 - 1e-12) or not np.any(curves):
-            return q * together
-        found: Floats = q * together + (1.0 - q) * (curves @ self.sojourns.T)
-        return found
-
-    def wait_alone(self, stream: LoneStream) -> WaitMoments | None:
-        """The same where one stream of independent intervals is all that arrives, if known."""
-        if not 0.0 < self.load < FULL_LOAD:
-            return None
-        return lone_wait(stream, self.service, self.network.sums(self.service))
-
-    def wait(self, curve: Floats, skew: Floats) -> WaitMoments:
-        """The moments of the wait of what arrives with this curve and this further skewness."""
-        if self.load >= FULL_LOAD:
-            return WaitMoments(math.inf, math.inf)
-        if self.load == 0.0 or not np.any(curve):
-            return WaitMoments(queues.mean_wait_s(self.rate_per_s, self.service), math.nan)
-        server = workload.Server(
-            rate_per_s=self.rate_per_s,
-            mean_s=self.service.mean_s,
-            sums=self.network.sums(self.service),
-        )
-        if math.isfinite(self.peak_per_s):
-            return peaks.wait_moments(server, 1.0 + curve, self.network.grid, self.peak_per_s)
-        return uneven_wait(server, curve, self.network.grid, limit=self.limit, skew=skew)
-
-
-def uneven_wait(
-    server: workload.Server,
-    beyond: Floats,
-    grid: TimeGrid,
-    *,
-    limit: float,
-    skew: Floats | None = None,
-) -> WaitMoments:
-    """The moments of the wait of a stream without a peak, from I − 1 and its limit; load below 1.
-
-    A stream and services no more uneven than Poisson and exponential: as many wait as in an M/M/1
-    queue, the share ρ. At one queue two moments are nearer the truth here too, but paths composed
-    of such waits were further off for periodic streams; chosen on two random trees, and so again on
-    four others.
-    """
-    found = workload.wait_moments(server, 1.0 + beyond, grid, skew)
-    if limit + server.sums.scv <= 1.0:
-        return WaitMoments(found.mean_s, 2.0 * found.mean_s**2 / server.load)
-    return found
-
-
-def _busiest(stations: list[_Station]) -> _Station | None:
-    """The station that is busiest, if there is one, and none is overloaded."""
-    found = max(stations, key=lambda station: station.load, default=None)
-    return found if found is not None and 0.0 < found.load < FULL_LOAD else None
 
 
 def _stands_still(
