@@ -122,13 +122,14 @@ class Streams:
 def waits(system: System, routes: Routes, flows: Flows) -> Waits:
     """The mean wait at every station, in seconds; infinite where it is overloaded."""
     if _all_exponential(system, flows):
+        poisson: KnownBy = "poisson"
         return Waits(
             means_s=tuple(
                 tuple(queues.mean_wait_s(float(rate), law) for law in laws)
                 for rate, laws in zip(flows.arrivals, flows.services, strict=True)
             ),
             squares_s2=tuple((math.nan,) * len(laws) for laws in flows.services),
-            known_by=tuple(("poisson",) * len(laws) for laws in flows.services),
+            known_by=tuple((poisson,) * len(laws) for laws in flows.services),
         )
     return _Network(system=system, routes=routes, flows=flows).settle()
 
@@ -375,7 +376,7 @@ class _Network:
         if self.mobile:
             return np.zeros_like(arriving)
         sent = self.split.brought() @ beyond
-        found = np.zeros_like(arriving)
+        found: Floats = np.zeros_like(arriving)
         shares, first = self.split.arc_shares, self.split.publishers
         for arc, there in enumerate(self.split.out_of):
             here, back = self.split.into[first + arc], arc ^ 1

@@ -86,6 +86,6 @@ def _constant_intervals(period_s: float, mean_s: float, sums: ServiceSums) -> Wa
     if steps > _MOST_SUMMED:
         return None
     count = np.arange(1, steps + 1)
-    first, second = sums.over(count, count * (1.0 + spare))
+    first, second = sums.over(count, (1.0 + spare) * count.astype(np.float64))
     wait_s = mean_s * float(np.sum(first / count))
     return WaitMoments(wait_s, wait_s**2 + mean_s**2 * float(np.sum(second / count)))

@@ -117,7 +117,8 @@ class Station:
     def passage(self) -> Passage:
         """After which lags and sojourns events leave."""
         step_s, masses = sojourn(self.service, self.wait_s, self.load)
-        stays_s = equal_parts(step_s * np.arange(masses.size), masses)
+        times_s = step_s * np.arange(masses.size, dtype=np.float64)
+        stays_s = equal_parts(times_s, masses)
         return Passage(lags_s=self.unit_s * departure_lags(), stays_s=stays_s)
 
     def skew(self, curve: Floats) -> Floats:
@@ -133,7 +134,8 @@ class Station:
         size = -3.0 * (0.5 - part) * (1.0 - part) * (self.uneven / (1.0 - self.load)) ** 3
         third = size * idle_cumulant(t_s / self.unit_s) / (self.rate_per_s * t_s)
         leaving = self.departing(curve[None, :], np.ones(1))[0]
-        return np.minimum(third - leaving * (3.0 + 2.0 * leaving), 0.0)
+        found: Floats = np.minimum(third - leaving * (3.0 + 2.0 * leaving), 0.0)
+        return found
 
     @property
     def sojourns(self) -> Floats:
