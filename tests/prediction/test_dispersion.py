@@ -7,7 +7,7 @@ import pytest
 
 from tidings.model.behaviour import Channel, Service, Station
 from tidings.model.filters import as_filter
-from tidings.model.laws import Deterministic, Exponential, Gamma, Law, Uniform
+from tidings.model.laws import Deterministic, Exponential, Gamma, HyperExponential, Law, Uniform
 from tidings.model.routes import route
 from tidings.model.system import Broker, Link, Publisher, Routing, Subscriber, System
 from tidings.prediction import queues
@@ -59,6 +59,17 @@ def test_the_first_broker_of_poisson_publishers_is_mg1_and_those_after_it_are_no
     assert each.known_by == (("poisson",), ("curves",))
     assert each.means_s[0][0] == queues.mean_wait_s(7.0, service)
     assert each.means_s[1][0] < 0.95 * each.means_s[0][0]  # smoother than Poisson
+
+
+def test_bursts_that_a_regular_broker_lets_through_still_wait_longer_than_poisson(make):
+    """Its departures are known to be skewed only where no bursts arrive."""
+    service = Uniform(low_s=0.0, high_s=0.2)
+    system = make.line([service, service], rate_per_s=7.0)
+    bursty = HyperExponential(weights=(0.9, 0.1), means_s=(0.5 / 6.3, 0.5 / 0.7))
+    publisher = replace(system.publishers[0], every=bursty)
+    each = found(replace(system, publishers=(publisher,)))
+    assert bursty.scv > 3.0
+    assert each.means_s[0][0] > each.means_s[1][0] > queues.mean_wait_s(7.0, service)
 
 
 def test_every_merged_publisher_counts_alike_however_they_are_written(make):

@@ -124,10 +124,12 @@ class Station:
     def skew(self, curve: Floats) -> Floats:
         """By how much κ₃/E of the number that leaves falls short of the law with two moments.
 
-        What arrives is taken as unskewed, so κ₃ = E + the cumulant of ``departures``; the law with
-        two moments has E·I(2I − 1). Only what is skewed to the left is counted.
+        What arrives is taken as no more uneven than a Poisson stream and services as more regular
+        than that, else nothing is known: κ₃ = E + the cumulant of ``departures``; the law with two
+        moments has E·I(2I − 1). Only what is skewed to the left is counted.
         """
-        if not 0.0 < self.load < FULL_LOAD:
+        regular = self.limit <= 0.0 and self.service.scv <= 1.0 + self.limit
+        if not regular or not 0.0 < self.load < FULL_LOAD:
             return np.zeros_like(curve)
         part = self.service.scv / self.uneven
         t_s = self.curves.grid.times_s
