@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from tidings.errors import InvalidInputError, UnsupportedError
-from tidings.model.behaviour import Channel, Connectivity, Service, Station
+from tidings.model.behaviour import Channel, Service, Station
 from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import as_filter, matches
 from tidings.model.laws import Deterministic, Empirical, Exponential, Gamma, LogNormal, Uniform
@@ -495,9 +495,8 @@ def test_an_overloaded_broker_is_named_and_the_others_are_still_predicted(make):
 
 def test_what_is_not_handled_is_refused_by_name(make):
     system = make.line([None])
-    away = Connectivity(trace="trips.parquet")
-    subscriber = replace(system.subscribers[0], connectivity=away)
-    with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.connectivity\.trace"):
+    subscriber = replace(system.subscribers[0], stays=Exponential(mean_s=1.0))
+    with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.stays"):
         predict(replace(system, subscribers=(subscriber,)))
     with pytest.raises(InvalidInputError, match="no queue model 'gm1'; wants one of law, gg1, mm1"):
         predict(system, model="gm1")

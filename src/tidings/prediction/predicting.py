@@ -24,6 +24,7 @@ from tidings.prediction.faults.modelling import failures_of
 from tidings.prediction.faults.telling import with_faults
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.mobility.peers import accesses
+from tidings.prediction.mobility.traced import with_periods_as_laws
 from tidings.prediction.pairs import pair_table
 from tidings.prediction.path_laws import Workshop
 from tidings.prediction.provenance import Sureness, provenance
@@ -37,6 +38,7 @@ HANDLED = frozenset(
         "failures",
         "recovery",
         "connectivity",
+        "connectivity from traces",
         "bounded buffers of peers",
         "subscriber's own queue",
         "one tree per topic",
@@ -123,6 +125,7 @@ def _follow(
     batch: tuple[int, int] | None = None,
 ) -> Followed:
     tell("contents and routes")
+    system = with_periods_as_laws(system)
     routes = route(system, replace(EXACT_IF_POSSIBLE, batch=batch))
     tell("rates")
     rates = flows(system, routes)

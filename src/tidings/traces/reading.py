@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
@@ -53,7 +53,7 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
     places = _remote_tables(name) if remote else _local_tables(Path(name))
     tables = {}
     for table, (kind, path) in places.items():
-        frame = _open(spark, kind, path, TRACE_TABLES[table], optional=remote)
+        frame = _open(spark.read, kind, path, TRACE_TABLES[table], optional=remote)
         if frame is not None:
             tables[table] = canonical(frame, TRACE_TABLES[table], path)
     if not tables:
@@ -68,6 +68,28 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
 def read_rows(frame: DataFrame, table: TraceTable) -> DataFrame:
     """A frame of one's own as a canonical table: columns checked, types made canonical."""
     return canonical(frame, table, f"the given {table.name}")
+
+
+def read_frame(spark: SparkSession, path: Path) -> DataFrame:
+    """A table that is not canonical, as it is: Parquet, CSV or JSON Lines, a file or a folder."""
+    kind = table_kind(path)
+    endings = [ending for ending, each in _FORMATS.items() if each == kind]
+    reader = spark.read
+    if path.is_dir():  # beside the tables there may be notes about them
+        reader = reader.option("pathGlobFilter", f"*{{{','.join(endings)}}}*")
+    frame = _open(reader, kind, f"file://{path.resolve()}", None, optional=False)
+    assert frame is not None  # only what is optional may be missing
+    return frame
+
+
+def table_kind(path: Path) -> str:
+    """In which format a file or folder is a table, told without Spark."""
+    kind = _kind(path) if path.exists() else None
+    if kind is None:
+        saw = "no table" if path.exists() else "nothing"
+        wanted = f"a file ending in {_listed(_FORMATS)}, or a folder of such files"
+        raise InvalidTracesError(f"{path}: got {saw}; wants {wanted}")
+    return kind
 
 
 # ---- where tables are ----------------------------------------------------------------------------
@@ -172,16 +194,18 @@ def _listed(names: Any) -> str:
 
 
 def _open(
-    spark: SparkSession, kind: str, path: str, table: TraceTable, *, optional: bool
+    reader: DataFrameReader, kind: str, path: str, table: TraceTable | None, *, optional: bool
 ) -> DataFrame | None:
     try:
         if kind == "parquet":
-            return spark.read.parquet(path)
+            return reader.parquet(path)
         if kind == "csv":
             # Contents are JSON: their quotes are doubled in CSV, not escaped with a backslash.
-            return spark.read.csv(path, header=True, escape='"', enforceSchema=False)
+            return reader.csv(path, header=True, escape='"', enforceSchema=False)
+        if table is None:
+            return reader.json(path)
         texts = ", ".join(f"{column.name} string" for column in table.columns)
-        return spark.read.json(
+        return reader.json(
             path, schema=f"{texts}, {CORRUPT} string", columnNameOfCorruptRecord=CORRUPT
         )
     except AnalysisException as problem:

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from tidings.errors import UnsupportedError
+from tidings.model.laws import Empirical, Exponential
 from tidings.model.reading import loads
 from tidings.prediction.mobility.buffers import Limits, fate
 from tidings.prediction.mobility.centre import (
+    OnOff,
     exponential_centre,
     mean_response_s,
     published_response_s,
 )
-from tidings.prediction.mobility.sojourn import sojourn_law
+from tidings.prediction.mobility.sojourn import sojourn_law, sojourn_stage
 from tidings.prediction.predicting import predict
 from tidings.prediction.queue_models import QUEUE_MODELS
 
@@ -163,9 +165,6 @@ def test_what_cannot_be_predicted_is_refused_by_name():
     )
     with pytest.raises(UnsupportedError, match="subscriber 's' has a bounded buffer"):
         predict(loads(regular.replace("off: {exponential: 1s}", "off: 1s")))
-    traced = f"{PLAIN}  s: {{at: hub, wants: {{topic: a}}, connectivity: {{trace: trips.csv}}}}\n"
-    with pytest.raises(UnsupportedError, match=r"subscribers\.s\.connectivity\.trace"):
-        predict(loads(traced))
 
 
 def test_subscribers_alike_share_their_queue_stage_and_count():
@@ -183,3 +182,30 @@ def test_periodic_publishers_that_come_and_go(model):
     found = row(text, model=model)["delay_mean_s"]
     # Regular events wait for the peer as any do, and hardly for each other.
     assert CENTRE.demand_s + CENTRE.absence_s < found < mean_response_s(CENTRE, 1.0) + 0.03
+
+
+def test_periods_of_a_trace_count_as_their_law(tmp_path):
+    told_s, at_s = [], 0.0
+    for _ in range(3):  # ON 2 s and 4 s, OFF 1 s and 3 s, whole ones twice each
+        for state, length_s in (("connected", 2), ("disconnected", 1), ("connected", 4)):
+            told_s.append((state, at_s))
+            at_s += length_s
+        told_s.append(("disconnected", at_s))
+        at_s += 3
+    trace = tmp_path / "sessions.csv"
+    lines = [f"{state},{round(1e9 * moment_s)}" for state, moment_s in told_s]
+    trace.write_text("\n".join(["state,at_ns", *lines]) + "\n")
+    service = "service: {exponential: 50ms}"
+    subscriber = (
+        f"  s: {{at: hub, wants: {{topic: a}}, connectivity: {{trace: {trace}, {service}}}}}"
+    )
+    found = row(f"{PLAIN}{subscriber}\n", model="mm1")
+    # Of whole periods: ON 4 2 4 2 4, OFF 1 3 1 3 1.
+    on = Empirical(edges_s=(2.0, 2.0, 4.0, 4.0), weights=(0.4, 0.0, 0.6))
+    off = Empirical(edges_s=(1.0, 1.0, 3.0, 3.0), weights=(0.6, 0.0, 0.4))
+    centre = OnOff(service=Exponential(mean_s=0.05), on=on, off=off)
+    expected = sojourn_stage(centre, 1.0).mean_s + 0.02 / (1.0 - 3.0 * 0.02)
+    assert found["delay_mean_s"] == pytest.approx(expected, rel=1e-9)
+    looped = f"{PLAIN}{subscriber}\n".replace("trace:", "replay: loop, trace:")
+    with pytest.raises(UnsupportedError, match="'s' goes through its trace of connections in turn"):
+        predict(loads(looped))

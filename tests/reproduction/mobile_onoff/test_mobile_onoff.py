@@ -4,14 +4,21 @@ import math
 
 import pytest
 
-from tidings.prediction.mobility.centre import published_response_s
+from tidings.prediction.mobility.centre import exponential_centre, published_response_s
+from tidings.prediction.mobility.varying import varying_response
 from tidings.prediction.predicting import predict
-from tidings.reproduction.mobile_onoff import experiment
+from tidings.reproduction.mobile_onoff import antennas, experiment, simulating
 from tidings.reproduction.mobile_onoff.exhibits import findings, study
 from tidings.reproduction.mobile_onoff.scenarios import (
     SERVICE_S,
     TABLE_3,
     scenario_system,
+)
+from tidings.reproduction.mobile_onoff.simulating import (
+    Effort,
+    respond,
+    respond_at_centre,
+    respond_to_rates,
 )
 
 
@@ -58,6 +65,7 @@ def results():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiment, "TABLE_3", few)
         patch.setattr(experiment, "CENTRE_COUNTS", (4,))
+        patch.setattr(antennas, "DAYS", 1)
         return experiment.reproduce()
 
 
@@ -87,9 +95,53 @@ def test_findings_say_what_holds_and_what_does_not(results):
     assert "6.2 %" in found["degraded network", "Analysis"].found
 
 
-def test_study_has_a_place_for_simulations(results):
+def test_nothing_is_simulated_unasked(results):
     made = study(results)
     assert made.to_document()["paper"] == "mobile-onoff"
     assert all(math.isnan(each) for each in results.end_to_end["simulated_s"])
-    grid = made.sections[1].exhibits[0]
-    assert grid.rows[0][-1] == ""
+    assert made.sections[-1].exhibits[0].rows[0][-1] == ""
+    assert results.traced is None
+
+
+def test_what_an_antennas_events_see_is_more_than_its_slots_do(results):
+    table = results.antennas
+    assert table["mean_per_s"].tolist() == pytest.approx([0.04, 0.075], rel=1e-12)
+    assert (table["at_mean_s"] < table["by_slot_s"]).all()
+    assert (table["by_slot_s"] < table["exact_s"]).all()
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_antennas_and_end_to_end_times_simulated_agree_with_theory():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(antennas, "DAYS", 1)
+        rates = antennas.synthetic_rates(antennas.ANTENNAS[1])
+    exact = varying_response(antennas.CENTRE, rates).response_s
+    found = respond_to_rates(antennas.CENTRE, rates, Effort(runs=20, cycles=500.0))
+    assert found.error_s < 0.02 * exact
+    assert abs(found.mean_s - exact) < 4.5 * found.error_s
+    centre = exponential_centre(0.125, 20.0, 20.0)
+    found = respond_at_centre(centre, 2.0, Effort(runs=20, cycles=2000.0))
+    assert found.error_s < 0.02 * 20.5
+    assert abs(found.mean_s - 20.5) < 4.5 * found.error_s
+    degraded = next(each for each in TABLE_3 if each.name == "degraded network")
+    system = scenario_system(degraded, 4)
+    found = respond(system, Effort(runs=20, cycles=5000.0), cycle_s=3.0, rate_per_s=2.0, load=0.25)
+    poisson, bursty = (
+        float(predict(system, model=model, delays=False).subscribers["delay_mean_s"][0])
+        for model in ("mm1", "law")
+    )
+    assert poisson < found.mean_s - 10 * found.error_s  # the published assumption is optimistic
+    assert abs(bursty - found.mean_s) < 0.25 * (found.mean_s - poisson)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_going_through_a_short_trace_in_turn_understates_delays(monkeypatch):
+    monkeypatch.setattr(simulating, "TRACE_RATES_PER_S", (0.9,))
+    monkeypatch.setattr(simulating, "TRACE_SERVICE_S", 0.625)
+    (row,) = simulating.trace_rows(Effort(runs=40, cycles=1000.0))
+    assert row["resampled_se_s"] < 0.05 * row["resampled_s"]
+    assert abs(row["by_law_s"] - row["resampled_s"]) < 4 * row["resampled_se_s"]
+    drawn, in_turn = row["resampled_s"], row["looped_s"]
+    assert in_turn < drawn - 4 * math.hypot(row["resampled_se_s"], row["looped_se_s"])

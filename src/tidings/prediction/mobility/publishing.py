@@ -26,7 +26,7 @@ _INSTANT = 1e-3  # of an absence: what counts as instantaneous handing over, for
 
 def centre_of(connectivity: Connectivity) -> OnOff:
     """The ON/OFF centre of a peer whose periods are given as laws; no service takes no time."""
-    assert connectivity.on is not None  # traces of periods are refused before
+    assert connectivity.on is not None  # traces have become laws before
     assert connectivity.off is not None
     service: Law = connectivity.service or Deterministic(value_s=0.0)
     return OnOff(service=service, on=connectivity.on, off=connectivity.off)

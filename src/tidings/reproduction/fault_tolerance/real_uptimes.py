@@ -17,22 +17,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tidings.characterisation.duration_laws import Fitted, fit, likeliest
+from tidings.characterisation.durations import Measured, durations, measure
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.system import FailureGroup, System
 from tidings.prediction.predicting import predict
+from tidings.reproduction.duration_exhibits import AS_MEASURED
 from tidings.reproduction.fault_tolerance.random_systems import random_system
-from tidings.reproduction.fault_tolerance.uptime_laws import (
-    FAMILIES,
-    Fitted,
-    Measured,
-    fit,
-    measure,
-)
 from tidings.reproduction.fault_tolerance.uptime_traces import Togetherness, Uptimes, together
 from tidings.simulation.run import simulate
 
-EXPONENTIAL, FITTED, AS_MEASURED = "exponential", "fitted", "as measured"
+FAMILIES = ("exponential", "weibull", "lognormal")
+EXPONENTIAL, FITTED = "exponential", "fitted"
 GROUP_SCHEMES = ("periodic", "buffering", "bypass")
 LIFETIMES_S = (3_600.0, 86_400.0)  # the paper's, and one that outlives most outages
 # A simulation is long in cycles of up and down: outages are rare, and it is they that are sampled.
@@ -80,9 +77,9 @@ def examine(
     """Fit laws to a trace, and put them into a random system."""
     chosen = effort or Effort()
     progress(f"laws of {trace.name}")
-    lengths = {state: trace.lengths(up=state == "up") for state in ("up", "down")}
-    measured = {state: measure(*lengths[state]) for state in lengths}
-    fits = {state: tuple(fit(name, *lengths[state]) for name in FAMILIES) for state in lengths}
+    seen = {state: durations(*trace.lengths(up=state == "up")) for state in ("up", "down")}
+    measured = {state: measure(each) for state, each in seen.items()}
+    fits = {state: tuple(fit(name, each) for name in FAMILIES) for state, each in seen.items()}
     found = together(trace)
     means_s = (measured["up"].mean_s, measured["down"].mean_s)
     laws = {
@@ -108,11 +105,6 @@ def examine(
         by_law=pd.DataFrame(by_law, columns=list(LAW_COLUMNS)),
         by_group=pd.DataFrame(by_group, columns=list(GROUP_COLUMNS)),
     )
-
-
-def likeliest(fits: Sequence[Fitted]) -> Fitted:
-    """The fit that explains the times best, by its AIC."""
-    return min(fits, key=lambda each: each.aic)
 
 
 def _under_law(name: str, failure: Failure, effort: Effort) -> Iterator[tuple[object, ...]]:

@@ -5,18 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
-from tidings.model.study import Curves, Grid, Points, Section
-from tidings.reproduction.fault_tolerance.real_uptimes import (
-    AS_MEASURED,
-    TraceFindings,
-    likeliest,
-)
-from tidings.reproduction.fault_tolerance.uptime_laws import Fitted, Measured
+from tidings.model.study import Curves, Grid, Section
+from tidings.reproduction.duration_exhibits import HOURS, goodness, longer_than
+from tidings.reproduction.fault_tolerance.real_uptimes import TraceFindings
 from tidings.reproduction.fault_tolerance.uptime_traces import TOGETHER_S
 
-_POINTS = 80  # of a curve
 _LAWS = (
     "Exponential, Weibull and log-normal laws by maximum likelihood; times that observation cut "
     "off count as at least so long. AIC: how much worse than the best of the three. Distance: the "
@@ -73,66 +66,14 @@ def _about(found: TraceFindings) -> str:
 
 
 def _goodness(found: TraceFindings) -> Grid:
-    rows = []
-    for state, fits in found.fits.items():
-        best = likeliest(fits).aic
-        rows += [
-            (
-                state,
-                fit.family,
-                fit.parameters,
-                f"{fit.aic - best:,.0f}",
-                f"{fit.distance:.3f}",
-                f"{fit.kept_distance:.3f}",
-            )
-            for fit in fits
-        ]
-    return Grid(
-        title=f"Laws of times up and down, {found.trace.name}",
-        columns=("state", "law", "parameters", "AIC", "distance", "mean kept"),
-        rows=tuple(rows),
-        names=3,
-        caption="; ".join(
-            f"mean time {state} {each.mean_s / 3600:,.4g} h"
-            for state, each in found.measured.items()
-        ),
-    )
+    title = f"Laws of times up and down, {found.trace.name}"
+    return goodness(title, found.measured, found.fits, HOURS)
 
 
 def _curves(found: TraceFindings) -> Iterator[Curves]:
     for state, measured in found.measured.items():
-        yield Curves(
-            title=f"{found.trace.name}: longer than this, {state}",
-            lines={AS_MEASURED: _steps(measured), **_fitted(measured, found.fits[state])},
-            x_label="hours",
-            y_label="share of times",
-            x_log=True,
-            y_log=True,
-        )
-
-
-def _steps(measured: Measured) -> Points:
-    """Shares of times that are longer, from the shortest on, at places even in logarithm."""
-    times_s = measured.times_s[:-1]
-    places = np.geomspace(times_s[0], times_s[-1], _POINTS)
-    at = np.unique(np.searchsorted(times_s, places, side="right") - 1)
-    return _points(times_s[at], 1.0 - measured.cdf[at])
-
-
-def _fitted(measured: Measured, fits: Sequence[Fitted]) -> dict[str, Points]:
-    """The fitted laws over the same times, down to the least share that was measured."""
-    least = 1.0 - float(measured.cdf[-2])
-    times_s = np.geomspace(measured.times_s[0], measured.times_s[-1], _POINTS)
-    shares = {fit.family: 1.0 - fit.law.cdf(times_s) for fit in fits}
-    return {
-        name: _points(times_s[share >= least], share[share >= least])
-        for name, share in shares.items()
-    }
-
-
-def _points(times_s: np.ndarray, shares: np.ndarray) -> Points:
-    pairs = zip((times_s / 3600).tolist(), shares.tolist(), strict=True)
-    return tuple(pair for pair in pairs if pair[1] > 0)
+        title = f"{found.trace.name}: longer than this, {state}"
+        yield longer_than(title, measured, found.fits[state], HOURS)
 
 
 def _by_law(findings: Sequence[TraceFindings]) -> Grid:
