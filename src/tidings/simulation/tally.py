@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tidings.model import delay_grid
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, BY_OVERFLOW, KERNEL_CAUSES
-from tidings.simulation.kernel_memory import World
+from tidings.kernels.memory import World
 from tidings.simulation.network import CompiledSystem
 
 Ints = NDArray[np.int64]
