@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.model import delay_grid
 from tidings.kernels.bins import bin_of, bin_tables
+from tidings.model import delay_grid
 
 GUESS, EDGES = bin_tables()
 

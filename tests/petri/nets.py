@@ -13,7 +13,11 @@ def arcs(text):
         word, _, count = word.partition("*")
         place, colour = word.split(".")
         arc = {"place": place, "colour": colour}
-        found.append(arc | ({"count": int(count)} if count else {}) | ({"share": float(share)} if share else {}))
+        found.append(
+            arc
+            | ({"count": int(count)} if count else {})
+            | ({"share": float(share)} if share else {})
+        )
     return found
 
 

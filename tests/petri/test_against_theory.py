@@ -89,11 +89,17 @@ def test_md1_waits_half_as_long():
 
 
 def test_sharing_does_not_care_for_the_law_of_service():
-    services = {"long": 2.0, "short": {"hyperexponential": [{"p": 0.9, "mean": 0.05}, {"p": 0.1, "mean": 1.0}]}}
+    services = {
+        "long": 2.0,
+        "short": {"hyperexponential": [{"p": 0.9, "mean": 0.05}, {"p": 0.1, "mean": 1.0}]},
+    }
     model = net(
         {"cpu": queue_by_colour(services, discipline="processor-sharing")},
         {
-            "come": [mode(put="cpu.long", after=exponential(5.0)), mode(put="cpu.short", after=exponential(0.725))],
+            "come": [
+                mode(put="cpu.long", after=exponential(5.0)),
+                mode(put="cpu.short", after=exponential(0.725)),
+            ],
             "go": [mode("cpu.long"), mode("cpu.short")],
         },
         ["long", "short"],
@@ -109,7 +115,10 @@ def test_priorities_are_cobhams_waits():
     model = net(
         {"cpu": queue_by_colour(services, discipline="priority", priorities={"first": 1})},
         {
-            "come": [mode(put="cpu.first", after=exponential(2.0)), mode(put="cpu.second", after=exponential(2.0))],
+            "come": [
+                mode(put="cpu.first", after=exponential(2.0)),
+                mode(put="cpu.second", after=exponential(2.0)),
+            ],
             "go": [mode("cpu.first"), mode("cpu.second")],
         },
         ["first", "second"],
@@ -118,7 +127,12 @@ def test_priorities_are_cobhams_waits():
     left = 0.5 * 0.5**2 + 0.5 * 1.0**2  # Σ λ E[S²]/2
     high, both = 0.25, 0.75
     agrees(found.cell("cpu", "first"), "residence_mean_s", 0.5 + left / (1 - high))
-    agrees(found.cell("cpu", "second"), "residence_mean_s", 1.0 + left / (1 - high) / (1 - both), sharp=0.02)
+    agrees(
+        found.cell("cpu", "second"),
+        "residence_mean_s",
+        1.0 + left / (1 - high) / (1 - both),
+        sharp=0.02,
+    )
 
 
 def test_an_infinite_server_holds_a_poisson_number():
@@ -133,7 +147,11 @@ def test_an_infinite_server_holds_a_poisson_number():
 
 
 def test_tandem_and_age():
-    places = {"one": queue(exponential(0.6)), "two": queue(exponential(0.5)), "delay": queue(2.0, discipline="infinite-server")}
+    places = {
+        "one": queue(exponential(0.6)),
+        "two": queue(exponential(0.5)),
+        "delay": queue(2.0, discipline="infinite-server"),
+    }
     moves = {
         "come": come("one.job"),
         "next": [mode("one.job", "delay.job")],
@@ -149,7 +167,13 @@ def test_tandem_and_age():
 def test_closed_two_station_network_is_its_product_form():
     jobs, think_s, serve_s = 6, 2.0, 0.5
     places = {
-        "think": {"queue": {"service": {"erlang": {"mean": think_s, "shape": 4}}, "discipline": "infinite-server"}, "tokens": {"job": jobs}},
+        "think": {
+            "queue": {
+                "service": {"erlang": {"mean": think_s, "shape": 4}},
+                "discipline": "infinite-server",
+            },
+            "tokens": {"job": jobs},
+        },
         "cpu": queue(exponential(serve_s)),
     }
     moves = {"ask": [mode("think.job", "cpu.job")], "answer": [mode("cpu.job", "think.job")]}
@@ -173,7 +197,9 @@ def test_every_branch_of_a_fork_tree_is_mm1():
     places["leaf"] = queue(exponential(0.9))
     moves = {
         "come": come("root.job"),
-        "fork": [mode("root.job", " ".join(f"{name}.job@{share}" for name, share in shares.items()))],
+        "fork": [
+            mode("root.job", " ".join(f"{name}.job@{share}" for name, share in shares.items()))
+        ],
         "on": [mode("a.job", "leaf.job@0.5")],
         "go": [mode("b.job"), mode("c.job"), mode("leaf.job")],
     }
@@ -194,12 +220,20 @@ def test_timed_transitions_are_servers_that_start_anew():
 
 
 def test_weights_and_priorities_share_what_is_held():
-    """A closed race by its Markov chain: two modes compete for one held token, one of them timed."""
+    """By its Markov chain: two modes compete for a held token, and a timed one for the keys."""
     # "idle" waits for a key; keys come by a timed mode; both immediate modes need one of each.
-    places = {"idle": {"tokens": {"job": 1}}, "keys": {}, "left": queue(exponential(1.0)), "right": queue(exponential(2.0))}
+    places = {
+        "idle": {"tokens": {"job": 1}},
+        "keys": {},
+        "left": queue(exponential(1.0)),
+        "right": queue(exponential(2.0)),
+    }
     moves = {
         "cut": [mode("", "keys.key", after=exponential(1.0))],
-        "choose": [mode("idle.job keys.key", "left.job", weight=3.0), mode("idle.job keys.key", "right.job", weight=1.0)],
+        "choose": [
+            mode("idle.job keys.key", "left.job", weight=3.0),
+            mode("idle.job keys.key", "right.job", weight=1.0),
+        ],
         "waste": [mode("keys.key", after=exponential(0.25))],
         "back": [mode("left.job", "idle.job"), mode("right.job", "idle.job")],
     }

@@ -45,8 +45,13 @@ def random_net(seed, *, closed):
     moves["join"] = [mode("hall.red hall.blue", f"{names[0]}.red {names[0]}.blue", weight=2.0)]
     moves["swap"] = [mode("hall.red*2", f"{names[0]}.blue {names[0]}.red")]
     # What no join takes must not stay for ever: timed modes empty the places.
-    moves["age"] = [mode(f"hall.{colour}", f"{names[-1]}.{colour}", after=exponential(0.4)) for colour in colours]
-    moves["fall"] = [mode(f"wall.{colour}", f"{names[0]}.{colour}", after=exponential(0.1)) for colour in colours]
+    moves["age"] = [
+        mode(f"hall.{colour}", f"{names[-1]}.{colour}", after=exponential(0.4))
+        for colour in colours
+    ]
+    moves["fall"] = [
+        mode(f"wall.{colour}", f"{names[0]}.{colour}", after=exponential(0.1)) for colour in colours
+    ]
     if not closed:
         moves["come"] = [mode(put=f"{names[0]}.red@0.7 {names[-1]}.blue*2", after=exponential(3.0))]
         moves["die"] = [mode(f"wall.{colour}", after=exponential(0.05)) for colour in colours]
@@ -140,7 +145,7 @@ def test_a_population_that_keeps_growing_ends_the_run_with_the_places_name():
     model = net(
         {"left": {}, "right": {}, "out": queue(exponential(0.01))},
         {
-            "come": [mode(put="left.job", after=exponential(0.1)), mode(put="right.job", after=exponential(0.2))],
+            "come": [*come("left.job", 0.1), *come("right.job", 0.2)],
             "pair": [mode("left.job right.job", "out.job")],
             "go": [mode("out.job")],
         },
@@ -166,18 +171,23 @@ def test_nets_in_which_nothing_happens_are_refused():
     still = net({"one": {"tokens": {"job": 1}}, "two": {}}, {"go": [mode("one.job", "two.job")]})
     with pytest.raises(InvalidInputError, match="no time passes"):
         simulate_net(still)
-    stops = net({"one": queue(1.0) | {"tokens": {"job": 1}}, "two": {}}, {"go": [mode("one.job", "two.job")]})  # fmt: skip
+    places = {"one": queue(1.0) | {"tokens": {"job": 1}}, "two": {}}
+    stops = net(places, {"go": [mode("one.job", "two.job")]})
     with pytest.raises(InvalidInputError, match="standstill"):
         simulate_net(stops)
 
 
 def test_precision_is_reached_or_said_not_to_be():
-    model = net({"cpu": queue(exponential(0.8))}, {"come": come("cpu.job"), "go": [mode("cpu.job")]})
+    model = net(
+        {"cpu": queue(exponential(0.8))}, {"come": come("cpu.job"), "go": [mode("cpu.job")]}
+    )
     found = simulate_net(model, precision=0.03, duration_s=20_000.0, replications=4)
     row = found.cell("cpu", "job")
     assert found.provenance["replications"] > 4
     assert 1.96 * row["residence_mean_se_s"] < 0.03 * row["residence_mean_s"]
-    short = simulate_net(model, precision=0.001, duration_s=100.0, replications=2, max_replications=3)
+    short = simulate_net(
+        model, precision=0.001, duration_s=100.0, replications=2, max_replications=3
+    )
     assert "the most allowed" in short.provenance["notes"][-1]
     assert short.provenance["replications"] == 3
 
@@ -185,13 +195,20 @@ def test_precision_is_reached_or_said_not_to_be():
 def test_a_long_start_is_left_out():
     """Two hundred jobs at once take a while to drain; the warm-up is found, not guessed."""
     places = {"cpu": queue(exponential(0.9)) | {"tokens": {"job": 200}}}
-    found = simulate_net(net(places, {"come": come("cpu.job"), "go": [mode("cpu.job")]}), replications=2)
+    found = simulate_net(
+        net(places, {"come": come("cpu.job"), "go": [mode("cpu.job")]}), replications=2
+    )
     assert found.provenance["warmup_s"] > 1000.0  # 200 · 0.9/(1 − 0.9) = 1800 s
 
 
 def test_wrong_options_are_refused():
     model = net({"cpu": queue(0.5)}, {"come": come("cpu.job"), "go": [mode("cpu.job")]})
-    for wrong in ({"replications": 0}, {"duration_s": -1.0}, {"warmup_s": -1.0}, {"precision": 0.0}):
+    for wrong in (
+        {"replications": 0},
+        {"duration_s": -1.0},
+        {"warmup_s": -1.0},
+        {"precision": 0.0},
+    ):
         with pytest.raises(InvalidInputError):
             simulate_net(model, **wrong)
     found = simulate_net(model, replications=2, duration_s=10.0, warmup_s=0.0, quantiles=False)
@@ -210,8 +227,10 @@ from tidings.petri.reading import net_from_document
 from tidings.petri.simulating import replicate_net
 assert not IS_COMPILING
 for text in {[json.dumps(each) for each in documents]!r}:
-    counts = replicate_net(net_from_document(json.loads(text)), seed=4, replication=0, warmup_s=2.0, duration_s=80.0)
-    print(json.dumps([counts.arrivals.tolist(), counts.residence_s.tolist(), counts.busy_s.tolist()]))
+    net = net_from_document(json.loads(text))
+    counts = replicate_net(net, seed=4, replication=0, warmup_s=2.0, duration_s=80.0)
+    found = counts.arrivals, counts.residence_s, counts.busy_s
+    print(json.dumps([each.tolist() for each in found]))
 """
     done = subprocess.run(
         [sys.executable, "-c", script],

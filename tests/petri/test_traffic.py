@@ -19,10 +19,12 @@ places:
   b: {{queue: {{service: {{exponential: 50ms}}, servers: 2}}}}
 transitions:
   come: {{modes: [{{after: {{exponential: 200ms}}, put: [{{place: a, colour: job}}]}}]}}
-  pass: {{modes: [{{take: [{{place: a, colour: job}}], put: [{{place: b, colour: job, count: {count}}}]}}]}}
+  pass:
+    modes: [{{take: [{{place: a, colour: job}}], put: [{{place: b, colour: job, count: {count}}}]}}]
   back:
     modes:
-      - {{weight: 1, take: [{{place: b, colour: job}}], put: [{{place: a, colour: job, share: {share}}}]}}
+      - take: [{{place: b, colour: job}}]
+        put: [{{place: a, colour: job, share: {share}}}]
       - {{weight: 3, take: [{{place: b, colour: job}}]}}
 """
 
@@ -45,7 +47,7 @@ def test_loops_and_forks_are_solved_exactly():
 def test_overloaded_places_and_tokens_that_multiply_are_refused_by_name():
     with pytest.raises(UnstableError, match=r"place 'a' is offered 1 times.*\(ρ = 1\)"):
         refuse_overload(traffic(LOOP.format(count=2, share=1.0)))
-    with pytest.raises(UnstableError, match="multiply without end.*a, b"):
+    with pytest.raises(UnstableError, match=r"multiply without end.*a, b"):
         traffic(LOOP.format(count=4, share=1.0))
     with pytest.raises(UnstableError, match="place 'a'"):
         simulate_net(loads_net(LOOP.format(count=2, share=1.0)))
@@ -85,7 +87,9 @@ def test_what_the_equations_do_not_tell_is_left_open():
         transitions:
           ask: {modes: [{take: [{place: think, colour: job}], put: [{place: cpu, colour: job}]}]}
           answer:
-            modes: [{take: [{place: cpu, colour: job}], put: [{place: think, colour: job}, {place: out, colour: job}]}]
+            modes:
+              - take: [{place: cpu, colour: job}]
+                put: [{place: think, colour: job}, {place: out, colour: job}]
           go: {modes: [{take: [{place: out, colour: job}]}]}
         """
     )

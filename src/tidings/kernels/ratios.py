@@ -69,7 +69,6 @@ class Ratio:
         t = float(special.stdtrit(self.replications - 1, 0.5 + confidence / 2))
         return t * float(np.nanmax(self.share_standard_error))
 
-
     def relative_half_width(self, chosen: NDArray[np.bool_], confidence: float = 0.95) -> float:
         """Half the widest confidence interval of the chosen ratios, as a share of each."""
         if self.replications < 2 or not chosen.any():

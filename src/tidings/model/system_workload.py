@@ -229,9 +229,7 @@ class _Forwarding:
                 continue
             patterns = np.stack([self.sent[arc] > 0.0 for arc in arcs], axis=1)
             different, member = np.unique(patterns, axis=0, return_inverse=True)
-            mass = np.bincount(
-                member.ravel(), weights=self.at_node[node], minlength=len(different)
-            )
+            mass = np.bincount(member.ravel(), weights=self.at_node[node], minlength=len(different))
             yield JointForwarding(
                 node=node,
                 sets=tuple(
@@ -314,9 +312,7 @@ class _Centres:
                 problems.append(Problem(at=f"{at}.demands", saw=saw, want=want))
         return tuple(found), problems
 
-    def transfers(
-        self, flow: _Forwarded, size_bytes: float | None
-    ) -> tuple[tuple[int, Law], ...]:
+    def transfers(self, flow: _Forwarded, size_bytes: float | None) -> tuple[tuple[int, Law], ...]:
         """How long the wire is busy with a message of a flow, on each connection it uses."""
         found: list[tuple[int, Law]] = []
         for arc, _ in flow.shares:

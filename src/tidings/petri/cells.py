@@ -34,9 +34,7 @@ class Cells:
     @cached_property
     def transition_of(self) -> tuple[int, ...]:
         """The transition of every mode."""
-        return tuple(
-            number for number, each in enumerate(self.net.transitions) for _ in each.modes
-        )
+        return tuple(number for number, each in enumerate(self.net.transitions) for _ in each.modes)
 
     @cached_property
     def all(self) -> tuple[Cell, ...]:

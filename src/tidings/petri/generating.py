@@ -10,6 +10,7 @@ infinite server whose one token is put back each time it has published. Networks
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -178,7 +179,7 @@ class _Generator:
                     for colour in colours
                 ),
             )
-            for before, after in zip(names, names[1:], strict=False)
+            for before, after in itertools.pairwise(names)
         )
         return Subnet(
             first=names[0],

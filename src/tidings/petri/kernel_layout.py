@@ -82,15 +82,11 @@ PUT = _record(share=_F, cell=_I, count=_I)
 # A transition that needs tokens of cells that are not plain: its modes [first, last).
 TRANSITION = _record(weight=_F, priority=_I, first_mode=_I, last_mode=_I, listed=_I)
 # A timed mode: its law, and that of its first time if it takes nothing.
-TIMED = _record(
-    mode=_I, kind=_I, offset=_I, first_kind=_I, first_offset=_I, stream=_I, listed=_I
-)
+TIMED = _record(mode=_I, kind=_I, offset=_I, first_kind=_I, first_offset=_I, stream=_I, listed=_I)
 # A user of a cell: a transition, or a timed mode.
 USER = _record(is_timed=_I, number=_I)
 # A token; ``left`` and ``right`` in a heap, ``next`` in a line.
-TOKEN = _record(
-    next=_I, cell=_I, left=_I, right=_I, key=_F, order=_I, entered=_F, born=_F
-)
+TOKEN = _record(next=_I, cell=_I, left=_I, right=_I, key=_F, order=_I, entered=_F, born=_F)
 
 NUMBERS: dict[str, type] = {
     "now": _F,

@@ -59,8 +59,10 @@ class Queue:
 
 def _read_queue(at: At) -> Queue | None:
     told = given(at)
-    if at.value is not None and isinstance(at.value, dict) and ("service" in told) == (
-        "services" in told
+    if (
+        at.value is not None
+        and isinstance(at.value, dict)
+        and ("service" in told) == ("services" in told)
     ):
         at.report("either 'service' (of any colour) or 'services' by colour")
     if "priorities" in told and at.inside("discipline").value != "priority":
@@ -94,7 +96,9 @@ class Place:
     name: str
     queue: Queue | None = spec(QUEUE, "serves tokens before they can be taken", default=None)
     tokens: tuple[tuple[str, int], ...] = spec(
-        records.by_name(records.whole(1, MOST_TOKENS)), "there in the beginning, by colour", default=()
+        records.by_name(records.whole(1, MOST_TOKENS)),
+        "there in the beginning, by colour",
+        default=(),
     )
     subnet: Subnet | None = spec(_later("Subnet"), "a net in the place's stead", default=None)
 

@@ -92,7 +92,7 @@ def simulate_net(
     refuse_overload(solve_traffic(compiled.cells))
     tell("pilot runs for the warm-up")
     pace_s = _seconds_per_firing(compiled, chosen)
-    warmup_s, notes = chosen.warmup_s, []
+    warmup_s, notes = chosen.warmup_s, list[str]()
     if warmup_s is None:
         warmup_s, notes = detect_warmup(_pilot(compiled, chosen), PILOT_FIRINGS * pace_s)
     length_s = chosen.duration_s or USUAL_FIRINGS * pace_s
@@ -134,9 +134,7 @@ def _replication(
     compiled: CompiledNet, options: NetOptions, warmup_s: float, length_s: float, number: int
 ) -> NetCounts:
     """Run to the end of the warm-up, forget what was counted, run on, and count."""
-    window = Window(
-        end_s=warmup_s, curves=options.quantiles, max_tokens=options.max_tokens
-    )
+    window = Window(end_s=warmup_s, curves=options.quantiles, max_tokens=options.max_tokens)
     world = make_world(compiled, window, options.seed, number)
     run_world(world, compiled, window)
     start_s = float(world.record[0].now)
@@ -168,7 +166,9 @@ def _ages(world: Any, compiled: CompiledNet, now_s: float) -> Floats:
     tokens = world.tables["tokens"]
     there = tokens[tokens.cell >= 0]
     count = len(compiled.cells.all)
-    found: Floats = np.bincount(there.cell, weights=now_s - there.entered, minlength=count)
+    weights = np.asarray(now_s - there.entered, dtype=np.float64)
+    found: Floats = np.zeros(count)
+    np.add.at(found, there.cell, weights)
     return found
 
 
@@ -260,8 +260,8 @@ def _until_precise(
             break
         if done >= options.max_replications:
             return [
-                f"the half-width wanted of mean residence times is {wanted:g} of them; after {done} "
-                f"replications, the most allowed, it is {reached:.2g}"
+                f"the half-width wanted of mean residence times is {wanted:g} of them; after "
+                f"{done} replications, the most allowed, it is {reached:.2g}"
             ]
         more = more_replications(done, reached, wanted, options.max_replications)
         tell(f"±{reached:.2g} after {done} replications, {more} more")

@@ -163,10 +163,10 @@ def refuse_overload(traffic: Traffic) -> None:
     over = {name: load for name, load in traffic.loads.items() if load >= FULL_LOAD}
     if not over:
         return
-    worst = sorted(over, key=lambda name: -over[name])
+    worst = sorted(over.items(), key=lambda pair: -pair[1])
     said = ", ".join(
-        f"place '{name}' is offered {over[name]:.3g} times the work it can do (ρ = {over[name]:.3g})"
-        for name in worst[:8]
+        f"place '{name}' is offered {load:.3g} times the work it can do (ρ = {load:.3g})"
+        for name, load in worst[:8]
     )
     raise UnstableError(
         f"{said}. Its queue would grow without end: give it servers or speed, or fewer tokens"

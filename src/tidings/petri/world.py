@@ -1,4 +1,4 @@
-"""A net compiled for the kernel, and one replication of it: a world made, run, growing as it must."""
+"""A net compiled for the kernel, and one replication: a world made, run, growing as it must."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _placed(table: Any, law: int) -> list[int]:
 def _cells(
     cells: Cells, queue_names: tuple[str, ...], laws: list[Law], streams: _Numbering
 ) -> tuple[list[list[int]], list[tuple[int, int]], list[tuple[float, int]]]:
-    """The cells' records (laws by position), the users of those that hold, the choices of others."""
+    """The cells' records (laws by position), users of those that hold, choices of the others."""
     position = {name: number for number, name in enumerate(queue_names)}
     transition_number = {each: at for at, each in enumerate(_held_transitions(cells))}
     timed_number = {each: at for at, each in enumerate(_timed_modes(cells))}
@@ -154,10 +154,8 @@ def _cells(
             last = len(users)
         number = position[cell[0]] if queue is not None else -1
         service, choice = streams((name, "service")), streams((name, "choice"))
-        rows.append(
-            [number, at, 0, first_at, 0, service, priority, int(plain), first, last, choice]
-            + [0, -1, -1]
-        )
+        row = [number, at, 0, first_at, 0, service, priority, int(plain)]
+        rows.append([*row, first, last, choice, 0, -1, -1])
     return rows, users, choices
 
 
@@ -216,7 +214,7 @@ def _timed_modes(cells: Cells) -> list[int]:
 
 def _timed(cells: Cells, laws: list[Law], streams: _Numbering) -> list[tuple[int, ...]]:
     """Mode, law, law of the first time (by position; −1: none) and stream of every timed mode."""
-    found = []
+    found: list[tuple[int, ...]] = []
     for number in _timed_modes(cells):
         mode = cells.modes[number]
         assert mode.after is not None
@@ -334,9 +332,9 @@ def _too_many(world: World, compiled: CompiledNet, window: Window) -> str:
     place, colour = compiled.cells.all[worst]
     return (
         f"there are {int(counts.sum()):,} tokens in the net after "
-        f"{float(world.record[0].now):.6g} simulated seconds, {int(counts[worst]):,} of them of the "
-        f"colour '{colour}' at the place '{place}': its population keeps growing. Give it servers "
-        "or speed, let something take its tokens, or allow more with --max-tokens"
+        f"{float(world.record[0].now):.6g} simulated seconds, {int(counts[worst]):,} of them of "
+        f"the colour '{colour}' at the place '{place}': its population keeps growing. Give it "
+        "servers or speed, let something take its tokens, or allow more with --max-tokens"
     )
 
 

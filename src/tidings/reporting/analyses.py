@@ -102,9 +102,7 @@ def net_tables(outcome: Mapping[str, Any], limit: int) -> tuple[FittingTable, Fi
 _Column = tuple[str, Callable[[Row], str], bool, int]  # title, cell, stands left, how spare
 
 
-def _table(
-    title: str, rows: Sequence[Row], limit: int, columns: Sequence[_Column]
-) -> FittingTable:
+def _table(title: str, rows: Sequence[Row], limit: int, columns: Sequence[_Column]) -> FittingTable:
     shown = rows[:limit]
     hidden = len(rows) - len(shown)
     return FittingTable(

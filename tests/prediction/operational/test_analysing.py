@@ -45,14 +45,22 @@ def two_brokers(*, shared_link=True):
                 source=0,
                 event_type="order",
                 forwarding=((0, 0.5),),
-                services=((cpu_a, exponential(0.01)), (disk_a, exponential(0.02)), (cpu_b, exponential(0.03))),
+                services=(
+                    (cpu_a, exponential(0.01)),
+                    (disk_a, exponential(0.02)),
+                    (cpu_b, exponential(0.03)),
+                ),
                 transfers=((0, Deterministic(value_s=0.004)),),
             ),
             Flow(
                 source=1,
                 event_type="quote",
                 forwarding=((1, 0.8),),
-                services=((cpu_a, exponential(0.004)), (disk_a, exponential(0.006)), (cpu_b, exponential(0.01))),
+                services=(
+                    (cpu_a, exponential(0.004)),
+                    (disk_a, exponential(0.006)),
+                    (cpu_b, exponential(0.01)),
+                ),
                 transfers=((1, Deterministic(value_s=0.008)),),
             ),
         ),
@@ -168,7 +176,10 @@ def test_a_system_is_analysed_by_its_routes():
         brokers: {hub: {service: {exponential: 3ms}}, east: {service: {exponential: 5ms}}}
         links: [{between: [hub, east], delay: 20ms, reliability: 0.9}]
         publishers:
-          p: {at: hub, every: {exponential: 10ms}, content: [{p: 0.4, event: {x: 1}}, {p: 0.6, event: {x: 2}}]}
+          p:
+            at: hub
+            every: {exponential: 10ms}
+            content: [{p: 0.4, event: {x: 1}}, {p: 0.6, event: {x: 2}}]
         subscribers: {near: {at: hub, wants: {}}, far: {at: east, wants: {x: 1}}}
         """
     )

@@ -152,7 +152,9 @@ class Analysis:
     def bottleneck(self) -> str:
         """The queue that is the first to be overloaded when all rates grow alike; "" for none."""
         busy = self.centres["utilisation"]
-        return "" if not len(busy) or busy.max() == 0 else str(self.centres["centre"][busy.idxmax()])
+        return (
+            "" if not len(busy) or busy.max() == 0 else str(self.centres["centre"][busy.idxmax()])
+        )
 
     @property
     def headroom(self) -> float:
@@ -309,9 +311,7 @@ def _answered(workload: Workload, visits: list[Visit], formula: str) -> Iterator
         )
         queue = workload.centres[centre]
         if formula == "paper":
-            queue = Centre(
-                name=queue.name, servers=queue.servers, discipline="processor-sharing"
-            )
+            queue = Centre(name=queue.name, servers=queue.servers, discipline="processor-sharing")
         responses[members] = responses_s(queue, demands)
     for visit, response_s in zip(visits, responses, strict=True):
         yield Visit(

@@ -2,8 +2,8 @@
 
 The paper's figure of the deployment is lost to us and the paper says neither topology nor rates nor
 service times. Its two tables do: throughputs fit a binary tree numbered as a heap (1 the root, the
-children of j are 2j and 2j + 1, leaves 8 to 15), a publisher at every leaf, all at one rate (that of
-the root over 8), and events that always go up, and down every edge they did not come by with a
+children of j are 2j and 2j + 1, leaves 8 to 15), a publisher at every leaf, all at one rate (that
+of the root over 8), and events that always go up, and down every edge they did not come by with a
 probability of its own. That meets Table 1 exactly, though other routings do too.
 """
 
@@ -16,6 +16,7 @@ from tidings.model.workload import Centre, Connection, Flow, Node, Source, Workl
 
 ROOT, LEAVES, BROKERS = 1, range(8, 16), range(1, 16)
 SERVICE_S = 0.00341  # one for all; what fits Table 2 best
+SERVICE_ALONE_S = 0.00393  # what fits it best without a stage for the delivery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
