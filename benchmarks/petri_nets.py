@@ -25,7 +25,7 @@ import ciw
 import simpy
 
 from tidings.model.workload import Workload
-from tidings.petri.generating import generate
+from tidings.petri.generating import generate_net
 from tidings.petri.simulating import simulate_net
 from tidings.petri.world import Window, compile_net, make_world, run_world
 from tidings.reproduction.performance_methodology.case_study import (
@@ -52,7 +52,7 @@ class Run:
 
 
 def with_tidings(load: Workload, seconds: float, seed: int, *, curves: bool) -> Run:
-    compiled = compile_net(generate(load))
+    compiled = compile_net(generate_net(load))
     short = Window(end_s=0.01, curves=curves)
     run_world(make_world(compiled, short, seed, 0), compiled, short)  # compiles, or loads
     window = Window(end_s=seconds, curves=curves)
@@ -175,7 +175,7 @@ def with_ciw(load: Workload, seconds: float, seed: int) -> Run:
 
 def to_one_percent(load: Workload, seed: int) -> dict[str, float]:
     """What it takes until every mean residence time is known to 1 % (95 %)."""
-    net = generate(load)
+    net = generate_net(load)
     begun = time.process_time()
     found = simulate_net(net, seed=seed, precision=0.01, quantiles=False)
     return {

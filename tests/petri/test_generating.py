@@ -9,7 +9,7 @@ from tidings.model.system_workload import workload_of
 from tidings.model.workload import Centre, Connection, Flow, Node, Source, Workload
 from tidings.petri.cells import Cells
 from tidings.petri.flattening import flatten
-from tidings.petri.generating import colour_of, exit_place, generate
+from tidings.petri.generating import colour_of, exit_place, generate_net
 from tidings.petri.reading import checked
 from tidings.petri.simulating import simulate_net
 from tidings.petri.traffic import solve_traffic
@@ -51,7 +51,7 @@ subscribers:
 @pytest.mark.parametrize("by", ["type", "content"])
 def test_the_traffic_of_the_net_is_that_of_the_workload(forwarding, by):
     load = workload_of(loads(SYSTEM), by=by)
-    net = checked(generate(load, forwarding=forwarding))
+    net = checked(generate_net(load, forwarding=forwarding))
     cells = Cells(net=flatten(net))
     rates = solve_traffic(cells).rates_per_s
     found = analyse(load)
@@ -73,7 +73,7 @@ def test_independent_forwarding_has_one_mode_and_joint_one_for_each_set():
     load = workload_of(loads(SYSTEM))
 
     def modes(forwarding):
-        net = generate(load, forwarding=forwarding)
+        net = generate_net(load, forwarding=forwarding)
         (leave,) = (each for each in net.transitions if each.name == "leave hub")
         return [mode for mode in leave.modes if mode.take[0].colour == "a of p"]
 
@@ -103,7 +103,7 @@ def star(leaves, share=0.5):
 
 @pytest.mark.statistical
 def test_wide_fan_out_is_one_mode_and_every_leaf_its_own_queue():
-    net = generate(star(60))  # 2^60 sets of next brokers
+    net = generate_net(star(60))  # 2^60 sets of next brokers
     assert sum(len(each.modes) for each in net.transitions) == 62
     found = simulate_net(net, seed=3, quantiles=False)
     leaves = found.cells[found.cells["place"] != "hub"]
@@ -144,7 +144,7 @@ def test_a_net_of_a_poisson_system_agrees_with_operational_analysis():
         ),
     )
     exact = analyse(load)
-    found = simulate_net(generate(load), seed=5, replications=40, quantiles=False)
+    found = simulate_net(generate_net(load), seed=5, replications=40, quantiles=False)
     latency = exact.deliveries.set_index("broker")["latency_mean_s"]
     for place in ("a", "b"):  # a chain of M/M/1 queues and delays: a product form
         row = found.cell(place, "p")
@@ -167,7 +167,7 @@ def test_a_periodic_publisher_is_a_token_that_comes_back():
         sources=(source,),
         flows=load.flows,
     )
-    found = simulate_net(generate(load), seed=2)
+    found = simulate_net(generate_net(load), seed=2)
     # D/M/1: the sojourn is exponential of rate μ(1 − σ), σ = exp(−μ(1 − σ)).
     sigma = 0.1
     for _ in range(200):

@@ -24,7 +24,7 @@ CLOCK = "clock"  # the colour of tokens that stand for publishers
 FORWARDING = ("joint", "independent")
 
 
-def generate(workload: Workload, *, forwarding: str = FORWARDING[0]) -> Net:
+def generate_net(workload: Workload, *, forwarding: str = FORWARDING[0]) -> Net:
     """The net of a workload.
 
     ``forwarding="independent"`` leaves aside what is known of sets of next brokers, as the paper's

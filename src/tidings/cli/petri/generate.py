@@ -11,8 +11,7 @@ from tidings.cli import console, options
 from tidings.model import reading
 from tidings.model.system_workload import FLOWS, workload_of
 from tidings.model.writing import check_file
-from tidings.petri.generating import FORWARDING
-from tidings.petri.generating import generate as generate_net
+from tidings.petri.generating import FORWARDING, generate_net
 from tidings.petri.reading import checked, dumps_net, net_document, save_net
 
 

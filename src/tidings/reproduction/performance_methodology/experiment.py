@@ -20,7 +20,7 @@ from tidings.model.laws import Deterministic, Exponential, Gamma, Law
 from tidings.model.outcome_files import plain
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Workload
-from tidings.petri.generating import generate
+from tidings.petri.generating import generate_net
 from tidings.petri.simulating import simulate_net
 from tidings.prediction.operational.analysing import analyse
 from tidings.reproduction.performance_methodology.case_study import (
@@ -47,7 +47,7 @@ class Plan:
     """What is run: how precisely, and by which seed."""
 
     precision: float = 0.01  # half-width of latencies and residence times, as a share of them
-    events: int = 200_000  # published in each replication of the event simulator
+    events: int = 100_000  # published in each replication of the event simulator
     replications: int = 10
     seed: int = 1
 
@@ -188,7 +188,9 @@ def _operational(load: Workload) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _petri(plan: Plan, load: Workload, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The latency to the subscriber is the age of tokens that leave the last place."""
-    found = simulate_net(generate(load), seed=plan.seed, precision=plan.precision, quantiles=False)
+    found = simulate_net(
+        generate_net(load), seed=plan.seed, precision=plan.precision, quantiles=False
+    )
     per_place = found.places.set_index("place")["throughput_per_s"]
     ages = found.cells[found.cells["place"] == "delivery"].set_index("colour")
     return _tables(
