@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from tidings.petri.net import Mode, Net, Place, Queue
 
@@ -37,6 +38,11 @@ class Cells:
         return tuple(number for number, each in enumerate(self.net.transitions) for _ in each.modes)
 
     @cached_property
+    def first_mode(self) -> tuple[int, ...]:
+        """The first mode of every transition, and behind them how many modes there are."""
+        return (0, *accumulate(len(each.modes) for each in self.net.transitions))
+
+    @cached_property
     def all(self) -> tuple[Cell, ...]:
         """Every cell that holds tokens in the beginning, or that a mode takes from or puts to."""
         found: dict[Cell, None] = {}
@@ -59,6 +65,15 @@ class Cells:
         found: list[list[int]] = [[] for _ in self.all]
         for number, mode in enumerate(self.modes):
             for cell in dict.fromkeys((arc.place, arc.colour) for arc in mode.take):
+                found[self.index[cell]].append(number)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def givers(self) -> tuple[tuple[int, ...], ...]:
+        """The modes that put into each cell."""
+        found: list[list[int]] = [[] for _ in self.all]
+        for number, mode in enumerate(self.modes):
+            for cell in dict.fromkeys((arc.place, arc.colour) for arc in mode.put):
                 found[self.index[cell]].append(number)
         return tuple(map(tuple, found))
 

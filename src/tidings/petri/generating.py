@@ -11,6 +11,7 @@ infinite server whose one token is put back each time it has published. Networks
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,31 +91,36 @@ class _Generator:
     def _reached(self, flow: Flow) -> list[int]:
         load = self.workload
         home = load.sources[flow.source].home
+        onwards: dict[int, list[int]] = {}
+        for connection, share in flow.forwarding:
+            if share > 0.0:
+                ends = load.connections[connection]
+                onwards.setdefault(ends.source, []).append(ends.target)
         seen, waiting = {home: None}, [home]
         while waiting:
-            node = waiting.pop()
-            for connection, share in flow.forwarding:
-                ends = load.connections[connection]
-                if ends.source == node and share > 0.0 and ends.target not in seen:
-                    seen[ends.target] = None
-                    waiting.append(ends.target)
+            for target in onwards.get(waiting.pop(), ()):
+                if target not in seen:
+                    seen[target] = None
+                    waiting.append(target)
         return list(seen)
 
     @cached_property
     def _crossings(self) -> list[tuple[int, int]]:
         """(flow, connection) of everything that is sent."""
+        visited = {node: set(flows) for node, flows in self._visited.items()}
+        sources = [each.source for each in self.workload.connections]
         return [
             (index, connection)
             for index, flow in enumerate(self.workload.flows)
             for connection, share in flow.forwarding
-            if share > 0.0 and index in self._visited[self.workload.connections[connection].source]
+            if share > 0.0 and index in visited.get(sources[connection], ())
         ]
 
     @cached_property
     def _shared(self) -> set[int]:
         """Networks with more than one connection: there a colour must tell the way."""
-        centres = [each.centre for each in self.workload.connections if each.centre is not None]
-        return {centre for centre in centres if centres.count(centre) > 1}
+        uses = Counter(each.centre for each in self.workload.connections)
+        return {centre for centre, count in uses.items() if centre is not None and count > 1}
 
     def _wire_colour(self, flow: int, connection: int) -> str:
         load = self.workload

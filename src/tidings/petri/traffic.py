@@ -17,10 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import linalg as sparse_linalg
 
 from tidings.errors import UnstableError
 from tidings.model.loads import FULL_LOAD
-from tidings.petri.cells import Cell, Cells
+from tidings.petri.cells import Cells
 from tidings.petri.net import Mode
 
 Floats = NDArray[np.float64]
@@ -37,36 +39,43 @@ class Traffic:
 def solve_traffic(cells: Cells) -> Traffic:
     """The rates and loads that the traffic equations give; refuses tokens that multiply."""
     count = len(cells.all)
-    unknown = _unknown(cells)
+    clocks = {index: rate for index in range(count) if (rate := _clock_rate(cells, index))}
+    unknown = _unknown(cells, clocks)
     begin = np.zeros(count)
-    routing = np.zeros((count, count))
-    for transition in cells.net.transitions:
-        for mode in transition.modes:
-            if mode.after is not None and not mode.take:
-                begin += _put(cells, mode) / mode.after.mean_s
+    steps: list[tuple[int, int, float]] = []  # from cell, to cell, mean tokens
+    for mode in cells.modes:
+        if mode.after is not None and not mode.take:
+            for cell, mean in _put(cells, mode).items():
+                begin[cell] += mean / mode.after.mean_s
     for index in range(count):
-        clock = _clock_rate(cells, index)
         for number, probability in cells.choices(index):
-            put = probability * _put(cells, cells.modes[number])
-            if clock is not None:
-                put[index] = 0.0  # it is known how often it comes back
-                begin += clock * put
-            else:
-                routing[index] += put
-        if clock is not None:
-            begin[index] += clock
+            for cell, mean in _put(cells, cells.modes[number]).items():
+                if index not in clocks:
+                    steps.append((index, cell, probability * mean))
+                elif cell != index:  # it is known how often it comes back itself
+                    begin[cell] += clocks[index] * probability * mean
+    for index, rate in clocks.items():
+        begin[index] += rate
     known = np.flatnonzero(~unknown)
-    inner = routing[np.ix_(known, known)]
+    routing = _matrix(steps, count)[known][:, known]
     rates = np.full(count, np.nan)
-    rates[known] = _solved(cells, inner, begin[known], known)
+    rates[known] = _solved(cells, routing, begin[known], known)
     return Traffic(rates_per_s=rates, loads=_loads(cells, rates))
 
 
-def _put(cells: Cells, mode: Mode) -> Floats:
-    """Mean tokens of each cell that a mode puts."""
-    found = np.zeros(len(cells.all))
+def _matrix(steps: list[tuple[int, int, float]], count: int) -> sparse.csr_array:
+    source, target, mean = zip(*steps, strict=True) if steps else ((), (), ())
+    return sparse.coo_array(
+        (mean, (source, target)), shape=(count, count), dtype=np.float64
+    ).tocsr()
+
+
+def _put(cells: Cells, mode: Mode) -> dict[int, float]:
+    """Mean tokens of the cells that a mode puts."""
+    found: dict[int, float] = {}
     for arc in mode.put:
-        found[cells.index[arc.place, arc.colour]] += arc.share * arc.count
+        cell = cells.index[arc.place, arc.colour]
+        found[cell] = found.get(cell, 0.0) + arc.share * arc.count
     return found
 
 
@@ -76,67 +85,63 @@ def _clock_rate(cells: Cells, index: int) -> float | None:
     queue, tokens = cells.queue_of(cell), cells.tokens(cell)
     if queue is None or queue.discipline != "infinite-server" or not tokens:
         return None
-    modes = [cells.modes[number] for number, _ in cells.choices(index)]
-    back = [_put(cells, mode)[index] == 1.0 and _is_sure(mode, cell) for mode in modes]
-    fed = any(
-        (arc.place, arc.colour) == cell and (len(mode.take) != 1 or _cell(mode) != cell)
-        for mode in cells.modes
-        for arc in mode.put
-    )
+    takers = [number for number, _ in cells.choices(index)]
+    back = [_comes_back(cells, number, index) for number in takers]
+    fed = set(cells.givers[index]) - set(cells.takers[index])
     law = queue.law_of(cell[1])
-    if not modes or not all(back) or fed or law is None or law.mean_s == 0.0:
+    if not takers or not all(back) or fed or law is None or law.mean_s == 0.0:
         return None
     return tokens / law.mean_s
 
 
-def _cell(mode: Mode) -> Cell:
-    return mode.take[0].place, mode.take[0].colour
+def _comes_back(cells: Cells, number: int, index: int) -> bool:
+    mode, cell = cells.modes[number], cells.all[index]
+    sure = any((arc.place, arc.colour) == cell and arc.share == 1.0 for arc in mode.put)
+    return sure and _put(cells, mode)[index] == 1.0
 
 
-def _is_sure(mode: Mode, cell: Cell) -> bool:
-    return any((arc.place, arc.colour) == cell and arc.share == 1.0 for arc in mode.put)
-
-
-def _unknown(cells: Cells) -> NDArray[np.bool_]:
+def _unknown(cells: Cells, clocks: Mapping[int, float]) -> NDArray[np.bool_]:
     """Cells that get tokens whose rate the equations do not tell, and all behind them."""
     unknown = np.zeros(len(cells.all), dtype=bool)
-    for index, cell in enumerate(cells.all):
-        if cells.tokens(cell) and _clock_rate(cells, index) is None:
-            unknown[index] = True
+    waiting = [
+        index for index, cell in enumerate(cells.all) if cells.tokens(cell) and index not in clocks
+    ]
     for mode in cells.modes:
-        waits = bool(mode.take) and (
-            mode.after is not None or not cells.is_plain[cells.index[_cell(mode)]]
-        )
-        if waits:
-            unknown |= _put(cells, mode) > 0.0
-    grows = True
-    while grows:
-        before = int(unknown.sum())
-        for mode in cells.modes:
-            if any(unknown[cells.index[arc.place, arc.colour]] for arc in mode.take):
-                unknown |= _put(cells, mode) > 0.0
-        grows = int(unknown.sum()) > before
+        held = [not cells.is_plain[cells.index[arc.place, arc.colour]] for arc in mode.take]
+        if mode.take and (mode.after is not None or any(held)):
+            waiting += _put(cells, mode)
+    while waiting:
+        index = waiting.pop()
+        if not unknown[index]:
+            unknown[index] = True
+            for number in cells.takers[index]:
+                waiting += _put(cells, cells.modes[number])
     return unknown
 
 
-def _solved(cells: Cells, routing: Floats, begin: Floats, known: NDArray[np.int64]) -> Floats:
+def _solved(
+    cells: Cells, routing: sparse.csr_array, begin: Floats, known: NDArray[np.int64]
+) -> Floats:
     size = begin.size
-    if size == 0:
-        return begin
+    rates = np.zeros(size)
     reached = begin > 0.0
     while True:  # what no token reaches cannot multiply
-        more = reached | ((routing.T @ reached) > 0.0)
+        more = reached | ((routing.T @ reached.astype(np.float64)) > 0.0)
         if (more == reached).all():
             break
         reached = more
     part = np.flatnonzero(reached)
-    rates = np.zeros(size)
+    if part.size == 0:
+        return rates
+    inner = routing[part][:, part]
     try:
-        found = np.linalg.solve(np.eye(part.size) - routing[np.ix_(part, part)].T, begin[part])
-    except np.linalg.LinAlgError:
+        matrix = sparse.eye_array(part.size, format="csc") - inner.T.tocsc()
+        found = sparse_linalg.splu(matrix).solve(begin[part])
+    except RuntimeError:  # singular
         found = np.full(part.size, np.nan)
     if not (np.isfinite(found).all() and (found >= 0.0).all()):
-        names = sorted({cells.all[known[index]][0] for index in part if routing[index].any()})
+        leaving = part[np.diff(inner.indptr) > 0]
+        names = sorted({cells.all[known[index]][0] for index in leaving})
         raise UnstableError(
             "tokens multiply without end: more go round than came. Look at the shares and weights "
             f"of what leaves {', '.join(names[:8])}"

@@ -176,7 +176,7 @@ def _modes(
     for number, mode in enumerate(cells.modes):
         transition = cells.transition_of[number]
         name = cells.net.transitions[transition].name
-        own = number - cells.transition_of.index(transition)
+        own = number - cells.first_mode[transition]
         first_take, first_put = len(takes), len(puts)
         needed: dict[int, int] = {}
         for arc in mode.take:  # several arcs from one cell are one
@@ -201,8 +201,7 @@ def _held_transitions(cells: Cells) -> list[int]:
 
 
 def _transitions(cells: Cells) -> Iterator[tuple[Any, ...]]:
-    counts = [len(each.modes) for each in cells.net.transitions]
-    firsts = [0, *accumulate(counts)]
+    firsts = cells.first_mode
     for number in _held_transitions(cells):
         each = cells.net.transitions[number]
         yield (each.weight, each.priority, firsts[number], firsts[number + 1], 0)
@@ -224,7 +223,7 @@ def _timed(cells: Cells, laws: list[Law], streams: _Numbering) -> list[tuple[int
             laws.append(residual(mode.after))
             first_at = len(laws) - 1
         transition = cells.transition_of[number]
-        own = number - cells.transition_of.index(transition)
+        own = number - cells.first_mode[transition]
         stream = streams((f"{cells.net.transitions[transition].name} {own}", "time"))
         found.append((number, at, first_at, stream))
     return found

@@ -57,8 +57,11 @@ class Analysis:
     def centres(self) -> pd.DataFrame:
         """Every queue: arrivals, utilisation, mean response, and how far its load can grow."""
         rows = []
+        by_centre: dict[int, list[Visit]] = {}
+        for visit in self.at_centres:
+            by_centre.setdefault(visit.centre, []).append(visit)
         for index, centre in enumerate(self.workload.centres):
-            here = [visit for visit in self.at_centres if visit.centre == index]
+            here = by_centre.get(index, [])
             arrivals = sum(visit.rate_per_s for visit in here)
             load = sum(v.rate_per_s * v.service.mean_s for v in here) / centre.servers
             total_s = sum(v.rate_per_s * v.response_s for v in here if v.rate_per_s > 0.0)
@@ -167,7 +170,7 @@ class Analysis:
         load = self.workload
         total = load.sources[load.flows[path.flow].source].delay.mean_s
         for node in path.nodes(load):
-            total += sum(self._at_node[path.flow, node])
+            total += sum(self._at_node.get((path.flow, node), ()))
         for connection in path.connections:
             total += load.connections[connection].delay.mean_s
             total += self._on_connection.get((path.flow, connection), 0.0)
@@ -182,14 +185,10 @@ class Analysis:
 
     @cached_property
     def _at_node(self) -> dict[tuple[int, int], list[float]]:
-        found: dict[tuple[int, int], list[float]] = {
-            (flow, node): []
-            for flow in range(len(self.workload.flows))
-            for node in range(len(self.workload.nodes))
-        }
+        found: dict[tuple[int, int], list[float]] = {}
         for visit in self.at_centres:
             if visit.node is not None:
-                found[visit.flow, visit.node].append(visit.response_s)
+                found.setdefault((visit.flow, visit.node), []).append(visit.response_s)
         return found
 
     @cached_property
