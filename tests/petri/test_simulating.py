@@ -217,6 +217,14 @@ def test_wrong_options_are_refused():
         found.cell("cpu", "x")
 
 
+def test_quantiles_of_too_many_places_are_left_out_and_it_is_said(monkeypatch):
+    monkeypatch.setattr("tidings.petri.simulating.MOST_CURVES", 0)
+    model = net({"cpu": queue(0.5)}, {"come": come("cpu.job"), "go": [mode("cpu.job")]})
+    found = simulate_net(model, replications=2, duration_s=10.0, warmup_s=0.0)
+    assert "residence_p95_s" not in found.cells
+    assert "no quantiles" in found.provenance["notes"][0]
+
+
 @pytest.mark.slow
 def test_counts_are_the_same_without_compilation():
     documents = [net_document(random_net(seed, closed=seed == 5)) for seed in (5, 8)]

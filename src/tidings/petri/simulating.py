@@ -34,6 +34,7 @@ Progress = Callable[[str], None]
 USUAL_FIRINGS = 200_000  # in each replication, about, when nothing else is asked for
 PILOT_FIRINGS = 10_000
 TRIAL_FIRINGS = 2_000
+MOST_CURVES = 2_000  # places and colours whose quantiles are kept: 30 kB each, for every run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +91,16 @@ def simulate_net(
     tell = progress or (lambda _: None)
     compiled = compile_net(checked(net))
     refuse_overload(solve_traffic(compiled.cells))
+    notes: list[str] = []
+    if chosen.quantiles and len(compiled.cells.all) > MOST_CURVES:
+        chosen = dataclasses.replace(chosen, quantiles=False)
+        notes.append(f"no quantiles: there are more than {MOST_CURVES:,} places and colours")
     tell("pilot runs for the warm-up")
     pace_s = _seconds_per_firing(compiled, chosen)
-    warmup_s, notes = chosen.warmup_s, list[str]()
+    warmup_s = chosen.warmup_s
     if warmup_s is None:
-        warmup_s, notes = detect_warmup(_pilot(compiled, chosen), PILOT_FIRINGS * pace_s)
+        warmup_s, said = detect_warmup(_pilot(compiled, chosen), PILOT_FIRINGS * pace_s)
+        notes += said
     length_s = chosen.duration_s or USUAL_FIRINGS * pace_s
     totals = NetTotals(compiled, quantiles=chosen.quantiles)
 

@@ -39,7 +39,7 @@ class Scenario:
         """The probability that an event at a broker's parent, not from below it, goes down to it.
 
         >>> round(SCENARIOS[0].down(8), 4)
-        0.8537
+        0.8538
         """
         own = self.rate_per_s * len(leaves_below(broker))
         at_parent = self.throughput_per_s[broker // 2 - 1]
