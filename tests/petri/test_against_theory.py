@@ -73,6 +73,8 @@ def test_mmc_as_a_queue_as_sharing_and_as_a_pool_of_permits(servers, how):
         waiting = erlang_c(servers, offered) * 0.7 / 0.3
         agrees(found.cell("line", "job"), "population", waiting, sharp=0.02)
         agrees(found.cell("pool", "permit"), "population", servers - offered)
+        # What is put is as old as the first that was taken: permits make nobody older.
+        agrees(found.cell("cpu", "job"), "age_mean_s", offered + waiting, sharp=0.02)
         return
     discipline = "fcfs" if how == "queue" else "processor-sharing"
     places = {"cpu": queue(exponential(offered), servers=servers, discipline=discipline)}

@@ -166,6 +166,7 @@ WRONG = {
         "{place: pool, colour: order, count: 2}]\n        put",
         "{place: pool, colour: order, share: 0.5}]\n        put",
     ),
+    "a law with a mean above 0": ("after: {exponential: 5s}", "after: 0s"),
     "reads format 1": ("tidings_net: 1", "tidings_net: 2"),
     "modes that all have a time 'after', or none": ("weight: 0.7", "after: 1s"),
 }

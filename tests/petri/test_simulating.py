@@ -201,6 +201,16 @@ def test_a_long_start_is_left_out():
     assert found.provenance["warmup_s"] > 1000.0  # 200 · 0.9/(1 − 0.9) = 1800 s
 
 
+def test_tokens_of_the_beginning_have_no_age():
+    places = {"one": queue(1.0) | {"tokens": {"job": 2}}, "two": queue(0.5)}
+    moves = {"there": [mode("one.job", "two.job")], "back": [mode("two.job", "one.job")]}
+    found = simulate_net(net(places, moves), replications=2, duration_s=50.0, warmup_s=0.0)
+    assert found.cells["age_mean_s"].isna().all()
+    moves["back"] = [mode("two.job", "one.job", newborn=True)]
+    found = simulate_net(net(places, moves), replications=2, duration_s=50.0, warmup_s=10.0)
+    assert found.cell("two", "job")["age_mean_s"] > 1.5
+
+
 def test_wrong_options_are_refused():
     model = net({"cpu": queue(0.5)}, {"come": come("cpu.job"), "go": [mode("cpu.job")]})
     for wrong in (

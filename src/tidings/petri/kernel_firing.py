@@ -39,15 +39,19 @@ def leave(world: Any, index: int) -> None:
     """A token is taken from its place, and counted there."""
     token = token_at(world, index)
     cell = cell_at(world, token.cell)
-    stay, age = world.now - token.entered, world.now - token.born
+    stay = world.now - token.entered
     cell.departures += 1
     cell.residence += stay
-    cell.age += age
+    guess, edges = bin_guess_of(world), bin_edges_of(world)
+    first = token.cell * world.bin_count
     if world.curves:
-        guess, edges = bin_guess_of(world), bin_edges_of(world)
-        first = token.cell * world.bin_count
         count_delay(residence_bin_at(world, first + bin_of(stay, guess, edges)), stay)
-        count_delay(age_bin_at(world, first + bin_of(age, guess, edges)), age)
+    if token.born < np.inf:
+        age = world.now - token.born
+        cell.aged += 1
+        cell.age += age
+        if world.curves:
+            count_delay(age_bin_at(world, first + bin_of(age, guess, edges)), age)
     token.cell = -1
     token.next = world.free_token
     world.free_token = index
@@ -145,21 +149,19 @@ def can_fire(world: Any, number: int) -> bool:
 
 @primitive
 def take(world: Any, number: int) -> None:
-    """Take what a mode takes, the longest held first; the world notes the oldest birth."""
+    """Take what a mode takes, the longest held first; the world notes the birth of the first."""
     mode = mode_at(world, number)
-    oldest = np.inf
+    first = take_at(world, mode.first_take)
+    world.inherited = token_at(world, cell_at(world, first.cell).head).born
     for at in range(mode.first_take, mode.last_take):
         arc = take_at(world, at)
         cell = cell_at(world, arc.cell)
         for _ in range(arc.count):
             index = cell.head
-            token = token_at(world, index)
-            cell.head = token.next
-            oldest = min(oldest, token.born)
+            cell.head = token_at(world, index).next
             leave(world, index)
         cell.held -= arc.count
         touch(world, cell, False)
-    world.oldest = min(oldest, world.now)
 
 
 @primitive
@@ -269,7 +271,7 @@ def strike(world: Any, number: int) -> int:
     timed = timed_at(world, number)
     mode = mode_at(world, timed.mode)
     if mode.first_take == mode.last_take:
-        world.oldest = world.now
+        world.inherited = world.now
         start_clock(world, number, timed.kind, timed.offset)
     else:
         set_key(nodes_of(world), world.queue_count + number, np.inf)

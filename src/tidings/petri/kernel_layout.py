@@ -64,6 +64,7 @@ CELL = _record(
     arrivals=_I,
     departures=_I,
     residence=_F,
+    aged=_I,  # departures of tokens that have an age
     age=_F,
 )
 CHOICE = _record(below=_F, mode=_I)
@@ -85,7 +86,7 @@ TRANSITION = _record(weight=_F, priority=_I, first_mode=_I, last_mode=_I, listed
 TIMED = _record(mode=_I, kind=_I, offset=_I, first_kind=_I, first_offset=_I, stream=_I, listed=_I)
 # A user of a cell: a transition, or a timed mode.
 USER = _record(is_timed=_I, number=_I)
-# A token; ``left`` and ``right`` in a heap, ``next`` in a line.
+# A token; ``left`` and ``right`` in a heap, ``next`` in a line. Born at +inf: it has no age.
 TOKEN = _record(next=_I, cell=_I, left=_I, right=_I, key=_F, order=_I, entered=_F, born=_F)
 
 NUMBERS: dict[str, type] = {
@@ -104,7 +105,7 @@ NUMBERS: dict[str, type] = {
     "free_tokens": _I,
     "candidates_listed": _I,  # transitions that may be able to fire
     "touched_listed": _I,  # timed modes that may have become able to fire, or unable
-    "oldest": _F,  # birth of the oldest token last taken
+    "inherited": _F,  # birth of the first token last taken
     "conflict_stream": _I,
     "curves": _I,  # whether residence times and ages are counted in bins
     "bin_count": _I,

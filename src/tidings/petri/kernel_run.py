@@ -38,7 +38,7 @@ def run(worlds: Any) -> int:
             ready = arrive(world, index)
         elif world.candidates_listed > 0:
             mode = fire_held(world)
-            born = world.oldest
+            born = world.inherited
         elif world.touched_listed > 0:
             settle(world)
         else:
@@ -55,7 +55,7 @@ def run(worlds: Any) -> int:
                 ready = complete(world, slot)
             else:
                 mode = strike(world, slot - world.queue_count)
-                born = world.oldest
+                born = world.inherited
         if ready >= 0:
             cell = cell_at(world, token_at(world, ready).cell)
             if cell.plain:

@@ -12,7 +12,7 @@ Every record is frozen; from its fields come the file format, its JSON Schema an
 - What a mode puts with a *share* below 1 it puts with that probability, each put by itself: a fork
   to many places needs one mode, not one for every set of places.
 - A token has an *age*: the time since it came from a source or a mode that says ``newborn``. What a
-  mode puts is as old as the oldest token it took.
+  mode puts is as old as the first token it took. Tokens of the beginning have no age.
 - A *subnet* stands for a place: what is put into it goes to its first place, and what is taken from
   it comes from its last.
 """
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidings.model import records
-from tidings.model.behaviour import DISCIPLINES, LAW, MOST_SERVERS
+from tidings.model.behaviour import DISCIPLINES, LAW, MOST_SERVERS, POSITIVE_LAW
 from tidings.model.document import Place as At
 from tidings.model.laws import Law
 from tidings.model.records import Kind, given, spec
@@ -122,13 +122,15 @@ ARCS = records.listing(records.part(Arc))
 class Mode:
     """One way in which a transition fires."""
 
-    take: tuple[Arc, ...] = spec(ARCS, "tokens it needs and removes", default=())
+    take: tuple[Arc, ...] = spec(
+        ARCS, "tokens it needs and removes; what it puts is as old as the first of them", default=()
+    )
     put: tuple[Arc, ...] = spec(ARCS, "tokens it adds", default=())
     weight: float = spec(
         records.number_from(0.0), "against the other modes of an immediate transition", default=1.0
     )
     after: Law | None = spec(
-        LAW, "time from when it can fire until it does; at once if left out", default=None
+        POSITIVE_LAW, "time from when it can fire until it does; at once if left out", default=None
     )
     newborn: bool = spec(records.FLAG, "whether what it puts begins at age 0", default=False)
 

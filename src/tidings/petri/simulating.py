@@ -67,6 +67,7 @@ class NetCounts:
     arrivals: Floats
     departures: Floats
     residence_s: Floats
+    aged: Floats  # departures of tokens that have an age
     age_s: Floats
     population_s: Floats  # token seconds
     busy_s: Floats  # server seconds, of queues
@@ -157,6 +158,7 @@ def _replication(
         arrivals=cells.arrivals.astype(np.float64),
         departures=cells.departures.astype(np.float64),
         residence_s=cells.residence.copy(),
+        aged=cells.aged.astype(np.float64),
         age_s=cells.age.copy(),
         # Of each token the part of its stay that lies in the window.
         population_s=cells.residence - present_before + _ages(world, compiled, end_s),
@@ -190,7 +192,7 @@ def _bring_up_to_date(world: Any, now_s: float) -> None:
 
 def _forget(world: Any) -> None:
     """Set back to nothing what was counted so far."""
-    for name in ("arrivals", "departures", "residence", "age"):
+    for name in ("arrivals", "departures", "residence", "aged", "age"):
         world.tables["cells"][name] = 0
     world.tables["queues"]["busy"] = 0.0
     world.tables["modes"]["fired"] = 0
@@ -299,7 +301,7 @@ class NetTotals:
         self.throughput.add(counts.departures, counts.length_s * cells)
         self.population.add(counts.population_s, counts.length_s * cells)
         self.residence.add(counts.residence_s, counts.departures)
-        self.age.add(counts.age_s, counts.departures)
+        self.age.add(counts.age_s, counts.aged)
         servers = np.array([max(1, each) for each in self._servers()], dtype=np.float64)
         self.utilisation.add(counts.busy_s, counts.length_s * servers)
         self.fired += counts.fired

@@ -293,6 +293,7 @@ def _place_first_tokens(world: World, compiled: CompiledNet) -> None:
         return
     tokens, record = world.tables["tokens"], world.record[0]
     tokens.cell[: len(owners)] = owners
+    tokens.born[: len(owners)] = np.inf
     tokens.next[len(owners) - 1] = -1
     record.agenda_head, record.agenda_tail = 0, len(owners) - 1
     record.free_token = len(owners)
