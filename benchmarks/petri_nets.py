@@ -25,9 +25,10 @@ import ciw
 import simpy
 
 from tidings.model.workload import Workload
+from tidings.petri.compiling import compile_net
 from tidings.petri.generating import generate_net
 from tidings.petri.simulating import simulate_net
-from tidings.petri.world import Window, compile_net, make_world, run_world
+from tidings.petri.world import Window, make_world, run_world
 from tidings.reproduction.performance_methodology.case_study import (
     SCENARIOS,
     SERVICE_S,

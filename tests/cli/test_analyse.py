@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 
 import pytest
 
@@ -55,6 +57,40 @@ def test_analyse_for_a_person_and_for_a_program(system, capsys):
     wire_s = 0.001 + 50 * 0.001**2 / 2 / 0.95
     hub_s, east_s = 0.003 / 0.85, 0.0025 / (1 - 50 * 0.0025)
     assert far["latency_mean_s"] == pytest.approx(hub_s + wire_s + east_s, rel=1e-12)
+
+
+def test_a_workload_comes_from_a_system_or_from_traces(system, tmp_path, capsys):
+    for command in (["analyse"], ["petri", "generate"]):
+        assert run(command) == 2
+        assert "give a SYSTEM, or --traces" in capsys.readouterr().err
+        assert run([*command, system, "--traces", str(tmp_path)]) == 2
+        assert run([*command, system, "--event-type", "kind"]) == 2
+        assert "goes with --traces" in capsys.readouterr().err
+        assert run([*command, "--traces", str(tmp_path / "nowhere")]) == 2
+        assert "nowhere" in capsys.readouterr().err
+    assert run(["petri", "generate", "--traces", str(tmp_path), "--colours", "content"]) == 2
+
+
+@pytest.mark.slow
+def test_recorded_traces_are_analysed_like_their_system(
+    spark, system, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("tidings.cli.spark.started", lambda _: contextlib.nullcontext(spark))
+    folder = str(tmp_path / "traces")
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(SYSTEM.replace("size: 1kB\n", "").replace(", bandwidth: 1MB/s", ""))
+    recorded = ["simulate", str(plain), "--traces", folder, "--duration", "60s"]
+    assert run(recorded) == 0
+    found = []
+    capsys.readouterr()
+    for origin in (["--traces", folder], [str(plain)]):
+        assert run(["analyse", *origin, "--json"]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    busy = [{row["centre"]: row["utilisation"] for row in each["centres"]} for each in found]
+    near = 5 * math.sqrt(2 / 6_000)  # standard errors: so many arrivals, so many services
+    assert busy[0] == {name: pytest.approx(load, rel=near) for name, load in busy[1].items()}
+    assert run(["petri", "generate", "--traces", folder, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["colours"] == ["p"]
 
 
 def test_analyse_says_what_is_wrong_with_its_options(system, capsys):

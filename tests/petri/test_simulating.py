@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from petri.nets import come, exponential, mode, net, queue
 from tidings.errors import InvalidInputError, UnstableError
+from tidings.petri.compiling import compile_net
 from tidings.petri.net import DISCIPLINES
 from tidings.petri.reading import net_document
 from tidings.petri.simulating import replicate_net, simulate_net
-from tidings.petri.world import Window, compile_net, make_world, run_world
+from tidings.petri.world import Window, make_world, run_world
 
 
 def random_net(seed, *, closed):

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from tidings.cli import console, options
-from tidings.model import reading
+from tidings.cli.workloads import EventType, Origin, SystemIfAny, TracesInstead, find_workload
 from tidings.model.record_tables import column
 from tidings.model.system import System
-from tidings.model.system_workload import workload_of
 from tidings.prediction.operational.analysing import FORMULAS, Analysis
 from tidings.prediction.operational.analysing import analyse as analyse_workload
 from tidings.prediction.operational.scaling import scaled
@@ -19,7 +18,9 @@ from tidings.reporting.analyses import centre_table, connection_table, delivery_
 
 
 def analyse(
-    system: options.SystemFile,
+    system: SystemIfAny = None,
+    traces: TracesInstead = None,
+    event_type: EventType = None,
     formula: Annotated[
         str,
         typer.Option(
@@ -47,9 +48,10 @@ def analyse(
     if formula not in FORMULAS:
         raise typer.BadParameter(f"'{formula}' is not one of {', '.join(FORMULAS)}")
     rates, speeds = _factors(rate or []), _factors(speed or [])
-    found = reading.load(system)
-    load = scaled(workload_of(found), rates=rates, speeds=speeds)
-    analysis = analyse_workload(load, formula=formula)
+    origin = Origin(system=system, traces=traces, event_type=event_type)
+    with console.progress("analysing") as step:
+        load, found = find_workload(origin, step)
+        analysis = analyse_workload(scaled(load, rates=rates, speeds=speeds), formula=formula)
     document = {**analysis.to_document(), "deliveries": _to_subscribers(found, analysis)}
     if json:
         console.show_json(document)
@@ -73,11 +75,13 @@ def _factors(given: list[str]) -> dict[str, float]:
     return found
 
 
-def _to_subscribers(system: System, analysis: Analysis) -> list[dict[str, Any]]:
-    """Latencies to brokers that have subscribers."""
+def _to_subscribers(system: System | None, analysis: Analysis) -> list[dict[str, Any]]:
+    """Latencies to brokers that have subscribers; to all, where these are not known."""
+    rows = [{str(key): row[key] for key in row} for row in analysis.deliveries.to_dict("records")]
+    if system is None:
+        return rows
     homes = set(column(system.subscribers, "at").values)
-    rows = analysis.deliveries.to_dict("records")
-    return [{str(key): row[key] for key in row} for row in rows if row["broker"] in homes]
+    return [row for row in rows if row["broker"] in homes]
 
 
 def _verdict(analysis: Analysis) -> str:

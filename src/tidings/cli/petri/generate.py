@@ -8,15 +8,17 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.model import reading
-from tidings.model.system_workload import FLOWS, workload_of
+from tidings.cli.workloads import EventType, Origin, SystemIfAny, TracesInstead, find_workload
+from tidings.model.system_workload import FLOWS
 from tidings.model.writing import check_file
 from tidings.petri.generating import FORWARDING, generate_net
 from tidings.petri.reading import checked, dumps_net, net_document, save_net
 
 
 def generate(
-    system: options.SystemFile,
+    system: SystemIfAny = None,
+    traces: TracesInstead = None,
+    event_type: EventType = None,
     to: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the net goes; else it is printed.")
     ] = None,
@@ -46,8 +48,12 @@ def generate(
             raise typer.BadParameter(f"'{value}' is not one of {', '.join(known)}")
     if to is not None:
         check_file(to)
-    load = workload_of(reading.load(system), by=colours)
-    net = checked(generate_net(load, forwarding=forwarding))
+    origin = Origin(system=system, traces=traces, event_type=event_type)
+    if traces is not None and colours != FLOWS[0]:
+        raise typer.BadParameter(f"traces tell flows by {FLOWS[0]}, not by {colours}")
+    with console.progress("generating") as step:
+        load, _ = find_workload(origin, step, by=colours)
+        net = checked(generate_net(load, forwarding=forwarding))
     if to is not None:
         save_net(net, to)
     if json:
