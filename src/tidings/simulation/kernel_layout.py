@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import LANDING, NODE
-from tidings.simulation.kernel_memory import Layout
+from tidings.kernels.memory import Layout
 
 _I, _F = np.int64, np.float64
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.kernels.records import make_records
 from tidings.model.connectivity_traces import Periods, periods_of
 from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.system import Subscriber, System
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.records import make_records
 
 Ints = NDArray[np.int64]
 NO_LIMIT = np.iinfo(np.int64).max

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.kernels.memory import World
 from tidings.model import delay_grid
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, BY_OVERFLOW, KERNEL_CAUSES
-from tidings.simulation.kernel_memory import World
 from tidings.simulation.network import CompiledSystem
 
 Ints = NDArray[np.int64]
