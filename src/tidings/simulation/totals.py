@@ -11,7 +11,6 @@ from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.tally import Counts, Units
 
-
 # What deliveries cost in messages between brokers: those of events (each attempt one), of brokers
 # that have taken an event over, of subscriptions (a home's for one tree over one link), all three,
 # and copies that were filtered out at the last broker.
