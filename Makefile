@@ -35,6 +35,7 @@ bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	$(BIN)/python benchmarks/simulator.py --write
 	$(BIN)/python benchmarks/prediction.py --write
 	$(BIN)/python benchmarks/failures.py --write
+	$(BIN)/python benchmarks/petri_nets.py --write
 	$(BIN)/python benchmarks/fault_prediction.py --write
 
 $(READY): pyproject.toml constraints.txt

@@ -45,7 +45,10 @@ def measure(scheme: str, *, tree: bool, brokers: int, seed: int) -> dict[str, An
         "method": most["method"] if most else "exact",
         "ways": sum(row["ways"] for row in methods) if methods else None,
         "of_these": most["ways"] if most else None,
-        "error": max((row["error"] for row in methods), default=0.0),
+        # None where a method does not know how far it is off.
+        "error": None
+        if any(row["error"] is None for row in methods)
+        else max((row["error"] for row in methods), default=0.0),
     }
 
 
@@ -64,9 +67,10 @@ def main() -> None:
                 row = measure(scheme, tree=tree, brokers=brokers, seed=args.seed)
                 rows.append(row)
                 ways = f" ({row['of_these']} of {row['ways']} ways)" if row["ways"] else ""
+                error = "unknown" if row["error"] is None else f"{row['error']:.2g}"
                 print(
                     f"{row['network']:8} {scheme:16} {brokers:8} {row['cpu_s']:7.2f} "
-                    f"{row['on_time']:8.4f} {row['error']:8.2g}  {row['method']}{ways}",
+                    f"{row['on_time']:8.4f} {error:>8}  {row['method']}{ways}",
                     flush=True,
                 )
                 if row["cpu_s"] > args.limit:

@@ -5,6 +5,7 @@ What stands above the marker in a page is written by hand, what stands below it 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tidings.model import records
@@ -12,6 +13,7 @@ from tidings.model.behaviour import PERFECT, Channel
 from tidings.model.schema import RECORDS
 from tidings.model.system import System
 from tidings.model.trace_tables import TRACE_TABLES
+from tidings.petri import net
 
 DOCS = Path(__file__).parent
 MARKER = "<!-- Below this line the page is made from the code by docs/make_reference.py. -->\n"
@@ -19,8 +21,17 @@ MARKER = "<!-- Below this line the page is made from the code by docs/make_refer
 
 def format_reference() -> str:
     """Every field of the system file."""
+    return _fields_of((System, *RECORDS))
+
+
+def net_reference() -> str:
+    """Every field of the file of a net."""
+    return _fields_of((net.Net, *net.RECORDS))
+
+
+def _fields_of(described: Sequence[type]) -> str:
     parts = []
-    for record in (System, *RECORDS):
+    for record in described:
         parts.append(f"### {record.__name__}\n\n{_first_line(record)}\n")
         if record is Channel:
             parts.append("A link has these fields too, beside `between` and `back`.\n")
@@ -66,7 +77,11 @@ def traces_reference() -> str:
     return "\n".join(parts)
 
 
-REFERENCES = {"format.md": format_reference, "traces.md": traces_reference}
+REFERENCES = {
+    "format.md": format_reference,
+    "traces.md": traces_reference,
+    "petri-nets.md": net_reference,
+}
 
 
 def renewed(name: str) -> str:

@@ -6,21 +6,14 @@ copies are kept, brokers have one server (the order of what a crash takes from s
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 
+import naive_simulator as naive
 from tidings.model.filters import matches
 from tidings.model.laws import residual
-
-_SPEC = importlib.util.spec_from_file_location(
-    "naive_simulator", Path(__file__).parent / "naive_simulator.py"
-)
-naive = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(naive)
 
 
 class FailingTwin(naive.Twin):
@@ -105,8 +98,8 @@ class FailingTwin(naive.Twin):
         if not self.forgetting:
             return
         every, timeout = self.recovery.refresh_s, self.recovery.timeout_s
-        phase = every * self.stream("subscriptions", "refresh").uniform()
         for home in self.homes:
+            phase = every * self.stream(f"broker {home}", "refresh").uniform()
             for tree in range(len(self.routes.trees)):
                 for broker in names:
                     if not self.down[broker]:

@@ -147,7 +147,7 @@ class MobileTwin(naive.Twin):
         if rates is None:
             return super().following(publisher)
         stream = self.stream(f"publisher {publisher.name}", "interval")
-        days = range(-100, 1_000) if rates.repeat else range(1)
+        days = range(-5, 60) if rates.repeat else range(1)
         edges = self.warmup_s + rates.length_s * days[0]
         edges += rates.slot_s * np.arange(len(days) * len(rates.per_s) + 1)
         expected = np.cumsum([0.0, *(rates.slot_s * np.array(rates.per_s * len(days)))])

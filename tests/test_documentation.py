@@ -11,6 +11,7 @@ from tidings.model import reading, yaml_text
 from tidings.model.document import Place
 from tidings.model.filters import read_filter
 from tidings.model.laws import read_law
+from tidings.petri.reading import loads_net
 
 ROOT = Path(__file__).parent.parent
 
@@ -22,7 +23,7 @@ def _make_reference():
     return module
 
 
-@pytest.mark.parametrize("name", ["format.md", "traces.md"])
+@pytest.mark.parametrize("name", ["format.md", "traces.md", "petri-nets.md"])
 def test_reference_pages_are_current(name):
     page = (ROOT / "docs" / name).read_text(encoding="utf-8")
     assert page == _make_reference().renewed(name), "run: python docs/make_reference.py"
@@ -32,6 +33,12 @@ def test_the_system_in_the_format_page_is_valid():
     page = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"```yaml\n(.*?)```", page, re.S)
     assert reading.loads(text).subscribers[0].name == "alice"
+
+
+def test_the_net_in_the_page_on_nets_is_valid():
+    page = (ROOT / "docs" / "petri-nets.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r"```yaml\n(.*?)```", page, re.S)
+    assert loads_net(text).colours == ("order", "quote")
 
 
 def _spellings(heading):

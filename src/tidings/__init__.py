@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tidings.characterisation.job import Characterisation as Characterisation
     from tidings.characterisation.job import characterise as characterise
+    from tidings.characterisation.workloads import measure_workload as measure_workload
     from tidings.demonstration.sample_system import market_and_weather as market_and_weather
     from tidings.errors import TidingsError as TidingsError
     from tidings.model.outcome import Outcome as Outcome
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from tidings.model.reading import loads as loads
     from tidings.model.reading import save as save
     from tidings.model.system import System as System
+    from tidings.model.system_workload import workload_of as workload_of
+    from tidings.petri.generating import generate_net as generate_net
+    from tidings.petri.reading import load_net as load_net
+    from tidings.petri.reading import save_net as save_net
+    from tidings.petri.simulating import simulate_net as simulate_net
+    from tidings.prediction.operational.analysing import analyse as analyse
     from tidings.prediction.predicting import predict as predict
     from tidings.reporting.page import Report as Report
     from tidings.reporting.page import write_page as write_page
@@ -42,20 +49,27 @@ _HOMES = {
     "Report": "reporting.page",
     "System": "model.system",
     "TidingsError": "errors",
+    "analyse": "prediction.operational.analysing",
     "characterise": "characterisation.job",
     "compare": "validation.comparison",
     "dumps": "model.reading",
+    "generate_net": "petri.generating",
     "load": "model.reading",
+    "load_net": "petri.reading",
     "load_outcome": "model.outcome_files",
     "loads": "model.reading",
     "market_and_weather": "demonstration.sample_system",
+    "measure_workload": "characterisation.workloads",
     "predict": "prediction.predicting",
     "read_traces": "traces.reading",
     "record": "simulation.recording",
     "save": "model.reading",
+    "save_net": "petri.reading",
     "save_outcome": "model.outcome_files",
     "simulate": "simulation.run",
+    "simulate_net": "petri.simulating",
     "spark_session": "traces.session",
+    "workload_of": "model.system_workload",
     "write_page": "reporting.page",
     "write_traces": "simulation.recording",
 }

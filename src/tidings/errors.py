@@ -3,6 +3,7 @@
     TidingsError
     ├── InvalidInputError     what was given is wrong (exit code 2)
     │   ├── InvalidSystemError    a system description, with all its problems
+    │   ├── InvalidNetError       a queueing Petri net, with all its problems
     │   └── InvalidTracesError    trace tables that cannot be read as such
     ├── UnsupportedError      the input is right, but this engine does not handle it (exit code 3)
     ├── UnstableError         a queue grows without limit (exit code 4)
@@ -75,6 +76,12 @@ class InvalidSystemError(InvalidInputError):
     """A system description with at least one problem."""
 
     kind = "invalid_system"
+
+
+class InvalidNetError(InvalidInputError):
+    """A queueing Petri net with at least one problem."""
+
+    kind = "invalid_net"
 
 
 class InvalidTracesError(InvalidInputError):

@@ -48,7 +48,7 @@ def result(capsys, *arguments):
 def test_every_command_has_help_with_an_example(capsys):
     modules = {name: import_module(f"tidings.cli.{name}") for name in COMMANDS}
     groups = {name: module.app for name, module in modules.items() if hasattr(module, "app")}
-    assert {"reproduce", "plan", "testbed"} <= groups.keys()
+    assert {"reproduce", "plan", "petri", "testbed"} <= groups.keys()
     inside = [f"{g} {each.name}" for g, app in groups.items() for each in app.registered_commands]
     for command in [each for each in COMMANDS if each not in groups] + inside:
         code, out, _ = result(capsys, *command.split(), "--help")

@@ -60,3 +60,9 @@ def test_uptimes_that_are_none_are_refused_before_anything_is_run(tmp_path, caps
         assert run([*command, "--to", str(tmp_path / "out")]) == 2
         assert "wants Parquet tables" in capsys.readouterr().err
         assert not (tmp_path / "out").exists()
+
+
+def test_without_machines_there_must_be_uptimes(tmp_path, capsys):
+    command = ["reproduce", "fault-tolerance", "--machines", "none", "--to", str(tmp_path / "out")]
+    assert run(command) == 2
+    assert "without --uptimes" in " ".join(capsys.readouterr().err.split())

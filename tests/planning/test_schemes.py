@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 
@@ -63,10 +65,30 @@ def test_the_cheapest_scheme_that_meets_the_target_is_named(advice):
     assert advice.choice.scheme == min(meets, key=costs.get)
     # The event goes over two links to three subscribers at d, and to one at a over none.
     bypass = next(each for each in advice.reports if each.scheme == "bypass")
-    assert bypass.messages == pytest.approx(2 / 4, abs=0.02)
-    assert bypass.duplicates == 0.0
+    assert bypass.transmissions == pytest.approx(2 / 4, abs=0.02)
+    assert bypass.duplicates == bypass.acknowledgements == 0.0
+    assert bypass.cost == bypass.transmissions
     both = next(each for each in advice.reports if each.scheme == "bypass-buffering")
     assert both.duplicates > 0.0
+    # Without delays what is sent along the tree arrives, and is acknowledged.
+    kept = next(each for each in advice.reports if each.scheme == "buffering")
+    assert kept.acknowledgements == pytest.approx(kept.transmissions, rel=1e-12)
+    assert kept.cost == pytest.approx(kept.transmissions + kept.acknowledgements, rel=1e-12)
+    assert all(0.0 < each.cost_se < 0.05 * each.cost for each in advice.reports)
+
+
+def test_costs_that_chance_explains_are_told_as_equal(advice):
+    cheap, dear = (replace(advice.reports[0], cost=cost, cost_se=0.01) for cost in (1.0, 1.02))
+    assert cheap.costs_as_much_as(dear)
+    assert not cheap.costs_as_much_as(replace(dear, cost=1.03))
+    lone = replace(cheap, cost_se=math.nan)
+    assert lone.costs_as_much_as(lone)
+    assert not lone.costs_as_much_as(dear)
+    # Where there is no way around, buffers cost the same with and without looking for one.
+    line = SQUARE.replace("  - {between: [a, c]}\n", "")
+    found = compare_schemes(reading.loads(line), Target(share=0.81))
+    assert [each.scheme for each in found.cheapest] == ["buffering", "bypass-buffering"]
+    assert found.to_document()["equally_cheap"] == ["buffering", "bypass-buffering"]
 
 
 def test_a_target_nobody_meets_names_what_comes_nearest(system):

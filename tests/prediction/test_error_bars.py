@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
-import numpy as np
 import pytest
 
 from tidings.model.behaviour import Channel
@@ -144,7 +144,6 @@ def test_values_of_parameters_and_the_system_with_others(make):
     assert moved.publishers[0].link.reliability == 0.9
 
 
-@pytest.mark.statistical
 def test_intervals_cover_the_truth_as_often_as_they_say(make):
     """Systems measured with known errors: 90 % intervals around their predictions."""
     truth = make.line(
@@ -162,11 +161,18 @@ def test_intervals_cover_the_truth_as_often_as_they_say(make):
         return predicting._again(system, predicting.Models())
 
     known, _ = uncertain_parameters(truth)
+    assert len(known) == 2
     true_share = again(truth)["on_time"][1]
-    random, count, covered = np.random.default_rng(11), 200, 0
-    for _ in range(count):
-        drawn = {one: one.value + one.standard_error * random.standard_normal() for one in known}
+    # Errors spread evenly over their plane (a lattice rule), not drawn: with 89 of them the share
+    # that is covered is known to some hundredths, of random ones it would take a thousand.
+    count, covered = 89, 0
+    for number in range(count):
+        places = (number + 0.5) / count, (0.5 + number * 55 / count) % 1.0
+        drawn = {
+            one: one.value + one.standard_error * NormalDist().inv_cdf(place)
+            for one, place in zip(known, places, strict=True)
+        }
         measured = with_values(truth, drawn)
         off = abs(again(measured)["on_time"][1] - true_share)
         covered += off <= 1.645 * error_bars(measured, again, str).errors["on_time"][1]
-    assert covered / count == pytest.approx(0.9, abs=4.0 * math.sqrt(0.9 * 0.1 / count))
+    assert 0.85 < covered / count < 0.95

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import integrate
 
+import failing_systems as systems
 from tidings.model.reading import dumps, loads
 from tidings.simulation.run import replicate, simulate
 
-_SPEC = importlib.util.spec_from_file_location(
-    "failing_systems", Path(__file__).parent / "failing_systems.py"
-)
-systems = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(systems)
 graph, path, square = systems.graph, systems.path, systems.square
 
 pytestmark = pytest.mark.statistical
@@ -339,6 +333,8 @@ def test_with_acknowledgements_chance_losses_are_repeated_at_once():
     found = simulate(lossy, seed=3, replications=5, events=20_000)
     assert found.delivered == 1.0
     messages = found.provenance["messages"]
+    assert messages["acknowledgements"] == messages["deliveries"]  # one hop, one subscriber
+    assert messages["messages"] == messages["transmissions"] + messages["acknowledgements"]
     tries = messages["transmissions"] / messages["deliveries"]
     assert tries == pytest.approx(1 / 0.8, abs=5 * math.sqrt(0.2) / 0.8 / math.sqrt(1e5))
     assert simulate(path([1, 1], ["reliability: 0.8"], "scheme: periodic")).delivered < 0.81

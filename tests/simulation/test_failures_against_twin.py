@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-from tidings.model.reading import loads
-from tidings.simulation.kernel_layout import KERNEL_CAUSES
-from tidings.simulation.network import compile_system
-from tidings.simulation.run import replicate
-from tidings.simulation.tally import find_units
-
-_SPEC = importlib.util.spec_from_file_location(
-    "naive_failures", Path(__file__).parents[1] / "naive_failures.py"
-)
-naive = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(naive)
+import naive_failures
+from twin_agreement import agree
 
 SYSTEM = """
 tidings: 1
@@ -72,26 +60,10 @@ RECOVERIES = {
 @pytest.mark.parametrize("replication", [0, 1])
 def test_counts_equal_those_of_the_obvious_twin(name, replication):
     text = SYSTEM.replace("RECOVERY", RECOVERIES[name])
-    system = loads(text.replace("SERVERS", "" if name == "kept" else ", servers: 2"))
-    options = {"seed": 5, "replication": replication, "warmup_s": 1.0, "duration_s": 40.0}
-    counts = replicate(system, **options)
-    expected, delays = naive.simulate(system, **options)
-    units = find_units(compile_system(system))
-    for index, subscriber in enumerate(system.subscribers):
-        unit = units.of_subscriber[index]
-        mine = units.pair_unit == unit
-        found = {
-            "wanted": counts.wanted[mine].sum(),
-            "delivered": counts.delivered[mine].sum(),
-            "on_time": counts.on_time[mine].sum(),
-        }
-        found |= dict(zip(KERNEL_CAUSES, counts.lost[unit], strict=True))
-        assert found == {key: expected[subscriber.name][key] for key in found}, subscriber.name
-        assert found["wanted"] > 500
-        assert counts.delay_sum_s[mine].sum() == pytest.approx(
-            delays[subscriber.name].sum(), rel=1e-12
-        )
-    lost = dict(zip(KERNEL_CAUSES, counts.lost.sum(axis=0), strict=True))
+    text = text.replace("SERVERS", "" if name == "kept" else ", servers: 2")
+    lost = agree(
+        text, naive_failures.simulate, replication=replication, duration_s=40.0, least_wanted=500
+    )
     causes = ("expired_in_buffer",) if name == "kept" else ("path_down", "link")
     causes += ("not_restored",) if "refresh" in RECOVERIES[name] else ()
-    assert all(lost[cause] > 0 for cause in ("broker_down", *causes))
+    assert all(lost[cause].sum() > 0 for cause in ("broker_down", *causes))

@@ -198,6 +198,38 @@ def test_without_a_service_events_wait_for_the_absence_only():
     agrees(row["delay_mean_s"], (1 / 3) * (4 / 3) / 2, row["delay_mean_se_s"], 0.05)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("replay", ["laws", "loop"])
+def test_peers_begin_as_if_they_had_been_coming_and_going_for_ever(replay, tmp_path):
+    """At the very start many peers are away, and for as long as a random moment finds them to be.
+
+    Absences are uniform up to 2 s, or 1 s and 3 s by turns; the peers are connected 2 s between.
+    """
+    periods, away_s = "on: 2s, off: {uniform: [0s, 2s]}", (1 / 3) * (4 / 3) / 2
+    if replay == "loop":
+        changes = enumerate([0, 2, 3, 5, 8, 10, 11, 13, 16])
+        lines = [f"{('connected', 'disconnected')[i % 2]},{at * 10**9}" for i, at in changes]
+        (tmp_path / "loop.csv").write_text("\n".join(["state,at_ns", *lines]))
+        periods, away_s = f"trace: {tmp_path / 'loop.csv'}, replay: loop", 10 / 16
+    peers = "\n".join(
+        f"          s{i}: {{at: hub, wants: {{}}, connectivity: {{{periods}}}}}" for i in range(100)
+    )
+    system = loads(
+        f"""
+        tidings: 1
+        brokers: {{hub: {{}}}}
+        publishers: {{p: {{at: hub, every: 10ms, content: {{event: {{k: 1}}}}}}}}
+        subscribers:
+{peers}
+        """
+    )
+    found = []
+    for number in range(20):
+        counts = replicate(system, seed=9, replication=number, warmup_s=0.0, duration_s=0.1)
+        found.append(counts.delay_sum_s.sum() / counts.delivered.sum())
+    agrees(np.mean(found), away_s, np.std(found, ddof=1) / math.sqrt(20), 0.45)
+
+
 LAWS = st.sampled_from(
     ["300ms", "{exponential: 1s}", "{uniform: [0s, 2s]}", "{lognormal: {mean: 1s, scv: 3}}"]
 )

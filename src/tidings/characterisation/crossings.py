@@ -35,7 +35,8 @@ def crossings(
     ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Needs a join of hops
     by event, so it is done only for links of which probes tell too little: fewer than ``ENOUGH``,
     and fewer than events that crossed. Counted is what brokers sent of the hops they used, whenever
-    it arrived. Well-probed links may be among the answers.
+    it arrived. Well-probed links may be among the answers. Events of peers in ``sessions`` wait for
+    these before they cross, so that they tell nothing of their links.
     """
     tried = _counts(probes, "source", "target")
     crossed = _counts(hops[hops["statistic"] == "arrivals"], "came_from", "broker")
@@ -47,7 +48,7 @@ def crossings(
     if unprobed:
         senders = sorted({source for source, _ in unprobed})
         sent = sent_by_brokers(used_here).unionByName(
-            publications.select(
+            _of_those_who_stay(publications, "publisher", tables).select(
                 "event",
                 F.col("publisher").alias("source"),
                 F.col("broker").alias("target"),
@@ -57,15 +58,24 @@ def crossings(
         arrived = arrived_at_brokers(_good(tables["hops"], HOPS))
         chosen = F.col("source").isin(senders)
         parts.append(crossing_statistics(sent.where(chosen), arrived.where(chosen)))
-    received: DataFrame | None = _received(tables["deliveries"])
+    deliveries = _of_those_who_stay(tables["deliveries"], "subscriber", tables)
+    received: DataFrame | None = _received(deliveries)
     probed_clients = {way for way in probed if way[0] in brokers and way[1] not in brokers}
     if probed_clients:
-        received = _unprobed(tables["deliveries"], probed_clients)
+        received = _unprobed(deliveries, probed_clients)
     if received is not None:
         parts.append(crossing_statistics(_left(used_here), received))
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+
+def _of_those_who_stay(rows: DataFrame, peer: str, tables: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of peers that do not come and go."""
+    if "sessions" not in tables:
+        return rows
+    others = tables["sessions"].select(F.col("peer").alias(peer)).distinct()
+    return rows.join(F.broadcast(others), peer, "left_anti")
 
 
 def _counts(rows: pd.DataFrame, source: str, target: str) -> dict[tuple[str, str], int]:

@@ -28,6 +28,8 @@ COMMANDS = (
     "check",
     "predict",
     "simulate",
+    "analyse",
+    "petri",
     "characterise",
     "validate",
     "report",

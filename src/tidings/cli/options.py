@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer.models import OptionInfo
 
 from tidings.model import units
 
@@ -45,6 +46,12 @@ Memory = Annotated[
     str | None,
     typer.Option("--memory", metavar="SIZE", help="Memory of Spark's driver, such as 4g."),
 ]
+
+
+def share(meaning: str, *names: str) -> OptionInfo:
+    """An option that is a share, 0 to 1."""
+    found: OptionInfo = typer.Option(*names, metavar="SHARE", min=0.0, max=1.0, help=meaning)
+    return found
 
 
 def seconds(text: str, *, or_zero: bool = False) -> float:

@@ -21,30 +21,19 @@ def validate(
     b: Annotated[Path, typer.Argument(metavar="B", help="Another, say of another source.")],
     max_mae: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0.0,
-            max=1.0,
-            help="Largest mean absolute error of on-time shares; 0.02 is two percentage points.",
+        options.share(
+            "Largest mean absolute error of on-time shares; 0.02 is two percentage points."
         ),
     ] = 0.02,
     max_error: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0.0,
-            max=1.0,
-            help="Largest error of any subscriber's on-time share.",
-        ),
+        options.share("Largest error of any subscriber's on-time share."),
     ] = None,
     min_within_2se: Annotated[
         float | None,
-        typer.Option(
+        options.share(
+            "Share of subscribers that must agree within two combined standard errors.",
             "--min-within-2se",
-            metavar="SHARE",
-            min=0.0,
-            max=1.0,
-            help="Share of subscribers that must agree within two combined standard errors.",
         ),
     ] = None,
     json: options.Json = False,

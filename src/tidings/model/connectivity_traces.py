@@ -6,7 +6,7 @@ A trace is a ``sessions`` table (:mod:`tidings.model.trace_tables`) as CSV or Pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -22,7 +22,7 @@ from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Empirical, Law
 
 STATES = ("disconnected", "connected")
-Told = tuple[str, int, int]  # who, when in nanoseconds, whether connected
+Told = tuple[int, int]  # when in nanoseconds, whether connected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +53,34 @@ def periods_of(connectivity: Connectivity, peer: str) -> Periods:
         assert connectivity.off is not None
         return Periods(on=connectivity.on, off=connectivity.off)
     told = _told(connectivity.trace)
-    mine = [row for row in told if row[0] == peer] or told
-    runs = [_runs(rows) for _, rows in groupby(mine, key=lambda row: row[0])]
+    if connectivity.replay == "loop" and peer not in told and len(told) > 1:
+        raise _wrong(
+            connectivity.trace,
+            saw=f"{len(told)} peers and none of them '{peer}'",
+            want="one peer's trace to go through again and again, or replay: resample",
+        )
+    own = peer if peer in told else None
+    return _periods(connectivity.trace, _stamp(connectivity.trace), connectivity.replay, own)
+
+
+@lru_cache(maxsize=4096)
+def _periods(trace: str, stamp: int, replay: str, peer: str | None) -> Periods:
+    """The periods of one peer of a trace, or those of all (None)."""
+    told = _read(trace, stamp)
+    mine = list(told.values()) if peer is None else [told[peer]]
+    runs = [_runs(rows) for rows in mine]
     lengths_s: dict[int, list[float]] = {0: [], 1: []}
     for run in runs:
         for is_on, length_s in run[1:-1]:
             lengths_s[is_on].append(length_s)
     if not (lengths_s[0] and lengths_s[1]):
         raise _wrong(
-            connectivity.trace,
+            trace,
             saw=f"{len(lengths_s[1])} whole times connected and {len(lengths_s[0])} disconnected",
-            want=f"at least one of each for '{peer}', with the changes at both ends",
+            want="at least one of each, with the changes at both ends"
+            + (f", for '{peer}'" if peer else ""),
         )
-    loop_s = _loop(runs, connectivity.trace, peer) if connectivity.replay == "loop" else ()
+    loop_s = _loop(runs[0]) if replay == "loop" else ()
     return Periods(on=resampled(lengths_s[1]), off=resampled(lengths_s[0]), loop_s=loop_s)
 
 
@@ -83,7 +98,7 @@ def resampled(times_s: Iterable[float]) -> Empirical:
 
 def _runs(rows: Iterable[Told]) -> list[tuple[int, float]]:
     """The states of one peer by turns, with the seconds each was seen to last."""
-    told = sorted((at_ns, is_on) for _, at_ns, is_on in rows)
+    told = sorted(rows)
     starts = [next(same) for _, same in groupby(told, key=lambda row: row[1])]
     ends_ns = [at_ns for at_ns, _ in starts[1:]] + [told[-1][0]]
     return [
@@ -92,15 +107,9 @@ def _runs(rows: Iterable[Told]) -> list[tuple[int, float]]:
     ]
 
 
-def _loop(runs: Sequence[list[tuple[int, float]]], trace: str, peer: str) -> tuple[float, ...]:
+def _loop(runs: list[tuple[int, float]]) -> tuple[float, ...]:
     """All that was seen of one peer, turned so that it begins ON and ends OFF."""
-    if len(runs) > 1:
-        raise _wrong(
-            trace,
-            saw=f"{len(runs)} peers and none of them '{peer}'",
-            want="one peer's trace to go through again and again, or replay: resample",
-        )
-    whole = [run for run in runs[0] if run[1] > 0.0]
+    whole = [run for run in runs if run[1] > 0.0]
     if whole[0][0] == whole[-1][0]:  # the end goes on with the beginning
         (state, first_s), *between, (_, last_s) = whole
         whole = [*between, (state, first_s + last_s)]
@@ -109,19 +118,22 @@ def _loop(runs: Sequence[list[tuple[int, float]]], trace: str, peer: str) -> tup
     return tuple(length_s for _, length_s in whole)
 
 
-def _told(trace: str) -> list[Told]:
+def _told(trace: str) -> dict[str, list[Told]]:
+    return _read(trace, _stamp(trace))
+
+
+def _stamp(trace: str) -> int:
+    """When a trace was last changed."""
     try:
-        stamp = Path(trace).stat().st_mtime_ns
+        return Path(trace).stat().st_mtime_ns
     except OSError as error:
-        raise _wrong(
-            trace, saw=error.strerror or "no file", want="a file that can be read"
-        ) from None
-    return _read(trace, stamp)
+        saw = error.strerror or "no file"
+        raise _wrong(trace, saw=saw, want="a file that can be read") from None
 
 
 @lru_cache(maxsize=8)
-def _read(trace: str, stamp: int) -> list[Told]:
-    """The rows of a trace as it was when it was last changed, one peer's together."""
+def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
+    """What a trace tells of each peer, as it was when it was last changed."""
     try:
         if trace.endswith(".csv"):
             table = pyarrow.csv.read_csv(trace)
@@ -134,12 +146,9 @@ def _read(trace: str, stamp: int) -> list[Told]:
     if lacking or table.num_rows == 0:
         saw = f"no column '{lacking[0]}'" if lacking else "no rows"
         raise _wrong(trace, saw=saw, want="the columns state and at_ns, and peer if it has several")
-    return sorted(_rows(trace, table))
-
-
-def _rows(trace: str, table: pyarrow.Table) -> Iterator[Told]:
     peers = table["peer"].to_pylist() if "peer" in table.column_names else [""] * table.num_rows
     columns = zip(peers, table["at_ns"].to_pylist(), table["state"].to_pylist(), strict=True)
+    found: dict[str, list[Told]] = {}
     for number, (peer, at_ns, state) in enumerate(columns, start=1):
         if state not in STATES:
             saw = f"the state {state!r} in row {number}"
@@ -147,7 +156,8 @@ def _rows(trace: str, table: pyarrow.Table) -> Iterator[Told]:
         if not isinstance(at_ns, int):
             saw = f"at_ns {at_ns!r} in row {number}"
             raise _wrong(trace, saw=saw, want="whole nanoseconds")
-        yield str(peer), at_ns, STATES.index(state)
+        found.setdefault(str(peer), []).append((at_ns, STATES.index(state)))
+    return found
 
 
 def _wrong(trace: str, *, saw: str, want: str) -> InvalidInputError:

@@ -34,7 +34,7 @@ EXACT_IF_POSSIBLE = Sampling()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficRow:
-    """A share of a publisher's events that are alike in all that matters: class, lifetime, size."""
+    """A share of a publisher's events alike in all that matters: class, type, lifetime, size."""
 
     publisher: int
     content_class: int
@@ -70,6 +70,19 @@ class Routes:
     def wanted_by(self, subscriber: int) -> Bools:
         """Which classes a subscriber wants."""
         return self.wants[:, self.filter_of_subscriber[subscriber]]
+
+    def wanted_at(self) -> Bools:
+        """Which classes are wanted at which brokers, [broker, class]."""
+        brokers, filters = max(self.home_of_subscriber, default=-1) + 1, self.wants.shape[1]
+        pairs = sparse.coo_array(
+            (
+                np.ones(self.home_of_subscriber.size, dtype=np.int64),
+                (self.home_of_subscriber, self.filter_of_subscriber),
+            ),
+            shape=(brokers, filters),
+        ).tocsr()
+        found: Bools = (pairs @ sparse.csc_array(self.wants.T, dtype=np.int64)).toarray() > 0
+        return found
 
     def rates(self, publisher_rates: Floats) -> Floats:
         """Events published per second, [publisher, class]."""
@@ -107,7 +120,7 @@ def route(system: System, sampling: Sampling = EXACT_IF_POSSIBLE) -> Routes:
     return Routes(
         events=tuple(events),
         class_of_event=class_of_event,
-        rows=_merge(drafts, class_of_event),
+        rows=_merge(drafts, class_of_event, _types(system, events)),
         arcs=arcs,
         trees=trees,
         tree_of_class=tree_of_class,
@@ -191,12 +204,26 @@ def _one_hot(values: Ints, size: int) -> Bools:
     return np.asarray(values[:, None] == np.arange(size)[None, :], dtype=np.bool_)
 
 
-def _merge(drafts: list[Draft], class_of_event: Ints) -> tuple[TrafficRow, ...]:
-    """Contents of one publisher that share class, lifetime and size become one row."""
-    shares: dict[tuple[int, int, Law | None, float | None], list[float]] = {}
-    example: dict[tuple[int, int, Law | None, float | None], int] = {}
+def type_of(system: System, event: Event) -> str:
+    """An event's type as the file names it: texts plainly, the rest as in JSON; "" without one."""
+    value = None if system.event_type is None else event.get(system.event_type)
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _types(system: System, events: Sequence[Event]) -> list[str]:
+    return [type_of(system, event) for event in events]
+
+
+def _merge(
+    drafts: list[Draft], class_of_event: Ints, types: Sequence[str]
+) -> tuple[TrafficRow, ...]:
+    """Contents of one publisher that share class, type, lifetime and size become one row."""
+    shares: dict[tuple[int, int, Law | None, float | None, str], list[float]] = {}
+    example: dict[tuple[int, int, Law | None, float | None, str], int] = {}
     for publisher, event, probability, lifetime, size in drafts:
-        key = (publisher, int(class_of_event[event]), lifetime, size)
+        key = (publisher, int(class_of_event[event]), lifetime, size, types[event])
         shares.setdefault(key, []).append(probability)
         example.setdefault(key, event)
     return tuple(

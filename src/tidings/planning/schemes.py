@@ -6,6 +6,7 @@ counted in a simulation, whose own shares stand beside the predicted ones as evi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -21,6 +22,7 @@ from tidings.prediction.predicting import predict
 from tidings.simulation.run import SimulationOptions, simulate
 
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
+ALIKE = 2.0  # combined standard errors within which costs are not told apart
 SERIOUS = tuple(scheme for scheme in SCHEMES if scheme != "none")
 
 Progress = Callable[[str], None]
@@ -35,15 +37,18 @@ class SchemeReport:
     simulated: float  # mean over events
     satisfied: float  # share of subscribers that get their target, predicted
     satisfied_simulated: float
-    messages: float  # events between brokers, for each delivery
-    refreshes: float  # subscriptions between brokers, for each delivery
+    transmissions: float  # of events between brokers, for each delivery
+    acknowledgements: float  # of those, for each delivery
+    refreshes: float  # of subscriptions between brokers, for each delivery
     duplicates: float  # filtered out at the last broker, for each delivery
+    cost: float  # messages of all kinds between brokers, for each delivery
+    cost_se: float  # its standard error; NaN where there was one replication
     meets: bool
 
-    @property
-    def cost(self) -> float:
-        """Messages between brokers for each delivery."""
-        return self.messages + self.refreshes
+    def costs_as_much_as(self, other: SchemeReport) -> bool:
+        """Whether the simulation cannot tell the two costs apart."""
+        noise = math.hypot(self.cost_se, other.cost_se)
+        return abs(self.cost - other.cost) <= (0.0 if math.isnan(noise) else ALIKE * noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +60,18 @@ class SchemeAdvice:
 
     @property
     def choice(self) -> SchemeReport | None:
-        """The cheapest scheme that meets the target, or None where none does."""
+        """The cheapest scheme that meets the target, or None where none does.
+
+        Of schemes that cost the same, as far as can be told, the one with the best share.
+        """
+        return max(self.cheapest, key=lambda each: each.on_time["mean"], default=None)
+
+    @property
+    def cheapest(self) -> tuple[SchemeReport, ...]:
+        """The schemes that meet the target and cost as much as the cheapest of these."""
         good = [each for each in self.reports if each.meets]
-        return min(good, key=lambda each: each.cost) if good else None
+        least = min(good, key=lambda each: each.cost, default=None)
+        return tuple(each for each in good if least is not None and each.costs_as_much_as(least))
 
     @property
     def nearest(self) -> SchemeReport:
@@ -70,7 +84,8 @@ class SchemeAdvice:
             "target": asdict(self.target),
             "choice": self.choice.scheme if self.choice else None,
             "nearest": self.nearest.scheme,
-            "schemes": [{**asdict(each), "cost": each.cost} for each in self.reports],
+            "equally_cheap": [each.scheme for each in self.cheapest],
+            "schemes": [asdict(each) for each in self.reports],
         }
         return dict(plain(document))
 
@@ -119,17 +134,24 @@ def _report(
     scheme: str, system: System, target: Target, predicted: Outcome, simulated: Outcome
 ) -> SchemeReport:
     satisfied = target.satisfied(system, predicted)
-    costs = simulated.provenance["messages"]
-    each = 1.0 / max(1, costs["deliveries"])
+    costs = simulated.provenance["messages"]["per_delivery"]
+
+    def cost(name: str, what: str = "value") -> float:
+        found = costs[name][what]
+        return math.nan if found is None else float(found)
+
     return SchemeReport(
         scheme=scheme,
         on_time={"mean": predicted.on_time, **_quantiles(predicted)},
         simulated=simulated.on_time,
         satisfied=satisfied,
         satisfied_simulated=target.satisfied(system, simulated),
-        messages=costs["transmissions"] * each,
-        refreshes=costs["refreshes"] * each,
-        duplicates=costs["duplicates"] * each,
+        transmissions=cost("transmissions"),
+        acknowledgements=cost("acknowledgements"),
+        refreshes=cost("refreshes"),
+        duplicates=cost("duplicates"),
+        cost=cost("messages"),
+        cost_se=cost("messages", "se"),
         meets=target.is_met(satisfied),
     )
 

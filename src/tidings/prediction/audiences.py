@@ -35,6 +35,7 @@ class Stream:
     tree: int
     lifetime: Law | None  # None: for ever
     publisher: int  # −1 where publishers with the same entry are not told apart
+    homes: tuple[int, ...] = ()  # brokers with subscribers for them, where that matters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +59,22 @@ class Streams:
     trees: Ints
     channels: Coded  # by which it enters
     lifetimes: Coded
-    ways: Ints  # [stream]: streams with the same entry and tree have the same number
+    ways: Ints  # [stream]: streams with the same entry, tree and homes have the same
 
 
 def streams(
-    system: System, routes: Routes, links: Sequence[Channel | Access], *, by_publisher: bool
+    system: System,
+    routes: Routes,
+    links: Sequence[Channel | Access],
+    *,
+    by_publisher: bool,
+    by_homes: bool = False,
 ) -> Streams:
-    """The streams of a system, per publisher if these are to be told apart; links by publisher."""
+    """The streams of a system, per publisher or by who wants them if these are to be told apart.
+
+    ``links`` are those of the publishers.
+    """
+    wanted_at = routes.wanted_at() if by_homes else None
     known: dict[Ends, Ends] = {}
     entries = [
         Ends(broker=int(home), channel=link)
@@ -81,6 +91,9 @@ def streams(
             tree=int(routes.tree_of_class[row.content_class]),
             lifetime=row.lifetime,
             publisher=row.publisher if by_publisher else -1,
+            homes=()
+            if wanted_at is None
+            else tuple(np.flatnonzero(wanted_at[:, row.content_class]).tolist()),
         )
         places.append(found.setdefault(stream, len(found)))
         rates.append(publisher.rate_per_s * row.probability)
@@ -94,7 +107,7 @@ def streams(
         trees=np.array([stream.tree for stream in each], dtype=np.int64),
         channels=coded(stream.entry.channel for stream in each),
         lifetimes=coded(stream.lifetime for stream in each),
-        ways=coded((id(stream.entry), stream.tree) for stream in each).codes,
+        ways=coded((id(stream.entry), stream.tree, stream.homes) for stream in each).codes,
     )
 
 

@@ -11,10 +11,12 @@ its share of what leaves the broker:
    sojourns of their own, H (``displacement``). What leaves has q G + (1 − q) H;
 3. the arc's own random delays displace it once more.
 
-At a broker the curves of all that arrives count by their rates, and Spitzer's identity gives the
-moments of the wait (``workload``). Sojourns need waits and waits need curves, so this repeats until
-the waits stand still. Where every curve is exactly 0, arrivals are Poisson and nothing is
-approximated.
+At a broker the curves of all that arrives count by their rates; where traffic goes both ways
+between brokers, what that does to the streams' independence is added (``echoes``). Spitzer's
+identity then gives the moments of the wait (``workload``), counts behind regular servers being
+skewed (``departures``). Sojourns need waits and waits need curves, so this repeats until the waits
+stand still. Where every curve is exactly 0, arrivals are Poisson and nothing is approximated; where
+one stream of independent intervals is all that arrives, no curve is needed (``lone_streams``).
 """
 
 from __future__ import annotations
@@ -23,19 +25,21 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, special
+from scipy import sparse
 from scipy.sparse import linalg
 
 from tidings.model.laws import Deterministic, Exponential, Law, unshifted
 from tidings.model.routes import Routes
 from tidings.model.system import System
-from tidings.prediction import peaks, queues, workload
+from tidings.prediction import queues
 from tidings.prediction.burstiness import mean_wait_gg1_s
-from tidings.prediction.displacement import displacing
+from tidings.prediction.echoes import Beyond, echo
 from tidings.prediction.flows import Flows
+from tidings.prediction.lone_streams import LoneStream
 from tidings.prediction.mobility.completion import completion
 from tidings.prediction.mobility.publishing import (
     emitted_dispersion,
@@ -43,10 +47,8 @@ from tidings.prediction.mobility.publishing import (
     peak_per_s,
     settling_s,
 )
-from tidings.prediction.queues import FULL_LOAD
-from tidings.prediction.renewal import averaged_dispersion
-from tidings.prediction.service_sums import ServiceSums, service_sums
 from tidings.prediction.splitting import Splits, splits
+from tidings.prediction.stations import Curves, Station, busiest
 from tidings.prediction.time_grid import TimeGrid, time_grid
 from tidings.prediction.workload import WaitMoments
 
@@ -57,19 +59,23 @@ _SETTLED = 1e-3  # change of a wait, in mean services, from which on it stands s
 _SHORT = 3e-3  # of the shortest mean service: where the grid begins
 _LONG_INTERVALS, _LONG_WAITS = 30.0, 100.0  # where it ends
 _LONG_ABSENCES = 1e3
+_FAINT = 1e-4  # an echo that is not listened to
 _LEAST_SPARE = 1e-2  # 1 − ρ below which the grid does not grow further
+
+
+KnownBy = Literal["poisson", "alone", "curves"]  # "alone": one publisher feeds it (lone_streams)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waits:
-    """Of every broker's stations: the mean wait in seconds, E[W²], whether arrivals are Poisson.
+    """Of every broker's stations: the mean wait in seconds, E[W²], and how they are known.
 
     Where arrivals are Poisson the whole law is known, and E[W²] is left out (NaN).
     """
 
     means_s: tuple[tuple[float, ...], ...]
     squares_s2: tuple[tuple[float, ...], ...]
-    poisson: tuple[tuple[bool, ...], ...]
+    known_by: tuple[tuple[KnownBy, ...], ...]
     settled: bool = True  # whether curves and waits agreed with each other in the end
     streams: Streams | None = None  # what flows where; None: Poisson streams everywhere
 
@@ -90,7 +96,7 @@ class Streams:
 
     network: _Network
     beyond: Floats  # [source, time]
-    stations: list[list[_Station]]
+    stations: list[list[Station]]
 
     def leaving(self, broker: int, brought: Floats) -> Leaving:
         """Those of all sources' events, so many a second of each [source], that leave a broker."""
@@ -116,32 +122,16 @@ class Streams:
 def waits(system: System, routes: Routes, flows: Flows) -> Waits:
     """The mean wait at every station, in seconds; infinite where it is overloaded."""
     if _all_exponential(system, flows):
+        poisson: KnownBy = "poisson"
         return Waits(
             means_s=tuple(
                 tuple(queues.mean_wait_s(float(rate), law) for law in laws)
                 for rate, laws in zip(flows.arrivals, flows.services, strict=True)
             ),
             squares_s2=tuple((math.nan,) * len(laws) for laws in flows.services),
-            poisson=tuple((True,) * len(laws) for laws in flows.services),
+            known_by=tuple((poisson,) * len(laws) for laws in flows.services),
         )
     return _Network(system=system, routes=routes, flows=flows).settle()
-
-
-def departure_weight(x: Floats) -> Floats:
-    """How far a departing stream is its arrivals rather than its services, Whitt and You's w*.
-
-    x = (1 − ρ)² λ t/(ρ (I_a + c²_s)); 0 for short times, 1 for long ones.
-    """
-    s = np.minimum(np.maximum(x, 1e-8), 60.0)
-    root = np.sqrt(s)
-    density = np.exp(-0.5 * s) / math.sqrt(2.0 * math.pi)
-    inside = (s * s + 2.0 * s - 1.0) * special.erf(root / math.sqrt(2.0))
-    found = (inside + 2.0 * root * density * (1.0 + s) - s * s) / (2.0 * s)
-    # The closed form loses its digits near 0, where it begins like (8/3) √(x/2π) − x/2.
-    small = (8.0 / 3.0) * np.sqrt(np.maximum(x, 0.0) / (2.0 * math.pi)) - 0.5 * x
-    found = np.where(x < 1e-4, small, found)
-    found = np.where(x > 60.0, 1.0 - 0.5 / np.maximum(x, 60.0), found)
-    return np.clip(found, 0.0, 1.0)
 
 
 def _all_exponential(system: System, flows: Flows) -> bool:
@@ -195,23 +185,15 @@ class _Network:
         return [each.every for each in self.system.publishers if each.every is not None]
 
     @cached_property
-    def known_curves(self) -> dict[tuple[Law, float], Floats]:
-        return {}
-
-    def renewal(self, law: Law, speed: float = 1.0) -> Floats:
-        """I − 1 of a renewal stream, its time running at a speed; exactly 0 if Poisson."""
-        key = (law, speed)
-        if key not in self.known_curves:
-            times_s = speed * self.grid.times_s
-            beyond = averaged_dispersion(law, times_s, self.grid.step) - 1.0
-            self.known_curves[key] = beyond
-        return self.known_curves[key]
+    def curves(self) -> Curves:
+        """What is known of laws on the grid, each worked out once."""
+        return Curves(grid=self.grid)
 
     def emitted(self, index: int) -> Floats:
         """I − 1 of what a publisher hands to its link."""
         publisher = self.system.publishers[index]
         if publisher.connectivity is None:
-            return self.renewal(self.intervals[index])
+            return self.curves.renewal(self.intervals[index])
         return emitted_dispersion(publisher, self.grid)
 
     @cached_property
@@ -243,30 +225,6 @@ class _Network:
         used = self.split.rates > 0.0
         np.add.at(found, self.split.into[used], self.peaks[used])
         return found
-
-    @cached_property
-    def known_sums(self) -> dict[Law, ServiceSums]:
-        return {}
-
-    def sums(self, law: Law) -> ServiceSums:
-        """Sums of services of this law."""
-        if law not in self.known_sums:
-            self.known_sums[law] = service_sums(law)
-        return self.known_sums[law]
-
-    @cached_property
-    def known_jitter(self) -> dict[Law, Floats]:
-        return {}
-
-    def jittered(self, beyond: Floats, delay: Law) -> Floats:
-        """Curves after random delays of this law, each event its own."""
-        base, _ = unshifted(delay)
-        if isinstance(base, Deterministic) or not np.any(beyond):
-            return beyond
-        if delay not in self.known_jitter:
-            self.known_jitter[delay] = displacing(base, 0.0, 0.0, self.grid)
-        displaced: Floats = beyond @ self.known_jitter[delay].T
-        return displaced
 
     @cached_property
     def levels(self) -> list[NDArray[np.int64]]:
@@ -317,7 +275,7 @@ class _Network:
         beyond = np.zeros((self.split.rates.size, self.grid.points))
         for index, publisher in enumerate(self.system.publishers):
             own = publisher.link.reliability * self.emitted(index)
-            beyond[index] = self.jittered(own[None, :], publisher.link.delay)[0]
+            beyond[index] = self.curves.jittered(own[None, :], publisher.link.delay)[0]
         means_s = self._first_waits()
         for _ in range(_MOST_PASSES):
             stations = self._stations(means_s)
@@ -339,17 +297,17 @@ class _Network:
             )
         )
 
-    def _stations(self, means_s: tuple[tuple[float, ...], ...]) -> list[list[_Station]]:
+    def _stations(self, means_s: tuple[tuple[float, ...], ...]) -> list[list[Station]]:
         arriving = self.arriving @ self.limits
         return [
             [
-                _Station(
+                Station(
                     service=law,
                     rate_per_s=float(self.flows.arrivals[broker]),
                     wait_s=wait_s,
                     limit=float(arriving[broker]),
                     peak_per_s=float(self.arriving_peaks[broker]) if self.mobile else math.inf,
-                    network=self,
+                    curves=self.curves,
                 )
                 for law, wait_s in zip(self.flows.services[broker], means, strict=True)
                 if law.mean_s > 0
@@ -357,7 +315,7 @@ class _Network:
             for broker, means in enumerate(means_s)
         ]
 
-    def _carry(self, beyond: Floats, stations: list[list[_Station]]) -> None:
+    def _carry(self, beyond: Floats, stations: list[list[Station]]) -> None:
         """One pass over all arcs: their curves from those of what feeds them."""
         count = self.split.publishers
         shares = self.split.arc_shares
@@ -374,105 +332,113 @@ class _Network:
             for position, arc in enumerate(level):
                 channel = self.routes.arcs[arc].channel
                 one = passing[position : position + 1]
-                beyond[count + arc] = self.jittered(one, channel.delay)[0]
+                beyond[count + arc] = self.curves.jittered(one, channel.delay)[0]
 
-    def _waits(self, beyond: Floats, stations: list[list[_Station]]) -> Waits:
-        arriving = self.arriving @ beyond
-        found, poisson = [], []
-        for broker, laws in enumerate(self.flows.services):
-            curve = arriving[broker]
-            working = iter(stations[broker])
-            own, own_poisson = [], []
-            for law in laws:
-                station = next(working) if law.mean_s > 0 else None
-                own_poisson.append(not np.any(curve))
-                own.append(WaitMoments(0.0, 0.0) if station is None else station.wait(curve))
-                if station is not None:
-                    curve = station.departing(curve[None, :], np.ones(1))[0]
-            found.append(own)
-            poisson.append(tuple(own_poisson))
+    def _waits(self, beyond: Floats, stations: list[list[Station]]) -> Waits:
+        arriving = self.arriving @ beyond + self._echoes(beyond, stations)
+        skews = self._skews(beyond, stations)
+        found = [
+            self._waits_at(broker, arriving[broker], stations[broker], skews[broker])
+            for broker in range(len(stations))
+        ]
         return Waits(
-            means_s=tuple(tuple(each.mean_s for each in own) for own in found),
-            squares_s2=tuple(tuple(each.square_s2 for each in own) for own in found),
-            poisson=tuple(poisson),
+            means_s=tuple(tuple(each.mean_s for each, _ in own) for own in found),
+            squares_s2=tuple(tuple(each.square_s2 for each, _ in own) for own in found),
+            known_by=tuple(tuple(by for _, by in own) for own in found),
         )
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Station:
-    """A station as streams go through it, under a supposed mean wait."""
-
-    service: Law
-    rate_per_s: float
-    wait_s: float
-    limit: float  # I − 1 of what arrives, for t → ∞
-    peak_per_s: float  # of what arrives
-    network: _Network
-
-    @property
-    def load(self) -> float:
-        return min(self.rate_per_s * self.service.mean_s, 1.0)
-
-    @cached_property
-    def serving(self) -> Floats:
-        """I − 1 of its services in a row, on the time that it is busy."""
-        return self.network.renewal(self.service, self.load)
-
-    @cached_property
-    def as_arrived(self) -> Floats:
-        """w(t): how far departures are arrivals."""
-        spare = 1.0 - self.load
-        both = max(1.0 + self.limit + self.service.scv, 1e-6)
-        scale_per_s = spare**2 * self.rate_per_s / (self.load * both)
-        return departure_weight(scale_per_s * self.network.grid.times_s)
-
-    @property
-    def sojourns(self) -> Floats:
-        """The matrix by which its sojourns displace; too large to be kept for every station."""
-        return displacing(self.service, self.wait_s, self.load, self.network.grid)
-
-    def departing(self, curves: Floats, shares: Floats) -> Floats:
-        """Curves of streams that leave, from those with which they arrive; shares of all."""
-        if self.load == 0.0:
-            return curves
-        q = shares[:, None]
-        if self.load >= FULL_LOAD:
-            return q * self.serving
-        together = self.as_arrived * curves + (1.0 - self.as_arrived) * self.serving
-        if np.all(q >= 1.0 - 1e-12) or not np.any(curves):
-            return q * together
-        found: Floats = q * together + (1.0 - q) * (curves @ self.sojourns.T)
+    def _waits_at(
+        self, broker: int, curve: Floats, stations: list[Station], skew: Floats
+    ) -> list[tuple[WaitMoments, KnownBy]]:
+        """The waits at one broker's stations, from the curve of what arrives at the first."""
+        working = iter(stations)
+        lone = self.lone_stream(broker)
+        found: list[tuple[WaitMoments, KnownBy]] = []
+        for law in self.flows.services[broker]:
+            by: KnownBy = "curves" if np.any(curve) else "poisson"
+            if law.mean_s == 0:
+                found.append((WaitMoments(0.0, 0.0), by))
+                continue
+            station = next(working)
+            alone = station.wait_alone(lone) if lone is not None and by == "curves" else None
+            found.append((station.wait(curve, skew), by) if alone is None else (alone, "alone"))
+            skew = station.skew(curve)
+            curve = station.departing(curve[None, :], np.ones(1))[0]
+            lone = None
         return found
 
-    def wait(self, curve: Floats) -> WaitMoments:
-        """The moments of the wait of what arrives with this curve."""
-        if self.load >= FULL_LOAD:
-            return WaitMoments(math.inf, math.inf)
-        if self.load == 0.0 or not np.any(curve):
-            return WaitMoments(queues.mean_wait_s(self.rate_per_s, self.service), math.nan)
-        server = workload.Server(
-            rate_per_s=self.rate_per_s,
-            mean_s=self.service.mean_s,
-            sums=self.network.sums(self.service),
-        )
-        if math.isfinite(self.peak_per_s):
-            return peaks.wait_moments(server, 1.0 + curve, self.network.grid, self.peak_per_s)
-        return uneven_wait(server, curve, self.network.grid, limit=self.limit)
+    def _echoes(self, beyond: Floats, stations: list[list[Station]]) -> Floats:
+        """[broker, time]: what is added to I where traffic goes both ways (``echoes``).
 
+        It is a first order in what is beyond Poisson, and not for the bursts of who comes and goes.
+        """
+        arriving = self.arriving @ beyond
+        if self.mobile:
+            return np.zeros_like(arriving)
+        sent = self.split.brought() @ beyond
+        found: Floats = np.zeros_like(arriving)
+        shares, first = self.split.arc_shares, self.split.publishers
+        for arc, there in enumerate(self.split.out_of):
+            here, back = self.split.into[first + arc], arc ^ 1
+            strength = 2.0 * shares[arc] * shares[back]
+            # Of several stations the busiest one stands for all of them.
+            near, far = (busiest(stations[broker]) for broker in (here, there))
+            if strength < _FAINT or near is None or far is None:
+                continue
+            added = echo(
+                near.passage,
+                far.passage,
+                sum(self.routes.arcs[each].channel.delay.mean_s for each in (arc, back)),
+                Beyond(arriving=arriving[here], sent=sent[back], serving=near.serving),
+                self.grid.times_s,
+            )
+            found[here] += strength * added
+        return found
 
-def uneven_wait(
-    server: workload.Server, beyond: Floats, grid: TimeGrid, *, limit: float
-) -> WaitMoments:
-    """The moments of the wait of a stream without a peak, from I − 1 and its limit; load below 1.
+    def _skews(self, beyond: Floats, stations: list[list[Station]]) -> Floats:
+        """[broker, time]: third cumulants of what arrives, beyond laws with two moments.
 
-    A stream and services no more uneven than Poisson and exponential: as many wait as in an M/M/1
-    queue, the share ρ. At one queue two moments are nearer the truth here too, but paths composed
-    of such waits were further off for periodic streams; chosen on two random trees.
-    """
-    found = workload.wait_moments(server, 1.0 + beyond, grid)
-    if limit + server.sums.scv <= 1.0:
-        return WaitMoments(found.mean_s, 2.0 * found.mean_s**2 / server.load)
-    return found
+        Of a stream with the share q of what leaves a broker it is q³ times that of all.
+        """
+        arriving = self.arriving @ beyond
+        leaving = [
+            own[-1].skew(curve) if own else np.zeros(self.grid.points)
+            for own, curve in zip(stations, arriving, strict=True)
+        ]
+        kept = np.concatenate([np.zeros(self.split.publishers), self.split.arc_shares**2])
+        count = self.split.publishers
+        of_source = np.zeros_like(beyond)
+        for arc, there in enumerate(self.split.out_of):
+            of_source[count + arc] = leaving[there]
+        found: Floats = self.arriving @ (kept[:, None] * of_source)
+        return found
+
+    def lone_stream(self, broker: int) -> LoneStream | None:
+        """The stream of independent intervals that alone feeds a broker, delayed all alike.
+
+        A publisher's, or all that an overloaded broker can serve.
+        """
+        begin, end = self.arriving.indptr[broker : broker + 2]
+        feeding = self.arriving.indices[begin:end][self.arriving.data[begin:end] > 0]
+        if feeding.size != 1:
+            return None
+        source, arc = int(feeding[0]), int(feeding[0]) - self.split.publishers
+        if arc < 0:
+            publisher = self.system.publishers[source]
+            if publisher.connectivity is not None:
+                return None
+            channel, interval = publisher.link, self.intervals[source]
+        else:
+            channel, there = self.routes.arcs[arc].channel, int(self.split.out_of[arc])
+            services = self.flows.services[there]
+            if not self.flows.overloaded[there] or len(services) != 1:
+                return None
+            if self.split.arc_shares[arc] < channel.reliability - 1e-9:
+                return None
+            interval = services[0]
+        if not isinstance(unshifted(channel.delay)[0], Deterministic):
+            return None
+        return LoneStream(interval=interval, kept=channel.reliability)
 
 
 def _stands_still(

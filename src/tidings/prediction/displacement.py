@@ -41,21 +41,28 @@ def displacing(law: Law, wait_s: float, load: float, grid: TimeGrid) -> Floats:
     return matrix
 
 
-def differences(law: Law, wait_s: float, load: float) -> tuple[Floats, Floats]:
-    """|D' − D''| of two independent sojourns: sizes in seconds, and their probabilities."""
+def sojourn(law: Law, wait_s: float, load: float) -> tuple[float, Floats]:
+    """A service of this law after a fitted wait (mean, load): step in seconds, and masses on it."""
     beyond_s = wait_s / load if load > 0 else 0.0  # mean of a wait that is one
     span_s = float(law.quantile(1.0 - _REST)) - math.log(_REST) * beyond_s
     if span_s <= 0.0:
-        return np.zeros(1), np.ones(1)
+        return 0.0, np.ones(1)
     step_s = span_s / _STEPS
     edges_s = step_s * (np.arange(_STEPS + 1) + 0.5)
     served = np.diff(law.cdf(edges_s), prepend=0.0)
-    waited = np.zeros(_STEPS + 1)
-    waited[0] = 1.0
-    if beyond_s > 0.0:
-        waited = np.diff(1.0 - load * np.exp(-edges_s / beyond_s), prepend=0.0)
+    if beyond_s == 0.0:
+        return step_s, served
+    waited = np.diff(1.0 - load * np.exp(-edges_s / beyond_s), prepend=0.0)
     images = np.fft.rfft(served, 4 * _STEPS) * np.fft.rfft(waited, 4 * _STEPS)
-    both = np.fft.irfft(np.abs(images) ** 2)[: 2 * _STEPS + 1]
+    return step_s, np.maximum(np.fft.irfft(images)[: 2 * _STEPS + 1], 0.0)
+
+
+def differences(law: Law, wait_s: float, load: float) -> tuple[Floats, Floats]:
+    """|D' − D''| of two independent sojourns: sizes in seconds, and their probabilities."""
+    step_s, masses = sojourn(law, wait_s, load)
+    if masses.size == 1:
+        return np.zeros(1), np.ones(1)
+    both = np.fft.irfft(np.abs(np.fft.rfft(masses, 4 * _STEPS)) ** 2)[: 2 * _STEPS + 1]
     both[1:] *= 2.0  # either may be the longer
     both = np.maximum(both, 0.0)
     marks = np.unique(np.geomspace(1, 2 * _STEPS + 1, _GROUPS).astype(np.int64))

@@ -136,7 +136,13 @@ def _follow(
     failing = failures_of(system, models.faults)
     everybody = list(audiences(system, routes, peers.subscribers))
     journeys = Journeys(
-        streams=streams(system, routes, peers.publishers, by_publisher=pairs),
+        streams=streams(
+            system,
+            routes,
+            peers.publishers,
+            by_publisher=pairs,
+            by_homes=failing is not None and failing.refresh is not None,
+        ),
         ways=ways(routes, broker_stages(queues), failing),
         workshop=Workshop(),
         most_singly=most_singly(len(everybody)),

@@ -16,6 +16,7 @@ from functools import reduce
 
 from tidings.model.laws import Exponential, Law
 from tidings.prediction.burstiness import mean_wait_gg1_s
+from tidings.prediction.dispersion import KnownBy
 from tidings.prediction.flows import Flows
 from tidings.prediction.queues import (
     FULL_LOAD,
@@ -64,6 +65,10 @@ _KHINCHINE = "services of other laws than exponential by Pollaczek and Khinchine
 _FITTED = (
     "where arrivals are not Poisson, two moments of each wait from dispersion curves (two moments "
     "of counts), and a law with them that is 0 with some probability, else exponential"
+)
+_ALONE = (
+    "the wait at a broker that one publisher alone feeds has its two moments, and a law with them "
+    "that is 0 with some probability, else exponential"
 )
 _UNSETTLED = "dispersion curves and waits did not settle; the last of their values were taken"
 
@@ -115,12 +120,17 @@ def _improved(traffic: Traffic) -> Queues:
 def _whole(traffic: Traffic) -> Queues:
     found = traffic.waits
 
+    def assumed(known_by: KnownBy, service: Law) -> tuple[str, ...]:
+        if known_by == "alone":
+            return () if isinstance(service, Exponential) else (_ALONE,)
+        return (_FITTED,) if found.settled else (_FITTED, _UNSETTLED)
+
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = found.means_s[broker][station]
-        if not found.poisson[broker][station]:
+        known_by = found.known_by[broker][station]
+        if known_by != "poisson":
             fitted = fitted_law(service, wait_s, found.squares_s2[broker][station])
-            assumes = (_FITTED,) if found.settled else (_FITTED, _UNSETTLED)
-            return Queue(stage=fitted, wait_s=wait_s, assumes=assumes)
+            return Queue(stage=fitted, wait_s=wait_s, assumes=assumed(known_by, service))
         known = (_POISSON,) if isinstance(service, Exponential) else (_POISSON, _KHINCHINE)
         return Queue(stage=whole_law(rate_per_s, service), wait_s=wait_s, assumes=known)
 

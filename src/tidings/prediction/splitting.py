@@ -53,6 +53,11 @@ class Splits:
         )
         return shares.tocsr()
 
+    def brought(self) -> sparse.csr_array:
+        """[arc, source]: which part of what goes over an arc each source brings."""
+        over = _ratio(np.ones_like(self.arc_rates), self.arc_rates)
+        return (sparse.diags_array(over) @ self.handed).tocsr()
+
     def memory(self) -> sparse.csr_array:
         """[arc, source]: how much of a source's dispersion beyond Poisson an arc inherits.
 

@@ -6,12 +6,14 @@ Publishers with the same home broker and the same kind of link share an *entry*,
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tidings.model import topology
 from tidings.model.behaviour import Channel
 from tidings.model.routes import Routes
 from tidings.prediction.faults.components import Path
+from tidings.prediction.faults.other_homes import OtherHome
 from tidings.prediction.faults.schemes import Faults
 from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series
 
@@ -41,11 +43,14 @@ class Ways:
     faults: Faults | None = None  # None: nothing fails
     _over_channel: dict[Channel, Stage] = field(default_factory=dict)
     _between: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
-    _failing: dict[tuple[int, int, int], Stage] = field(default_factory=dict)
+    _failing: dict[tuple[int, int, int, tuple[int, ...]], Stage] = field(default_factory=dict)
 
-    def way(self, entry: Ends, exit_: Ends, tree: int) -> Stage:
-        """From publisher to subscriber: the link of the one, brokers and arcs, the other's link."""
-        inside = self._inside(entry.broker, exit_.broker, tree)
+    def way(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...] = ()) -> Stage:
+        """From publisher to subscriber: the link of the one, brokers and arcs, the other's link.
+
+        ``homes`` are the brokers with subscribers for the same events: they refresh each other.
+        """
+        inside = self._inside(entry.broker, exit_.broker, tree, homes)
         first = in_series(self.over_channel(entry.channel), inside)
         return in_series(first, self.over_channel(exit_.channel))
 
@@ -57,14 +62,15 @@ class Ways:
             self._over_channel[channel] = channel_stage(channel)
         return self._over_channel[channel]
 
-    def _inside(self, start: int, home: int, tree: int) -> Stage:
+    def _inside(self, start: int, home: int, tree: int, homes: tuple[int, ...]) -> Stage:
         """From one broker to another, both included."""
         if self.faults is None:
             return self._towards(home, tree)[start]
-        key = (start, home, tree)
+        key = (start, home, tree, homes)
         if key not in self._failing:
             path = tree_path(self.routes, tree, start, home)
-            self._failing[key] = self.faults.way(path, self._pieces)
+            others = tuple(other_homes(self.routes, tree, path, homes))
+            self._failing[key] = self.faults.way(path, self._pieces, others)
         return self._failing[key]
 
     def _pieces(self, path: Path) -> list[Stage]:
@@ -106,6 +112,20 @@ def tree_path(routes: Routes, tree: int, start: int, home: int) -> Path:
         brokers.append(broker)
         links.append(link)
     return Path(brokers=tuple(brokers), links=tuple(links))
+
+
+def other_homes(routes: Routes, tree: int, path: Path, homes: Iterable[int]) -> Iterator[OtherHome]:
+    """The homes, of these, whose subscriptions pass some broker of a way."""
+    place = {broker: index for index, broker in enumerate(path.brokers)}
+    for home in homes:
+        if home == path.brokers[-1]:
+            continue
+        towards = tree_path(routes, tree, home, path.brokers[-1])
+        count = next(index for index, broker in enumerate(towards.brokers) if broker in place)
+        joins = place[towards.brokers[count]]
+        if joins > 0:
+            branch = Path(brokers=towards.brokers[:count], links=towards.links[:count])
+            yield OtherHome(joins=joins, branch=branch)
 
 
 def ways(routes: Routes, at_broker: tuple[Stage, ...], faults: Faults | None = None) -> Ways:

@@ -60,9 +60,14 @@ class WaitMoments(NamedTuple):
     square_s2: float
 
 
-def wait_moments(server: Server, dispersion: Floats, grid: TimeGrid) -> WaitMoments:
-    """The first two moments of the wait before service, from I(t) of what arrives; load below 1."""
-    return from_work(server, *work_cumulants(server, dispersion, grid))
+def wait_moments(
+    server: Server, dispersion: Floats, grid: TimeGrid, skew: Floats | None = None
+) -> WaitMoments:
+    """The first two moments of the wait before service, from I(t) of what arrives; load below 1.
+
+    ``skew``: by how much κ₃ N(t)/E N(t) exceeds that of the law with two moments.
+    """
+    return from_work(server, *work_cumulants(server, dispersion, grid, skew))
 
 
 def from_work(server: Server, work_s: float, spread_s2: float) -> WaitMoments:
@@ -75,7 +80,9 @@ def from_work(server: Server, work_s: float, spread_s2: float) -> WaitMoments:
     return WaitMoments(wait_s, max(found, wait_s**2))
 
 
-def work_cumulants(server: Server, dispersion: Floats, grid: TimeGrid) -> tuple[float, float]:
+def work_cumulants(
+    server: Server, dispersion: Floats, grid: TimeGrid, skew: Floats | None = None
+) -> tuple[float, float]:
     """Mean and variance of the work in the system at a random moment, in seconds of service."""
     variance = np.maximum(dispersion, 0.0)
     late = grid.times_s >= grid.times_s[-1] * np.exp(-_LAST * grid.step * grid.points)
@@ -90,6 +97,9 @@ def work_cumulants(server: Server, dispersion: Floats, grid: TimeGrid) -> tuple[
     excess = np.empty((2, t_s.size))
     excess[:, few] = _counted(server, variance[few], t_s[few])
     excess[:, ~few] = _normal(server, variance[~few], t_s[~few])
+    if skew is not None:
+        excess[:, : grid.points] += _skewed(server, dispersion, skew, grid.times_s)
+        excess = np.maximum(excess, 0.0)
     body = grid.step * (excess.sum(axis=1) - 0.5 * (excess[:, 0] + excess[:, -1]))
     # Before the grid both grow like t.
     mean_s, spread_s2 = excess[:, 0] + body
@@ -104,6 +114,17 @@ def _normal(server: Server, variance: Floats, t_s: Floats) -> Floats:
     third_s3 = np.where(both > 0.0, third_s3, 0.0)
     found = normal_excess((1.0 - server.load) * t_s, scale_s2 * both, third_s3)
     return np.maximum(np.stack(found), 0.0)
+
+
+def _skewed(server: Server, variance: Floats, skew: Floats, t_s: Floats) -> Floats:
+    """What a further third cumulant of the counts adds to both moments."""
+    scale_s2 = server.load * server.mean_s * t_s
+    around = (1.0 - server.load) * t_s, scale_s2 * np.maximum(variance + server.sums.scv, 1e-9)
+    third_s3 = scale_s2 * server.mean_s * skew
+    with_it = np.stack(normal_excess(*around, third_s3))
+    without = np.stack(normal_excess(*around, np.zeros_like(t_s)))
+    found: Floats = with_it - without
+    return found
 
 
 def _third(variance: Floats, sums: ServiceSums) -> Floats:

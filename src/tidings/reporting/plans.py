@@ -28,11 +28,17 @@ def scheme_table(advice: Mapping[str, Any]) -> FittingTable:
             column("half below", lambda row: f"{row['on_time']['p50']:.4f}", spare=4),
             column("simulated", lambda row: f"{row['simulated']:.4f}", spare=2),
             column("content", lambda row: f"{100 * row['satisfied']:.1f} %"),
-            column("messages", lambda row: f"{row['cost']:.2f}"),
+            column("messages", _cost),
             column("duplicates", lambda row: f"{row['duplicates']:.3f}", spare=1),
             column("", lambda row: "◀" if row["scheme"] == chosen else "", left=True),
         ],
         caption="on time: predicted, mean over events; worst, 5 %, half below: over subscribers; "
-        "content: subscribers that get their target; messages between brokers and duplicates: "
-        "for each delivery, simulated",
+        "content: subscribers that get their target; messages between brokers (events, their "
+        "acknowledgements, subscriptions; with standard error) and duplicates: for each delivery, "
+        "simulated",
     )
+
+
+def _cost(row: Row) -> str:
+    error = row["cost_se"]
+    return f"{row['cost']:.3f}" + (f" ± {error:.3f}" if error is not None else "")

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
+from tidings.kernels.records import make_records
 from tidings.model.behaviour import Failure
 from tidings.model.laws import residual
 from tidings.model.routes import Routes
 from tidings.model.system import Recovery, System
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.records import make_records
 
 Ints = NDArray[np.int64]
 MOST_ENTRIES = 50_000_000  # entries of routing tables that are followed in one replication
@@ -205,7 +205,7 @@ def _bundles(
                 bundle_of[tree, at] = len(bundles)
                 bundles.append((at, tree, len(classes), len(classes) + len(mine)))
                 classes += [(each, int(wanted[at, each])) for each in mine]
-        stream = streams("subscriptions", "refresh")  # all homes send theirs in common rounds
+        stream = streams(f"broker {system.brokers[at].name}", "refresh")
         homes.append((at, first_bundle, len(bundles), stream))
     rounds = homes if faults.recovery.refresh_s > 0 else []
     return (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidings.kernels.bins import bin_of, count_delay
 from tidings.kernels.compile import inlined, merged, primitive
-from tidings.simulation.kernel_bins import bin_of, count_delay
 from tidings.simulation.kernel_copies import SLACK_S, draw_time, loses
 from tidings.simulation.kernel_peers import approach
 from tidings.simulation.kernel_receipts import receipt_of, take_in

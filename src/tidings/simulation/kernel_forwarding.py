@@ -37,6 +37,8 @@ def leave_among_failures(world: Any, index: int) -> None:
     copy = copy_at(world, index)
     label = label_at(world, index)
     into, first_send = copy.channel, world.taped_sends
+    if copy.channel < world.arc_count and is_kept(world, index):
+        world.acknowledgements += publication_at(world, copy.publication).measured
     if label.via >= 0:
         if channel_at(world, label.via).target != copy.place:
             pass_on(world, index)
@@ -119,24 +121,19 @@ def note_send(world: Any, copy: Any, arc: int) -> None:
 def bypass(world: Any, index: int, arc: int) -> None:
     """Send an event to the nearest brokers behind a failure that can be reached.
 
-    Where no copy is kept, those that cannot be reached lose it.
+    All of them: a table says that an event is wanted behind an arc, not by whom. Where no copy is
+    kept, those that cannot be reached lose it.
     """
     copy = copy_at(world, index)
     publication = publication_at(world, copy.publication)
-    here, tree, wanted = copy.place, publication.tree, publication.content_class
-    end = walk_tree(world, 0, tree, channel_at(world, arc).target, arc, wanted)
-    for position in range(end - 1, -1, -1):
-        step = step_at(world, position)
-        if is_wanted_at(world, step.broker, wanted) and knows(world, here, tree, step.broker):
-            step.wanted += 1
-        if step.before >= 0:
-            step_at(world, step.before).wanted += step.wanted
+    beyond = channel_at(world, arc).target
+    end = walk_tree(world, 0, publication.tree, beyond, arc, publication.content_class)
     for position in range(end):
         step = step_at(world, position)
         if step.before >= 0 and step_at(world, step.before).covered:
             step.covered = 1
             continue
-        way = first_arc(world, here, step.broker) if step.wanted > 0 else -1
+        way = first_arc(world, copy.place, step.broker)
         if way >= 0:
             step.covered = 1
             child = new_copy(world, copy.publication, channel_at(world, way).target, way)
@@ -146,9 +143,7 @@ def bypass(world: Any, index: int, arc: int) -> None:
             note_send(world, copy, way)
             transmit(world, child)
         elif not world.buffering:
-            known = knows(world, here, tree, step.broker)
-            cause = BY_PATH_DOWN if known else BY_NOT_RESTORED
-            count_loss_here(world, copy.publication, step.broker, cause)
+            count_loss_here(world, copy.publication, step.broker, BY_PATH_DOWN)
 
 
 @merged

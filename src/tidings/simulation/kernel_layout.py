@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import LANDING, NODE
-from tidings.simulation.kernel_memory import Layout
+from tidings.kernels.memory import Layout
 
 _I, _F = np.int64, np.float64
 
@@ -162,7 +162,7 @@ WANTED = _record(content_class=_I, count=_I)
 BUFFER = _record(head=_I, tail=_I)
 # A step of a walk over a tree: the broker, the arc into it, the step before, how many brokers at
 # and behind it want the event as far as is known, and whether a detour leads to it or before it.
-STEP = _record(broker=_I, into=_I, before=_I, wanted=_I, covered=_I)
+STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
 
 # ---- what is counted: of measured events only, those born in the window ------------------------
 
@@ -226,6 +226,7 @@ NUMBERS: dict[str, type] = {
     "first_end": _I,  # ... and homes whose subscriptions time out
     "epoch": _I,  # changes of components noticed so far
     "duplicates": _I,  # second copies of measured events at a broker with subscribers for it
+    "acknowledgements": _I,  # of measured events that a broker has taken over from the one before
     "refreshes": _I,  # subscriptions of a home sent over a link, in the window
     "fan_out": _I,  # most copies that one step can make
     "deliveries_at_once": _I,  # most deliveries that one step can make

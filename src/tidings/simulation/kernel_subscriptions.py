@@ -33,11 +33,10 @@ from tidings.simulation.kernel_walks import first_arc, link_of, walk_tree
 
 @merged
 def schedule_rounds(world: Any) -> None:
-    """Give all homes their first round, at one random moment; brokers know all subscriptions."""
-    phase = world.refresh * uniform(streams_of(world), home_at(world, 0).stream)
+    """Give every home its first round, at a random moment of its own; brokers know everybody."""
     for number in range(world.homes_length):
         home = home_at(world, number)
-        home.phase = phase
+        home.phase = world.refresh * uniform(streams_of(world), home.stream)
         home.rounds = 1
         set_key(nodes_of(world), world.first_round + number, home.phase)
         if not np.isinf(world.timeout):

@@ -53,7 +53,6 @@ def note_step(world: Any, position: int, broker: int, into: int, before: int) ->
     step.broker = broker
     step.into = into
     step.before = before
-    step.wanted = 0
     step.covered = 0
 
 

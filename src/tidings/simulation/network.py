@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.kernels.bins import bin_tables
+from tidings.kernels.records import make_records
 from tidings.kernels.sampling import encode
 from tidings.model import delay_grid
 from tidings.model.behaviour import Channel
@@ -26,7 +28,6 @@ from tidings.simulation.audience import (
 )
 from tidings.simulation.cells import Carried, Cells, carried, find_cells
 from tidings.simulation.failures import Faults, fault_numbers, fault_tables, find_faults
-from tidings.simulation.kernel_bins import bin_tables
 from tidings.simulation.peers import (
     NO_LIMIT,
     SETTLING,
@@ -36,7 +37,6 @@ from tidings.simulation.peers import (
     met_queues,
     peer_tables,
 )
-from tidings.simulation.records import make_records
 
 Ints = NDArray[np.int64]
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.kernels.records import make_records
 from tidings.model.connectivity_traces import Periods, periods_of
 from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.system import Subscriber, System
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.records import make_records
 
 Ints = NDArray[np.int64]
 NO_LIMIT = np.iinfo(np.int64).max
@@ -98,6 +99,7 @@ def peer_tables(
     first = {name: len(before[name]) for name in ("places", "stations", "servers")}
     rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _KINDS}
     owners = {name: before[name].copy() for name in ("publishers", "receivers")}
+    rest: Any = cache(residual)  # many peers share their laws, and some take long to work out
     periods: list[float] = []
     for number, queue in enumerate(queues):
         place, station, server = (first[name] + number for name in first)
@@ -113,7 +115,10 @@ def peer_tables(
             ends = len(periods), len(periods) + len(queue.periods.loop_s)
             periods += queue.periods.loop_s
             stream = streams(queue.peer, "connectivity")
-            rows["switches"].append(_switch(queue.periods, laws, stream, station, ends))
+            chosen = queue.periods.on, queue.periods.off
+            all_four = (*map(laws, chosen), *(laws(rest(law)) for law in chosen))
+            switch = (queue.periods.connected, *all_four, stream, 0, 0, station, *ends)
+            rows["switches"].append(switch)
     joined = {
         name: np.concatenate([before[name], make_records(kind, rows[name])])
         for name, kind in _KINDS.items()
@@ -127,27 +132,6 @@ def met_queues(tables: Mapping[str, Any]) -> tuple[bool, int]:
     queueing = np.maximum(receivers["waits_at"], receivers["taken_in_at"]) >= 0
     so_far = np.concatenate([[0], np.cumsum(queueing[tables["receivers_of"]])])
     return bool(queueing.any()), int(np.diff(so_far[tables["receivers_first"]]).max(initial=0))
-
-
-def _switch(
-    periods: Periods,
-    laws: Callable[..., int],
-    stream: int,
-    station: int,
-    ends: tuple[int, int],
-) -> tuple[Any, ...]:
-    return (
-        periods.connected,
-        laws(periods.on),
-        laws(periods.off),
-        laws(residual(periods.on)),
-        laws(residual(periods.off)),
-        stream,
-        0,
-        0,
-        station,
-        *ends,
-    )
 
 
 def day_tables(system: System) -> dict[str, Any]:

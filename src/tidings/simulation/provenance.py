@@ -12,7 +12,7 @@ import numpy as np
 from tidings.model.reading import fingerprint
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.results import MOST_PAIRS
-from tidings.simulation.totals import Totals
+from tidings.simulation.totals import COSTS, Totals
 from tidings.simulation.world import Window
 
 
@@ -55,22 +55,26 @@ def provenance_of(
     return found
 
 
-def _messages(totals: Totals) -> dict[str, int]:
+def _messages(totals: Totals) -> dict[str, Any]:
     """What the deliveries cost: messages over links between brokers, all replications together.
 
-    ``transmissions`` of events (again where they are repeated), ``refreshes`` of subscriptions (a
-    home's for one tree over one link), and ``duplicates`` that a subscriber's broker filtered out.
+    ``transmissions`` of events (again where they are repeated), ``acknowledgements`` of brokers
+    that have taken one over, ``refreshes`` of subscriptions (a home's for one tree over one link),
+    ``messages`` all three, and ``duplicates`` that a subscriber's broker filtered out. And each of
+    them for one delivery, with its standard error (None if there was one replication).
     """
-    members = np.bincount(
-        totals.units.of_subscriber,
-        weights=[each.count for each in totals.compiled.system.subscribers],
-        minlength=totals.units.count,
-    )
+    costs = totals.costs
+    each = zip(COSTS, costs.value, costs.standard_error, strict=True)
     return {
-        "deliveries": round(float(members @ totals.delay.w)),
-        "transmissions": round(float(totals.sent[: len(totals.compiled.routes.arcs)].sum())),
-        "duplicates": totals.duplicates,
-        "refreshes": totals.refreshes,
+        "deliveries": round(float(costs.w[0])),
+        **{name: round(float(count)) for name, count in zip(COSTS, costs.x, strict=True)},
+        "per_delivery": {
+            name: {
+                "value": None if math.isnan(value) else float(value),
+                "se": None if math.isnan(se) else float(se),
+            }
+            for name, value, se in each
+        },
     }
 
 

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidings.errors import InvalidInputError
+from tidings.kernels.memory import World
 from tidings.model.features import require_only
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
 from tidings.model.trace_tables import FORMAT_VERSION
-from tidings.simulation.kernel_memory import World
 from tidings.simulation.network import compile_system
 from tidings.simulation.provenance import provenance_of
 from tidings.simulation.results import outcome_of

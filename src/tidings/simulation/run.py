@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tidings.errors import InvalidInputError, UnstableError
+from tidings.kernels.replications import (
+    PILOT_SAMPLES,
+    detect_warmup,
+    more_replications,
+    side_by_side,
+)
 from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
@@ -24,7 +27,6 @@ from tidings.simulation.provenance import provenance_of
 from tidings.simulation.results import outcome_of
 from tidings.simulation.tally import Counts, Units, count_world, find_units
 from tidings.simulation.totals import Totals
-from tidings.simulation.warmup import mser
 from tidings.simulation.world import (
     MOST_COPIES,
     Window,
@@ -54,10 +56,7 @@ HANDLED = frozenset(
 )
 USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
 MOST_EVENTS = 1e12  # the same; so many take days
-PILOTS = 20
 PILOT_EVENTS = 5_000
-PILOT_SAMPLES = 2_000
-MOST_PILOT_DOUBLINGS = 6
 
 Progress = Callable[[str], None]
 
@@ -158,29 +157,10 @@ def _batch(
     count: int,
 ) -> Iterator[Counts]:
     """Replications in order, run side by side: compiled code does not hold the interpreter."""
-    return _side_by_side(
+    return side_by_side(
         lambda number: _replication(compiled, units, window, options.seed, number),
         range(first, first + count),
     )
-
-
-def _side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
-    """Results in order, a few under way at a time: memory does not grow with their number."""
-    workers = os.cpu_count() or 1
-    left = iter(numbers)
-    pool = ThreadPoolExecutor(max_workers=workers)
-    wait = True
-    try:
-        waiting = deque(pool.submit(work, each) for each in itertools.islice(left, 2 * workers))
-        while waiting:
-            result = waiting.popleft().result()
-            waiting.extend(pool.submit(work, each) for each in itertools.islice(left, 1))
-            yield result
-    except KeyboardInterrupt:
-        wait = False  # nothing stops compiled code, and whoever interrupts it will not wait
-        raise
-    finally:
-        pool.shutdown(wait=wait, cancel_futures=True)
 
 
 def refuse_overload(compiled: CompiledSystem) -> None:
@@ -216,11 +196,12 @@ def _refuse_overloaded_peers(compiled: CompiledSystem) -> None:
     loads = compiled.peer_arrivals * np.array(demands_s)
     over = np.flatnonzero(loads >= FULL_LOAD)
     if over.size:
-        worst = int(over[np.argmax(loads[over])])
-        more = f"; and {over.size - 1} other queues of peers" if over.size > 1 else ""
+        worst = over[np.argsort(-loads[over], kind="stable")]
+        said = "; and ".join(overload_of_peer(compiled, int(each)) for each in worst[:3])
+        more = f"; and {worst.size - 3} more" if worst.size > 3 else ""
         raise UnstableError(
-            f"{overload_of_peer(compiled, worst)}{more}. Its queue would grow without end: give it "
-            "longer times connected, a shorter service or fewer events, or a buffer"
+            f"{said}{more}. Its queue would grow without end: give it longer times connected, a "
+            "shorter service or fewer events, or a buffer"
         )
 
 
@@ -242,7 +223,7 @@ def find_window(
         warmup_s = compiled.day_s  # the day before
         if compiled.has_queues and not compiled.day_s:
             tell("pilot runs for the warm-up")
-            warmup_s, notes = _detect_warmup(compiled, options, PILOT_EVENTS / rate)
+            warmup_s, notes = detect_warmup(_pilot(compiled, options), PILOT_EVENTS / rate)
         warmup_s = max(warmup_s, compiled.settling_s)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
     return window, notes
@@ -274,36 +255,21 @@ def _whole_days(
     ]
 
 
-def _detect_warmup(
-    compiled: CompiledSystem, options: SimulationOptions, length_s: float
-) -> tuple[float, list[str]]:
-    """How long the empty start shows in the number of copies, by MSER-5 on pilot runs, in seconds.
+def _pilot(
+    compiled: CompiledSystem, options: SimulationOptions
+) -> Callable[[int, float], ArrayLike]:
+    """Runs that note how many copies there are at regular moments."""
 
-    The pilots are averaged (many short ones show a start better than few long ones) and are not
-    used again. Where the answer lies in their second half they were too short, and are run again
-    at twice the length. The rule stops where the start drowns in the noise of the pilots; the runs
-    to come have less noise, so twice as much is left out.
-    """
-    for doubling in range(MOST_PILOT_DOUBLINGS + 1):
+    def pilot(number: int, length_s: float) -> ArrayLike:
         window = Window(
             warmup_s=0.0, end_s=length_s, samples=PILOT_SAMPLES, max_copies=options.max_copies
         )
+        world = make_world(compiled, window, options.seed, number)
+        run_world(world, compiled, window)
+        found: ArrayLike = world.tables["samples"].value
+        return found
 
-        def pilot(number: int, window: Window = window) -> Any:
-            world = make_world(compiled, window, options.seed, number)
-            run_world(world, compiled, window)
-            return world.tables["samples"].value
-
-        # Replications count from 0; pilots have numbers of their own, below.
-        series = np.mean(list(_side_by_side(pilot, range(-PILOTS, 0))), axis=0)
-        cut = mser(series)
-        if cut <= PILOT_SAMPLES // 2 or doubling == MOST_PILOT_DOUBLINGS:
-            break
-        length_s *= 2.0
-    notes = []
-    if cut > PILOT_SAMPLES // 2:
-        notes.append("the system takes very long to settle; give a warm-up yourself to be sure")
-    return 2.0 * cut / PILOT_SAMPLES * length_s, notes
+    return pilot
 
 
 def _until_precise(
@@ -326,9 +292,7 @@ def _until_precise(
                 f"{totals.replications} replications, the most allowed, it is {reached:.2g}"
             ]
         done = totals.replications
-        # The half-width shrinks with the root of the number; never more than double at once.
-        needed = done * (reached / wanted) ** 2 if reached > 0 else 2.0 * done
-        count = max(1, min(room, done, math.ceil(1.1 * needed) - done))
+        count = more_replications(done, reached, wanted, options.max_replications)
         tell(f"±{reached:.2g} after {done} replications, {count} more")
         batch = _batch(totals.compiled, totals.units, window, options, done, count)
         for counts in batch:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.kernels.memory import World
 from tidings.model import delay_grid
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, BY_OVERFLOW, KERNEL_CAUSES
-from tidings.simulation.kernel_memory import World
 from tidings.simulation.network import CompiledSystem
 
 Ints = NDArray[np.int64]
@@ -111,6 +111,7 @@ class Counts:
     channel_counts: Floats  # [channel; sent, lost, delay]
     most_copies: int
     duplicates: int  # second copies at brokers with subscribers for them, filtered there
+    acknowledgements: int  # of events that a broker has taken over from the one before
     refreshes: int  # bundles of subscriptions sent over a link
 
 
@@ -152,6 +153,7 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         channel_counts=np.column_stack([channels[name].astype(float) for name in CHANNEL_FIELDS]),
         most_copies=len(world.tables["copies"]),
         duplicates=int(world.record[0].duplicates),
+        acknowledgements=int(world.record[0].acknowledgements),
         refreshes=int(world.record[0].refreshes),
     )
 

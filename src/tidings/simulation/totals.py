@@ -2,82 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
+from tidings.kernels.ratios import Ratio
 from tidings.model import delay_grid
 from tidings.model.delay_grid import Histogram
-from tidings.model.standard_errors import share_se
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.tally import Counts, Units
 
-Floats = NDArray[np.float64]
-
-
-class Ratio:
-    r"""Ratios of two sums, element by element, with the standard error over replications.
-
-    Over n replications :math:`\hat r = \sum x_i / \sum w_i` and
-
-    .. math:: \mathrm{se}^2 = \frac{n}{n-1} \frac{\sum (x_i - \hat r w_i)^2}{(\sum w_i)^2}
-
-    Only five sums are kept, however many replications there are.
-    """
-
-    def __init__(self, size: int) -> None:
-        self.replications = 0
-        self.x, self.w = np.zeros(size), np.zeros(size)
-        self._xx, self._xw, self._ww = np.zeros(size), np.zeros(size), np.zeros(size)
-
-    def add(self, x: ArrayLike, w: ArrayLike) -> None:
-        """One replication more."""
-        top, bottom = np.asarray(x, dtype=np.float64), np.asarray(w, dtype=np.float64)
-        self.replications += 1
-        self.x += top
-        self.w += bottom
-        self._xx += top * top
-        self._xw += top * bottom
-        self._ww += bottom * bottom
-
-    @property
-    def value(self) -> Floats:
-        """The ratios; NaN where there is nothing to divide by."""
-        return _divided(self.x, self.w)
-
-    @property
-    def standard_error(self) -> Floats:
-        """Of the ratios; NaN with fewer than two replications."""
-        n = self.replications
-        if n < 2:
-            return np.full(self.x.size, np.nan)
-        r = self.value
-        squares = np.maximum(self._xx - 2.0 * r * self._xw + r * r * self._ww, 0.0)
-        return np.sqrt(n / (n - 1) * squares) / np.where(self.w > 0, self.w, np.nan)
-
-    @property
-    def share_standard_error(self) -> Floats:
-        """Of the ratios where they are shares: at least that of independent trials.
-
-        Where hardly any trial failed, replications hardly differ, which proves little.
-        """
-        error = self.standard_error
-        return np.where(np.isnan(error), np.nan, np.fmax(error, share_se(self.x, self.w)))
-
-    def half_width(self, confidence: float = 0.95) -> float:
-        """Half the widest confidence interval of the shares (Student's t); NaN if unknown."""
-        if self.replications < 2 or not np.any(self.w > 0):
-            return math.nan
-        t = float(special.stdtrit(self.replications - 1, 0.5 + confidence / 2))
-        return t * float(np.nanmax(self.share_standard_error))
-
-
-def _divided(x: Floats, w: Floats) -> Floats:
-    found: Floats = np.divide(x, w, out=np.full(x.shape, np.nan), where=w > 0)
-    return found
+# What deliveries cost in messages between brokers: those of events (each attempt one), of brokers
+# that have taken an event over, of subscriptions (a home's for one tree over one link), all three,
+# and copies that were filtered out at the last broker.
+COSTS = ("transmissions", "acknowledgements", "refreshes", "messages", "duplicates")
 
 
 class Totals:
@@ -86,7 +23,13 @@ class Totals:
     def __init__(self, compiled: CompiledSystem, units: Units, length_s: float) -> None:
         self.compiled, self.units, self.length_s = compiled, units, length_s
         self.replications = 0
-        self.published = self.duplicates = self.refreshes = 0
+        self.published = 0
+        self.costs = Ratio(len(COSTS))  # for each delivery
+        self._heads = np.bincount(
+            units.of_subscriber,
+            weights=[each.count for each in compiled.system.subscribers],
+            minlength=units.count,
+        )
         pairs, stations = units.pair_unit.size, len(compiled.tables["stations"])
         self.on_time = Ratio(units.count)
         self.delay = Ratio(units.count)
@@ -120,12 +63,11 @@ class Totals:
         units = self.units
         self.replications += 1
         self.published += int(counts.published.sum())
-        self.duplicates += counts.duplicates
-        self.refreshes += counts.refreshes
         wanted, delivered, on_time, delay = (
             np.bincount(units.pair_unit, weights=values, minlength=units.count)
             for values in (counts.wanted, counts.delivered, counts.on_time, counts.delay_sum_s)
         )
+        self.costs.add(self._costs(counts), np.full(len(COSTS), self._heads @ delivered))
         self.on_time.add(on_time, wanted)
         self.delay.add(delay, delivered)
         self.pair_on_time.add(counts.on_time, counts.wanted)
@@ -145,3 +87,10 @@ class Totals:
         self.sent += sent
         self.lost_on.add(lost_on, sent)
         self.delay_on.add(delay_on, sent - lost_on)
+
+    def _costs(self, counts: Counts) -> list[float]:
+        """What one replication cost, in the order of COSTS."""
+        sent = float(counts.channel_counts[: len(self.compiled.routes.arcs), 0].sum())
+        messages = sent + counts.acknowledgements + counts.refreshes
+        known = (sent, counts.acknowledgements, counts.refreshes, messages, counts.duplicates)
+        return [float(each) for each in known]

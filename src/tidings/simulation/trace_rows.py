@@ -16,7 +16,7 @@ from tidings.kernels.streams import stream_states
 from tidings.model.behaviour import Channel
 from tidings.model.connectivity_traces import STATES
 from tidings.model.filters import filter_document
-from tidings.model.routes import classes_of
+from tidings.model.routes import classes_of, type_of
 from tidings.model.trace_files import trace_table
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.world import Window
@@ -119,18 +119,20 @@ def _contents(compiled: CompiledSystem, rows: Ints, seed: int) -> pa.Array:
 def _members(compiled: CompiledSystem) -> list[list[tuple[str, float]]]:
     """The contents, with their shares, that each row of the routes stands for."""
     system, routes = compiled.system, compiled.routes
-    row_of = {
-        (row.publisher, row.content_class, row.lifetime, row.size_bytes): index
-        for index, row in enumerate(routes.rows)
-    }
+    row_of = {}
+    for index, row in enumerate(routes.rows):
+        kind = type_of(system, routes.events[row.event])
+        row_of[row.publisher, row.content_class, kind, row.lifetime, row.size_bytes] = index
     found: list[list[tuple[str, float]]] = [[] for _ in routes.rows]
     for index, publisher in enumerate(system.publishers):
         contents = publisher.content.rows()
-        kinds = classes_of(system, routes, [content.event for content in contents]).tolist()
-        for kind, content in zip(kinds, contents, strict=True):
+        classes = classes_of(system, routes, [content.event for content in contents]).tolist()
+        for content_class, content in zip(classes, contents, strict=True):
+            kind = type_of(system, content.event)
             lifetime = system.lifetime_of(publisher, content.lifetime)
             size = content.size_bytes or publisher.size_bytes or system.size_bytes
-            found[row_of[index, kind, lifetime, size]].append((content.text, content.probability))
+            row_here = row_of[index, content_class, kind, lifetime, size]
+            found[row_here].append((content.text, content.probability))
     return found
 
 

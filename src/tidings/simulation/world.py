@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from tidings.errors import UnstableError
 from tidings.kernels.calendar import LANDING, tournament
+from tidings.kernels.memory import World
 from tidings.kernels.streams import stream_states
 from tidings.model import delay_grid
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.kernel_memory import World
 from tidings.simulation.kernel_run import run, schedule_first
 from tidings.simulation.network import CompiledSystem
 

@@ -20,11 +20,13 @@ def path(brokers):
 
 
 def passed(components, refresh):
-    return exact_passed(components, path(len(components.of_broker)), refresh)
+    count = len(components.of_broker)
+    return exact_passed(components, path(count), refresh, (0.0,) * count)
 
 
 def bounds(components, refresh):
-    found = bounded_passed(components, path(len(components.of_broker)), refresh)
+    count = len(components.of_broker)
+    found = bounded_passed(components, path(count), refresh, (0.0,) * count)
     return found.table[-1] - found.off, found.table[-1] + found.off
 
 

@@ -20,16 +20,11 @@ def scheme(
     system: options.SystemFile,
     target: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            min=0.0,
-            max=1.0,
-            help="On-time share that subscribers without a 'target' of their own should get.",
-        ),
+        options.share("On-time share that subscribers without a 'target' of their own should get."),
     ] = None,
     of: Annotated[
         float,
-        typer.Option(metavar="SHARE", min=0.0, max=1.0, help="Share of subscribers that must."),
+        options.share("Share of subscribers that must."),
     ] = 1.0,
     duration: Annotated[
         str | None,
@@ -65,9 +60,11 @@ def scheme(
 def _answer(advice: SchemeAdvice) -> str:
     if advice.choice is not None:
         best = advice.choice
+        others = " and ".join(each.scheme for each in advice.cheapest if each is not best)
         return (
             f"The cheapest scheme that meets the target is {best.scheme}: "
-            f"{best.cost:.2f} messages between brokers for each delivery."
+            f"{best.cost:.3f} messages between brokers for each delivery."
+            + (f" {others}: the same cost, as far as can be told." if others else "")
         )
     nearest = advice.nearest
     return (

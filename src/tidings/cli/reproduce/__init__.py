@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import typer
 
-from tidings.cli.reproduce import content_timeliness, fault_tolerance, mobile_onoff
+from tidings.cli.reproduce import (
+    content_timeliness,
+    fault_tolerance,
+    mobile_onoff,
+    performance_methodology,
+)
 
 app = typer.Typer(
     help="Run the experiments of a paper again: predicted against simulated, errors, claims, plots."
@@ -15,3 +20,4 @@ app = typer.Typer(
 app.command("content-timeliness")(content_timeliness.content_timeliness)
 app.command("fault-tolerance")(fault_tolerance.fault_tolerance)
 app.command("mobile-onoff")(mobile_onoff.mobile_onoff)
+app.command("performance-methodology")(performance_methodology.performance_methodology)

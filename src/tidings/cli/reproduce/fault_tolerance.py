@@ -17,7 +17,7 @@ from tidings.reproduction.fault_tolerance.uptime_traces import Uptimes, read_upt
 from tidings.reproduction.saving import check_folder
 
 USUAL = experiment.Plan()
-KINDS = (*MACHINES, "both")
+KINDS = (*MACHINES, "both", "none")
 
 
 def fault_tolerance(
@@ -39,7 +39,11 @@ def fault_tolerance(
         ),
     ] = f"{USUAL.every_s:g}s",
     machines: Annotated[
-        str, typer.Option(metavar="|".join(KINDS), help="How available the brokers are.")
+        str,
+        typer.Option(
+            metavar="|".join(KINDS),
+            help="How available the brokers are; none: nothing but real uptimes.",
+        ),
     ] = "both",
     precise: Annotated[
         bool,
@@ -69,6 +73,8 @@ def fault_tolerance(
     """
     if machines not in KINDS:
         raise typer.BadParameter(f"'{machines}' is not one of {', '.join(KINDS)}")
+    if machines == "none" and not uptimes:
+        raise typer.BadParameter("'none' leaves nothing to do without --uptimes")
     check_folder(to)
     traces = _traces(uptimes or [], leave_out or [])
     plan = experiment.Plan(
@@ -77,7 +83,7 @@ def fault_tolerance(
         duration_s=options.seconds(duration),
         every_s=options.seconds(every),
         precise=precise,
-        machines=tuple(MACHINES) if machines == "both" else (machines,),
+        machines={"both": tuple(MACHINES), "none": ()}.get(machines, (machines,)),
         seed=seed,
     )
     with console.progress("reproducing") as step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,20 +19,22 @@ from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
 SMALL, MOST_DENSE_STATES = 24, 300
 _WORTH_COUNTING = 8_000  # jumps; beyond that, rates differ too much to count them
+_FIRST_LOOK = 125  # jumps after which, and after twice as many, it is seen whether that will do
 _FEW, _TABLE = 16, 240  # times that are asked for exactly, and those of a table for more
 _LATTICE_TIMES, _LATTICE_TERMS = 96, 10
 _LEFT = 1e-13  # share of events that may still wait after the last jump counted
-_MOST_JUMPS = 200_000
 _BLOCK = 1 << 22  # (time, jump) pairs handled at once
 
 
-def buffer_delay(wait: Wait) -> Delay | None:
+def buffer_delay(wait: Wait | TabulatedWait) -> Delay | None:
     """The wait as a delay of a path, or None where there is none."""
+    if isinstance(wait, TabulatedWait):
+        return wait if wait.left[0] > 0.0 else None
     if float(wait.initial.sum()) == 0.0:
         return None
     if wait.initial.size > SMALL:
         counted = CountedJumps(wait=wait)
-        if counted.jumps <= _WORTH_COUNTING:
+        if counted.ends:
             return counted
     if wait.initial.size > MOST_DENSE_STATES:
         return SolvedWait(wait=wait)
@@ -155,6 +157,15 @@ class _LargeWait:
         return None
 
 
+def _is_slow(remains: list[float]) -> bool:
+    """Whether, at the rate of late, what remains will not be gone within the jumps worth it."""
+    begin, end = remains[len(remains) // 2], remains[-1]
+    if end <= 0.0:
+        return False
+    fall = math.log(begin / end) / (len(remains) - len(remains) // 2)
+    return math.log(end / (_LEFT * remains[0])) > fall * (_WORTH_COUNTING - len(remains))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountedJumps(_LargeWait):
     """The wait of a large chain: jumps come at a constant rate, and some jump ends it.
@@ -166,23 +177,42 @@ class CountedJumps(_LargeWait):
     wait: Wait
 
     @property
-    def jumps(self) -> float:
-        """About how many jumps must be counted."""
-        spread_s = math.sqrt(self.variance_s2 / max(float(self.wait.initial.sum()), 1e-12))
-        return 30.0 * max(self.mean_s, spread_s) * float(-self.wait.generator.diagonal().min())
+    def ends(self) -> bool:
+        """Whether so few jumps are to be counted that it is worth it."""
+        _, remains = self._counted
+        return bool(remains[-1] <= _LEFT * remains[0])
 
     @cached_property
-    def _last_jump(self) -> tuple[float, Floats]:
-        """The rate of jumps (1/s) and the probability that the wait ends with jump 1, 2, …"""
+    def _counted(self) -> tuple[float, Floats]:
+        """The rate of jumps (1/s) and the probability of still waiting after jump 0, 1, …"""
         rates = self.wait.generator
         per_s = float(-rates.diagonal().min())
         jump = sparse.csr_array((sparse.eye_array(rates.shape[0]) + rates / per_s).T)
         left = self.wait.initial.copy()
         remains = [float(left.sum())]
-        while remains[-1] > _LEFT * remains[0] and len(remains) <= _MOST_JUMPS:
+        look = _FIRST_LOOK
+        while remains[-1] > _LEFT * remains[0] and len(remains) <= _WORTH_COUNTING:
             left = jump @ left
             remains.append(float(left.sum()))
+            if len(remains) == look:
+                look *= 2
+                if _is_slow(remains):
+                    break
+        return per_s, np.array(remains)
+
+    @property
+    def _last_jump(self) -> tuple[float, Floats]:
+        """The rate of jumps (1/s) and the probability that the wait ends with jump 1, 2, …"""
+        per_s, remains = self._counted
         return per_s, np.maximum(-np.diff(remains), 0.0)
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        """With N jumps: E[X] = E[N]/Λ and E[X²] = (E[N²] + E[N])/Λ²."""
+        per_s, remains = self._counted
+        jumps = float(remains.sum())
+        pairs = 2.0 * float(np.arange(remains.size) @ remains)
+        return jumps / per_s, (pairs + 2.0 * jumps) / per_s**2
 
     def cdf(self, t_s: Floats) -> Floats | None:
         """P[X ≤ t], what has not ended with the last jump counted left out."""
@@ -244,3 +274,72 @@ class SolvedWait(_LargeWait):
         below = np.interp(np.log(steps_s), np.log(times_s), np.maximum.accumulate(known))
         below = np.concatenate([[self.atom], below])
         return lattice.image(below[1:]), lattice.image(below[:-1])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TabulatedWait:
+    """A wait known by P[X > t] at regular times: straight between them, exponential after."""
+
+    step_s: float
+    left: Floats  # P[X > 0], P[X > step], …
+    tail_per_s: float
+    kinked: bool = False
+
+    @property
+    def atom(self) -> float:
+        """P[X = 0]."""
+        return max(1.0 - float(self.left[0]), 0.0)
+
+    @property
+    def order(self) -> float:
+        """0 beside an atom, else 1."""
+        return 0.0 if self.atom > 0.0 else 1.0
+
+    def given_waiting(self) -> TabulatedWait:
+        """The wait of those that wait at all."""
+        return replace(self, left=self.left / self.left[0])
+
+    @property
+    def _end_s(self) -> float:
+        return self.step_s * (self.left.size - 1)
+
+    @property
+    def mean_s(self) -> float:
+        """E[X] = ∫ P[X > t] dt, in seconds."""
+        inside = self.step_s * float(self.left.sum() - 0.5 * (self.left[0] + self.left[-1]))
+        return inside + float(self.left[-1]) / self.tail_per_s
+
+    @property
+    def variance_s2(self) -> float:
+        """Var X, in seconds squared, by E[X²] = 2 ∫ t P[X > t] dt."""
+        begin_s = self.step_s * np.arange(self.left.size - 1)
+        first, last = self.left[:-1], self.left[1:]
+        inside = begin_s * (first + last) / 2.0 + self.step_s * (first + 2.0 * last) / 6.0
+        tail_s = 1.0 / self.tail_per_s
+        beyond = float(self.left[-1]) * (self._end_s + tail_s) * tail_s
+        return 2.0 * (self.step_s * float(inside.sum()) + beyond) - self.mean_s**2
+
+    def chain(self) -> Chain | None:
+        """None: it has no phases."""
+        return None
+
+    def cdf(self, t_s: Floats) -> Floats | None:
+        """P[X ≤ t]."""
+        times_s = np.asarray(t_s, np.float64)
+        known_s = self.step_s * np.arange(self.left.size)
+        beyond = np.exp(-self.tail_per_s * np.maximum(times_s - self._end_s, 0.0))
+        found: Floats = 1.0 - np.interp(times_s, known_s, self.left) * beyond
+        return np.where(times_s < 0.0, 0.0, found)
+
+    def transform(self, z: Complexes) -> Complexes:
+        """E[exp(−zX)]."""
+        factor = np.exp(-z * self.step_s)
+        masses = -np.diff(self.left)
+        inside = np.polynomial.polynomial.polyval(factor, masses) * (1.0 - factor)
+        beyond = self.left[-1] * np.exp(-z * self._end_s) / (1.0 + z / self.tail_per_s)
+        found: Complexes = self.atom + inside / (z * self.step_s) + beyond
+        return found
+
+    def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
+        """Images of the wait made earlier and made later."""
+        return lattice.enclosing(self.cdf)

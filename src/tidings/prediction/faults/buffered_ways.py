@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
-from tidings.prediction.faults.buffer_delays import buffer_delay
+from tidings.prediction.faults.buffer_delays import TabulatedWait, buffer_delay
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.processes import Bools, Process
 from tidings.prediction.faults.static_ways import HOME_DOWN
@@ -25,18 +25,19 @@ from tidings.prediction.stages import NOTHING, Stage, in_series
 def hops(components: Components, path: Path) -> list[Hop]:
     """What each hop of a way needs: both its brokers and its link up.
 
-    Where brokers forget subscriptions, the receiving one must have them, and the home broker
-    before the first hop.
+    Where brokers forget subscriptions, the sending one must have them, and the last one before it
+    hands the event over. The receiving one takes whatever it gets.
     """
     needs = components.of_path(path)
     processes = components.processes
     found: list[Hop] = []
-    if any(processes[each].ready is not None for each in needs[0]):
-        found.append({each: processes[each].able for each in needs[0]})
     for first in range(0, len(needs) - 1, 2):
-        hop = {each: processes[each].up for element in needs[first : first + 2] for each in element}
-        hop |= {each: processes[each].able for each in needs[first + 2]}
-        found.append(hop)
+        hop = {
+            each: processes[each].up for element in needs[first + 1 : first + 3] for each in element
+        }
+        found.append(hop | {each: processes[each].able for each in needs[first]})
+    if any(processes[each].ready is not None for each in needs[-1]):
+        found.append({each: processes[each].able for each in needs[-1]})
     return found
 
 
@@ -56,17 +57,15 @@ def acknowledged(pieces: Sequence[Stage]) -> list[Stage]:
     return found
 
 
-def buffered_way(components: Components, path: Path, pieces: Sequence[Stage]) -> tuple[Stage, bool]:
-    """The stages of a way and the wait in its buffers: a_b0 · P[wait + all else ≤ t].
-
-    And whether failure groups are remembered from hop to hop, which makes it exact.
-    """
+def buffered_way(
+    components: Components, path: Path, pieces: Sequence[Stage], waiting: Wait | TabulatedWait
+) -> Stage:
+    """The stages of a way and the wait in its buffers: a_b0 · P[wait + all else ≤ t]."""
     found = in_series(home_up(components, path), reduce(in_series, acknowledged(pieces)))
-    waiting, remembered = stationary_wait(components, path)
     delay = buffer_delay(waiting)
     if delay is None:
-        return found, remembered
-    return replace(found, delays=(delay, *found.delays), unbuffered=found), remembered
+        return found
+    return replace(found, delays=(delay, *found.delays), unbuffered=found)
 
 
 def stationary_wait(components: Components, path: Path) -> tuple[Wait, bool]:

@@ -38,6 +38,12 @@ class Components:
             found += [self.of_link[link], self.of_broker[broker]]
         return tuple(found)
 
+    def fail_together(self, path: Path) -> bool:
+        """Whether elements of a path depend on more than a process each of their own."""
+        needs = self.of_path(path)
+        distinct = {each for needed in needs for each in needed}
+        return max(map(len, needs)) > 1 or len(distinct) < sum(map(len, needs))
+
     @property
     def shared(self) -> frozenset[int]:
         """Processes that more than one component depends on: the failure groups."""

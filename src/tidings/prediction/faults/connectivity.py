@@ -8,7 +8,7 @@ grows with the frontier and not with the number of components.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -66,20 +66,21 @@ def connected(graph: Graph, source: int, target: int) -> float:
     return float(shares[labels[:, 0] == labels[:, 1]].sum())
 
 
-def joined(graph: Graph, kept: Sequence[int]) -> tuple[Labels, Floats]:
+def joined(graph: Graph, kept: Sequence[int], up: Collection[int] = ()) -> tuple[Labels, Floats]:
     """The ways in which the kept brokers can be up and joined, and how likely each is.
 
     A broker's label is 1 plus the position of the first broker it is joined with, or 0 if it is
-    down. Only with the first and the last of them up: else there is no way between these two.
+    down. Only with some of them ``up``: by default the first and the last, since else there is no
+    way between these two.
     """
-    if graph.brokers[kept[0]] == 0.0 or graph.brokers[kept[-1]] == 0.0:
+    ends = set(up) or {kept[0], kept[-1]}
+    if any(graph.brokers[broker] == 0.0 for broker in ends):
         return np.zeros((0, len(kept)), np.uint8), np.zeros(0)
     neighbours = _neighbours(graph)
     order = _order(neighbours, kept[0])
     if _width(neighbours, order, kept) > _MOST_FRONTIER:
         raise TooWideError
     left = {broker: len(each) for broker, each in neighbours.items()}
-    ends = {kept[0], kept[-1]}
     frontier: list[int] = []
     states: States = np.zeros((1, 0), np.uint8), np.ones(1)
     for broker in order:

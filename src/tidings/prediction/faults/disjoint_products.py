@@ -1,10 +1,10 @@
 """The ways that an event takes while things fail, and rigorous bounds of whether there is one.
 
 All states of the processes are cut into cells, in each of which some are known to be up and some to
-be down (Dotson and Gobien). In the likeliest cell the best way that avoids what is down is found:
-it is the way used where all it needs is up; otherwise the first of its processes that is down makes
-a new cell. What the cells with a way, and those without any, add up to bounds the truth from both
-sides at any time, whether or not components fail together.
+be down (Dotson and Gobien). In the likeliest cell the way that an event takes, given what is down,
+is found: it is the way used where all it needs is up; otherwise the first of its processes that is
+down makes a new cell. What the cells with a way, and those without any, add up to bounds the truth
+from both sides at any time, whether or not components fail together.
 """
 
 from __future__ import annotations
@@ -59,6 +59,33 @@ class Network:
                     waiting.append(there)
         return _traced(came, target) if target in came else None
 
+    def taken(self, usual: Path, down: frozenset[int]) -> Path | None:
+        """The way an event takes: its usual one, round what is down to the next broker that it
+        can reach.
+        """
+        if not down:
+            return usual
+        of_broker, of_link = self.components.of_broker, self.components.of_link
+        if not down.isdisjoint(of_broker[usual.brokers[0]]):
+            return None
+        brokers = usual.brokers[:1]
+        links: tuple[int, ...] = ()
+        place, last = 0, len(usual.links)
+        while place < last:
+            link, following = usual.links[place], usual.brokers[place + 1]
+            if down.isdisjoint(of_link[link]) and down.isdisjoint(of_broker[following]):
+                brokers, links, place = (*brokers, following), (*links, link), place + 1
+                continue
+            ways = (
+                (goal, self.shortest(brokers[-1], usual.brokers[goal], down))
+                for goal in range(place + 1, last + 1)
+            )
+            place, way = next(((goal, each) for goal, each in ways if each), (place, None))
+            if way is None:
+                return None
+            brokers, links = brokers + way.brokers[1:], links + way.links
+        return Path(brokers=brokers, links=links)
+
 
 def network(components: Components, ends: Iterable[tuple[int, int]]) -> Network:
     """The graph of a system's links."""
@@ -83,8 +110,14 @@ def _traced(came: dict[int, tuple[int, int]], target: int) -> Path:
     return Path(brokers=tuple(brokers[::-1]), links=tuple(links[::-1]))
 
 
-def ways_used(known: Network, usual: Path, *, gap: float, most_cells: int) -> WaysUsed:
-    """The usual way while it is up, else the shortest that is, until the bounds are this close."""
+def ways_used(
+    known: Network, usual: Path, *, gap: float, most_cells: int, shortest: bool = False
+) -> WaysUsed:
+    """The ways that events take, as far as is needed to bring the bounds this close.
+
+    The ``shortest`` ways instead give the same bounds, sooner.
+    """
+    ends = usual.brokers[0], usual.brokers[-1]
     processes = known.components.processes
     found = WaysUsed()
     left = 1.0
@@ -95,7 +128,7 @@ def ways_used(known: Network, usual: Path, *, gap: float, most_cells: int) -> Wa
     while cells and left > gap and number < most_cells:
         negative, _, up, down = heapq.heappop(cells)
         share = -negative
-        way = usual if not down else known.shortest(usual.brokers[0], usual.brokers[-1], down)
+        way = known.shortest(*ends, down) if shortest and down else known.taken(usual, down)
         if way is None:
             found.none += share
             left -= share

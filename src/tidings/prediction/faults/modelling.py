@@ -5,11 +5,11 @@ from __future__ import annotations
 from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.behaviour import Failure
 from tidings.model.system import Recovery, System
-from tidings.prediction.faults.components import Components, components, ways_to_fail
+from tidings.prediction.faults.components import components, ways_to_fail
 from tidings.prediction.faults.disjoint_products import network
 from tidings.prediction.faults.notes import Notes
 from tidings.prediction.faults.phase_fits import fit
-from tidings.prediction.faults.processes import Process, alternating, exponential, forgetting
+from tidings.prediction.faults.processes import Process, alternating, exponential
 from tidings.prediction.faults.reachability import Reachability
 from tidings.prediction.faults.refresh import Refresh
 from tidings.prediction.faults.schemes import Faults
@@ -42,8 +42,6 @@ def failures_of(system: System, model: str) -> Faults | None:
         for failure in ways_to_fail(system)
     }
     parts = components(system, processes)
-    if buffered and refresh is not None:
-        parts = _with_tables(parts, refresh)
     index = system.broker_index
     ends = [(index[link.between[0]], index[link.between[1]]) for link in system.links]
     return Faults(
@@ -52,9 +50,6 @@ def failures_of(system: System, model: str) -> Faults | None:
         components=parts,
         reachability=Reachability(network=network(parts, ends)),
         refresh=refresh,
-        lossy=any(
-            way.reliability < 1.0 for link in system.links for way in (link.there, link.back)
-        ),
         notes=notes,
     )
 
@@ -81,15 +76,3 @@ def _process(failure: Failure, notes: Notes) -> Process:
         if each.error > 0.0:
             notes.add("times up or down fitted by phases", each.error)
     return alternating(up.chain, down.chain)
-
-
-def _with_tables(parts: Components, refresh: Refresh) -> Components:
-    """Brokers' own processes with the wait for their subscriptions after a repair."""
-    own = {each for needed in parts.of_broker for each in needed} - parts.shared
-    known: dict[int, Process] = {}
-    found = []
-    for index, process in enumerate(parts.processes):
-        if index in own and id(process) not in known:
-            known[id(process)] = forgetting(process, refresh.every_s)
-        found.append(known[id(process)] if index in own else process)
-    return Components(processes=tuple(found), of_broker=parts.of_broker, of_link=parts.of_link)

@@ -111,40 +111,68 @@ def steady(availability: float) -> Process:
     )
 
 
-def forgetting(process: Process, refresh_s: float) -> Process:
+def with_table(process: Process, per_s: float) -> Process:
+    """The process of a broker that has lost its subscriptions whenever it has been down.
+
+    It gets them back at a constant rate while it is up (0: never by itself). Phases are: up with
+    its subscriptions, up without, down.
+    """
+    ups, downs = np.flatnonzero(process.up), np.flatnonzero(~process.up)
+    count = ups.size
+    size = 2 * count + downs.size
+    ready, bare, down = slice(0, count), slice(count, 2 * count), slice(2 * count, size)
+    rates = np.zeros((size, size))
+    rates[ready, ready] = rates[bare, bare] = process.generator[np.ix_(ups, ups)]
+    rates[ready, down] = rates[bare, down] = process.generator[np.ix_(ups, downs)]
+    rates[down, bare] = process.generator[np.ix_(downs, ups)]
+    rates[down, down] = process.generator[np.ix_(downs, downs)]
+    rates[bare, ready] += per_s * np.eye(count)
+    rates[bare, bare] -= per_s * np.eye(count)
+    up = process.stationary[ups]
+    without: Floats = up
+    if per_s > 0.0 and downs.size:
+        lost = process.generator[np.ix_(ups, ups)] - per_s * np.eye(count)
+        entering = process.stationary[downs] @ rates[down, bare]
+        without = np.asarray(np.linalg.solve(-lost.T, entering), np.float64)
+    return Process(
+        generator=rates,
+        stationary=np.concatenate([up - without, without, process.stationary[downs]]),
+        up=np.arange(size) < 2 * count,
+        ready=np.arange(size) < count,
+    )
+
+
+def keeps_table(process: Process, times_s: ArrayLike, helped_per_s: float) -> Floats:
+    """P[up with its subscriptions] at each time after a refresh that whoever was up has got.
+
+    Between refreshes others bring the subscriptions back at a rate; without that it is the
+    probability of having been up since the refresh.
+    """
+    if helped_per_s == 0.0:
+        return process.stays_up(times_s)
+    helped = with_table(process, helped_per_s)
+    count = int(process.up.sum())
+    start = np.concatenate(
+        [process.stationary[process.up], np.zeros(count), process.stationary[~process.up]]
+    )
+    found: Floats = start @ exponentials(helped.generator, times_s)[..., :count].sum(axis=-1).T
+    return found
+
+
+def forgetting(process: Process, refresh_s: float, helped_per_s: float = 0.0) -> Process:
     """The process of a broker that after a repair has no subscriptions until the next refresh.
 
     That wait is taken as exponential, with the rate that gives the exact share of time in which the
-    broker is ready: the mean over U, uniform between refreshes, of P[up at 0 and until U].
+    broker is ready: the mean over U, uniform between refreshes, of P[up with them at U].
     """
-    ups, downs = np.flatnonzero(process.up), np.flatnonzero(~process.up)
     nodes, weights = np.polynomial.legendre.leggauss(16)
-    wanted = 0.5 * float(weights @ process.stays_up(0.5 * refresh_s * (1.0 + nodes)))
-
-    def found(per_s: float) -> Process:
-        count = ups.size
-        size = 2 * count + downs.size
-        ready, bare, down = slice(0, count), slice(count, 2 * count), slice(2 * count, size)
-        rates = np.zeros((size, size))
-        rates[ready, ready] = rates[bare, bare] = process.generator[np.ix_(ups, ups)]
-        rates[ready, down] = rates[bare, down] = process.generator[np.ix_(ups, downs)]
-        rates[down, bare] = process.generator[np.ix_(downs, ups)]
-        rates[down, down] = process.generator[np.ix_(downs, downs)]
-        rates[bare, ready] += per_s * np.eye(count)
-        rates[bare, bare] -= per_s * np.eye(count)
-        up = process.stationary[ups]
-        lost = process.generator[np.ix_(ups, ups)] - per_s * np.eye(count)
-        without = np.linalg.solve(-lost.T, process.stationary[downs] @ rates[down, bare])
-        return Process(
-            generator=rates,
-            stationary=np.concatenate([up - without, without, process.stationary[downs]]),
-            up=np.arange(size) < 2 * count,
-            ready=np.arange(size) < count,
-        )
+    times_s = 0.5 * refresh_s * (1.0 + nodes)
+    wanted = 0.5 * float(weights @ keeps_table(process, times_s, helped_per_s))
 
     def missing(log_per_s: float) -> float:
-        candidate = found(math.exp(log_per_s))
+        candidate = with_table(process, math.exp(log_per_s))
         return float(candidate.stationary[candidate.able].sum()) - wanted
 
-    middle = math.log(2.0 / refresh_s)
-    return found(math.exp(optimize.brentq(missing, middle - 9.0, middle + 9.0, xtol=1e-13)))
+    middle = math.log(2.0 / refresh_s + helped_per_s)
+    root = optimize.brentq(missing, middle - 9.0, middle + 9.0, xtol=1e-13)
+    return with_table(process, math.exp(root))

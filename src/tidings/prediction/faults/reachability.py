@@ -26,6 +26,7 @@ from tidings.prediction.faults.waiting import Start, phases_of
 MOST_GROUPS = 8  # whose states are gone through one by one
 _CELLS, _CLOSE = 400, 1e-3  # bounds are taken where so many cells bring them so close
 MOST_JOINT_PHASES = 1 << 15  # of all processes of one way
+_MOST_SAMPLED = 1 << 13  # the same where they are seen in random states only
 _FEW_PHASES = 3  # of a component: up, perhaps up without its subscriptions, down
 _MOST_FITTED = 256  # the same where times up and down have several phases, of very unlike rates
 
@@ -65,13 +66,44 @@ class Reachability:
             return Reached(share=math.fsum(parts), error=0.0, method="exact")
         except TooWideError:
             pass
-        low, high = ways_used(self.network, usual, gap=_CLOSE, most_cells=_CELLS).bounds
+        low, high = ways_used(
+            self.network, usual, gap=_CLOSE, most_cells=_CELLS, shortest=True
+        ).bounds
         if high - low <= _CLOSE:
             return Reached(share=0.5 * (low + high), error=0.5 * (high - low), method="bounds")
+        seen = self.samples.connected(source, target)
+        return Reached(share=min(max(seen.share, low), high), error=seen.se, method="sampled")
+
+    @property
+    def samples(self) -> Samples:
+        """Random states of the network, drawn once."""
         if not self._samples:
             self._samples.append(samples(self.network))
-        seen = self._samples[0].connected(source, target)
-        return Reached(share=min(max(seen.share, low), high), error=seen.se, method="sampled")
+        return self._samples[0]
+
+    def sampled_cut_off(self, usual: Path, survives: float) -> tuple[Start, float] | None:
+        """As :func:`cut_off`, from random states, with the standard error of shares found by it.
+
+        None where there are too many phases, or more than up and down are to be told apart.
+        """
+        components = self.network.components
+        needed = sorted({each for element in components.of_path(usual) for each in element})
+        if any(len(components.processes[each].up) != 2 for each in needed):
+            return None
+        if 1 << len(needed) > _MOST_SAMPLED:
+            return None
+        seen = self.samples
+        source, target = usual.brokers[0], usual.brokers[-1]
+        works = [seen.process_up(each) for each in needed]
+        through = np.where(np.all(works, axis=0), 1.0, survives) * seen.joined(source, target)
+        waits = seen.up[:, source] * (1.0 - through)
+        code = np.zeros(waits.size, np.int64)
+        for each, up in zip(needed, works, strict=True):
+            code = 2 * code + (up != components.processes[each].up[0])
+        home = components.all_up(components.of_broker[source])
+        shares = np.bincount(code, waits, 1 << len(needed)) / (waits.size * home)
+        start = Start(processes=tuple(needed), shares=shares)
+        return start, seen.connected(source, target).se
 
     def disjoint_paths(self, usual: Path) -> Reached:
         """The published lower bound, for components that fail independently."""
@@ -141,6 +173,17 @@ class WayStates:
     reached: Floats  # P[the ends reach each other], given the joint phase
     known: NDArray[np.bool_]  # whether all brokers of the way that are up know the subscription
 
+    def waits(self, survives: float) -> Floats:
+        """P[an event must wait for its usual way], by joint phase.
+
+        That is when its home cannot reach the other end, a broker of the way that is up does not
+        know the subscription, or the copy sent round is lost by chance: it ``survives`` with a
+        probability.
+        """
+        way_up = np.all(self.up, axis=0)
+        through = np.where(way_up, 1.0, self.reached * survives)
+        return np.asarray(1.0 - self.known * through, np.float64)
+
 
 def way_states(network: Network, usual: Path) -> WayStates | None:
     """The states of a way, and whether there is a way around; None where there are too many.
@@ -181,11 +224,8 @@ def way_states(network: Network, usual: Path) -> WayStates | None:
     return WayStates(processes=followed, shares=shares, up=element_up, reached=reached, known=known)
 
 
-def cut_off(network: Network, usual: Path) -> Start | None:
+def cut_off(network: Network, usual: Path, survives: float = 1.0) -> Start | None:
     """The joint phases of a way's processes when its home is up and an event must wait.
-
-    That is when the home cannot reach the other end, or a broker of the way that is up does not
-    know the subscription.
 
     Shares are of all moments at which the home broker is up. None where there are too many phases.
     """
@@ -193,9 +233,16 @@ def cut_off(network: Network, usual: Path) -> Start | None:
     if states is None:
         return None
     home = network.components.all_up(network.components.of_broker[usual.brokers[0]])
-    at_once = states.reached * states.known
-    shares = states.shares * states.up[0] * (1.0 - at_once) / home
+    shares = states.shares * states.up[0] * states.waits(survives) / home
     return Start(processes=states.processes, shares=shares)
+
+
+def lying_between(network: Network, usual: Path) -> tuple[int, ...]:
+    """The links of all ways between the ends of a way."""
+    if len(usual.brokers) == 1:
+        return ()
+    part = _graph(network, {}).between(usual.brokers[0], usual.brokers[-1])
+    return tuple(link for link, ends in enumerate(network.ends) if ends in part.links)
 
 
 def _beside(graph: Graph, usual: Path, block: set[int]) -> Graph:

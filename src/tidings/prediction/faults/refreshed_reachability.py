@@ -1,57 +1,144 @@
 """Ways around what is down, with brokers that have their subscriptions back at the next refresh.
 
-An event follows its usual way wherever that is up: a broker of it that is up and does not know the
-subscription stops the event, one that is down is gone round. Refreshes go round failures too, so
-they are taken to reach every broker that is up.
+An event follows its usual way wherever that is up, and is sent round what is down to the next
+broker of it that can be reached. So it meets all brokers of its usual way that are joined to its
+home, in this order; the first of them that does not know the subscription loses it.
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import suppress
+from typing import NamedTuple
 
 import numpy as np
 
 from tidings.prediction.faults.components import Path
-from tidings.prediction.faults.connectivity import TooWideError
+from tidings.prediction.faults.connectivity import joined
 from tidings.prediction.faults.disjoint_products import Network
-from tidings.prediction.faults.processes import Floats
-from tidings.prediction.faults.reachability import WayStates, way_states
-from tidings.prediction.faults.refresh import Refresh
+from tidings.prediction.faults.processes import Bools, Floats, keeps_table
+from tidings.prediction.faults.reachability import graphs
+from tidings.prediction.faults.refresh import Passed, Refresh, helped_processes
+from tidings.prediction.faults.refresh_chain import RefreshChain
 
 
-def known_share(network: Network, usual: Path, refresh: Refresh) -> float:
-    """P[the brokers of the usual way that are up know the subscription | there is a way].
+class Known(NamedTuple):
+    """Probabilities that the home is up and no broker met has lost the subscription."""
 
-    A broker knows it if it has been up since the last refresh, at a moment U before. Where the
-    states of the way cannot be followed, all its brokers are taken to be needed.
+    reached: float  # and that there is a way to the end
+    cut_off: float  # and that there is none
+
+
+class Meeting(NamedTuple):
+    """What an event meets that is published in a joint phase of a chain."""
+
+    home: Bools  # its home is up
+    way: Bools  # all of its usual way is up
+    reached: Bools  # there is a way to the end
+    known: Bools  # all brokers of the usual way that it meets know the subscription
+
+    def waits(self, survives: float) -> Floats:
+        """P[it must wait for its usual way], given that copies sent round survive so often."""
+        through = np.where(self.way, 1.0, self.reached * survives)
+        return np.asarray(1.0 - self.known * through, np.float64)
+
+
+def meeting(chain: RefreshChain) -> Meeting:
+    """What events meet, where all that lies between the ends is followed."""
+    around = chain.surroundings
+    phases = around.phases()
+    brokers = around.path.brokers
+    found = around.joined(phases, brokers[0])
+    known = [~found[broker] | around.able(phases, broker) for broker in brokers]
+    needed = {e for element in around.network.components.of_path(around.path) for e in element}
+    return Meeting(
+        home=found[brokers[0]],
+        way=around.up(phases, needed),
+        reached=found[brokers[-1]],
+        known=np.all(known, axis=0),
+    )
+
+
+def followed_shares(chain: RefreshChain) -> Known:
+    """Whether an event gets through, is cut off, or (the rest) meets a broker that forgot."""
+    met = meeting(chain)
+    shares = np.mean(chain.moments(), axis=0)
+    return Known(
+        float(shares @ (met.reached & met.known)),
+        float(shares @ (met.home & ~met.reached & met.known)),
+    )
+
+
+def followed_passed(chain: RefreshChain) -> Passed:
+    """The checks of a way along which events are sent, whatever is down."""
+    around = chain.surroundings
+    phases = around.phases()
+    left = np.mean(chain.moments(), axis=0)
+    up, table = [], []
+    needs = around.network.components.of_path(around.path)
+    for place, needed in enumerate(needs):
+        left = left * around.up(phases, needed)
+        up.append(float(left.sum()))
+        if place % 2 == 0:
+            left = left * around.able(phases, around.path.brokers[place // 2])
+        table.append(float(left.sum()))
+    return Passed(up=tuple(up), table=tuple(table), off=0.0)
+
+
+def refreshed_shares(
+    network: Network, usual: Path, refresh: Refresh, helped_per_s: tuple[float, ...]
+) -> Known:
+    """The same where only the way is followed: refreshes are taken to reach all that is up.
+
+    A broker knows the subscription if it has been up since the last refresh, at a moment U before,
+    or another home has refreshed it meanwhile. Raises TooWideError where the network cannot be
+    followed exactly.
     """
-    components = network.components
-    brokers = [components.of_broker[broker] for broker in usual.brokers]
-    involved = sorted({each for needed in brokers for each in needed})
-    processes = [components.processes[each] for each in involved]
-    fastest = max((float(-each.generator.diagonal().min()) for each in processes), default=0.0)
-    times_s, weights = refresh.moments(fastest)
+    brokers = [network.components.of_broker[broker] for broker in usual.brokers]
+    weights, lasting = _lasting(network, brokers, refresh, helped_per_s)
+    found = np.zeros(2)
+    for _, share, graph in graphs(network, usual.brokers[0], usual.brokers[-1]):
+        part = graph.between(usual.brokers[0], usual.brokers[-1])
+        labels, shares = joined(part, usual.brokers, up=usual.brokers[:1])
+        met = labels == 1
+        knows = np.ones((weights.size, shares.size))
+        for process, share_left in lasting.items():
+            mine = [place for place, needed in enumerate(brokers) if process in needed]
+            knows *= np.where(met[:, mine].any(axis=1), share_left[:, None], 1.0)
+        passes = (weights @ knows) * shares * share
+        found += [passes[met[:, -1]].sum(), passes[~met[:, -1]].sum()]
+    return Known(float(found[0]), float(found[1]))
+
+
+def refreshed_at_least(
+    network: Network,
+    usual: Path,
+    refresh: Refresh,
+    helped_per_s: tuple[float, ...],
+    reached: float,
+) -> Known:
+    """The same as if every event met all brokers of its usual way, where more is not known."""
+    brokers = [network.components.of_broker[broker] for broker in usual.brokers]
+    weights, lasting = _lasting(network, brokers, refresh, helped_per_s)
+    home = network.components.all_up(brokers[0])
+    every = float(weights @ math.prod(lasting.values(), start=np.ones(weights.size)))
+    first = math.prod((lasting[each] for each in brokers[0]), start=np.ones(weights.size))
+    return Known(reached * every, (home - reached) * float(weights @ first))
+
+
+def _lasting(
+    network: Network,
+    brokers: list[tuple[int, ...]],
+    refresh: Refresh,
+    helped_per_s: tuple[float, ...],
+) -> tuple[Floats, dict[int, Floats]]:
+    """Weights of moments since a refresh, and of each process P[subscriptions known | up]."""
+    helped = helped_processes(brokers, helped_per_s)
+    processes = {each: network.components.processes[each] for each in helped}
+    rates = [float(-each.generator.diagonal().min()) for each in processes.values()]
+    times_s, weights = refresh.moments(max([*rates, *helped_per_s], default=0.0))
     if refresh.timeout_s is not None and refresh.timeout_s <= refresh.every_s:
         weights = weights * refresh.holds(0, times_s)
-    # Of each process: P[up without a break since the refresh | up], at each moment.
-    lasting = [each.stays_up(times_s) / each.availability for each in processes]
-    states = None
-    if len(usual.brokers) > 1:
-        with suppress(TooWideError):
-            states = way_states(network, usual)
-    if states is None:
-        return float(weights @ math.prod(lasting, start=np.ones(times_s.size)))
-    total = states.shares * states.reached
-    left = np.ones((times_s.size, total.size))
-    for each, share in zip(involved, lasting, strict=True):
-        needed = _needed(states, brokers, each)
-        left *= np.where(needed, share[:, None], 1.0)
-    return float(weights @ (left @ total)) / float(total.sum())
-
-
-def _needed(states: WayStates, brokers: list[tuple[int, ...]], process: int) -> Floats:
-    """In which joint phases some broker of the way is up that depends on a process."""
-    ups = [states.up[2 * place] for place, needed in enumerate(brokers) if process in needed]
-    found: Floats = np.any(ups, axis=0)
-    return found
+    return weights, {
+        each: keeps_table(process, times_s, helped[each]) / process.availability
+        for each, process in processes.items()
+    }

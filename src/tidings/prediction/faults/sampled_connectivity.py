@@ -31,11 +31,20 @@ class Samples:
 
     parts: NDArray[np.int32]
     up: NDArray[np.bool_]
+    works: NDArray[np.uint8]  # which processes are up, eight in a number, [state, number]
+
+    def joined(self, source: int, target: int) -> NDArray[np.bool_]:
+        """Whether two brokers are up and joined, [state]."""
+        same = self.parts[:, source] == self.parts[:, target]
+        return np.asarray(same & self.up[:, source] & self.up[:, target])
+
+    def process_up(self, process: int) -> NDArray[np.bool_]:
+        """Whether a process is up, [state]."""
+        return np.asarray(self.works[:, process >> 3] >> (7 - process % 8) & 1, np.bool_)
 
     def connected(self, source: int, target: int) -> Sampled:
         """P[two brokers are up and joined] as seen."""
-        same = self.parts[:, source] == self.parts[:, target]
-        both = same & self.up[:, source] & self.up[:, target]
+        both = self.joined(source, target)
         share, count = float(both.mean()), both.size
         # As if one more of each had been seen: no event is ever quite sure.
         careful = (share * count + 1.0) / (count + 2.0)
@@ -50,11 +59,13 @@ def samples(known: Network, count: int = SAMPLES) -> Samples:
     step = max(1, _BLOCK // brokers)
     parts = np.empty((count, brokers), np.int32)
     up = np.empty((count, brokers), np.bool_)
+    all_works = []
     ends = np.array(known.ends, dtype=np.int64).reshape(-1, 2)
     availability = np.array([each.availability for each in components.processes])
     for begin in range(0, count, step):
         size = min(step, count - begin)
         works = rng.random((size, availability.size)) < availability
+        all_works.append(np.packbits(works, axis=1))
         broker_up = _all_up(works, components.of_broker)
         link_up = _all_up(works, components.of_link)
         link_up &= broker_up[:, ends[:, 0]] & broker_up[:, ends[:, 1]]
@@ -65,7 +76,7 @@ def samples(known: Network, count: int = SAMPLES) -> Samples:
         _, labels = csgraph.connected_components(graph, directed=False)
         parts[begin : begin + size] = labels.reshape(size, brokers)
         up[begin : begin + size] = broker_up
-    return Samples(parts=parts, up=up)
+    return Samples(parts=parts, up=up, works=np.concatenate(all_works))
 
 
 def _all_up(works: NDArray[np.bool_], needs: tuple[tuple[int, ...], ...]) -> NDArray[np.bool_]:

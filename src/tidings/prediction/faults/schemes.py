@@ -4,28 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tidings.prediction.faults.buffered_ways import buffered_way
+from tidings.prediction.faults.buffer_delays import TabulatedWait
+from tidings.prediction.faults.buffered_ways import buffered_way, hops, stationary_wait
 from tidings.prediction.faults.bypassing_ways import (
+    Detours,
     approximate_wait,
     bypassing_buffered_way,
     bypassing_way,
+    detours,
     exact_wait,
 )
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.connectivity import TooWideError
 from tidings.prediction.faults.notes import Notes
-from tidings.prediction.faults.reachability import Reachability, Reached
-from tidings.prediction.faults.refresh import Refresh, bounded_passed, exact_passed
-from tidings.prediction.faults.refreshed_reachability import known_share
+from tidings.prediction.faults.other_homes import OtherHome, helped_per_s
+from tidings.prediction.faults.reachability import (
+    Reachability,
+    Reached,
+    lying_between,
+    way_states,
+)
+from tidings.prediction.faults.refresh import Passed, Refresh, bounded_passed, exact_passed
+from tidings.prediction.faults.refresh_chain import (
+    JOINED,
+    UP,
+    RefreshChain,
+    Refreshes,
+    forgetful_on_average,
+    refresh_chain,
+)
+from tidings.prediction.faults.refreshed_buffers import refreshed_wait
+from tidings.prediction.faults.refreshed_reachability import (
+    Known,
+    followed_passed,
+    followed_shares,
+    meeting,
+    refreshed_at_least,
+    refreshed_shares,
+)
 from tidings.prediction.faults.static_ways import (
     checked_way,
     lost_for_good,
     refreshed_checks,
     up_checks,
 )
-from tidings.prediction.stages import Stage
+from tidings.prediction.faults.waiting import Wait, wait
+from tidings.prediction.stages import Floats, Stage
 
 Pieces = Callable[[Path], Sequence[Stage]]  # the stages of a way: broker, link, broker, …
 
@@ -39,12 +65,14 @@ class Faults:
     components: Components
     reachability: Reachability
     refresh: Refresh | None = None  # None: subscriptions are back at the instant of recovery
-    lossy: bool = False  # whether links between brokers lose events by chance, too
     notes: Notes = field(default_factory=Notes)
 
-    def way(self, path: Path, pieces_of: Pieces) -> Stage:
-        """What becomes of an event that is to go this way."""
-        return SCHEMES[self.scheme](self, path, pieces_of)
+    def way(self, path: Path, pieces_of: Pieces, others: Sequence[OtherHome] = ()) -> Stage:
+        """What becomes of an event that is to go this way.
+
+        ``others`` are homes that want the same event and refresh brokers of the way too.
+        """
+        return SCHEMES[self.scheme](self, _Way(path=path, pieces_of=pieces_of, others=others))
 
     def home_up(self, path: Path) -> float:
         """P[the first broker of a way is up]."""
@@ -57,72 +85,200 @@ class Faults:
         self.notes.add(f"connectivity: {answer.method}", answer.error)
         return answer
 
-    def reached_with_tables(self, path: Path, reached: float) -> float:
-        """The same, with all brokers of the usual way that are up knowing the subscription."""
-        if self.refresh is None:
-            return reached
-        self.notes.add("refresh: taken to reach all brokers that are up", None)
-        return reached * known_share(self.reachability.network, path, self.refresh)
+    def has_way_around(self, path: Path) -> bool:
+        """Whether there is any other way between the ends of a way."""
+        return len(lying_between(self.reachability.network, path)) > len(path.links)
+
+    def helped_per_s(self, way: _Way) -> tuple[float, ...]:
+        """How often others refresh each broker of a way."""
+        assert self.refresh is not None
+        return helped_per_s(self.components, way.path, way.others, self.refresh.every_s)
 
 
-def _none(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
-    return checked_way(pieces_of(path), lost_for_good(known.components, path))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """The usual way of some events, the stages of any way, and who else wants them."""
+
+    path: Path
+    pieces_of: Pieces
+    others: Sequence[OtherHome]
 
 
-def _periodic(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
+def _none(known: Faults, way: _Way) -> Stage:
+    return checked_way(way.pieces_of(way.path), lost_for_good(known.components, way.path))
+
+
+def _periodic(known: Faults, way: _Way) -> Stage:
+    pieces = way.pieces_of(way.path)
     if known.refresh is None:
-        return checked_way(pieces_of(path), up_checks(known.components, path))
-    passed = exact_passed(known.components, path, known.refresh)
+        return checked_way(pieces, up_checks(known.components, way.path))
+    helped = known.helped_per_s(way)
+    passed = _passed(known, way, known.refresh, helped)
     if passed is None:
-        passed = bounded_passed(known.components, path, known.refresh)
+        passed = bounded_passed(known.components, way.path, known.refresh, helped)
         known.notes.add("refresh: middle of two bounds", passed.off)
+    elif any(helped):
+        known.notes.add("refresh: those of other homes taken as a random stream", None)
     else:
         known.notes.add("refresh: exact", 0.0)
-    return checked_way(pieces_of(path), refreshed_checks(passed))
+    return checked_way(pieces, refreshed_checks(passed))
 
 
-def _buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
-    found, remembered = buffered_way(known.components, path, pieces_of(path))
+def _passed(known: Faults, way: _Way, refresh: Refresh, helped: tuple[float, ...]) -> Passed | None:
+    """The checks of a way from refresh to refresh; None where its states are too many."""
+    if any(helped) and refresh.timeout_s is None:
+        refreshes = Refreshes(every_s=refresh.every_s, helped_per_s=helped)
+        chain = refresh_chain(known.reachability.network, way.path, refreshes)
+        if chain is not None:
+            return followed_passed(chain)
+    return exact_passed(known.components, way.path, refresh, helped)
+
+
+def _buffering(known: Faults, way: _Way) -> Stage:
+    waiting = _wait(known, way)
+    return buffered_way(known.components, way.path, way.pieces_of(way.path), waiting)
+
+
+def _wait(known: Faults, way: _Way) -> Wait | TabulatedWait:
+    """The wait of an event whose home is up, on its usual way."""
+    components = known.components
     if known.refresh is not None:
+        refreshes = Refreshes(every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way))
+        chain = refresh_chain(known.reachability.network, way.path, refreshes)
+        if chain is not None:
+            _note_refreshes(known, "buffers", chain)
+            return refreshed_wait(chain)
         known.notes.add("buffers: the wait for a refresh taken as exponential", None)
-    elif remembered:
-        known.notes.add("buffers: exact", 0.0)
+        components = forgetful_on_average(components, way.path, refreshes)
+    waiting, remembered = stationary_wait(components, way.path)
     if not remembered:
         known.notes.add("buffers: failure groups taken as independent from hop to hop", None)
-    return found
+    elif known.refresh is None:
+        known.notes.add("buffers: exact", 0.0)
+    return waiting
 
 
-def _bypass(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
-    share = known.reached(path).share
-    shares = known.home_up(path), share, known.reached_with_tables(path, share)
-    return bypassing_way(known.reachability.network, path, shares, pieces_of)
+def _note_refreshes(known: Faults, where: str, chain: RefreshChain) -> None:
+    """What was approximated where states are followed from refresh to refresh."""
+    if chain.surroundings.reach == UP:
+        known.notes.add(f"{where}: refreshes taken to reach all brokers that are up", None)
+    elif chain.refreshes.streams:
+        known.notes.add(f"{where}: refreshes of other homes taken as a random stream", None)
+    else:
+        known.notes.add(f"{where}: followed from refresh to refresh", 0.0)
 
 
-def _bypass_buffering(known: Faults, path: Path, pieces_of: Pieces) -> Stage:
-    if len(path.brokers) == 1:
-        return _buffering(known, path, pieces_of)
-    if known.lossy:
-        known.notes.add("chance losses on ways around, which nobody acknowledges, left out", None)
+def _bypass(known: Faults, way: _Way) -> Stage:
+    if not known.has_way_around(way.path):
+        return _periodic(known, way)
     graph = known.reachability.network
+    home = known.home_up(way.path)
+    if known.refresh is None:
+        reached = known.reached(way.path).share
+        shares = Known(reached, home - reached)
+    else:
+        shares = _known(known, way, known.refresh)
+    ways = detours(graph, way.path, way.pieces_of).ways
+    return bypassing_way(ways, home, shares, way.pieces_of)
+
+
+def _known(known: Faults, way: _Way, refresh: Refresh) -> Known:
+    """Whether an event gets through, or is cut off, before it meets a broker that forgot."""
+    graph, helped = known.reachability.network, known.helped_per_s(way)
+    refreshes = Refreshes(every_s=refresh.every_s, helped_per_s=helped, any_way=True)
+    chain = refresh_chain(graph, way.path, refreshes) if refresh.timeout_s is None else None
+    if chain is not None and chain.surroundings.reach == JOINED:
+        _note_refreshes(known, "refresh", chain)
+        return followed_shares(chain)
+    known.notes.add("refresh: taken to reach all brokers that are up", None)
+    with suppress(TooWideError):
+        found = refreshed_shares(graph, way.path, refresh, helped)
+        known.notes.add("connectivity: exact", 0.0)
+        return found
+    reached = known.reached(way.path).share
+    return refreshed_at_least(graph, way.path, refresh, helped, reached)
+
+
+def _bypass_buffering(known: Faults, way: _Way) -> Stage:
+    if not known.has_way_around(way.path):
+        return _buffering(known, way)
+    around = detours(known.reachability.network, way.path, way.pieces_of)
+    if around.survives < 1.0:
+        known.notes.add("chance losses on ways around: the same on all of them", around.spread)
     waiting = None
     if not known.published:
         with suppress(TooWideError):
-            waiting = exact_wait(graph, path)
-    if waiting is not None:
-        if known.refresh is None:
+            waiting = _wait_beside(known, way, around)
+    home = known.home_up(way.path)
+    if waiting is None:
+        waiting = _published_wait(known, way, around)
+        how = "buffers beside ways around: as if the usual way alone were down"
+        # Whatever the lifetime, between what gets through at once and all that is ever sent.
+        known.notes.add(how, home * (1.0 - waiting.atom))
+    return bypassing_buffered_way(around, way.path, home, waiting, way.pieces_of)
+
+
+def _wait_beside(known: Faults, way: _Way, around: Detours) -> Wait | TabulatedWait | None:
+    """The wait given the real partition at publication; None where that is too large."""
+    graph, path = known.reachability.network, way.path
+    if known.refresh is None:
+        return _wait_in_partition(known, path, around)
+    refreshes = Refreshes(
+        every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way), any_way=True
+    )
+    chain = refresh_chain(graph, path, refreshes)
+    if chain is not None:
+        waits = _waits(chain, around)
+        if waits is not None:
+            _note_refreshes(known, "buffers beside ways around", chain)
+            return refreshed_wait(chain, waits)
+    how = "the wait for a refresh taken as exponential"
+    known.notes.add(f"buffers beside ways around: {how}", None)
+    forgets = forgetful_on_average(known.components, path, refreshes)
+    return exact_wait(replace(graph, components=forgets), path, around.survives)
+
+
+def _wait_in_partition(known: Faults, path: Path, around: Detours) -> Wait | None:
+    """The same where brokers do not forget: exactly, or from random states of the network."""
+    try:
+        found = exact_wait(known.reachability.network, path, around.survives)
+        if found is not None:
             known.notes.add("buffers beside ways around: exact", 0.0)
-        else:
-            how = "the wait for a refresh taken as exponential"
-            known.notes.add(f"buffers beside ways around: {how}", None)
-        share = known.home_up(path) * waiting.atom
-    else:
-        known.notes.add("buffers beside ways around: as if the usual way alone were down", None)
-        share = known.reached_with_tables(path, known.reached(path).share)
-        waiting = approximate_wait(known.components, path, share)
-    return bypassing_buffered_way(graph, path, (known.home_up(path), share), waiting, pieces_of)
+        return found
+    except TooWideError:
+        sampled = known.reachability.sampled_cut_off(path, around.survives)
+        if sampled is None:
+            return None
+        start, error = sampled
+        known.notes.add("buffers beside ways around: sampled", error)
+        return wait(known.components.processes, hops(known.components, path), start)
 
 
-SCHEMES: dict[str, Callable[[Faults, Path, Pieces], Stage]] = {
+def _waits(chain: RefreshChain, around: Detours) -> Floats | None:
+    """By joint phase of a chain, P[an event must wait for its usual way]; None: too many."""
+    if chain.surroundings.reach == JOINED:
+        return meeting(chain).waits(around.survives)
+    states = way_states(chain.surroundings.network, chain.surroundings.path)
+    return None if states is None else states.waits(around.survives)
+
+
+def _published_wait(known: Faults, way: _Way, around: Detours) -> Wait:
+    path, components = way.path, known.components
+    needed = {each for element in components.of_path(path) for each in element}
+    usual = components.all_up(needed)
+    reached = known.reached(path).share
+    if known.refresh is not None:
+        refreshes = Refreshes(every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way))
+        components = forgetful_on_average(components, path, refreshes)
+        through = refreshed_at_least(
+            known.reachability.network, path, known.refresh, refreshes.helped_per_s, reached
+        )
+        usual, reached = usual * through.reached / reached, through.reached
+    at_once = usual + (reached - usual) * around.survives
+    return approximate_wait(components, path, at_once)
+
+
+SCHEMES: dict[str, Callable[[Faults, _Way], Stage]] = {
     "none": _none,
     "periodic": _periodic,
     "buffering": _buffering,

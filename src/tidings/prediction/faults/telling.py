@@ -38,8 +38,6 @@ def _approximations(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
     ]
     if known.published:
         found.append("times up and down taken as exponential, subscriptions as never missing")
-    if known.refresh is not None:
-        found.append("refreshes of other subscribers behind the same link left out")
     return found + [
         f"{row['method']}, {row['ways']} times{_off(row)}"
         for row in rows

@@ -72,38 +72,62 @@ def tracked(hops: Sequence[Hop], start: Start) -> list[tuple[int, ...]]:
     return found
 
 
-def wait(processes: Sequence[Process], hops: Sequence[Hop], start: Start) -> Wait:
-    """The wait over all hops, from a start.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Journey:
+    """The states in which an event waits, hop by hop, and what leads into and between them."""
 
-    Exact. The states of a hop are all joint phases of the processes it must follow, so their number
+    followed: list[tuple[int, ...]]  # of each hop: the processes of its joint phases
+    waiting: list[Bools]  # of each hop: the joint phases in which its needs are not met
+    entering: list[sparse.csr_array]  # of each hop: joint phase → waiting state, where it leads
+    generator: sparse.csr_array  # between waiting states, 1/s; what rows lack to 0 ends the wait
+
+    def initial(self, processes: Sequence[Process], start: Start) -> Floats:
+        """The shares of the waiting states of an event that starts now."""
+        first = _met_next(processes, start.processes, self.followed[0])
+        found: Floats = np.asarray(start.shares @ first @ self.entering[0]).ravel()
+        return found
+
+
+def journey(processes: Sequence[Process], hops: Sequence[Hop], start: Start) -> Journey:
+    """All states in which an event waits on its way over some hops.
+
+    The states of a hop are all joint phases of the processes it must follow, so their number
     doubles with each; look at ``tracked`` first where many are shared.
     """
-    if not hops:
-        return Wait(initial=np.empty(0), generator=sparse.csr_array((0, 0)))
     followed = tracked(hops, start)
     waiting = [~_met(processes, each, hop) for each, hop in zip(followed, hops, strict=True)]
-    sizes = [int(each.sum()) for each in waiting]
-    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum([int(each.sum()) for each in waiting])])
     total = int(offsets[-1])
     # From the last hop to the first: into which waiting states each joint phase leads at once.
-    entering = sparse.csr_array((1, total))
+    entering = [sparse.csr_array((1, total))]
     after: tuple[int, ...] = ()
     rows = []
     for number in range(len(hops) - 1, -1, -1):
-        onwards = _met_next(processes, followed[number], after) @ entering
+        onwards = _met_next(processes, followed[number], after) @ entering[-1]
         selected = sparse.diags_array((~waiting[number]).astype(np.float64)) @ onwards
         places = np.flatnonzero(waiting[number])
         stays = sparse.csr_array(
             (np.ones(places.size), (places, offsets[number] + np.arange(places.size))),
             shape=(waiting[number].size, total),
         )
-        entering = sparse.csr_array(selected + stays)
-        rates = _joint_rates(processes, followed[number])
-        rows.append(rates[places] @ entering)
+        entering.append(sparse.csr_array(selected + stays))
+        rates = joint_rates(processes, followed[number])
+        rows.append(rates[places] @ entering[-1])
         after = followed[number]
-    first = _met_next(processes, start.processes, after)
-    initial = np.asarray(start.shares @ first @ entering).ravel()
-    return Wait(initial=initial, generator=sparse.csr_array(sparse.vstack(rows[::-1])))
+    return Journey(
+        followed=followed,
+        waiting=waiting,
+        entering=entering[:0:-1],
+        generator=sparse.csr_array(sparse.vstack(rows[::-1])),
+    )
+
+
+def wait(processes: Sequence[Process], hops: Sequence[Hop], start: Start) -> Wait:
+    """The wait over all hops, from a start. Exact."""
+    if not hops:
+        return Wait(initial=np.empty(0), generator=sparse.csr_array((0, 0)))
+    found = journey(processes, hops, start)
+    return Wait(initial=found.initial(processes, start), generator=found.generator)
 
 
 def _met(processes: Sequence[Process], followed: Sequence[int], hop: Hop) -> Bools:
@@ -113,7 +137,8 @@ def _met(processes: Sequence[Process], followed: Sequence[int], hop: Hop) -> Boo
     return found
 
 
-def _joint_rates(processes: Sequence[Process], followed: Sequence[int]) -> sparse.csr_array:
+def joint_rates(processes: Sequence[Process], followed: Sequence[int]) -> sparse.csr_array:
+    """The rates between the joint phases of some processes, 1/s; the last varies fastest."""
     found = sparse.csr_array((1, 1))
     for each in followed:
         rates = sparse.csr_array(processes[each].generator)

@@ -15,12 +15,13 @@ import numpy as np
 from tidings.model.laws import Law
 from tidings.prediction import peaks, queues, workload
 from tidings.prediction.burstiness import mean_wait_gg1_s, thinned_scv
-from tidings.prediction.dispersion import Leaving, uneven_wait
+from tidings.prediction.dispersion import Leaving
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.completion import completion
 from tidings.prediction.mobility.output import departing_dispersion
 from tidings.prediction.mobility.publishing import centre_peak_per_s, leaving_scv, settling_s
 from tidings.prediction.service_sums import service_sums
+from tidings.prediction.stations import uneven_wait
 from tidings.prediction.workload import WaitMoments
 
 

@@ -30,15 +30,20 @@ _LONGER = (
 def study(results: Results, uptimes: Sequence[TraceFindings] = ()) -> Study:
     """The experiments, and what real traces of uptimes say to their assumptions, to be shown."""
     plan = results.plan
+    ran = bool(plan.machines)
+    experiments = {"points": results.points, "by_run": results.by_run} if ran else {}
     return Study(
         paper="fault-tolerance",
         title="Fault tolerance: the paper's experiments, run again",
         summary=_summary(plan, len(results.points)),
         settings=PAPER,
         choices=(*CHOICES, *((_LONGER,) if plan.precise else ())),
-        findings=tuple(findings(results.by_run)),
-        sections=(_best(results.by_run), *_topologies(results), *uptime_sections(uptimes)),
-        tables={"points": results.points, "by_run": results.by_run, **_uptime_tables(uptimes)},
+        findings=tuple(findings(results.by_run)) if ran else (),
+        sections=(
+            *((_best(results.by_run), *_topologies(results)) if ran else ()),
+            *uptime_sections(uptimes),
+        ),
+        tables={**experiments, **_uptime_tables(uptimes)},
         plan=plan.to_document(),
     )
 
@@ -53,6 +58,8 @@ def _uptime_tables(uptimes: Sequence[TraceFindings]) -> dict[str, pd.DataFrame]:
 
 
 def _summary(plan: Plan, points: int) -> str:
+    if not plan.machines:
+        return "Real traces of times up and down alone; the random systems were left out."
     runs = f"{plan.replications} runs of {plan.duration_s / 86_400:g} days each"
     length = "for as long as the noise demands" if plan.precise else runs
     return (

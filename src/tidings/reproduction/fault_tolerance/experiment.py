@@ -105,7 +105,7 @@ class Results:
 
 def reproduce(plan: Plan, *, progress: Progress = lambda _: None) -> Results:
     """Run the experiments; ``progress`` is told which run is under way."""
-    parts = []
+    parts = [pd.DataFrame(columns=list(POINT_COLUMNS))] if not plan.runs else []
     for number, run in enumerate(plan.runs, start=1):
         seed, topology, machines, scheme = run
         progress(f"run {number} of {len(plan.runs)}: {topology}, {machines}, {scheme}")

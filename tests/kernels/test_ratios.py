@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tidings.simulation.totals import Ratio
+from tidings.kernels.ratios import Ratio
 
 
 def test_a_ratio_has_the_standard_error_of_its_definition():

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidings.kernels.bins import bin_of, bin_tables
 from tidings.model import delay_grid
-from tidings.simulation.kernel_bins import bin_of, bin_tables
 
 GUESS, EDGES = bin_tables()
 

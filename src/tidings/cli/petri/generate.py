@@ -1,0 +1,67 @@
+"""``tidings petri generate``: the queueing Petri net of a system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.cli.workloads import EventType, Origin, SystemIfAny, TracesInstead, find_workload
+from tidings.model.system_workload import FLOWS
+from tidings.model.writing import check_file
+from tidings.petri.generating import FORWARDING, generate_net
+from tidings.petri.reading import checked, dumps_net, net_document, save_net
+
+
+def generate(
+    system: SystemIfAny = None,
+    traces: TracesInstead = None,
+    event_type: EventType = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the net goes; else it is printed.")
+    ] = None,
+    forwarding: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(FORWARDING),
+            help="Copies to several brokers together as contents and filters make them, or each "
+            "by itself, as in the paper.",
+        ),
+    ] = FORWARDING[0],
+    colours: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(FLOWS),
+            help="A colour for each publisher and event type, or for each class of contents.",
+        ),
+    ] = FLOWS[0],
+    json: options.Json = False,
+) -> None:
+    """Make the queueing Petri net of a system: brokers and networks as places, events as tokens.
+
+    Example: [bold]tidings petri generate city.yaml --to net.yaml[/]
+    """
+    for value, known in ((forwarding, FORWARDING), (colours, FLOWS)):
+        if value not in known:
+            raise typer.BadParameter(f"'{value}' is not one of {', '.join(known)}")
+    if to is not None:
+        check_file(to)
+    origin = Origin(system=system, traces=traces, event_type=event_type)
+    if traces is not None and colours != FLOWS[0]:
+        raise typer.BadParameter(f"traces tell flows by {FLOWS[0]}, not by {colours}")
+    with console.progress("generating") as step:
+        load, _ = find_workload(origin, step, by=colours)
+        net = checked(generate_net(load, forwarding=forwarding))
+    if to is not None:
+        save_net(net, to)
+    if json:
+        console.show_json(net_document(net))
+    elif to is None:
+        typer.echo(dumps_net(net), nl=False)
+    else:
+        console.note(
+            f"{to}: {len(net.colours)} colours, {len(net.places)} places, "
+            f"{len(net.transitions)} transitions"
+        )

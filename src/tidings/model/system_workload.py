@@ -1,0 +1,341 @@
+"""The workload of a system: its flows by event type (or content), and how they are forwarded.
+
+On a tree the events of one publisher reach a broker by one way only, so the share of those at a
+broker that go on over an arc is all that forwarding is about. What is lost on a link has used it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.errors import InvalidInputError, Problem, UnsupportedError
+from tidings.model import topology
+from tidings.model.behaviour import Channel, Station
+from tidings.model.features import require_only
+from tidings.model.laws import Deterministic, Law
+from tidings.model.routes import Routes, route, type_of
+from tidings.model.system import Broker, System
+from tidings.model.workload import (
+    Centre,
+    Connection,
+    Flow,
+    JointForwarding,
+    Node,
+    Source,
+    Workload,
+)
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+HANDLED = frozenset(
+    {
+        "bandwidth",
+        "several servers",
+        "other disciplines than fcfs",
+        "demands by event type",
+        "several stations in a broker",
+        "random lifetimes",
+        "lifetimes of subscribers",
+        "many subscribers in one",
+        "one tree per topic",
+    }
+)
+FLOWS = ("type", "content")
+
+
+def workload_of(
+    system: System, *, by: str = "type", routes: Routes | None = None, joint: bool = True
+) -> Workload:
+    """The workload of a system, a flow for each publisher and event type.
+
+    With ``by="content"`` every content class is a flow of its own, and nothing about its forwarding
+    is left to chance. ``joint`` also notes how forwarding to several brokers hangs together.
+    """
+    if by not in FLOWS:
+        raise InvalidInputError(f"flows by '{by}'; wants one of {', '.join(FLOWS)}")
+    require_only(system, HANDLED, "the workload of a system")
+    _refuse_client_bandwidth(system)
+    found = routes or route(system)
+    centres = _Centres(system)
+    nodes = tuple(
+        Node(name=broker.name, centres=centres.of_broker[index])
+        for index, broker in enumerate(system.brokers)
+    )
+    connections = tuple(
+        Connection(
+            source=arc.source,
+            target=arc.target,
+            centre=centres.of_arc[index],
+            delay=arc.channel.delay,
+            reliability=arc.channel.reliability,
+        )
+        for index, arc in enumerate(found.arcs)
+    )
+    flows, problems = [], []
+    for parts in _parts(system, found, by):
+        flow = _Forwarding(system, found, parts).flow(joint=joint)
+        services, missing = centres.services(parts.event_type)
+        problems += missing
+        transfers = centres.transfers(flow, parts.size_bytes)
+        flows.append(
+            Flow(
+                source=parts.publisher,
+                event_type=parts.label,
+                share=parts.share,
+                forwarding=flow.shares,
+                services=services,
+                transfers=transfers,
+                joint=flow.joint,
+            )
+        )
+    if problems:
+        raise InvalidInputError("some event types have no service time:", problems)
+    return Workload(
+        nodes=nodes,
+        centres=tuple(centres.found),
+        connections=connections,
+        sources=tuple(_sources(system)),
+        flows=tuple(flows),
+    )
+
+
+def _refuse_client_bandwidth(system: System) -> None:
+    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
+        for peer in peers:
+            link = peer.link
+            if link.bandwidth_bytes_per_s is not None or link.network is not None:
+                raise UnsupportedError(
+                    f"{kind}.{peer.name}.link has a bandwidth or network; only links between "
+                    "brokers are queues of a workload. Take the field out to go on without it."
+                )
+
+
+def _sources(system: System) -> Iterator[Source]:
+    index = system.broker_index
+    for publisher in system.publishers:
+        assert publisher.every is not None  # rates by time of day are refused
+        yield Source(
+            name=publisher.name,
+            home=index[publisher.at],
+            every=publisher.every,
+            delay=publisher.link.delay,
+            reliability=publisher.link.reliability,
+        )
+
+
+# ---- which events are one flow -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """The rows of traffic that make up one flow."""
+
+    publisher: int
+    event_type: str
+    label: str
+    rows: tuple[int, ...]
+    share: float
+    size_bytes: float | None  # mean; None where some have none
+
+
+def _parts(system: System, routes: Routes, by: str) -> Iterator[_Parts]:
+    """The flows of all publishers, in the order of their rows."""
+    groups: dict[tuple[int, str, int], list[int]] = {}
+    for index, row in enumerate(routes.rows):
+        kind = type_of(system, routes.events[row.event])
+        key = (row.publisher, kind, row.content_class if by == "content" else -1)
+        groups.setdefault(key, []).append(index)
+    for (publisher, kind, content_class), indices in groups.items():
+        rows = [routes.rows[index] for index in indices]
+        share = sum(row.probability for row in rows)
+        if share <= 0.0:
+            continue
+        sizes = [row.size_bytes for row in rows]
+        size_bytes = None
+        if None not in sizes:
+            size_bytes = sum(r.probability * (r.size_bytes or 0.0) for r in rows) / share
+        label = kind if content_class < 0 else f"{kind} class {content_class}".strip()
+        yield _Parts(
+            publisher=publisher,
+            event_type=kind,
+            label=label,
+            rows=tuple(indices),
+            share=min(share, 1.0),
+            size_bytes=size_bytes,
+        )
+
+
+# ---- which way they go -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Forwarded:
+    """Probabilities of being sent over connections, each alone and together."""
+
+    shares: tuple[tuple[int, float], ...]
+    joint: tuple[JointForwarding, ...]
+
+
+class _Forwarding:
+    """Follows the rows of one flow from the publisher's home outwards."""
+
+    def __init__(self, system: System, routes: Routes, parts: _Parts) -> None:
+        self.routes = routes
+        rows = [routes.rows[index] for index in parts.rows]
+        self.share = np.array([row.probability for row in rows]) / parts.share
+        self.classes = np.array([row.content_class for row in rows], dtype=np.int64)
+        self.home = int(routes.home_of_publisher[parts.publisher])
+        self.at_node = np.zeros((len(system.brokers), len(rows)))  # share of the flow that comes by
+        self.sent: dict[int, Floats] = {}
+
+    def flow(self, *, joint: bool) -> _Forwarded:
+        """How the flow is forwarded at every node it visits."""
+        for index, tree in enumerate(self.routes.trees):
+            self._follow(tree, self.routes.tree_of_class[self.classes] == index)
+        visits = self.at_node.sum(axis=1)
+        shares = []
+        for arc, sent in self.sent.items():
+            source = self.routes.arcs[arc].source
+            # Rounding must not make a probability of more than 1.
+            shares.append((arc, min(float(sent.sum() / visits[source]), 1.0)))
+        together = tuple(self._joint(visits)) if joint else ()
+        return _Forwarded(shares=tuple(sorted(shares)), joint=together)
+
+    def _follow(self, tree: topology.Tree, mine: Bools) -> None:
+        arcs = self.routes.arcs
+        for broker, into in topology.walk(tree, arcs, self.home):
+            if into < 0:
+                self.at_node[broker] += np.where(mine, self.share, 0.0)
+                continue
+            arc = arcs[into]
+            wanted = self.routes.interest[into, self.classes] > 0
+            sent = np.where(mine & wanted, self.at_node[arc.source], 0.0)
+            if sent.any():
+                self.sent[into] = self.sent.get(into, np.zeros_like(sent)) + sent
+                self.at_node[broker] += np.where(mine, arc.channel.reliability * sent, 0.0)
+
+    def _joint(self, visits: Floats) -> Iterator[JointForwarding]:
+        """The sets of connections that events leave a node by, where there is more than one."""
+        leaving: dict[int, list[int]] = {}
+        for arc in sorted(self.sent):
+            leaving.setdefault(self.routes.arcs[arc].source, []).append(arc)
+        for node, arcs in leaving.items():
+            if len(arcs) < 2:
+                continue
+            patterns = np.stack([self.sent[arc] > 0.0 for arc in arcs], axis=1)
+            different, member = np.unique(patterns, axis=0, return_inverse=True)
+            mass = np.bincount(member.ravel(), weights=self.at_node[node], minlength=len(different))
+            yield JointForwarding(
+                node=node,
+                sets=tuple(
+                    (
+                        tuple(arc for arc, used in zip(arcs, pattern, strict=True) if used),
+                        float(weight / visits[node]),
+                    )
+                    for pattern, weight in zip(different, mass, strict=True)
+                    if weight > 0.0
+                ),
+            )
+
+
+# ---- what they ask of whom ---------------------------------------------------------------------
+
+
+class _Centres:
+    """The queues of a system: the stations of its brokers, then its networks."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.found: list[Centre] = []
+        self._stations: list[tuple[int, str, Station]] = []  # centre, where it stands, station
+        self.of_broker = [self._add_broker(broker) for broker in system.brokers]
+        self._networks: dict[tuple[str, str], int] = {}
+        self._channels = [arc.channel for arc in topology.arcs(system)]
+        self.of_arc = [self._network(arc) for arc in range(len(self._channels))]
+
+    def _add(self, centre: Centre) -> int:
+        self.found.append(centre)
+        return len(self.found) - 1
+
+    def _add_broker(self, broker: Broker) -> tuple[int, ...]:
+        positions = []
+        stations = dict(zip(_station_names(broker), broker.stations, strict=True))
+        for name, station in stations.items():
+            label = broker.name if len(stations) == 1 else f"{broker.name} {name}"
+            at = self._add(
+                Centre(name=label, servers=station.servers, discipline=station.discipline)
+            )
+            place = "" if name == "service" else f".{name}"
+            self._stations.append((at, f"brokers.{broker.name}{place}", station))
+            positions.append(at)
+        return tuple(positions)
+
+    def _network(self, arc: int) -> int | None:
+        """The queue before an arc: its own wire, or a network it shares with others.
+
+        A link's two directions do not disturb each other, nor do the two of a full-duplex network;
+        in a half-duplex one everything is sent one after the other.
+        """
+        channel, link = self._channels[arc], self.system.links[arc // 2]
+        way = "there" if arc % 2 == 0 else "back"
+        if channel.network is not None:
+            network = next(n for n in self.system.networks if n.name == channel.network)
+            key = (network.name, way if network.duplex == "full" else "")
+        elif channel.bandwidth_bytes_per_s is not None:
+            ends = link.between if way == "there" else link.between[::-1]
+            key = ("--".join(ends), "")
+        else:
+            return None
+        if key not in self._networks:
+            self._networks[key] = self._add(Centre(name=" ".join(filter(None, key))))
+        return self._networks[key]
+
+    def services(self, event_type: str) -> tuple[tuple[tuple[int, Law], ...], list[Problem]]:
+        """The law of the service time of an event type at every centre of a broker."""
+        stored = self.system.stored_subscriptions
+        found: list[tuple[int, Law]] = []
+        problems = []
+        for centre, at, station in self._stations:
+            demands = dict(station.demands)
+            if station.service is not None:
+                found.append((centre, station.service.with_stored(stored)))
+            elif event_type in demands:
+                found.append((centre, demands[event_type]))
+            else:
+                saw = f"no demand of the event type '{event_type}'"
+                want = f"one of every type (given: {', '.join(demands)})"
+                problems.append(Problem(at=f"{at}.demands", saw=saw, want=want))
+        return tuple(found), problems
+
+    def transfers(self, flow: _Forwarded, size_bytes: float | None) -> tuple[tuple[int, Law], ...]:
+        """How long the wire is busy with a message of a flow, on each connection it uses."""
+        found: list[tuple[int, Law]] = []
+        for arc, _ in flow.shares:
+            if self.of_arc[arc] is None:
+                continue
+            if size_bytes is None:
+                where = self.system.links[arc // 2].name
+                raise InvalidInputError(
+                    f"links.{where} has a bandwidth, but messages have no size; give 'size' at the "
+                    "top of the file, to a publisher, or to its contents"
+                )
+            speed = self._bytes_per_s(self._channels[arc])
+            found.append((arc, Deterministic(value_s=size_bytes / speed)))
+        return tuple(found)
+
+    def _bytes_per_s(self, channel: Channel) -> float:
+        if channel.bandwidth_bytes_per_s is not None:
+            return channel.bandwidth_bytes_per_s
+        network = next(n for n in self.system.networks if n.name == channel.network)
+        return network.bandwidth_bytes_per_s
+
+
+def _station_names(broker: Broker) -> Sequence[str]:
+    first = ("service",) if broker.service is not None else ()
+    rest = tuple(name for name in ("cpu", "disk", "out") if getattr(broker, name) is not None)
+    return first + rest

@@ -1,0 +1,1 @@
+"""Queueing Petri nets: the net as data, generation from a workload, compiled simulation."""

@@ -1,0 +1,221 @@
+"""A net compiled for the kernel: names become positions, laws become rows of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.bins import bin_tables
+from tidings.kernels.records import make_records
+from tidings.kernels.sampling import encode
+from tidings.model import delay_grid
+from tidings.model.laws import Law, residual
+from tidings.petri import kernel_layout as layout
+from tidings.petri.cells import Cells
+from tidings.petri.flattening import flatten
+from tidings.petri.net import Net
+
+MOST_FIRINGS = 1_000_000  # without any time passing, before it is called endless
+NO_LIMIT = np.iinfo(np.int64).max
+_KINDS = {
+    "fcfs": layout.FCFS,
+    "processor-sharing": layout.SHARING,
+    "infinite-server": layout.INFINITE,
+    "priority": layout.PRIORITY,
+}
+
+
+class _Numbering:
+    """Positions of things in the order in which they are first asked for."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+
+    def __call__(self, thing: Any) -> int:
+        return self.known.setdefault(thing, len(self.known))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompiledNet:
+    """A flat net as the kernel wants it; tables are never changed, always copied."""
+
+    cells: Cells
+    tables: Mapping[str, Any]
+    numbers: Mapping[str, float]
+    queue_names: tuple[str, ...]
+    stream_keys: tuple[tuple[str, str], ...]
+
+
+def compile_net(net: Net) -> CompiledNet:
+    """Turn a net (without problems) into arrays; subnets are flattened."""
+    cells = Cells(net=flatten(net))
+    streams = _Numbering()
+    laws: list[Law] = []
+    queue_names = tuple(place.name for place in cells.net.places if place.queue is not None)
+    cell_rows, users, choices = _cells(cells, queue_names, laws, streams)
+    modes, takes, puts = _modes(cells, streams)
+    timed = _timed(cells, laws, streams)
+    law_table = encode(laws)
+    for row in cell_rows:  # laws are known by position until all are encoded
+        row[1:5] = _placed(law_table, row[1]) + _placed(law_table, row[3])
+    timed_rows = [
+        (mode, *_placed(law_table, law), *_placed(law_table, first), stream)
+        for mode, law, first, stream in timed
+    ]
+    guess, edges = bin_tables()
+    most_put = max((sum(arc.count for arc in mode.put) for mode in cells.modes), default=0)
+    transitions = list(_transitions(cells))
+    return CompiledNet(
+        cells=cells,
+        queue_names=queue_names,
+        tables={
+            "law_params": law_table.params,
+            "choices": make_records(layout.CHOICE, choices),
+            "takes": make_records(layout.TAKE, takes),
+            "puts": make_records(layout.PUT, puts),
+            "users": make_records(layout.USER, users),
+            "bin_guess": guess,
+            "bin_edges": edges,
+            "cells": make_records(layout.CELL, [tuple(row) for row in cell_rows]),
+            "queues": make_records(layout.QUEUE, list(_queues(cells))),
+            "modes": make_records(layout.MODE, modes),
+            "transitions": make_records(layout.TRANSITION, transitions),
+            "timed": make_records(layout.TIMED, timed_rows),
+            "candidates": np.zeros(len(transitions), dtype=layout.WHOLE),
+            "touched": np.zeros(len(timed), dtype=layout.WHOLE),
+        },
+        numbers={
+            "queue_count": len(queue_names),
+            "most_put": most_put,
+            "agenda_head": -1,
+            "agenda_tail": -1,
+            "conflict_stream": streams(("net", "conflicts")),
+            "bin_count": delay_grid.BINS,
+            "most_firings": MOST_FIRINGS,
+            "initial": sum(cells.tokens(cell) for cell in cells.all),
+        },
+        stream_keys=tuple(streams.known),
+    )
+
+
+def _placed(table: Any, law: int) -> list[int]:
+    """Kind and offset of a law by its position; −1 is none."""
+    return [int(table.kinds[law]), int(table.offsets[law])] if law >= 0 else [0, 0]
+
+
+def _cells(
+    cells: Cells, queue_names: tuple[str, ...], laws: list[Law], streams: _Numbering
+) -> tuple[list[list[int]], list[tuple[int, int]], list[tuple[float, int]]]:
+    """The cells' records (laws by position), users of those that hold, choices of the others."""
+    position = {name: number for number, name in enumerate(queue_names)}
+    transition_number = {each: at for at, each in enumerate(_held_transitions(cells))}
+    timed_number = {each: at for at, each in enumerate(_timed_modes(cells))}
+    rows: list[list[int]] = []
+    users: list[tuple[int, int]] = []
+    choices: list[tuple[float, int]] = []
+    for index, cell in enumerate(cells.all):
+        name = f"{cell[0]} {cell[1]}"
+        queue = cells.queue_of(cell)
+        law = queue.law_of(cell[1]) if queue is not None else None
+        at = first_at = -1
+        if law is not None and queue is not None:
+            laws.append(law)
+            at = first_at = len(laws) - 1
+            if queue.discipline == "infinite-server" and cells.tokens(cell):
+                laws.append(residual(law))
+                first_at = len(laws) - 1
+        priority = dict(queue.priorities).get(cell[1], 0) if queue is not None else 0
+        plain = cells.is_plain[index]
+        if plain:
+            first, pairs = len(choices), cells.choices(index)
+            below = accumulate(share for _, share in pairs)
+            choices += [(total, mode) for total, (mode, _) in zip(below, pairs, strict=True)]
+            last = len(choices)
+        else:
+            first = len(users)
+            for taker in cells.takers[index]:
+                if cells.modes[taker].after is not None:
+                    users.append((1, timed_number[taker]))
+                else:
+                    users.append((0, transition_number[cells.transition_of[taker]]))
+            users[first:] = list(dict.fromkeys(users[first:]))
+            last = len(users)
+        number = position[cell[0]] if queue is not None else -1
+        service, choice = streams((name, "service")), streams((name, "choice"))
+        row = [number, at, 0, first_at, 0, service, priority, int(plain)]
+        rows.append([*row, first, last, choice, 0, -1, -1])
+    return rows, users, choices
+
+
+def _queues(cells: Cells) -> Iterator[tuple[int, ...]]:
+    for place in cells.net.places:
+        if place.queue is not None:
+            infinite = place.queue.discipline == "infinite-server"
+            servers = NO_LIMIT if infinite else place.queue.servers
+            yield (int(_KINDS[place.queue.discipline]), servers, 0, -1, -1, -1, -1)
+
+
+def _modes(
+    cells: Cells, streams: _Numbering
+) -> tuple[list[tuple[Any, ...]], list[tuple[int, int]], list[tuple[float, int, int]]]:
+    modes: list[tuple[Any, ...]] = []
+    takes: list[tuple[int, int]] = []
+    puts: list[tuple[float, int, int]] = []
+    for number, mode in enumerate(cells.modes):
+        transition = cells.transition_of[number]
+        name = cells.net.transitions[transition].name
+        own = number - cells.first_mode[transition]
+        first_take, first_put = len(takes), len(puts)
+        needed: dict[int, int] = {}
+        for arc in mode.take:  # several arcs from one cell are one
+            cell = cells.index[arc.place, arc.colour]
+            needed[cell] = needed.get(cell, 0) + arc.count
+        takes += needed.items()
+        puts += [(a.share, cells.index[a.place, a.colour], a.count) for a in mode.put]
+        stream = streams((f"{name} {own}", "share"))
+        ends = (first_take, len(takes), first_put, len(puts))
+        modes.append((*ends, int(mode.newborn), stream, mode.weight, 0))
+    return modes, takes, puts
+
+
+def _held_transitions(cells: Cells) -> list[int]:
+    """Immediate transitions that take from a cell that is not plain."""
+    found: dict[int, None] = {}
+    for number, mode in enumerate(cells.modes):
+        plain = [cells.is_plain[cells.index[arc.place, arc.colour]] for arc in mode.take]
+        if mode.after is None and not all(plain):
+            found[cells.transition_of[number]] = None
+    return list(found)
+
+
+def _transitions(cells: Cells) -> Iterator[tuple[Any, ...]]:
+    firsts = cells.first_mode
+    for number in _held_transitions(cells):
+        each = cells.net.transitions[number]
+        yield (each.weight, each.priority, firsts[number], firsts[number + 1], 0)
+
+
+def _timed_modes(cells: Cells) -> list[int]:
+    return [number for number, mode in enumerate(cells.modes) if mode.after is not None]
+
+
+def _timed(cells: Cells, laws: list[Law], streams: _Numbering) -> list[tuple[int, ...]]:
+    """Mode, law, law of the first time (by position; −1: none) and stream of every timed mode."""
+    found: list[tuple[int, ...]] = []
+    for number in _timed_modes(cells):
+        mode = cells.modes[number]
+        assert mode.after is not None
+        laws.append(mode.after)
+        at = first_at = len(laws) - 1
+        if not mode.take:  # a source, as if it had been going on for ever
+            laws.append(residual(mode.after))
+            first_at = len(laws) - 1
+        transition = cells.transition_of[number]
+        own = number - cells.first_mode[transition]
+        stream = streams((f"{cells.net.transitions[transition].name} {own}", "time"))
+        found.append((number, at, first_at, stream))
+    return found

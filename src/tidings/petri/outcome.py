@@ -1,0 +1,48 @@
+"""What solving a net gives: a row for each place and colour, and one for each queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from tidings.errors import InvalidInputError
+
+QUANTILES = (0.5, 0.95, 0.99)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetOutcome:
+    """Means and standard errors in the steady state of a net.
+
+    ``cells``: throughput, population, residence time and age of tokens that leave, by place and
+    colour; ``places``: utilisation of queueing places.
+    """
+
+    cells: pd.DataFrame
+    places: pd.DataFrame
+    provenance: Mapping[str, Any]
+
+    def cell(self, place: str, colour: str) -> pd.Series[Any]:
+        """The row of one place and colour."""
+        found = self.cells[(self.cells["place"] == place) & (self.cells["colour"] == colour)]
+        if len(found) != 1:
+            raise InvalidInputError(f"no tokens of the colour '{colour}' come to '{place}'")
+        return found.iloc[0]
+
+    def place(self, name: str) -> pd.Series[Any]:
+        """The row of one queueing place."""
+        found = self.places[self.places["place"] == name]
+        if len(found) != 1:
+            raise InvalidInputError(f"'{name}' is no place with a queue")
+        return found.iloc[0]
+
+    def to_document(self) -> dict[str, Any]:
+        """The outcome as plain data for JSON."""
+        return {
+            "provenance": dict(self.provenance),
+            "places": self.places.to_dict("records"),
+            "cells": self.cells.to_dict("records"),
+        }

@@ -1,0 +1,259 @@
+"""The simulation of a net: independent replications, warm-up found, as many as are needed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tidings.errors import InvalidInputError
+from tidings.kernels.replications import (
+    PILOT_SAMPLES,
+    detect_warmup,
+    more_replications,
+    side_by_side,
+)
+from tidings.petri.compiling import CompiledNet, compile_net
+from tidings.petri.net import Net
+from tidings.petri.outcome import NetOutcome
+from tidings.petri.reading import checked
+from tidings.petri.totals import NetCounts, NetTotals
+from tidings.petri.traffic import refuse_overload, solve_traffic
+from tidings.petri.world import Window, make_world, run_world
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str], None]
+
+USUAL_FIRINGS = 200_000  # in each replication, about, when nothing else is asked for
+PILOT_FIRINGS = 10_000
+TRIAL_FIRINGS = 2_000
+MOST_CURVES = 2_000  # places and colours whose quantiles are kept: 30 kB each, for every run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetOptions:
+    """How long and how often to simulate a net."""
+
+    seed: int = 1
+    replications: int = 10  # at least so many; with a precision more, up to max_replications
+    duration_s: float | None = None  # measured time of each replication
+    warmup_s: float | None = None  # left out before; found by pilot runs if not given
+    precision: float | None = None  # wanted half-width (95 %) of mean residence times, as a share
+    max_replications: int = 1_000
+    max_tokens: int = 1_000_000  # in the net at once; above it, a population keeps growing
+    quantiles: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("replications", "duration_s", "precision", "max_replications", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise InvalidInputError(f"{name} is {value}; wants a number above 0")
+        if self.warmup_s is not None and not 0 <= self.warmup_s < math.inf:
+            raise InvalidInputError(f"warmup_s is {self.warmup_s}; wants 0 or more")
+
+
+def simulate_net(
+    net: Net,
+    options: NetOptions | None = None,
+    *,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> NetOutcome:
+    """Throughput, population, residence and age of tokens at every place, by simulation.
+
+    Options are those of :class:`NetOptions`, also by name. Standard errors are over replications,
+    which are independent; each can be repeated alone (:func:`replicate_net`).
+    """
+    chosen = dataclasses.replace(options or NetOptions(), **changes)
+    tell = progress or (lambda _: None)
+    compiled = compile_net(checked(net))
+    refuse_overload(solve_traffic(compiled.cells))
+    notes: list[str] = []
+    if chosen.quantiles and len(compiled.cells.all) > MOST_CURVES:
+        chosen = dataclasses.replace(chosen, quantiles=False)
+        notes.append(f"no quantiles: there are more than {MOST_CURVES:,} places and colours")
+    tell("pilot runs for the warm-up")
+    pace_s = _seconds_per_firing(compiled, chosen)
+    warmup_s = chosen.warmup_s
+    if warmup_s is None:
+        warmup_s, said = detect_warmup(_pilot(compiled, chosen), PILOT_FIRINGS * pace_s)
+        notes += said
+    length_s = chosen.duration_s or USUAL_FIRINGS * pace_s
+    totals = NetTotals(compiled, quantiles=chosen.quantiles)
+
+    def add(first: int, count: int) -> Iterator[int]:
+        numbers = range(first, first + count)
+        for counts in side_by_side(
+            lambda number: _replication(compiled, chosen, warmup_s, length_s, number), numbers
+        ):
+            totals.add(counts)
+            yield totals.replications
+
+    for done in add(0, chosen.replications):
+        tell(f"replication {done} of {chosen.replications}")
+    notes += _until_precise(totals, add, chosen, tell)
+    return totals.outcome(
+        {
+            "engine": "queueing Petri net",
+            "seed": chosen.seed,
+            "replications": totals.replications,
+            "warmup_s": warmup_s,
+            "duration_s": length_s,
+            "firings": int(totals.fired.sum()),
+            "notes": notes,
+        }
+    )
+
+
+def replicate_net(
+    net: Net, *, seed: int, replication: int, warmup_s: float, duration_s: float
+) -> NetCounts:
+    """The counts of one replication, the same as inside a simulation of many."""
+    options = NetOptions(seed=seed)
+    return _replication(compile_net(checked(net)), options, warmup_s, duration_s, replication)
+
+
+def _replication(
+    compiled: CompiledNet, options: NetOptions, warmup_s: float, length_s: float, number: int
+) -> NetCounts:
+    """Run to the end of the warm-up, forget what was counted, run on, and count."""
+    window = Window(end_s=warmup_s, curves=options.quantiles, max_tokens=options.max_tokens)
+    world = make_world(compiled, window, options.seed, number)
+    run_world(world, compiled, window)
+    start_s = float(world.record[0].now)
+    present_before = _ages(world, compiled, start_s)
+    _bring_up_to_date(world, start_s)
+    _forget(world)
+    world.record[0].end = warmup_s + length_s
+    run_world(world, compiled, window)
+    end_s = float(world.record[0].now)
+    _bring_up_to_date(world, end_s)
+    cells, tables = world.tables["cells"], world.tables
+    return NetCounts(
+        length_s=length_s,
+        arrivals=cells.arrivals.astype(np.float64),
+        departures=cells.departures.astype(np.float64),
+        residence_s=cells.residence.copy(),
+        aged=cells.aged.astype(np.float64),
+        age_s=cells.age.copy(),
+        # Of each token the part of its stay that lies in the window.
+        population_s=cells.residence - present_before + _ages(world, compiled, end_s),
+        busy_s=tables["queues"].busy.copy(),
+        residence_bins=tables["residence_bins"],
+        age_bins=tables["age_bins"],
+        fired=tables["modes"].fired.astype(np.float64),
+    )
+
+
+def _ages(world: Any, compiled: CompiledNet, now_s: float) -> Floats:
+    """How long the tokens of each cell have been at their place, added up, in seconds."""
+    tokens = world.tables["tokens"]
+    there = tokens[tokens.cell >= 0]
+    count = len(compiled.cells.all)
+    weights = np.asarray(now_s - there.entered, dtype=np.float64)
+    found: Floats = np.zeros(count)
+    np.add.at(found, there.cell, weights)
+    return found
+
+
+def _bring_up_to_date(world: Any, now_s: float) -> None:
+    """Let queues have worked until a moment at which nothing happens."""
+    queues = world.tables["queues"]
+    working = np.minimum(queues.active, queues.servers)
+    passed = now_s - queues.changed
+    queues.busy += passed * working
+    queues.work += np.where(queues.active > 0, passed * working / np.maximum(queues.active, 1), 0.0)
+    queues.changed = now_s
+
+
+def _forget(world: Any) -> None:
+    """Set back to nothing what was counted so far."""
+    for name in ("arrivals", "departures", "residence", "aged", "age"):
+        world.tables["cells"][name] = 0
+    world.tables["queues"]["busy"] = 0.0
+    world.tables["modes"]["fired"] = 0
+    for name in ("residence_bins", "age_bins"):
+        world.tables[name]["value"] = 0
+
+
+# ---- how long ----------------------------------------------------------------------------------
+
+
+def _seconds_per_firing(compiled: CompiledNet, options: NetOptions) -> float:
+    """How much time passes between two firings, in seconds; from trials that double in length."""
+    length_s = _shortest_time_s(compiled)
+    while True:
+        window = Window(end_s=length_s, curves=False, max_tokens=options.max_tokens)
+        world = make_world(compiled, window, options.seed, -1000)
+        run_world(world, compiled, window)
+        fired = int(world.tables["modes"].fired.sum())
+        if fired >= TRIAL_FIRINGS:
+            return length_s / fired
+        if length_s > 1e15:
+            raise InvalidInputError(
+                f"transitions fired {fired} times in {length_s:.3g} simulated seconds: this net "
+                "comes to a standstill. Give it sources, or tokens that go round"
+            )
+        length_s *= 4.0
+
+
+def _shortest_time_s(compiled: CompiledNet) -> float:
+    """The least mean of all laws above 0, in seconds; from there on trials grow."""
+    cells = compiled.cells
+    laws = [mode.after for mode in cells.modes]
+    for cell in cells.all:
+        queue = cells.queue_of(cell)
+        laws.append(None if queue is None else queue.law_of(cell[1]))
+    means = [law.mean_s for law in laws if law is not None and law.mean_s > 0.0]
+    if not means:
+        raise InvalidInputError(
+            "no time passes in this net; give a place a queue, or a mode a time 'after'"
+        )
+    return min(means)
+
+
+def _pilot(compiled: CompiledNet, options: NetOptions) -> Callable[[int, float], ArrayLike]:
+    """Runs that note how many tokens there are at regular moments."""
+
+    def pilot(number: int, length_s: float) -> ArrayLike:
+        window = Window(
+            end_s=length_s,
+            samples=PILOT_SAMPLES,
+            curves=False,
+            max_tokens=options.max_tokens,
+        )
+        world = make_world(compiled, window, options.seed, number)
+        run_world(world, compiled, window)
+        found: ArrayLike = world.tables["samples"].value
+        return found
+
+    return pilot
+
+
+def _until_precise(
+    totals: NetTotals,
+    add: Callable[[int, int], Iterator[int]],
+    options: NetOptions,
+    tell: Progress,
+) -> list[str]:
+    """Add replications until mean residence times are known well enough, or there are too many."""
+    wanted = options.precision
+    while wanted is not None:
+        reached, done = totals.relative_half_width(), totals.replications
+        if reached <= wanted:
+            break
+        if done >= options.max_replications:
+            return [
+                f"the half-width wanted of mean residence times is {wanted:g} of them; after "
+                f"{done} replications, the most allowed, it is {reached:.2g}"
+            ]
+        more = more_replications(done, reached, wanted, options.max_replications)
+        tell(f"±{reached:.2g} after {done} replications, {more} more")
+        for _ in add(done, more):
+            pass
+    return []

@@ -1,0 +1,147 @@
+"""Counts of replications of a net added up, with standard errors over the replications."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tidings.kernels.ratios import Ratio
+from tidings.model import delay_grid
+from tidings.model.delay_grid import Histogram
+from tidings.petri.compiling import CompiledNet
+from tidings.petri.outcome import QUANTILES, NetOutcome
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetCounts:
+    """What one replication counted in its window; arrays over cells, then over queues."""
+
+    length_s: float
+    arrivals: Floats
+    departures: Floats
+    residence_s: Floats
+    aged: Floats  # departures of tokens that have an age
+    age_s: Floats
+    population_s: Floats  # token seconds
+    busy_s: Floats  # server seconds, of queues
+    residence_bins: Any
+    age_bins: Any
+    fired: Floats  # of modes
+
+
+class NetTotals:
+    """Counts of many replications added up, with standard errors over the replications."""
+
+    def __init__(self, compiled: CompiledNet, *, quantiles: bool) -> None:
+        cells, queues = len(compiled.cells.all), len(compiled.queue_names)
+        self.compiled, self.replications = compiled, 0
+        self.throughput, self.population = Ratio(cells), Ratio(cells)
+        self.residence, self.age = Ratio(cells), Ratio(cells)
+        self.utilisation = Ratio(queues)
+        self.fired = np.zeros(len(compiled.cells.modes))
+        shape = (cells, delay_grid.BINS) if quantiles else (0, 0)
+        self._bins = {name: _empty_bins(shape) for name in ("residence", "age")}
+
+    def add(self, counts: NetCounts) -> None:
+        """One replication more."""
+        self.replications += 1
+        cells = np.ones(len(self.compiled.cells.all))
+        self.throughput.add(counts.departures, counts.length_s * cells)
+        self.population.add(counts.population_s, counts.length_s * cells)
+        self.residence.add(counts.residence_s, counts.departures)
+        self.age.add(counts.age_s, counts.aged)
+        servers = np.array([max(1, each) for each in self._servers()], dtype=np.float64)
+        self.utilisation.add(counts.busy_s, counts.length_s * servers)
+        self.fired += counts.fired
+        for name, bins in (("residence", counts.residence_bins), ("age", counts.age_bins)):
+            value, lowest, highest = self._bins[name]
+            if value.size:
+                table = bins.reshape(value.shape)
+                some = table["value"] > 0
+                value += table["value"]
+                np.minimum(lowest, np.where(some, table["lowest"], np.inf), out=lowest)
+                np.maximum(highest, np.where(some, table["highest"], 0.0), out=highest)
+
+    def _servers(self) -> Iterator[int]:
+        places = self.compiled.cells.places
+        for name in self.compiled.queue_names:
+            queue = places[name].queue
+            assert queue is not None
+            yield 1 if queue.discipline == "infinite-server" else queue.servers
+
+    def relative_half_width(self) -> float:
+        """Half the widest confidence interval of mean residence times, as a share of them.
+
+        Of cells that matter: those where tokens stay at all, and not next to never come.
+        """
+        seen = self.residence.w > 0.01 * self.residence.w.max(initial=0.0)
+        seen &= self.residence.x > 0.0
+        return self.residence.relative_half_width(seen)
+
+    def outcome(self, provenance: dict[str, Any]) -> NetOutcome:
+        """Everything as tables."""
+        cells = self.compiled.cells
+        table = pd.DataFrame(
+            {
+                "place": [cell[0] for cell in cells.all],
+                "colour": [cell[1] for cell in cells.all],
+                **_columns("throughput", self.throughput, "_per_s"),
+                **_columns("population", self.population, ""),
+                **_columns("residence_mean", self.residence, "_s"),
+                **self._quantiles("residence"),
+                **_columns("age_mean", self.age, "_s"),
+                **self._quantiles("age"),
+            }
+        )
+        busy = self.utilisation
+        names = self.compiled.queue_names
+        here = table.groupby("place", sort=False)[["throughput_per_s", "population"]].sum()
+        places = pd.DataFrame(
+            {
+                "place": names,
+                "servers": list(self._servers()),
+                "discipline": [_discipline(cells, name) for name in names],
+                "throughput_per_s": [_of(here, name, "throughput_per_s") for name in names],
+                "population": [_of(here, name, "population") for name in names],
+                # Of an infinite server: how many are busy, on average.
+                "utilisation": busy.value,
+                "utilisation_se": busy.standard_error,
+            }
+        )
+        return NetOutcome(cells=table, places=places, provenance=provenance)
+
+    def _quantiles(self, name: str) -> dict[str, list[float]]:
+        value, lowest, highest = self._bins[name]
+        if not value.size:
+            return {}
+        found = [
+            Histogram(counts=counts, lowest_s=low, highest_s=high).quantiles(list(QUANTILES))
+            for counts, low, high in zip(value, lowest, highest, strict=True)
+        ]
+        return {
+            f"{name}_p{round(100 * share)}_s": [each[at] for each in found]
+            for at, share in enumerate(QUANTILES)
+        }
+
+
+def _empty_bins(shape: tuple[int, int]) -> tuple[Floats, Floats, Floats]:
+    return np.zeros(shape), np.full(shape, np.inf), np.zeros(shape)
+
+
+def _columns(name: str, ratio: Ratio, unit: str) -> dict[str, Floats]:
+    return {f"{name}{unit}": ratio.value, f"{name}_se{unit}": ratio.standard_error}
+
+
+def _discipline(cells: Any, name: str) -> str:
+    return str(cells.places[name].queue.discipline)
+
+
+def _of(table: pd.DataFrame, name: str, column: str) -> float:
+    return float(table[column].get(name, 0.0))

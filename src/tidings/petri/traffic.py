@@ -1,0 +1,178 @@
+r"""Traffic equations of a net: how many tokens come to each place per second, if that is settled.
+
+Where a token, once it can be taken, chooses a mode by fixed weights (*plain* cells), rates obey
+
+.. math:: \lambda_c = s_c + \sum_{c'} \lambda_{c'} \sum_m p_{c'm} E[\text{tokens of c put by m}]
+
+with s from timed modes that take nothing, and from infinite servers whose tokens always come back
+to them (publishers): n tokens of mean service S leave n/S times a second. Rates behind a mode that
+waits for several tokens, and inside closed loops, these equations do not tell; such cells are left
+out, and a growing population is noticed when the net is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import linalg as sparse_linalg
+
+from tidings.errors import UnstableError
+from tidings.model.loads import FULL_LOAD
+from tidings.petri.cells import Cells
+from tidings.petri.net import Mode
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Rates of all cells, NaN where the equations do not tell, and the loads that follow."""
+
+    rates_per_s: Floats  # of cells
+    loads: Mapping[str, float]  # of queueing places: offered work for each server
+
+
+def solve_traffic(cells: Cells) -> Traffic:
+    """The rates and loads that the traffic equations give; refuses tokens that multiply."""
+    count = len(cells.all)
+    clocks = {index: rate for index in range(count) if (rate := _clock_rate(cells, index))}
+    unknown = _unknown(cells, clocks)
+    begin = np.zeros(count)
+    steps: list[tuple[int, int, float]] = []  # from cell, to cell, mean tokens
+    for mode in cells.modes:
+        if mode.after is not None and not mode.take:
+            for cell, mean in _put(cells, mode).items():
+                begin[cell] += mean / mode.after.mean_s
+    for index in range(count):
+        for number, probability in cells.choices(index):
+            for cell, mean in _put(cells, cells.modes[number]).items():
+                if index not in clocks:
+                    steps.append((index, cell, probability * mean))
+                elif cell != index:  # it is known how often it comes back itself
+                    begin[cell] += clocks[index] * probability * mean
+    for index, rate in clocks.items():
+        begin[index] += rate
+    known = np.flatnonzero(~unknown)
+    routing = _matrix(steps, count)[known][:, known]
+    rates = np.full(count, np.nan)
+    rates[known] = _solved(cells, routing, begin[known], known)
+    return Traffic(rates_per_s=rates, loads=_loads(cells, rates))
+
+
+def _matrix(steps: list[tuple[int, int, float]], count: int) -> sparse.csr_array:
+    source, target, mean = zip(*steps, strict=True) if steps else ((), (), ())
+    return sparse.coo_array(
+        (mean, (source, target)), shape=(count, count), dtype=np.float64
+    ).tocsr()
+
+
+def _put(cells: Cells, mode: Mode) -> dict[int, float]:
+    """Mean tokens of the cells that a mode puts."""
+    found: dict[int, float] = {}
+    for arc in mode.put:
+        cell = cells.index[arc.place, arc.colour]
+        found[cell] = found.get(cell, 0.0) + arc.share * arc.count
+    return found
+
+
+def _clock_rate(cells: Cells, index: int) -> float | None:
+    """How often tokens of a cell leave that begin in an infinite server and always come back."""
+    cell = cells.all[index]
+    queue, tokens = cells.queue_of(cell), cells.tokens(cell)
+    if queue is None or queue.discipline != "infinite-server" or not tokens:
+        return None
+    takers = [number for number, _ in cells.choices(index)]
+    back = [_comes_back(cells, number, index) for number in takers]
+    fed = set(cells.givers[index]) - set(cells.takers[index])
+    law = queue.law_of(cell[1])
+    if not takers or not all(back) or fed or law is None or law.mean_s == 0.0:
+        return None
+    return tokens / law.mean_s
+
+
+def _comes_back(cells: Cells, number: int, index: int) -> bool:
+    mode, cell = cells.modes[number], cells.all[index]
+    sure = any((arc.place, arc.colour) == cell and arc.share == 1.0 for arc in mode.put)
+    return sure and _put(cells, mode)[index] == 1.0
+
+
+def _unknown(cells: Cells, clocks: Mapping[int, float]) -> NDArray[np.bool_]:
+    """Cells that get tokens whose rate the equations do not tell, and all behind them."""
+    unknown = np.zeros(len(cells.all), dtype=bool)
+    waiting = [
+        index for index, cell in enumerate(cells.all) if cells.tokens(cell) and index not in clocks
+    ]
+    for mode in cells.modes:
+        held = [not cells.is_plain[cells.index[arc.place, arc.colour]] for arc in mode.take]
+        if mode.take and (mode.after is not None or any(held)):
+            waiting += _put(cells, mode)
+    while waiting:
+        index = waiting.pop()
+        if not unknown[index]:
+            unknown[index] = True
+            for number in cells.takers[index]:
+                waiting += _put(cells, cells.modes[number])
+    return unknown
+
+
+def _solved(
+    cells: Cells, routing: sparse.csr_array, begin: Floats, known: NDArray[np.int64]
+) -> Floats:
+    size = begin.size
+    rates = np.zeros(size)
+    reached = begin > 0.0
+    while True:  # what no token reaches cannot multiply
+        more = reached | ((routing.T @ reached.astype(np.float64)) > 0.0)
+        if (more == reached).all():
+            break
+        reached = more
+    part = np.flatnonzero(reached)
+    if part.size == 0:
+        return rates
+    inner = routing[part][:, part]
+    try:
+        matrix = sparse.eye_array(part.size, format="csc") - inner.T.tocsc()
+        found = sparse_linalg.splu(matrix).solve(begin[part])
+    except RuntimeError:  # singular
+        found = np.full(part.size, np.nan)
+    if not (np.isfinite(found).all() and (found >= 0.0).all()):
+        leaving = part[np.diff(inner.indptr) > 0]
+        names = sorted({cells.all[known[index]][0] for index in leaving})
+        raise UnstableError(
+            "tokens multiply without end: more go round than came. Look at the shares and weights "
+            f"of what leaves {', '.join(names[:8])}"
+        )
+    rates[part] = found
+    return rates
+
+
+def _loads(cells: Cells, rates: Floats) -> dict[str, float]:
+    """Offered work for each server of every queueing place, of the cells whose rate is known."""
+    found: dict[str, float] = {}
+    for cell, rate in zip(cells.all, rates, strict=True):
+        queue = cells.queue_of(cell)
+        law = queue.law_of(cell[1]) if queue is not None else None
+        if queue is None or law is None or queue.discipline == "infinite-server":
+            continue
+        work = 0.0 if np.isnan(rate) else float(rate) * law.mean_s / queue.servers
+        found[cell[0]] = found.get(cell[0], 0.0) + work
+    return found
+
+
+def refuse_overload(traffic: Traffic) -> None:
+    """Raise UnstableError where the traffic equations say that a queue grows without end."""
+    over = {name: load for name, load in traffic.loads.items() if load >= FULL_LOAD}
+    if not over:
+        return
+    worst = sorted(over.items(), key=lambda pair: -pair[1])
+    said = ", ".join(
+        f"place '{name}' is offered {load:.3g} times the work it can do (ρ = {load:.3g})"
+        for name, load in worst[:8]
+    )
+    raise UnstableError(
+        f"{said}. Its queue would grow without end: give it servers or speed, or fewer tokens"
+    )

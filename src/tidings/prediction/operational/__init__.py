@@ -1,0 +1,1 @@
+"""Operational analysis: rates, loads, responses and delivery latencies from means alone."""

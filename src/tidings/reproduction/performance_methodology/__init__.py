@@ -1,0 +1,1 @@
+"""The performance-methodology paper's case study: fifteen brokers, two load scenarios."""

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pandas as pd
+
+from tidings.characterisation.crossings import crossings
+from tidings.model.trace_tables import DELIVERIES, HOPS, PUBLICATIONS, SESSIONS
+from tidings.traces.window import TraceWindow
+
+
+def test_what_waits_for_a_peer_tells_nothing_of_its_link(frame):
+    """Of two publishers and two subscribers one comes and goes, and its events wait for it."""
+    publications = frame(
+        [
+            ("e1", "stays", "hub", 0, "{}", None, None),
+            ("e2", "goes", "hub", 0, "{}", None, None),
+        ],
+        PUBLICATIONS.ddl,
+    )
+    tables = {
+        "hops": frame(
+            [
+                ("e1", "hub", "stays", 5, 5, 10, []),
+                ("e2", "hub", "goes", 7_000, 7_000, 8_000, []),
+            ],
+            HOPS.ddl,
+        ),
+        "deliveries": frame(
+            [("e1", "here", "hub", 13), ("e1", "mobile", "hub", 90_000)], DELIVERIES.ddl
+        ),
+    }
+    hops = pd.DataFrame(
+        {"statistic": "arrivals", "came_from": ["stays", "goes"], "broker": "hub", "rows": 1}
+    )
+    probes = pd.DataFrame({"source": [], "target": [], "rows": []})
+    window = TraceWindow(from_ns=0, until_ns=10**9)
+
+    def ways(given):
+        found = crossings(given, publications, window, hops, probes).collect()
+        return {(row["source"], row["target"]) for row in found}
+
+    everybody = {("stays", "hub"), ("goes", "hub"), ("hub", "here"), ("hub", "mobile")}
+    assert ways(tables) == everybody
+    sessions = frame([("goes", "connected", 0), ("mobile", "connected", 0)], SESSIONS.ddl)
+    assert ways(tables | {"sessions": sessions}) == {("stays", "hub"), ("hub", "here")}

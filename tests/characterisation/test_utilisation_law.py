@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tidings.characterisation.utilisation_law import fit_services, regression
+
+COLUMNS = ["broker", "resource", "until_ns", "interval_ns", "busy", "type", "completed"]
+S = 10**9
+
+
+def usage(rates, services, *, noise=0.0, seed=1, resource="cpu"):
+    """Samples of ten seconds: what was done of each type, and how busy that kept the resource."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for at, mix in enumerate(rates, start=1):
+        done = {kind: round(10 * rate) for kind, rate in mix.items()}
+        busy = sum(done[kind] / 10 * services[kind] for kind in mix) + noise * rng.normal()
+        for kind, count in done.items():
+            rows.append(("hub", resource, 10 * S * at, 10 * S, busy, kind, count))
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def test_one_type_is_utilisation_over_throughput():
+    rows = [
+        ("hub", "cpu", 10 * S, 10 * S, 0.3, "a", 100),
+        ("hub", "cpu", 30 * S, 20 * S, 0.3, "a", 200),
+        ("hub", "cpu", 40 * S, 10 * S, 0.0, None, 0),
+    ]
+    (fit,) = fit_services(pd.DataFrame(rows, columns=COLUMNS))
+    assert fit.services_s == {"a": pytest.approx(0.03, rel=1e-12)}
+    assert fit.samples == 3
+    assert fit.refusal == ""
+    assert fit.explained == pytest.approx(1.0)
+
+
+def test_several_types_are_told_apart_exactly_without_noise():
+    mixes = [(10, 1, 4), (2, 8, 4), (5, 5, 1), (1, 1, 9), (7, 3, 3)]
+    rates = [dict(zip("abc", mix, strict=True)) for mix in mixes]
+    services = {"a": 0.01, "b": 0.05, "c": 0.002}
+    (fit,) = fit_services(usage(rates, services))
+    assert fit.services_s == {kind: pytest.approx(s, rel=1e-10) for kind, s in services.items()}
+
+
+@pytest.mark.statistical
+def test_standard_errors_are_those_of_many_repetitions():
+    services = {"a": 0.01, "b": 0.03}
+    rng = np.random.default_rng(7)
+    rates = [{"a": rng.uniform(5, 30), "b": rng.uniform(2, 10)} for _ in range(120)]
+    fits = [fit_services(usage(rates, services, noise=0.02, seed=seed))[0] for seed in range(300)]
+    for kind, truth in services.items():
+        found = np.array([fit.services_s[kind] for fit in fits])
+        told = np.array([fit.services_se_s[kind] for fit in fits])
+        assert found.mean() == pytest.approx(truth, abs=5 * found.std() / np.sqrt(300))
+        assert told.mean() == pytest.approx(found.std(ddof=1), rel=0.2)
+        assert np.mean(np.abs(found - truth) < 1.96 * told) == pytest.approx(0.95, abs=0.05)
+
+
+def test_types_that_rise_and_fall_together_are_refused_by_name():
+    rates = [{"a": 2 * n, "b": 3 * n} for n in range(1, 20)]
+    (fit,) = fit_services(usage(rates, {"a": 0.01, "b": 0.02}))
+    assert fit.services_s == {}
+    assert fit.refusal.startswith("cpu of hub: the throughputs of a, b rise and fall together")
+    assert "one type at a time" in fit.refusal
+
+
+def test_an_answer_that_might_as_well_be_nothing_is_refused():
+    rates = [{"a": 10 + n % 2, "b": 5 + (n // 2) % 2} for n in range(8)]
+    (fit,) = fit_services(usage(rates, {"a": 0.02, "b": 0.0001}, noise=0.05))
+    assert "the 95 % interval of the service time of" in fit.refusal
+
+
+def test_too_few_samples_and_nothing_done_are_refused():
+    (few,) = fit_services(usage([{"a": 1, "b": 2}, {"a": 2, "b": 1}], {"a": 0.1, "b": 0.1}))
+    assert "2 samples are too few for 2 event types" in few.refusal
+    idle = pd.DataFrame([("hub", "disk", S, S, 0.1, None, 0)], columns=COLUMNS)
+    (nothing,) = fit_services(idle)
+    assert nothing.refusal == "disk of hub: no event was completed while it was sampled"
+
+
+def test_the_regression_is_that_of_least_squares():
+    rng = np.random.default_rng(3)
+    rates, busy = rng.random((50, 3)), rng.random(50)
+    found, errors, explained = regression(rates, busy)
+    assert found == pytest.approx(np.linalg.lstsq(rates, busy, rcond=None)[0], rel=1e-10)
+    assert (errors > 0).all()
+    assert explained < 1.0

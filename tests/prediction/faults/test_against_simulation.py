@@ -1,0 +1,98 @@
+"""Both engines on small systems that fail all the time, in standard errors of the simulation.
+
+Each case also says what the prediction would be without the effect looked at: that must be far off,
+so that the effect is really tested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import failing_systems as systems
+from tidings.model.filters import as_filter
+from tidings.model.system import Subscriber
+from tidings.prediction import predict
+from tidings.simulation.run import simulate
+
+pytestmark = pytest.mark.statistical
+CAUSES = ("broker_down", "path_down", "not_restored", "expired_in_buffer", "link")
+LINE = ([0.9, 0.8, 0.9], [0.9, 0.85])
+LONGER = ([0.9, 0.8, 0.85, 0.9], [0.9, 0.85, 0.9])
+
+
+def agree(system, *, causes=CAUSES):
+    """Predicted and simulated on-time shares; the simulated ones with their errors are given."""
+    seen = simulate(system, seed=3, replications=20, duration_s=60_000.0).subscribers
+    ours = predict(system).subscribers
+    off = (ours["on_time"] - seen["on_time"]).abs() / seen["on_time_se"]
+    assert off.max() < 4.5
+    for cause in causes:
+        lost = (ours[f"lost_{cause}"] - seen[f"lost_{cause}"]).abs()
+        assert (lost < 5.0 * seen["on_time_se"].max()).all(), cause
+    return seen.set_index("subscriber")
+
+
+def is_told_apart(seen, system, subscriber="s"):
+    """That another system would not have agreed."""
+    other = predict(system).subscribers.set_index("subscriber").loc[subscriber]
+    row = seen.loc[subscriber]
+    assert abs(other["on_time"] - row["on_time"]) > 6.0 * row["on_time_se"]
+
+
+def with_homes(system, **homes):
+    """The same with more subscribers, by name."""
+    more = [Subscriber(name=name, at=at, wants=as_filter({})) for name, at in homes.items()]
+    return replace(system, subscribers=(*system.subscribers, *more))
+
+
+@pytest.mark.parametrize(("refresh_s", "lifetime"), [(20, "20s"), (60, "60s"), (300, "60s")])
+def test_a_broker_without_its_table_takes_events_and_keeps_them(refresh_s, lifetime):
+    recovery = f"scheme: buffering, refresh: {refresh_s}s"
+    seen = agree(systems.path(*LINE, recovery, lifetime=lifetime))
+    is_told_apart(seen, systems.path(*LINE, "scheme: buffering", lifetime=lifetime))
+
+
+@pytest.mark.parametrize(("refresh_s", "lifetime"), [(20, "20s"), (60, "60s")])
+def test_so_it_does_where_events_may_go_round(refresh_s, lifetime):
+    recovery = f"scheme: bypass-buffering, refresh: {refresh_s}s"
+    seen = agree(systems.square(recovery, lifetime=lifetime))
+    is_told_apart(seen, systems.square("scheme: bypass-buffering", lifetime=lifetime))
+
+
+@pytest.mark.parametrize("refresh_s", [5, 60])
+def test_an_event_is_lost_to_the_first_broker_it_meets_that_forgot(refresh_s):
+    """Told apart from no way at all, which it would meet only after that."""
+    seen = agree(systems.square(f"scheme: bypass, refresh: {refresh_s}s"))
+    assert seen.loc["s", "lost_not_restored"] > 20.0 * seen.loc["s", "on_time_se"]
+    is_told_apart(seen, systems.square("scheme: bypass"))
+
+
+@pytest.mark.parametrize("scheme", ["periodic", "buffering", "bypass"])
+def test_homes_behind_one_link_refresh_for_each_other(scheme):
+    alone = systems.path(*LONGER, f"scheme: {scheme}, refresh: 20s", lifetime="20s")
+    seen = agree(with_homes(alone, near="b1", middle="b2"))
+    is_told_apart(seen, alone)
+
+
+@pytest.mark.slow
+def test_homes_on_other_ways_refresh_for_each_other():
+    alone = systems.square("scheme: bypass-buffering, refresh: 60s", lifetime="20s")
+    seen = agree(with_homes(alone, b="b", c="c"))
+    is_told_apart(seen, alone)
+
+
+def lossy_square(reliability):
+    links = {
+        ends: f"reliability: {reliability}, {systems.failing(share)}"
+        for ends, share in systems.SQUARE_LINKS.items()
+    }
+    tree = "{tree: [[a,b],[b,d],[a,c]]}"
+    recovery = "scheme: bypass-buffering"
+    return systems.graph(systems.SQUARE, links, recovery, lifetime="10s", routing=tree)
+
+
+def test_what_chance_loses_on_a_way_round_waits_for_the_usual_way():
+    seen = agree(lossy_square(0.7))
+    is_told_apart(seen, lossy_square(1.0))
