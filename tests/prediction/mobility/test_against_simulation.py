@@ -59,6 +59,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", CASES)
 def test_predicted_and_simulated_shares_agree(name):
@@ -68,7 +69,7 @@ def test_predicted_and_simulated_shares_agree(name):
         text = text.replace(word, changes.get(word, ""))
     system = loads(text)
     predicted = predict(system, delays=False).subscribers.set_index("subscriber")
-    outcome = simulate(system, seed=3, replications=24, duration_s=15_000.0, warmup_s=500.0)
+    outcome = simulate(system, seed=3, replications=40, duration_s=15_000.0, warmup_s=500.0)
     simulated = outcome.subscribers.set_index("subscriber")
     for who, found in simulated.iterrows():
         noise = found["on_time_se"]
