@@ -14,285 +14,222 @@ bucket of time, never by comparing all with all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidings.errors import InvalidInputError, InvalidTracesError
+from tidings.errors import InvalidTracesError
 from tidings.histories.audiences import (
     END_OF_TIME,
     Buckets,
     audiences,
     choose_buckets,
-    choose_shards,
     members,
     shard_of,
+    shards_of_groups,
 )
+from tidings.histories.judging import GUARANTEED, NOTIFICATION, VIOLATIONS, Bounds, owed, verdicts
 from tidings.histories.lives import lives
 from tidings.histories.wanting import parse_filters, wanted_by
-from tidings.traces.actions import bring_here
+from tidings.model.trace_tables import TRACE_TABLES
+from tidings.traces.actions import bring_here, run_action
+from tidings.traces.quarantine import REASON, with_reasons
 
-KINDS = ("legality", "validity", "liveness")
-VIOLATIONS = (
+NEEDED = ("publications", "subscriptions", "deliveries")
+LEDGER = (
     "kind string, event string, subscriber string, content string, published_ns bigint, "
-    "notified_ns bigint, subscription string, subscribed_ns bigint, unsubscribed_ns bigint"
+    "notified_ns bigint, subscription string, subscribed_ns bigint, unsubscribed_ns bigint, "
+    "rows bigint"
 )
 COUNTS = (
     "subscriber string, guaranteed bigint, notified bigint, lost bigint, notifications bigint, "
     "illegal bigint, invalid bigint"
 )
+MOST_LIVES = 300_000  # (life, bucket) rows of audiences that are sent to every machine
+MOST_CONTENTS = 100_000  # the same of contents; beyond, Spark splits up what is hot
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """How long subscriptions and publications may take to reach everybody, in nanoseconds."""
-
-    subscription_ns: int  # T_sub
-    diffusion_ns: int  # T_diff
-    in_time: bool = False  # a notification must also come within T_diff
-
-    def __post_init__(self) -> None:
-        for name in ("subscription_ns", "diffusion_ns"):
-            if getattr(self, name) < 0:
-                raise InvalidInputError(f"{name} is {getattr(self, name)}; wants 0 or more")
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """A history judged, event by event; ``violations`` and ``counts`` are made from it."""
+    """A history judged: a ledger of what was violated and, counted, of what was not.
 
-    judged: DataFrame
+    ``bad_rows`` counts what was set aside, by table and reason.
+    """
+
+    ledger: DataFrame
+    bad_rows: pd.DataFrame
 
     @property
     def violations(self) -> DataFrame:
-        """One row for every violation, with publication, notification and life that prove it."""
-        return self.judged.select("event", "published", F.explode("violations").alias("v")).select(
-            "v.kind",
-            "event",
-            "v.subscriber",
-            "published.content",
-            "published.published_ns",
-            "v.notified_ns",
-            "v.life.subscription",
-            "v.life.subscribed_ns",
-            F.nullif("v.life.unsubscribed_ns", F.lit(END_OF_TIME)).alias("unsubscribed_ns"),
-        )
+        """A row for every violation: the publication, notification and life that prove it.
+
+        ``rows`` is above 1 where the same notification was recorded more than once.
+        """
+        return self.ledger.where(F.col("kind").isin(*VIOLATIONS))
 
     @property
     def counts(self) -> DataFrame:
         """For every subscriber: what was guaranteed to it, what of that came, and what did not."""
-        verdicts = self.judged.select(
-            F.explode(
-                F.concat(
-                    _labelled("guaranteed", F.col("guaranteed")),
-                    _labelled("notifications", F.col("notified")),
-                    F.transform(
-                        "violations",
-                        lambda v: F.struct(v.kind.alias("label"), v.subscriber.alias("subscriber")),
-                    ),
-                )
-            ).alias("v")
+        labels = {"guaranteed": GUARANTEED, "lost": "liveness", "notifications": NOTIFICATION}
+        labels |= {"illegal": "legality", "invalid": "validity"}
+        kind, rows = F.col("kind"), F.col("rows")
+        summed = self.ledger.groupBy("subscriber").agg(
+            *(
+                F.coalesce(F.sum(F.when(kind == label, rows)), F.lit(0)).alias(name)
+                for name, label in labels.items()
+            )
         )
-        labels = {"guaranteed": "guaranteed", "notifications": "notifications"}
-        labels |= {"lost": "liveness", "illegal": "legality", "invalid": "validity"}
-        summed = verdicts.groupBy("v.subscriber").agg(
-            *(F.count_if(F.col("v.label") == label).alias(name) for name, label in labels.items())
-        )
+        came = (F.col("guaranteed") - F.col("lost")).alias("notified")
         return summed.select(
-            "subscriber",
-            "guaranteed",
-            (F.col("guaranteed") - F.col("lost")).alias("notified"),
-            "lost",
-            "notifications",
-            "illegal",
-            "invalid",
+            "subscriber", "guaranteed", came, "lost", "notifications", "illegal", "invalid"
         )
 
 
-def check_history(
-    publications: DataFrame,
-    subscriptions: DataFrame,
-    deliveries: DataFrame,
-    bounds: Bounds,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Checked:
-    """Judge a history of canonical tables without bad rows.
+@contextmanager
+def checked_history(
+    tables: Mapping[str, DataFrame], bounds: Bounds, progress: Progress = lambda _: None
+) -> Iterator[Checked]:
+    """A history judged, as long as the context lasts; rows that cannot be true are set aside.
 
-    Runs a few small jobs to see what filters, lives and audiences there are; the large one runs
-    when the result is used. An event published twice counts from its first publication on.
+    ``tables`` are canonical ones. An event published twice counts from its first publication on.
+    Small jobs look first at filters, lives and audiences; then one job judges everything.
     """
-    progress("subscriptions")
-    alive, filters = _numbered(lives(subscriptions))
-    progress("publications")
-    buckets = _buckets(publications, alive)
-    contents = wanted_by(publications.select("content").distinct(), parse_filters(filters))
-    progress("who wants what")
-    everybody = members(contents.select("wanted").distinct(), alive, buckets)
-    shards = choose_shards(everybody)
-    events = _events(publications.join(contents, "content"), deliveries, shards)
-    met = _meetings(events, buckets).join(
-        audiences(everybody, shards), ["wanted", "bucket", "shard"], "left"
-    )
-    progress("judging")
-    return Checked(judged=_judged(met, bounds, buckets))
+    tagged = {name: with_reasons(tables[name], TRACE_TABLES[name]) for name in NEEDED}
+    good = {name: frame.where(F.col(REASON).isNull()) for name, frame in tagged.items()}
+    with ExitStack() as kept:
+
+        def keep(frame: DataFrame) -> DataFrame:
+            kept.callback(frame.persist().unpersist)
+            return frame
+
+        progress("rows that cannot be true")
+        bad_rows = bring_here(_bad_rows(tagged), "the history")
+        progress("subscriptions")
+        alive, filters = _numbered(keep(lives(good["subscriptions"])))
+        buckets = _buckets(good["publications"], alive)
+        progress("who wants what")
+        distinct = good["publications"].select("content").distinct()
+        contents = keep(wanted_by(distinct, parse_filters(filters)))
+        groups = contents.select("wanted").where(F.col("wanted").isNotNull()).distinct()
+        everybody = members(groups, alive, buckets)
+        shards = keep(shards_of_groups(everybody))
+        gathered = audiences(everybody, shards)
+        if _total(shards, "lives") <= MOST_LIVES:
+            gathered = F.broadcast(gathered)
+        published = _with_groups(good["publications"], contents, shards)
+        met = _meetings(_events(published, good["deliveries"]), buckets)
+        keys = ["wanted", "bucket", "shard"]
+        progress("judging")
+        ledger = keep(_ledger(met.join(gathered, keys, "left"), bounds))
+        run_action(ledger.count, "the history")
+        yield Checked(ledger=ledger, bad_rows=bad_rows)
+
+
+def _bad_rows(tagged: Mapping[str, DataFrame]) -> DataFrame:
+    """How many rows of each table were set aside, by reason."""
+    parts = [
+        frame.where(F.col(REASON).isNotNull()).select(F.lit(name).alias("table"), REASON)
+        for name, frame in tagged.items()
+    ]
+    together = parts[0].unionAll(parts[1]).unionAll(parts[2])
+    return together.groupBy("table", REASON).agg(F.count(F.lit(1)).alias("rows"))
 
 
 def _numbered(alive: DataFrame) -> tuple[DataFrame, list[str]]:
     """The lives with a number for each distinct filter, and the filters in that order."""
     texts = bring_here(alive.select("filter").distinct(), "subscriptions")["filter"]
     filters = sorted(map(str, texts))
-    numbers = alive.sparkSession.createDataFrame(
-        [(text, number) for number, text in enumerate(filters)], "filter string, number int"
+    numbers = pa.table(
+        {
+            "filter": pa.array(filters, pa.string()),
+            "number": pa.array(range(len(filters)), pa.int32()),
+        }
     )
-    return alive.join(F.broadcast(numbers), "filter"), filters
+    known = alive.sparkSession.createDataFrame(numbers)  # Arrow: no Python is run for it
+    return alive.join(F.broadcast(known), "filter"), filters
 
 
 def _buckets(publications: DataFrame, alive: DataFrame) -> Buckets:
-    found = bring_here(
-        publications.agg(F.min("published_ns").alias("first"), F.max("published_ns").alias("last")),
-        "publications",
-    )
-    first, last = found.iloc[0]
+    ends = (F.min("published_ns").alias("first"), F.max("published_ns").alias("last"))
+    first, last = bring_here(publications.agg(*ends), "publications").iloc[0]
     if first is None or first != first:
         raise InvalidTracesError("publications: there are none; wants at least one to check")
     return choose_buckets(alive, int(first), int(last))
 
 
-def _events(publications: DataFrame, deliveries: DataFrame, shards: int) -> DataFrame:
-    """Everything about an event in one row a shard: its first publication, its notifications."""
+def _total(frame: DataFrame, column: str) -> int:
+    (found,) = bring_here(frame.agg(F.sum(column).alias("n")), "subscriptions")["n"]
+    return 0 if found is None or found != found else int(found)
+
+
+def _with_groups(publications: DataFrame, contents: DataFrame, shards: DataFrame) -> DataFrame:
+    """Publications with who wants them, and in how many shards that audience is cut."""
+    known = contents.join(shards.drop("lives"), "wanted", "left")
+    if run_action(contents.count, "publications") <= MOST_CONTENTS:
+        known = F.broadcast(known)
+    return publications.select("event", "published_ns", "content").join(known, "content")
+
+
+def _events(publications: DataFrame, deliveries: DataFrame) -> DataFrame:
+    """Everything about an event in one row: its first publication, its notifications."""
     published = publications.select(
         "event",
-        F.explode(F.sequence(F.lit(0), F.lit(shards - 1))).alias("shard"),
-        F.struct("published_ns", "content", "wanted").alias("published"),
+        F.struct("published_ns", "content", "wanted", "shards").alias("published"),
         F.lit(None).cast("struct<subscriber:string,notified_ns:bigint>").alias("notice"),
     )
     notified = deliveries.select(
         "event",
-        shard_of(F.col("subscriber"), shards).alias("shard"),
         F.lit(None).cast(published.schema["published"].dataType).alias("published"),
         F.struct("subscriber", F.col("received_ns").alias("notified_ns")).alias("notice"),
     )
     return (
         published.unionByName(notified)
-        .groupBy("event", "shard")
+        .groupBy("event")
         .agg(F.min("published").alias("published"), F.collect_list("notice").alias("notices"))
     )
 
 
 def _meetings(events: DataFrame, buckets: Buckets) -> DataFrame:
-    """A row for every bucket in which an event was published or notified of."""
+    """A row for every shard and every bucket in which an event was published or notified of."""
+    shards = F.coalesce("published.shards", F.lit(1))
+    parts = events.withColumn("shard", F.explode(F.sequence(F.lit(0), shards - 1)))
+    mine = F.filter("notices", lambda n: shard_of(n.subscriber, shards) == F.col("shard"))
+    parts = parts.withColumn("notices", F.when(shards == 1, F.col("notices")).otherwise(mine))
     home = buckets.of(F.col("published.published_ns"))
     moments = F.transform("notices", lambda notice: buckets.of(notice.notified_ns))
     touched = F.array_distinct(F.array_compact(F.concat(F.array(home), moments)))
-    return events.select(
-        "event",
-        "shard",
-        "published",
-        "notices",
-        F.col("published.wanted").alias("wanted"),
-        F.explode(touched).alias("bucket"),
-        home.alias("home"),
-    )
-
-
-def _judged(met: DataFrame, bounds: Bounds, buckets: Buckets) -> DataFrame:
-    """What was guaranteed and what was violated, in each meeting of an event and an audience."""
+    met = parts.withColumn("bucket", F.explode(touched))
     here = F.filter("notices", lambda n: buckets.of(n.notified_ns) == F.col("bucket"))
-    audience = F.coalesce("audience", F.array().cast(met.schema["audience"].dataType))
-    owed = F.when(F.col("home") == F.col("bucket"), _owed(audience, bounds)).otherwise(F.array())
-    step = met.select(
-        "event", "published", "notices", here.alias("here"),
-        audience.alias("audience"), owed.cast(met.schema["audience"].dataType).alias("owed"),
+    return met.select(
+        "event", "shard", "bucket", "published", "notices",
+        F.col("published.wanted").alias("wanted"),
+        F.coalesce(home == F.col("bucket"), F.lit(False)).alias("at_home"),
+        here.alias("here"),
     )  # fmt: skip
-    names = F.transform(_in_time("notices", bounds), lambda n: n.subscriber)
-    missing = F.filter("owed", lambda life: ~F.array_contains(names, life.subscriber))
-    found = F.concat(_illegal(), _invalid(), _lost(missing))
-    return step.select(
-        "event",
-        "published",
-        _names("owed").alias("guaranteed"),
-        F.transform("here", lambda n: n.subscriber).alias("notified"),
-        found.alias("violations"),
+
+
+def _ledger(met: DataFrame, bounds: Bounds) -> DataFrame:
+    """All verdicts; those that are merely counted are one row for each subscriber."""
+    audience = F.coalesce("audience", F.array().cast(met.schema["audience"].dataType))
+    judged = met.withColumn("audience", audience).withColumn("owed", owed(bounds))
+    said = judged.select("event", "published", F.explode(verdicts(bounds)).alias("said"))
+    proof = F.col("said.kind").isin(*VIOLATIONS)
+    rows = said.select(
+        "said.kind",
+        F.when(proof, F.col("event")).alias("event"),
+        "said.subscriber",
+        F.when(proof, F.col("published.content")).alias("content"),
+        F.when(proof, F.col("published.published_ns")).alias("published_ns"),
+        "said.notified_ns",
+        "said.life.subscription",
+        "said.life.subscribed_ns",
+        F.nullif("said.life.unsubscribed_ns", F.lit(END_OF_TIME)).alias("unsubscribed_ns"),
     )
-
-
-def _owed(audience: Column, bounds: Bounds) -> Column:
-    """The lives to which the event is guaranteed."""
-    at = F.col("published.published_ns")
-    return F.filter(
-        audience,
-        lambda life: (
-            (life.subscribed_ns + F.lit(bounds.subscription_ns) <= at)
-            & (at <= life.unsubscribed_ns - F.lit(bounds.diffusion_ns))
-        ),
-    )
-
-
-def _in_time(notices: str, bounds: Bounds) -> Column:
-    if not bounds.in_time:
-        return F.col(notices)
-    latest = F.col("published.published_ns") + F.lit(bounds.diffusion_ns)
-    return F.filter(notices, lambda notice: notice.notified_ns <= latest)
-
-
-def _illegal() -> Column:
-    """Notifications of a known event to somebody who had no subscription for it just then."""
-
-    def entitled(notice: Column) -> Column:
-        return F.exists(
-            "audience",
-            lambda life: (
-                (life.subscriber == notice.subscriber)
-                & (life.subscribed_ns < notice.notified_ns)
-                & (notice.notified_ns < life.unsubscribed_ns)
-            ),
-        )
-
-    wrong = F.filter("here", lambda n: F.col("published").isNotNull() & ~entitled(n))
-    return F.transform(wrong, lambda n: _violation("legality", n.subscriber, n.notified_ns))
-
-
-def _invalid() -> Column:
-    """Notifications of what had not been published before."""
-    at = F.col("published.published_ns")
-    wrong = F.filter("here", lambda n: at.isNull() | (n.notified_ns <= at))
-    return F.transform(wrong, lambda n: _violation("validity", n.subscriber, n.notified_ns))
-
-
-def _lost(missing: Column) -> Column:
-    """One violation for each subscriber that was owed a notification, with the life behind it."""
-    names = F.array_distinct(F.transform(missing, lambda life: life.subscriber))
-
-    def proof(name: Column) -> Column:
-        return F.filter(missing, lambda life: life.subscriber == name)[0]
-
-    return F.transform(
-        names,
-        lambda name: _violation("liveness", name, F.lit(None).cast("bigint"), proof(name)),
-    )
-
-
-def _names(column: str) -> Column:
-    return F.array_distinct(F.transform(column, lambda life: life.subscriber))
-
-
-_LIFE = "struct<subscriber:string,subscription:string,subscribed_ns:bigint,unsubscribed_ns:bigint>"
-
-
-def _violation(
-    kind: str, subscriber: Column, notified_ns: Column, life: Column | None = None
-) -> Column:
-    return F.struct(
-        F.lit(kind).alias("kind"),
-        subscriber.alias("subscriber"),
-        notified_ns.alias("notified_ns"),
-        (F.lit(None) if life is None else life).cast(_LIFE).alias("life"),
-    )
-
-
-def _labelled(label: str, names: Column) -> Column:
-    return F.transform(
-        names, lambda name: F.struct(F.lit(label).alias("label"), name.alias("subscriber"))
-    )
+    return rows.groupBy(*rows.columns).agg(F.count(F.lit(1)).alias("rows"))

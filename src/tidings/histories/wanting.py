@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 import pandas as pd
 from pyspark.sql import DataFrame
 
-from tidings.errors import InvalidTracesError
+from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model.document import Place
-from tidings.model.events import parse_event
+from tidings.model.events import Event, parse_event
 from tidings.model.filters import Filter, read_filter
 from tidings.model.matching import match_matrix
 
@@ -36,10 +36,10 @@ def parse_filters(texts: Sequence[str]) -> list[Filter]:
 
 
 def wanted_by(contents: DataFrame, filters: Sequence[Filter]) -> DataFrame:
-    """For each content the numbers of the filters that want it, in order; contents are distinct.
+    """For each content the numbers of the filters that want it, in order; null if it is no event.
 
-    Python, but once for every distinct content, in whole batches: filters have tests (substrings,
-    numbers of any kind, absence) whose meaning is not that of SQL's comparisons.
+    ``contents`` are distinct. Python, but once for each of them and in whole batches: filters have
+    tests (substrings, numbers of any kind, absence) whose meaning is not that of SQL's comparisons.
     """
     return contents.select("content").mapInPandas(_matcher(filters), WANTED)
 
@@ -53,8 +53,19 @@ def _matcher(
         for batch in batches:
             for first in range(0, len(batch), step):
                 texts = batch["content"].iloc[first : first + step]
-                matrix = match_matrix(filters, [parse_event(text) for text in texts])
-                numbers = [row.nonzero()[0].astype("int32") for row in matrix]
+                events = [_event(text) for text in texts]
+                matrix = match_matrix(filters, [event or {} for event in events])
+                numbers = [
+                    None if event is None else row.nonzero()[0].astype("int32")
+                    for event, row in zip(events, matrix, strict=True)
+                ]
                 yield pd.DataFrame({"content": texts.to_numpy(), "wanted": numbers})
 
     return match
+
+
+def _event(text: str) -> Event | None:
+    try:
+        return parse_event(text)
+    except InvalidInputError:
+        return None
