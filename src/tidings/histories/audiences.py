@@ -32,7 +32,7 @@ class Buckets:
 
     def of(self, moment_ns: Column) -> Column:
         """The number of the bucket that a moment lies in; later moments are in no earlier one."""
-        number = F.floor((moment_ns - F.lit(self.start_ns)) / F.lit(self.width_ns))
+        number = F.call_function("div", moment_ns - F.lit(self.start_ns), F.lit(self.width_ns))
         inside = F.greatest(F.lit(0), F.least(F.lit(self.count - 1), number)).cast("int")
         return F.when(moment_ns.isNotNull(), inside)  # greatest and least pass over nulls
 

@@ -17,6 +17,7 @@ from tidings.model.record_tables import column, names
 from tidings.model.routes import EXACT_IF_POSSIBLE, Routes, route
 from tidings.model.system import System
 from tidings.prediction.audiences import Audience, Floats, audiences, streams
+from tidings.prediction.churn.churning import check_churn
 from tidings.prediction.delay_columns import delay_columns
 from tidings.prediction.error_bars import BATCHES, batch_errors, groups, together
 from tidings.prediction.error_bars import error_bars as propagate
@@ -41,6 +42,7 @@ HANDLED = frozenset(
         "connectivity from traces",
         "bounded buffers of peers",
         "subscriber's own queue",
+        "subscription churn",
         "one tree per topic",
         "random lifetimes",
         "several stations in a broker",
@@ -134,6 +136,7 @@ def _follow(
     queues = QUEUE_MODELS[models.queues].queues(traffic)
     peers = accesses(traffic, models.queues)
     failing = failures_of(system, models.faults)
+    check_churn(system, failing=failing is not None)
     everybody = list(audiences(system, routes, peers.subscribers))
     journeys = Journeys(
         streams=streams(
