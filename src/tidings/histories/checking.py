@@ -14,7 +14,7 @@ bucket of time, never by comparing all with all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -35,6 +35,7 @@ from tidings.histories.audiences import (
 )
 from tidings.histories.judging import GUARANTEED, NOTIFICATION, VIOLATIONS, Bounds, owed, verdicts
 from tidings.histories.lives import lives
+from tidings.histories.stays import by_stay
 from tidings.histories.wanting import parse_filters, wanted_by
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
@@ -102,34 +103,56 @@ def checked_history(
     Small jobs look first at filters, lives and audiences; then one job judges everything.
     """
     tagged = {name: with_reasons(tables[name], TRACE_TABLES[name]) for name in NEEDED}
-    good = {name: frame.where(F.col(REASON).isNull()) for name, frame in tagged.items()}
+    progress("rows that cannot be true")
+    bad_rows = bring_here(_bad_rows(tagged), "the history")
     with ExitStack() as kept:
-
-        def keep(frame: DataFrame) -> DataFrame:
-            kept.callback(frame.persist().unpersist)
-            return frame
-
-        progress("rows that cannot be true")
-        bad_rows = bring_here(_bad_rows(tagged), "the history")
-        progress("subscriptions")
-        alive, filters = _numbered(keep(lives(good["subscriptions"])))
-        buckets = _buckets(good["publications"], alive)
-        progress("who wants what")
-        distinct = good["publications"].select("content").distinct()
-        contents = keep(wanted_by(distinct, parse_filters(filters)))
-        groups = contents.select("wanted").where(F.col("wanted").isNotNull()).distinct()
-        everybody = members(groups, alive, buckets)
-        shards = keep(shards_of_groups(everybody))
-        gathered = audiences(everybody, shards)
-        if _total(shards, "lives") <= MOST_LIVES:
-            gathered = F.broadcast(gathered)
-        published = _with_groups(good["publications"], contents, shards)
-        met = _meetings(_events(published, good["deliveries"]), buckets)
-        keys = ["wanted", "bucket", "shard"]
+        met = _events_and_audiences(tagged, kept, progress)
         progress("judging")
-        ledger = keep(_ledger(met.join(gathered, keys, "left"), bounds))
+        ledger = _keep(_ledger(met, bounds), kept)
         run_action(ledger.count, "the history")
         yield Checked(ledger=ledger, bad_rows=bad_rows)
+
+
+@contextmanager
+def shares_by_stay(
+    tables: Mapping[str, DataFrame], edges_s: Sequence[float], progress: Progress = lambda _: None
+) -> Iterator[DataFrame]:
+    """What was notified of what was published during a life, by how long the life was.
+
+    See :data:`tidings.histories.stays.BY_STAY`; ``edges_s`` are where one bin of stays ends.
+    """
+    tagged = {name: with_reasons(tables[name], TRACE_TABLES[name]) for name in NEEDED}
+    with ExitStack() as kept:
+        yield by_stay(_events_and_audiences(tagged, kept, progress), edges_s)
+
+
+def _keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
+    kept.callback(frame.persist().unpersist)
+    return frame
+
+
+def _events_and_audiences(
+    tagged: Mapping[str, DataFrame], kept: ExitStack, progress: Progress
+) -> DataFrame:
+    """Every event with everybody who may be told of it, by bucket of time and by shard."""
+    good = {name: frame.where(F.col(REASON).isNull()) for name, frame in tagged.items()}
+    progress("subscriptions")
+    alive, filters = _numbered(_keep(lives(good["subscriptions"]), kept))
+    buckets = _buckets(good["publications"], alive)
+    progress("who wants what")
+    distinct = good["publications"].select("content").distinct()
+    contents = _keep(wanted_by(distinct, parse_filters(filters)), kept)
+    groups = contents.select("wanted").where(F.col("wanted").isNotNull()).distinct()
+    everybody = members(groups, alive, buckets)
+    shards = _keep(shards_of_groups(everybody), kept)
+    gathered = audiences(everybody, shards)
+    if _total(shards, "lives") <= MOST_LIVES:
+        gathered = F.broadcast(gathered)
+    published = _with_groups(good["publications"], contents, shards)
+    met = _meetings(_events(published, good["deliveries"]), buckets)
+    met = met.join(gathered, ["wanted", "bucket", "shard"], "left")
+    nobody = F.array().cast(met.schema["audience"].dataType)
+    return met.withColumn("audience", F.coalesce("audience", nobody))
 
 
 def _bad_rows(tagged: Mapping[str, DataFrame]) -> DataFrame:
@@ -217,8 +240,7 @@ def _meetings(events: DataFrame, buckets: Buckets) -> DataFrame:
 
 def _ledger(met: DataFrame, bounds: Bounds) -> DataFrame:
     """All verdicts; those that are merely counted are one row for each subscriber."""
-    audience = F.coalesce("audience", F.array().cast(met.schema["audience"].dataType))
-    judged = met.withColumn("audience", audience).withColumn("owed", owed(bounds))
+    judged = met.withColumn("owed", owed(bounds))
     said = judged.select("event", "published", F.explode(verdicts(bounds)).alias("said"))
     proof = F.col("said.kind").isin(*VIOLATIONS)
     rows = said.select(
