@@ -41,15 +41,14 @@ class Cluster:
             return sum(each["state"] == "ALIVE" for each in found["workers"])
         return 0
 
-    def run(self, *arguments):
-        """The exit code of a command of Tidings on this cluster, and what it printed as JSON."""
-        script = "import sys; from tidings.cli.commands import run; sys.exit(run(sys.argv[1:]))"
+    def run(self, script, *arguments):
+        """What a script printed as JSON; it finds this cluster as its first argument."""
         done = subprocess.run(
-            [sys.executable, "-c", script, *arguments, "--master", self.url],
+            [sys.executable, "-c", script, self.url, *arguments],
             env=self.environment, capture_output=True, text=True, timeout=3 * WITHIN_S,
         )  # fmt: skip
-        assert done.stdout.startswith("{"), done.stderr
-        return done.returncode, json.loads(done.stdout)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
 
 @contextlib.contextmanager

@@ -7,9 +7,13 @@ import json
 
 import pandas as pd
 import pytest
-from spark_cluster import cluster
 
+from spark_cluster import cluster
 from tidings.cli.commands import run
+from tidings.histories.checking import checked_history
+from tidings.histories.judging import Bounds
+from tidings.histories.summary import summary
+from tidings.traces.reading import read_traces
 
 EPOCH_NS = 1_700_000_000_000_000_000
 SECOND_NS = 1_000_000_000
@@ -57,32 +61,70 @@ def traces(tmp_path_factory):
 BOUNDS = ("--subscription-delay", "2s", "--diffusion-delay", "1s")
 
 
-@pytest.mark.slow
-def test_a_history_is_audited_alike_here_and_on_a_cluster(
-    traces, spark, tmp_path, capsys, monkeypatch
-):
-    """The numbers, the proofs and the exit code; on two worker processes the very same."""
+@pytest.fixture
+def shared(spark, monkeypatch):
+    """Commands use the session of the tests."""
     monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: contextlib.nullcontext(spark))
-    with cluster(tmp_path / "cluster") as machines:
-        told = machines.run("audit", str(traces), *BOUNDS, "--json", "--to", str(tmp_path / "far"))
-    code, elsewhere = told
-    assert run(["audit", str(traces), *BOUNDS, "--json", "--to", str(tmp_path / "here")]) == 1
-    here = json.loads(capsys.readouterr().out)
-    assert (code, elsewhere) == (1, here)
-    assert here["violations"] == {"legality": 1, "validity": 0, "liveness": 3}
-    lost = [row["event"] for row in here["examples"] if row["kind"] == "liveness"]
+
+
+def test_a_history_is_audited(traces, shared, tmp_path, capsys):
+    """The numbers, the proofs, the tables and the exit code."""
+    place = tmp_path / "out"
+    assert run(["audit", str(traces), *BOUNDS, "--json", "--to", str(place)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert {name: found[name] for name in EXPECTED} == EXPECTED
+    lost = [row["event"] for row in found["examples"] if row["kind"] == "liveness"]
     assert lost == ["e50", "e60", "e99"]
-    wrong = here["examples"][0]
+    wrong = found["examples"][0]
     assert (wrong["event"], wrong["subscriber"], wrong["notified_ns"]) == ("e180", "ann", at(181))
-    assert here["totals"] == {
+    violations = pd.read_parquet(place / "violations")
+    assert sorted(violations["event"]) == ["e180", "e50", "e60", "e99"]
+    counts = pd.read_parquet(place / "counts").set_index("subscriber")
+    assert counts.loc["ann", ["guaranteed", "lost", "illegal"]].tolist() == [148, 2, 1]
+
+
+EXPECTED = {
+    "violations": {"legality": 1, "validity": 0, "liveness": 3},
+    "totals": {
         "subscribers": 2, "guaranteed": 148 + 94, "notified": 146 + 93, "lost": 3,
         "notifications": 149 + 94, "illegal": 1, "invalid": 0,
-    }  # fmt: skip
-    for name in ("violations", "counts"):
-        near, far = (pd.read_parquet(tmp_path / place / name) for place in ("here", "far"))
-        order = sorted(near.columns)
-        near, far = (each[order].sort_values(order, ignore_index=True) for each in (near, far))
-        pd.testing.assert_frame_equal(near, far)
+    },
+    "set_aside": [],
+}  # fmt: skip
+
+SCRIPT = """
+import json, os, sys
+from tidings.histories.checking import checked_history
+from tidings.histories.judging import Bounds
+from tidings.histories.summary import summary
+from tidings.traces.reading import read_traces
+from tidings.traces.session import spark_session
+
+few = {"spark.sql.shuffle.partitions": "2", "spark.executor.memory": "700m"}
+with spark_session(sys.argv[1], settings=few) as spark:
+    tables = read_traces(spark, sys.argv[2]).tables
+    with checked_history(tables, Bounds(subscription_ns=2 * 10**9, diffusion_ns=10**9)) as found:
+        print(json.dumps(summary(found, 10)))
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_of_processes_gives_the_same_answer(traces, tmp_path, tables_of):
+    """A master, two workers, an executor on each: same violations, same rows, same counts."""
+    with cluster(tmp_path / "cluster") as machines:
+        elsewhere = machines.run(SCRIPT, str(traces))
+        executors = sorted(path.parent.name for path in (tmp_path / "cluster").glob("w?/app*/*/"))
+    assert len(executors) == 2
+    assert {name: elsewhere[name] for name in EXPECTED} == EXPECTED
+    with checked_history(
+        tables_of(traces), Bounds(subscription_ns=2 * SECOND_NS, diffusion_ns=SECOND_NS)
+    ) as here:
+        assert summary(here, 10) == elsewhere
+
+
+@pytest.fixture
+def tables_of(spark):
+    return lambda folder: read_traces(spark, folder).tables
 
 
 @pytest.mark.parametrize(

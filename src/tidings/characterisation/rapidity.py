@@ -78,7 +78,7 @@ def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
 
 
 def fit_rapidity(subscribing: Spreading, publishing: Spreading, *, worst: bool) -> Rapidity:
-    """r by area, r = A/(S − A) = S/E[X] − 1, X being both mean delays together.
+    """R by area, r = A/(S − A) = S/E[X] − 1, X being both mean delays together.
 
     S is the worst time that either took, summed, or else (``worst`` false) the typical ones; the
     paper does not say which, and r depends on it. The error is that of the mean delays, and for

@@ -69,7 +69,7 @@ def by_stay(met: DataFrame, edges_s: Sequence[float]) -> DataFrame:
 
 
 def measured_shares(rows: pd.DataFrame) -> pd.DataFrame:
-    """d with its standard error by bin of stays, from the rows of :func:`by_stay`.
+    """D with its standard error by bin of stays, from the rows of :func:`by_stay`.
 
     A ratio of sums over lives, which are taken as independent; events of one life need not be.
     """

@@ -114,7 +114,6 @@ class Ways:
             self._between[key] = found
         return self._between[key]
 
-
     def _spread_from(self, home: int, tree: int) -> list[Stage]:
         """For every broker the way of a subscription from ``home`` to it: over links alone."""
         key = (home, tree)
@@ -125,7 +124,9 @@ class Ways:
             arcs = self.routes.arcs
             for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
                 if into >= 0:
-                    found[broker] = in_series(found[arcs[into].source], lossless(self.over_arc[into]))
+                    found[broker] = in_series(
+                        found[arcs[into].source], lossless(self.over_arc[into])
+                    )
             self._spreading[key] = found
         return self._spreading[key]
 

@@ -35,8 +35,6 @@ SMOOTH = (exp(0.3), exp(0.5), Gamma(mean_s=0.4, shape=2.0), Deterministic(value_
 SPREADING = (exp(0.2), Deterministic(value_s=0.05))
 
 
-
-
 def exact_pair(way, spreading, stays, lifetime_s):
     """E[(T − S − D)⁺; D ≤ L]/E[T] by two nested quadratures over CDFs, integrating by parts."""
     workshop = Workshop()
@@ -245,5 +243,5 @@ def test_churn_with_failures_is_refused_by_name():
         "recovery": {"scheme": "periodic"},
         "brokers": {"west": {}, "east": {}, "hub": {"failure": {"mtbf": "1h", "mttr": "1min"}}},
     }
-    with pytest.raises(UnsupportedError, match="churn together with failures.*comes"):
+    with pytest.raises(UnsupportedError, match=r"churn together with failures.*comes"):
         predict(from_document(document, "a test"))

@@ -141,9 +141,10 @@ def test_the_command_writes_a_study(tmp_path, capsys):
 
 
 def test_exact_share_over_all_couples_is_what_is_shown(results):
-    seed, stay = int(results.topologies["seed"].iloc[0]), 1.5
+    seed = int(results.topologies["seed"].iloc[0])
     overlay = random_overlay(TransitStub(), np.random.default_rng(seed))
     delays_s = overlay.delays_s()
     off = delays_s[~np.eye(len(delays_s), dtype=bool)]
-    row = results.shares.query("seed == @seed and stay == @stay").iloc[0]
+    rows = results.shares
+    row = rows[(rows["seed"] == seed) & (rows["stay"] == 1.5)].iloc[0]
     assert row["exact_all"] == pytest.approx(float(exact_share(row["stay_s"], 2 * off)), abs=1e-12)

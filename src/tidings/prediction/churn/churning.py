@@ -67,9 +67,7 @@ class Churn:
 def _kept(way: Stage, notified: float, delays: tuple[Delay, ...]) -> Stage:
     lost = dict(way.lost)
     lost[CAUSE] = lost.get(CAUSE, 0.0) + way.survives * (1.0 - notified)
-    return Stage(
-        survives=way.survives * notified, lost=lost, shift_s=way.shift_s, delays=delays
-    )
+    return Stage(survives=way.survives * notified, lost=lost, shift_s=way.shift_s, delays=delays)
 
 
 def check_churn(system: System, *, failing: bool) -> bool:

@@ -44,7 +44,7 @@ def notified_share(stay_s: ArrayLike, spread_s: ArrayLike, rapidity: ArrayLike) 
 
 
 def rapidity(area_s: float, spread_s: float) -> float:
-    """r from the area A = ∫ f + ∫ g under both curves: r = A/(S − A), S = T_sub + T_diff.
+    """R from the area A = ∫ f + ∫ g under both curves: r = A/(S − A), S = T_sub + T_diff.
 
     >>> rapidity(12.0, 20.0)
     1.5
@@ -57,7 +57,7 @@ def rapidity(area_s: float, spread_s: float) -> float:
 
 
 def exact_share(stay_s: ArrayLike, delays_s: ArrayLike) -> Floats:
-    """d = E[(T_ON − X)⁺]/T_ON over couples of equal weight, X being both delays of each, in s.
+    """D = E[(T_ON − X)⁺]/T_ON over couples of equal weight, X being both delays of each, in s.
 
     Exact for a lone subscriber on a tree and publications spread evenly over the stay.
 

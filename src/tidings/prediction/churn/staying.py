@@ -9,7 +9,7 @@ where S is constant; otherwise tabulated, good to some 1e-8.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -117,13 +117,13 @@ class Staying:
     def _spread_area(self, t_s: Floats) -> Floats:
         """∫ P[S − shift ≤ s] ds up to t."""
         first, _ = self._running
-        return first.up_to(t_s) + np.maximum(t_s - first.edges_s[-1], 0.0)
+        return np.asarray(first.up_to(t_s) + np.maximum(t_s - first.edges_s[-1], 0.0))
 
     def _spread_area_of_area(self, t_s: Floats) -> Floats:
         """The integral of that."""
         first, second = self._running
         over_s = np.maximum(t_s - first.edges_s[-1], 0.0)
-        return second.up_to(t_s) + over_s * (first.total + 0.5 * over_s)
+        return np.asarray(second.up_to(t_s) + over_s * (first.total + 0.5 * over_s))
 
     # ---- stays that are evenly spread over bins --------------------------------------------------
 
@@ -131,11 +131,13 @@ class Staying:
     def _bins(self) -> tuple[Floats, Floats, Floats] | None:
         """Where bins begin and end, and the share of stays in each; None if there are no bins."""
         base, shift_s = unshifted(self.stays)
+        edges: Sequence[float]
+        shares: Sequence[float] = (1.0,)
         match base:
             case Deterministic():
-                edges, shares = (base.value_s, base.value_s), (1.0,)
+                edges = (base.value_s, base.value_s)
             case Uniform():
-                edges, shares = (base.low_s, base.high_s), (1.0,)
+                edges = (base.low_s, base.high_s)
             case Empirical():
                 edges, shares = base.edges_s, base.weights
             case _:
@@ -163,7 +165,7 @@ class Staying:
 
     @cached_property
     def _table(self) -> CubicSpline:
-        """w by times: E[g(S)] = ∫ −g′(s) P[S ≤ s] ds, with g(s) = E[(T − t − s)⁺]."""
+        """W by times: E[g(S)] = ∫ −g′(s) P[S ≤ s] ds, with g(s) = E[(T − t − s)⁺]."""
         area, _ = self._running
         nodes_s, start_s = area.nodes_s.ravel(), self.spreading.shift_s
         weights = self._spread_by(nodes_s) * area.weights_s.ravel() / self.stays.mean_s

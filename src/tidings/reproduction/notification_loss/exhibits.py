@@ -55,13 +55,13 @@ def _spreading(results: Results) -> Section:
         for _, row in results.topologies.iterrows()
     )
     columns = (
-        "topology", "T_sub + T_diff, worst", "r", "the same, mean over origins", "r of that",
-        "mean X",
+        "topology", "S, worst", "r", "S, mean over origins", "r of that", "mean X",
     )  # fmt: skip
     return Section(
         title="How fast subscriptions and events spread",
-        words="B(t) is the share of the other brokers that have what was issued at time 0, over all "
-        "origins (the paper's figure 6). Subscriptions and events spread alike here.",
+        words="B(t) is the share of the other brokers that have what was issued at time 0, over "
+        "all origins (the paper's figure 6). Subscriptions and events spread alike here; S is "
+        "T_sub + T_diff, X what a subscription and an event take together.",
         exhibits=(
             Grid(title="Times to spread, and r by area", columns=columns, rows=rows),
             Curves(
@@ -89,13 +89,13 @@ def _shares(results: Results) -> Section:
         for _, row in pooled.iterrows()
     )
     columns = (
-        "T_ON / (T_sub + T_diff)", "T_ON", "sampled", "exact, these couples", "exact, all couples",
-        "closed form", "closed − exact",
+        "T_ON / S", "T_ON", "sampled", "exact", "exact, all", "closed form", "closed − exact",
     )  # fmt: skip
     return Section(
         title="How many notifications arrive, by how long a subscription lasts",
-        words="The paper's figures 7 and 9: means over topologies. Below T_sub + T_diff the closed "
-        "form is continued by ours, and the exact expectation over couples shows what the shape of "
+        words="The paper's figures 7 and 9: means over topologies, S = T_sub + T_diff. Exact is "
+        "the expectation over the drawn couples, and over all couples there are. Below S the "
+        "closed form is continued by ours, and the exact expectation over couples shows what the shape of "
         "the curves does.",
         exhibits=(
             Grid(title="Notification probability d", columns=columns, rows=rows),
@@ -115,7 +115,7 @@ def _shares(results: Results) -> Section:
 
 def _covering(results: Results) -> Section:
     means = results.covering.groupby(["coverers", "stay"])["exact"].mean().unstack("coverers")
-    columns = ("T_ON / (T_sub + T_diff)", *(f"{count} others" for count in means.columns))
+    columns = ("T_ON / S", *(f"{count} others" for count in means.columns))
     rows = tuple(
         (f"{stay:g}", *(f"{share:.4f}" for share in shares))
         for stay, shares in zip(means.index, means.to_numpy(), strict=True)

@@ -45,9 +45,9 @@ PAPER = {
     "found": f"T_diff ≈ 8 s, T_sub ≈ 12 s, r = {PAPER_RAPIDITY}",
 }
 CHOICES = (
-    "The network: one transit domain of four nodes, three stubs of eight nodes behind each; delays of links within "
-    "a stub, to it and between transit nodes 0.05, 0.2 and 0.4 s on average (the paper's are not "
-    "told; with these T_sub + T_diff is near its 20 s).",
+    "The network: one transit domain of four nodes, three stubs of eight nodes behind each; delays "
+    "of links within a stub, to it and between transit nodes 0.035, 0.14 and 0.28 s on average "
+    "(the paper does not tell its own; with these T_sub + T_diff is near its 20 s).",
     "The overlay is a random recursive tree over a random placement; a hop takes the least delay "
     "between its two nodes. Subscriptions take as long as events: brokers work in no time.",
     "Couples are uniform with subscriber ≠ publisher. T_sub and T_diff are the worst over all "
@@ -172,7 +172,7 @@ def _sample(
 def _covering(
     overlay: Overlay, couples: Ints, spread_s: float, seed: int, random: np.random.Generator
 ) -> list[dict[str, float]]:
-    """d where others hold subscriptions that contain this one: it need not travel as far."""
+    """D where others hold subscriptions that contain this one: it need not travel as far."""
     order = random.permutation(overlay.brokers)
     travel_s = overlay.delays_s()[couples[:, 0], couples[:, 1]]
     rows = []

@@ -7,6 +7,7 @@ the delay between the two nodes, so that a couple's delays are sums over its pat
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +83,7 @@ def spread_until_covered_s(overlay: Overlay, couples: Ints, coverers: Ints) -> F
     found = np.zeros(len(couples))
     for row, (subscriber, publisher) in enumerate(couples):
         path = overlay.path(int(subscriber), int(publisher))
-        for here, onwards in zip(path[:-1], path[1:], strict=True):
+        for here, onwards in pairwise(path):
             up = int(overlay.parents[here]) == onwards
             behind = count_below[here] if up else total - count_below[onwards]
             if behind > 0:

@@ -28,9 +28,9 @@ class TransitStub:
     stubs_per_transit_node: int = 3
     nodes_per_stub: int = 8
     further_links: float = 0.4  # beside a spanning tree, as a share of the nodes of a domain
-    transit_s: float = 0.40
-    access_s: float = 0.20  # between a stub and its transit node
-    stub_s: float = 0.05
+    transit_s: float = 0.28
+    access_s: float = 0.14  # between a stub and its transit node
+    stub_s: float = 0.035
 
     def __post_init__(self) -> None:
         for name in ("transit_nodes", "stubs_per_transit_node", "nodes_per_stub"):
