@@ -95,8 +95,8 @@ def _shares(results: Results) -> Section:
         title="How many notifications arrive, by how long a subscription lasts",
         words="The paper's figures 7 and 9: means over topologies, S = T_sub + T_diff. Exact is "
         "the expectation over the drawn couples, and over all couples there are. Below S the "
-        "closed form is continued by ours, and the exact expectation over couples shows what the shape of "
-        "the curves does.",
+        "closed form is continued by ours, and the exact expectation over couples shows what the "
+        "shape of the curves does.",
         exhibits=(
             Grid(title="Notification probability d", columns=columns, rows=rows),
             Curves(
