@@ -18,8 +18,9 @@ def lives(subscriptions: DataFrame) -> DataFrame:
     belongs to the life before. A second subscribe of a living subscription begins a life of its
     own, which ends with the first.
     """
-    mine = Window.partitionBy("subscriber", "subscription").orderBy("at_ns")
-    later = mine.rangeBetween(1, Window.unboundedFollowing)
+    # Backwards: Spark carries what lies before along, but would begin anew for what follows.
+    mine = Window.partitionBy("subscriber", "subscription").orderBy(F.desc("at_ns"))
+    later = mine.rangeBetween(Window.unboundedPreceding, -1)
     ended = F.when(F.col("action") == "unsubscribe", F.col("at_ns"))
     steps = subscriptions.where(F.col("action").isin("subscribe", "unsubscribe"))
     return (

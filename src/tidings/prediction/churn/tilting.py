@@ -16,7 +16,7 @@ from tidings.prediction.lattice import Lattice
 from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
 _TINY = 1e-30  # step into the complex plane: derivatives without cancellation
-_NEARBY = 1e-4  # step in θ for the second derivative, of which two digits are enough
+_NEARBY = 1e-4  # step in θ for the second derivative, in parts of 1/E[X]
 
 
 def transform_at(delay: Delay, per_s: float) -> float:
@@ -43,10 +43,10 @@ class Tilted:
 
     @cached_property
     def variance_s2(self) -> float:
-        """The variance under the weighted law, in seconds squared; good to a few digits."""
-        step = _NEARBY * self.per_s
-        fall = self._mean_s(self.per_s - step) - self._mean_s(self.per_s + step)
-        return max(fall / (2.0 * step), 0.0)
+        """The variance under the weighted law, in seconds squared; good to three digits."""
+        step = _NEARBY / self.delay.mean_s
+        fall = self._mean_s(self.per_s) - self._mean_s(self.per_s + step)
+        return max(fall / step, 0.0)
 
     def _mean_s(self, per_s: float) -> float:
         """−d/dθ ln E[exp(−θX)]."""
