@@ -239,7 +239,12 @@ def test_a_very_long_stay_is_no_churn(outcome):
     assert tilted.variance_s2 == pytest.approx(0.09, rel=1e-3)
 
 
-def test_churn_with_failures_is_refused_by_name():
+def test_churn_with_failures_or_a_mobile_subscriber_is_refused_by_name():
+    mobile = {**SYSTEM["subscribers"]["fixed"], "connectivity": {"on": "1min", "off": "1min"}}
+    mobile["connectivity"]["service"] = "1ms"
+    others = {**SYSTEM, "subscribers": {"roams": mobile}}
+    with pytest.raises(UnsupportedError, match=r"churn together with connectivity.*roams"):
+        predict(from_document(others, "a test"))
     document = {
         **SYSTEM,
         "recovery": {"scheme": "periodic"},

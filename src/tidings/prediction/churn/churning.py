@@ -12,10 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
-from tidings.model.features import FEATURES
 from tidings.model.laws import Exponential, Law
+from tidings.model.record_tables import column, names
 from tidings.model.system import System
 from tidings.prediction.churn.staying import Staying
 from tidings.prediction.churn.tilting import Tilted
@@ -71,11 +72,27 @@ def _kept(way: Stage, notified: float, delays: tuple[Delay, ...]) -> Stage:
 
 
 def check_churn(system: System, *, failing: bool) -> bool:
-    """Whether subscriptions come and go; refused by name where brokers or links fail as well."""
-    places = list(FEATURES["subscription churn"](system))
-    if places and failing:
-        raise UnsupportedError(
-            "prediction does not handle subscription churn together with failures: "
-            f"{', '.join(places[:4])}. Take 'stays' or the failures out of the file."
-        )
-    return bool(places)
+    """Whether subscriptions come and go; refused by name with what it is not worked out for."""
+    comes = _has(system, "stays")
+    if not comes.any():
+        return False
+    mobile = comes & (_has(system, "connectivity") | _has(system, "processing"))
+    refused = {
+        "failures": comes if failing else None,
+        "connectivity or a queue of the subscriber's own": mobile if mobile.any() else None,
+    }
+    for what, where in refused.items():
+        if where is not None:
+            named = names(system.subscribers)
+            listed = ", ".join(f"subscribers.{named[index]}" for index in np.flatnonzero(where)[:4])
+            raise UnsupportedError(
+                f"prediction does not handle subscription churn together with {what}: {listed}. "
+                "Take 'stays' or the other out of the file."
+            )
+    return True
+
+
+def _has(system: System, field: str) -> NDArray[np.bool_]:
+    """Which subscribers have a value in an optional field."""
+    found = column(system.subscribers, field)
+    return np.array([value is not None for value in found.values], dtype=bool)[found.codes]
