@@ -157,7 +157,7 @@ def check(folder: Path) -> dict[str, Any]:
 
 
 def _cpu_s(spark: Any) -> float:
-    """CPU time of this process, its children so far, and of Java."""
+    """CPU time of this process and of Java; the few Python workers are not counted."""
     own = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
     factory = spark._jvm.java.lang.management.ManagementFactory
     return own + factory.getOperatingSystemMXBean().getProcessCpuTime() / 1e9
