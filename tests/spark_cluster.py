@@ -45,7 +45,7 @@ class Cluster:
         """What a script printed as JSON; it finds this cluster as its first argument."""
         done = subprocess.run(
             [sys.executable, "-c", script, self.url, *arguments],
-            env=self.environment, capture_output=True, text=True, timeout=3 * WITHIN_S,
+            env=self.environment, capture_output=True, text=True, timeout=10 * WITHIN_S,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

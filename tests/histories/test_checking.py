@@ -58,7 +58,7 @@ def compares_nothing_with_everything(found, together):
 def test_all_and_only_what_the_definitions_say(
     tables, many_histories, monkeypatch, in_time, t_sub, t_diff, together
 ):
-    """Three hundred random histories in one: the naive checker finds the same, row by row.
+    """A hundred and fifty random histories in one: the naive checker finds the same, row by row.
 
     Once as small histories are checked, once as huge ones are: audiences in shards, no broadcasts.
     """
@@ -66,13 +66,13 @@ def test_all_and_only_what_the_definitions_say(
         monkeypatch.setattr(audiences, "LARGEST_AUDIENCE", 1)
         monkeypatch.setattr(checking, "MOST_LIVES", -1)
         monkeypatch.setattr(checking, "MOST_CONTENTS", -1)
-    histories = many_histories(300, seed=t_sub)
+    histories = many_histories(150, seed=t_sub)
     expected, guaranteed = Counter(), set()
     for part in histories:
         violations, owed = naive.naive_check(part, t_sub, t_diff, in_time)
         expected += violations
         guaranteed |= owed
-    assert min(Counter(kind for kind, *_ in expected).values()) > 50
+    assert min(Counter(kind for kind, *_ in expected).values()) > 30
     history = made.joined(histories)
     bounds = Bounds(subscription_ns=t_sub, diffusion_ns=t_diff, in_time=in_time)
     with checked_history(tables(history), bounds) as found:

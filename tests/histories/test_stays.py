@@ -25,7 +25,7 @@ SECOND = 1_000_000_000
 def test_planted_delays_give_their_share_by_length_of_stay(tables):
     """Lone subscribers on a tree, X drawn for each: d = E[(T − X)⁺]/T in every bin of stays."""
     random = np.random.default_rng(4)
-    stays_s, lives, events = (4.0, 8.0, 30.0), 150, 12
+    stays_s, lives, events = (4.0, 8.0, 30.0), 100, 8
     publications, subscriptions, deliveries, delays_s = [], [], [], []
     for stay in stays_s:
         for life in range(lives):
@@ -53,7 +53,7 @@ def test_planted_delays_give_their_share_by_length_of_stay(tables):
         row = shares.iloc[index]
         # Given these delays only the moments of publication are drawn: less than the error told.
         expected = float(exact_share(stay, mine))
-        assert row["notified_se"] < 0.04
+        assert row["notified_se"] < 0.05
         assert row["notified"] == pytest.approx(expected, abs=3.5 * row["notified_se"])
         law = 1.0 - 3.0 / stay * (1 - math.exp(-stay / 1.5)) + math.exp(-stay / 1.5)
         assert row["notified"] == pytest.approx(law, abs=4 * row["notified_se"])
