@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from tidings.traces.actions import bring_here
 
-BUCKETS = 64  # at least so many, so that tasks can share a content that most events have
+BUCKETS = 64  # at least so many where tasks must share a content that most events have
 MOST_BUCKETS = 4_096
 BUCKETS_OF_A_LIFE = 4  # on average: more would copy lives, fewer would meet the dead
 LARGEST_AUDIENCE = 200  # of one event in one shard
@@ -37,15 +37,15 @@ class Buckets:
         return F.when(moment_ns.isNotNull(), inside)  # greatest and least pass over nulls
 
 
-def choose_buckets(lives: DataFrame, start_ns: int, end_ns: int) -> Buckets:
-    """Buckets of which an average life covers a few, but no fewer than ``BUCKETS`` altogether."""
+def choose_buckets(lives: DataFrame, start_ns: int, end_ns: int, least: int = 1) -> Buckets:
+    """Buckets of which an average life covers a few, but no fewer than ``least`` altogether."""
     span = max(1, end_ns - start_ns)
     first = F.greatest(F.col("subscribed_ns"), F.lit(start_ns))
     last = F.least(F.coalesce(F.col("unsubscribed_ns"), F.lit(end_ns)), F.lit(end_ns))
     length = F.greatest(F.lit(0), last - first)
     (mean,) = bring_here(lives.agg(F.avg(length).alias("mean")), "subscriptions")["mean"]
     typical = span if mean is None or mean != mean else float(mean)
-    width = min(span / BUCKETS, max(span / MOST_BUCKETS, typical / BUCKETS_OF_A_LIFE))
+    width = min(span / least, max(span / MOST_BUCKETS, typical / BUCKETS_OF_A_LIFE))
     width_ns = max(1, int(width))
     return Buckets(start_ns=start_ns, width_ns=width_ns, count=span // width_ns + 1)
 

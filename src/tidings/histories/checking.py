@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
 from tidings.histories.audiences import (
+    BUCKETS,
     END_OF_TIME,
     Buckets,
     audiences,
@@ -138,16 +139,19 @@ def _events_and_audiences(
     good = {name: frame.where(F.col(REASON).isNull()) for name, frame in tagged.items()}
     progress("subscriptions")
     alive, filters = _numbered(_keep(lives(good["subscriptions"]), kept))
-    buckets = _buckets(good["publications"], alive)
+    first_ns, last_ns = _ends(good["publications"])
     progress("who wants what")
     distinct = good["publications"].select("content").distinct()
     contents = _keep(wanted_by(distinct, parse_filters(filters)), kept)
     groups = contents.select("wanted").where(F.col("wanted").isNotNull()).distinct()
-    everybody = members(groups, alive, buckets)
-    shards = _keep(shards_of_groups(everybody), kept)
-    gathered = audiences(everybody, shards)
-    if _total(shards, "lives") <= MOST_LIVES:
-        gathered = F.broadcast(gathered)
+    for least in (1, BUCKETS):  # many buckets only where audiences are too many to be sent around
+        buckets = choose_buckets(alive, first_ns, last_ns, least)
+        everybody = members(groups, alive, buckets)
+        shards = _keep(shards_of_groups(everybody), kept)
+        gathered = audiences(everybody, shards)
+        if _total(shards, "lives") <= MOST_LIVES:
+            gathered = F.broadcast(gathered)
+            break
     published = _with_groups(good["publications"], contents, shards)
     met = _meetings(_events(published, good["deliveries"]), buckets)
     met = met.join(gathered, ["wanted", "bucket", "shard"], "left")
@@ -179,12 +183,13 @@ def _numbered(alive: DataFrame) -> tuple[DataFrame, list[str]]:
     return alive.join(F.broadcast(known), "filter"), filters
 
 
-def _buckets(publications: DataFrame, alive: DataFrame) -> Buckets:
+def _ends(publications: DataFrame) -> tuple[int, int]:
+    """The first and the last moment of publication."""
     ends = (F.min("published_ns").alias("first"), F.max("published_ns").alias("last"))
     first, last = bring_here(publications.agg(*ends), "publications").iloc[0]
     if first is None or first != first:
         raise InvalidTracesError("publications: there are none; wants at least one to check")
-    return choose_buckets(alive, int(first), int(last))
+    return int(first), int(last)
 
 
 def _total(frame: DataFrame, column: str) -> int:
