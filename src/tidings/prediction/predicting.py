@@ -79,6 +79,7 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
         names = ", ".join(QUEUE_MODELS)
         raise InvalidInputError(f"there is no queue model '{model}'; wants one of {names}")
     require_only(system, HANDLED, "prediction")
+    check_churn(system)
     tell = progress or (lambda _: None)
     models = Models(queues=model, faults=faults)
     found = _follow(system, models, pairs=pairs, tell=tell)
@@ -136,7 +137,6 @@ def _follow(
     queues = QUEUE_MODELS[models.queues].queues(traffic)
     peers = accesses(traffic, models.queues)
     failing = failures_of(system, models.faults)
-    check_churn(system, failing=failing is not None)
     everybody = list(audiences(system, routes, peers.subscribers))
     journeys = Journeys(
         streams=streams(

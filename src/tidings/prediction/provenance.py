@@ -79,7 +79,7 @@ def approximations(system: System, rates: Flows, queues: Queues) -> list[str]:
         found.append("the stations of a broker taken as queues in series")
     if any(s.service and s.service.per_subscription for b in system.brokers for s in b.stations):
         found.append("every broker taken to store every subscription")
-    if check_churn(system, failing=False):
+    if check_churn(system):
         found += APPROXIMATIONS
     return found
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
+from tidings.model.features import FEATURES
 from tidings.model.laws import Exponential, Law
 from tidings.model.record_tables import column, names
 from tidings.model.system import System
@@ -71,14 +72,14 @@ def _kept(way: Stage, notified: float, delays: tuple[Delay, ...]) -> Stage:
     return Stage(survives=way.survives * notified, lost=lost, shift_s=way.shift_s, delays=delays)
 
 
-def check_churn(system: System, *, failing: bool) -> bool:
+def check_churn(system: System) -> bool:
     """Whether subscriptions come and go; refused by name with what it is not worked out for."""
     comes = _has(system, "stays")
     if not comes.any():
         return False
     mobile = comes & (_has(system, "connectivity") | _has(system, "processing"))
     refused = {
-        "failures": comes if failing else None,
+        "failures": comes if any(FEATURES["failures"](system)) else None,
         "connectivity or a queue of the subscriber's own": mobile if mobile.any() else None,
     }
     for what, where in refused.items():
