@@ -495,8 +495,9 @@ def test_an_overloaded_broker_is_named_and_the_others_are_still_predicted(make):
 
 def test_what_is_not_handled_is_refused_by_name(make):
     system = make.line([None])
-    subscriber = replace(system.subscribers[0], stays=Exponential(mean_s=1.0))
-    with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.stays"):
+    bursty = replace(system.subscribers[0].link, loss_burst=2.0)
+    subscriber = replace(system.subscribers[0], link=bursty)
+    with pytest.raises(UnsupportedError, match=r"subscribers\.s0\.link\.loss_burst"):
         predict(replace(system, subscribers=(subscriber,)))
     with pytest.raises(InvalidInputError, match="no queue model 'gm1'; wants one of law, gg1, mm1"):
         predict(system, model="gm1")

@@ -31,6 +31,7 @@ COMMANDS = (
     "analyse",
     "petri",
     "characterise",
+    "audit",
     "validate",
     "report",
     "demo",

@@ -44,6 +44,7 @@ class Audience:
 
     exit: Ends
     lifetime: Law | None  # their own
+    present: float  # share of time in which they are subscribed
     subscribers: Ints
     filters: Ints  # the distinct filters among them
     filter_of: Ints  # for each subscriber, its position in ``filters``
@@ -127,20 +128,32 @@ def audiences(system: System, routes: Routes, links: Coded) -> Iterator[Audience
 
     Neighbours in this order share most of their ways: what is remembered serves the next one too.
     """
-    lifetimes = column(system.subscribers, "lifetime")
-    kinds = (len(links.values), len(lifetimes.values))
-    kind_of = np.ravel_multi_index((links.codes, lifetimes.codes), kinds)
+    others = (column(system.subscribers, name) for name in ("lifetime", "stays", "away"))
+    fields = [links, *others]
+    kinds = tuple(len(field.values) for field in fields)
+    kind_of = np.ravel_multi_index(tuple(field.codes for field in fields), kinds)
     keys = routes.home_of_subscriber * math.prod(kinds) + kind_of
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
     for chosen in np.split(order, starts[1:]):
-        link, lifetime = np.unravel_index(kind_of[chosen[0]], kinds)
+        places = np.unravel_index(kind_of[chosen[0]], kinds)
+        link, lifetime, stays, away = (
+            field.values[int(place)] for field, place in zip(fields, places, strict=True)
+        )
         home = int(routes.home_of_subscriber[chosen[0]])
         filters, filter_of = np.unique(routes.filter_of_subscriber[chosen], return_inverse=True)
         yield Audience(
-            exit=Ends(broker=home, channel=links.values[int(link)]),
-            lifetime=lifetimes.values[int(lifetime)],
+            exit=Ends(broker=home, channel=link, stays=stays),
+            lifetime=lifetime,
+            present=_present(stays, away),
             subscribers=chosen,
             filters=filters,
             filter_of=filter_of,
         )
+
+
+def _present(stays: Law | None, away: Law | None) -> float:
+    """The share of time in which a subscriber that comes and goes is subscribed."""
+    if stays is None or away is None:
+        return 1.0
+    return stays.mean_s / (stays.mean_s + away.mean_s)

@@ -32,7 +32,7 @@ from tidings.prediction.inversion import (
 from tidings.prediction.lattice import NOISE, Lattice, bracket
 from tidings.prediction.phase_type import ROUNDING, Chain, chain_cdf, chain_in_series
 from tidings.prediction.pieces import rounding_error
-from tidings.prediction.stages import Complexes, Delay, Floats, Pieced, Stage
+from tidings.prediction.stages import Complexes, Computed, Delay, Floats, Pieced, Stage
 
 MOST_PHASES = 16
 SMOOTH_ENOUGH = 5.0  # orders of smoothness from which inversion is better than a lattice
@@ -67,7 +67,8 @@ class ClosedForm:
         """P[X ≤ t] as the law gives it."""
         value = self.delay.cdf(t_s)
         assert value is not None
-        return Estimate(value, np.full(value.shape, ROUNDING))
+        off = self.delay.cdf_error if isinstance(self.delay, Computed) else ROUNDING
+        return Estimate(value, np.full(value.shape, off))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from tidings.model.record_tables import column, names
 from tidings.model.routes import EXACT_IF_POSSIBLE, Routes, route
 from tidings.model.system import System
 from tidings.prediction.audiences import Audience, Floats, audiences, streams
+from tidings.prediction.churn.churning import check_churn
 from tidings.prediction.delay_columns import delay_columns
 from tidings.prediction.error_bars import BATCHES, batch_errors, groups, together
 from tidings.prediction.error_bars import error_bars as propagate
@@ -41,6 +42,7 @@ HANDLED = frozenset(
         "connectivity from traces",
         "bounded buffers of peers",
         "subscriber's own queue",
+        "subscription churn",
         "one tree per topic",
         "random lifetimes",
         "several stations in a broker",
@@ -77,6 +79,7 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
         names = ", ".join(QUEUE_MODELS)
         raise InvalidInputError(f"there is no queue model '{model}'; wants one of {names}")
     require_only(system, HANDLED, "prediction")
+    check_churn(system)
     tell = progress or (lambda _: None)
     models = Models(queues=model, faults=faults)
     found = _follow(system, models, pairs=pairs, tell=tell)

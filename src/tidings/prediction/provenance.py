@@ -16,6 +16,7 @@ from tidings.model.record_tables import names
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.audiences import Floats
+from tidings.prediction.churn.churning import APPROXIMATIONS, check_churn
 from tidings.prediction.error_bars import ASSUMED, ErrorBars
 from tidings.prediction.flows import Flows
 from tidings.prediction.queue_models import Queues
@@ -78,6 +79,8 @@ def approximations(system: System, rates: Flows, queues: Queues) -> list[str]:
         found.append("the stations of a broker taken as queues in series")
     if any(s.service and s.service.per_subscription for b in system.brokers for s in b.stations):
         found.append("every broker taken to store every subscription")
+    if check_churn(system):
+        found += APPROXIMATIONS
     return found
 
 

@@ -80,7 +80,7 @@ class Journeys:
 
     def columns(self, used: Ints, exit_: Ends) -> StageColumns:
         """The ways of some streams to an exit, in columns."""
-        if self.ways.faults is not None:  # nothing is carried from hop to hop then
+        if self.ways.singly(exit_):  # nothing is carried from hop to hop then
             return stage_columns(self.stages(used, exit_))
         trees = self.streams.trees[used]
         order, parts = [], []
@@ -122,9 +122,9 @@ class Shares:
 
     @property
     def wanted(self) -> sparse.csr_array:
-        """[filter, used stream]: events per second."""
+        """[filter, used stream]: events per second, over all time; those present want it."""
         found = self.journeys.streams.matched[self.audience.filters]
-        return found[:, self.used]
+        return found[:, self.used] * self.audience.present
 
     @property
     def streams(self) -> tuple[Stream, ...]:
@@ -140,7 +140,8 @@ class Shares:
     def few(self) -> bool:
         """Whether the ways were followed one by one."""
         count = np.unique(self.journeys.streams.ways[self.used]).size
-        return self.journeys.ways.faults is not None or count <= self.journeys.most_singly
+        singly = self.journeys.ways.singly(self.audience.exit)
+        return singly or count <= self.journeys.most_singly
 
     @property
     def delivered(self) -> Floats:

@@ -103,6 +103,16 @@ class Pieced(Protocol):
         ...
 
 
+@runtime_checkable
+class Computed(Protocol):
+    """A delay whose CDF is not exact to rounding."""
+
+    @property
+    def cdf_error(self) -> float:
+        """How far the CDF can be off."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LawDelay:
     """A random delay that follows a law of the model, its shift taken off."""
@@ -194,6 +204,11 @@ def in_series(first: Stage, second: Stage) -> Stage:
         delays=first.delays + second.delays,
         unbuffered=_unbuffered(first, second),
     )
+
+
+def lossless(stage: Stage) -> Stage:
+    """The same stage for what is sent again until it arrives: its delay alone."""
+    return Stage(shift_s=stage.shift_s, delays=stage.delays)
 
 
 def _unbuffered(first: Stage, second: Stage) -> Stage | None:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 from tidings.model import topology
 from tidings.model.behaviour import Channel
+from tidings.model.laws import Law
 from tidings.model.routes import Routes
+from tidings.prediction.churn.churning import Churn
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.other_homes import OtherHome
 from tidings.prediction.faults.schemes import Faults
-from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series
+from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series, lossless
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,6 +33,7 @@ class Ends:
 
     broker: int
     channel: Channel | Access
+    stays: Law | None = None  # how long subscriptions last there; None: for ever
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,8 @@ class Ways:
     _over_channel: dict[Channel, Stage] = field(default_factory=dict)
     _between: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
     _failing: dict[tuple[int, int, int, tuple[int, ...]], Stage] = field(default_factory=dict)
+    _spreading: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
+    _churn: Churn = field(default_factory=Churn)
 
     def way(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...] = ()) -> Stage:
         """From publisher to subscriber: the link of the one, brokers and arcs, the other's link.
@@ -52,7 +57,18 @@ class Ways:
         """
         inside = self._inside(entry.broker, exit_.broker, tree, homes)
         first = in_series(self.over_channel(entry.channel), inside)
-        return in_series(first, self.over_channel(exit_.channel))
+        whole = in_series(first, self.over_channel(exit_.channel))
+        if exit_.stays is None:
+            return whole
+        spreading = in_series(
+            lossless(self.over_channel(exit_.channel)),
+            self._spread_from(exit_.broker, tree)[entry.broker],
+        )
+        return self._churn.stage(whole, spreading, exit_.stays)
+
+    def singly(self, exit_: Ends) -> bool:
+        """Whether ways to an exit must be made one by one: something on them is joint."""
+        return self.faults is not None or exit_.stays is not None
 
     def over_channel(self, channel: Channel | Access) -> Stage:
         """The stage of a peer's link, with its queues if it has any; equal links are one stage."""
@@ -97,6 +113,22 @@ class Ways:
                     found[broker] = in_series(found[broker], onwards)
             self._between[key] = found
         return self._between[key]
+
+    def _spread_from(self, home: int, tree: int) -> list[Stage]:
+        """For every broker the way of a subscription from ``home`` to it: over links alone."""
+        key = (home, tree)
+        if key not in self._spreading:
+            if any(other != home for other, _ in self._spreading):
+                self._spreading.clear()
+            found = [NOTHING] * len(self.at_broker)
+            arcs = self.routes.arcs
+            for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
+                if into >= 0:
+                    found[broker] = in_series(
+                        found[arcs[into].source], lossless(self.over_arc[into])
+                    )
+            self._spreading[key] = found
+        return self._spreading[key]
 
 
 def tree_path(routes: Routes, tree: int, start: int, home: int) -> Path:

@@ -8,6 +8,7 @@ from tidings.cli.reproduce import (
     content_timeliness,
     fault_tolerance,
     mobile_onoff,
+    notification_loss,
     performance_methodology,
 )
 
@@ -20,4 +21,5 @@ app = typer.Typer(
 app.command("content-timeliness")(content_timeliness.content_timeliness)
 app.command("fault-tolerance")(fault_tolerance.fault_tolerance)
 app.command("mobile-onoff")(mobile_onoff.mobile_onoff)
+app.command("notification-loss")(notification_loss.notification_loss)
 app.command("performance-methodology")(performance_methodology.performance_methodology)

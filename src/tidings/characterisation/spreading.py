@@ -1,0 +1,89 @@
+"""How subscriptions and publications spread over the brokers: when each broker had which."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from tidings.characterisation.cells import delay_bin, seconds
+
+# One row for each broker that something reached: what it was, where it began, how long it took.
+SPREADS = "spread string, origin string, broker string, delay_s double"
+# Per origin, and per bin of the delay grid: of each spread the mean and the longest delay.
+SPREAD_STATISTICS = (
+    "statistic string, origin string, bin int, spreads bigint, reached bigint, total_s double, "
+    "mean_total_s double, mean_squares double, longest_total_s double, longest_squares double, "
+    "most_longest_s double"
+)
+
+
+def subscription_spreads(subscriptions: DataFrame) -> DataFrame:
+    """When each broker first learnt of a subscription, after its subscribe; good rows only.
+
+    A broker that learns again of a subscription that was renewed counts from the last subscribe.
+    """
+    mine = Window.partitionBy("subscriber", "subscription").orderBy("at_ns", "turn")
+    so_far = mine.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    begins = F.col("action") == "subscribe"
+    steps = (
+        subscriptions.where(F.col("action").isin("subscribe", "learnt"))
+        .withColumn("turn", F.when(begins, 0).otherwise(1))
+        .withColumn("begun_ns", F.last(F.when(begins, F.col("at_ns")), True).over(so_far))
+        .withColumn("origin", F.last(F.when(begins, F.col("broker")), True).over(so_far))
+    )
+    spread = F.to_json(F.array("subscriber", "subscription", F.col("begun_ns").cast("string")))
+    learnt = steps.where((F.col("action") == "learnt") & F.col("begun_ns").isNotNull())
+    return _first(
+        learnt.select(
+            spread.alias("spread"),
+            "origin",
+            "broker",
+            (F.col("at_ns") - F.col("begun_ns")).alias("delay_ns"),
+        )
+    )
+
+
+def publication_spreads(hops: DataFrame, publications: DataFrame) -> DataFrame:
+    """When each broker first had an event, after its publication; every event once, good rows.
+
+    Events go only where they are wanted: all brokers are reached only where somebody behind each
+    of them wants everything.
+    """
+    published = publications.select("event", F.col("broker").alias("origin"), "published_ns")
+    delay = (F.col("arrived_ns") - F.col("published_ns")).alias("delay_ns")
+    arrived = hops.select("event", "broker", "arrived_ns").join(published, "event")
+    return _first(arrived.select(F.col("event").alias("spread"), "origin", "broker", delay))
+
+
+def _first(rows: DataFrame) -> DataFrame:
+    first = rows.where(F.col("delay_ns") >= 0).groupBy("spread", "origin", "broker")
+    delay_s = seconds(F.min("delay_ns")).alias("delay_s")
+    return first.agg(delay_s)
+
+
+def spread_statistics(spreads: DataFrame) -> DataFrame:
+    """Sums over spreads by origin, and how many brokers were reached by delay."""
+    each = spreads.groupBy("spread", "origin").agg(
+        F.count(F.lit(1)).alias("reached"),
+        F.sum("delay_s").alias("total_s"),
+        F.avg("delay_s").alias("mean_s"),
+        F.max("delay_s").alias("longest_s"),
+    )
+    by_origin = each.groupBy("origin").agg(
+        F.count(F.lit(1)).alias("spreads"),
+        F.sum("reached").alias("reached"),
+        F.sum("total_s").alias("total_s"),
+        F.sum("mean_s").alias("mean_total_s"),
+        F.sum(F.col("mean_s") ** 2).alias("mean_squares"),
+        F.sum("longest_s").alias("longest_total_s"),
+        F.sum(F.col("longest_s") ** 2).alias("longest_squares"),
+        F.max("longest_s").alias("most_longest_s"),
+    )
+    by_delay = spreads.groupBy(delay_bin(F.col("delay_s")).alias("bin")).agg(
+        F.count(F.lit(1)).alias("reached"), F.sum("delay_s").alias("total_s")
+    )
+    names = [part.split()[0] for part in SPREAD_STATISTICS.split(", ")]
+    together = by_origin.withColumn("statistic", F.lit("origins")).unionByName(
+        by_delay.withColumn("statistic", F.lit("reach")), allowMissingColumns=True
+    )
+    return together.select(*names)

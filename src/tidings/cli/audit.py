@@ -1,0 +1,96 @@
+"""``tidings audit``: was every notification of a recorded history due, did every due one come?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli import console, options, spark
+from tidings.errors import InvalidInputError
+from tidings.histories.checking import NEEDED, checked_history
+from tidings.histories.judging import Bounds
+from tidings.histories.summary import summary
+from tidings.reporting.histories import history_tables
+from tidings.traces.actions import run_action
+from tidings.traces.reading import read_traces, require_tables, table_names
+from tidings.traces.window import NANOSECONDS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def audit(
+    traces: Annotated[
+        str, typer.Argument(metavar="TRACES", help="A folder of trace tables, or its URL.")
+    ],
+    subscription_delay: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="Within this a subscription has spread everywhere (T_sub)."
+        ),
+    ],
+    diffusion_delay: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="Within this a publication has spread everywhere (T_diff)."
+        ),
+    ],
+    in_time: Annotated[
+        bool,
+        typer.Option("--in-time", help="A notification must also come within the diffusion delay."),
+    ] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write all violations and the counts of every subscriber here, as Parquet.",
+        ),
+    ] = None,
+    master: options.Master = None,
+    memory: options.Memory = None,
+    json: options.Json = False,
+    limit: options.Limit = 10,
+) -> None:
+    """Check a recorded history on Spark: notifications that were wrong, and that are missing.
+
+    Exit code 1 where anything is violated.
+
+    Example: [bold]tidings audit traces/ --subscription-delay 12s --diffusion-delay 8s[/]
+    """
+    bounds_s = [options.seconds(t, or_zero=True) for t in (subscription_delay, diffusion_delay)]
+    if to is not None and to.exists():
+        raise InvalidInputError(f"{to} exists; choose another folder with --to")
+    names = table_names(traces)
+    if names is not None:
+        require_tables(traces, NEEDED, names)
+    with console.progress("checking the history") as step:
+        step("starting Spark")
+        with spark.started(master, memory=memory) as session:
+            found = read_traces(session, traces)
+            require_tables(traces, NEEDED, found.tables)
+            bounds = Bounds(
+                subscription_ns=round(bounds_s[0] * NANOSECONDS),
+                diffusion_ns=round(bounds_s[1] * NANOSECONDS),
+                in_time=in_time,
+                recorded_until_ns=found.window.until_ns,
+            )
+            with checked_history(found.tables, bounds, step) as checked:
+                step("counting")
+                document = {"source": found.source, **summary(checked, limit)}
+                if to is not None:
+                    step("writing")
+                    _write(checked.violations, to / "violations")
+                    _write(checked.counts, to / "counts")
+    if json:
+        console.show_json(document)
+    else:
+        console.show(*history_tables(document))
+    console.warn(found.notes)
+    if any(document["violations"].values()):
+        raise typer.Exit(1)
+
+
+def _write(frame: DataFrame, place: Path) -> None:
+    run_action(lambda: frame.write.parquet(place.resolve().as_uri()), "the history")

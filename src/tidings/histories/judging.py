@@ -1,0 +1,138 @@
+"""One event and those who may be told of it: what was guaranteed, what was violated.
+
+All of this is column expressions over a row with ``published`` (a struct, null if it never was),
+``notices`` (all notifications of the event in this shard), ``here`` (those in this bucket of time),
+``audience`` (lives that want it and touch the bucket) and ``at_home`` (whether it was published in
+this bucket). Work grows with audience plus notices, not with their product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from tidings.errors import InvalidInputError
+from tidings.histories.audiences import LIFE
+
+VIOLATIONS = ("legality", "validity", "liveness")
+GUARANTEED, NOTIFICATION = "guaranteed", "notification"  # what is merely counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How long subscriptions and publications may take to reach everybody, in nanoseconds."""
+
+    subscription_ns: int  # T_sub
+    diffusion_ns: int  # T_diff
+    in_time: bool = False  # a notification must also come within T_diff
+    recorded_until_ns: int | None = None  # what was due later nobody can miss; None: for ever
+
+    def __post_init__(self) -> None:
+        for name in ("subscription_ns", "diffusion_ns"):
+            if getattr(self, name) < 0:
+                raise InvalidInputError(f"{name} is {getattr(self, name)}; wants 0 or more")
+
+
+def owed(bounds: Bounds) -> Column:
+    """The lives to which the event is guaranteed: s + T_sub ≤ t and t + T_diff ≤ u."""
+    at = F.col("published.published_ns")
+    due = F.col("at_home")
+    if bounds.recorded_until_ns is not None:
+        due = due & (F.lit(bounds.recorded_until_ns) - at >= F.lit(bounds.diffusion_ns))
+    lives = F.filter(
+        "audience",
+        lambda life: (
+            (at - life.subscribed_ns >= F.lit(bounds.subscription_ns))
+            & (life.unsubscribed_ns - at >= F.lit(bounds.diffusion_ns))
+        ),
+    )
+    return F.when(due, lives).otherwise(F.array().cast(f"array<{LIFE}>"))
+
+
+def verdicts(bounds: Bounds) -> Column:
+    """Everything there is to say of the event, where ``owed`` is a column too."""
+    guaranteed = F.array_distinct(F.transform("owed", lambda life: life.subscriber))
+    return F.concat(
+        F.transform(guaranteed, lambda name: _verdict(GUARANTEED, name)),
+        F.transform("here", lambda notice: _verdict(NOTIFICATION, notice.subscriber)),
+        _illegal(),
+        _invalid(),
+        _lost(guaranteed, bounds),
+    )
+
+
+def _illegal() -> Column:
+    """Notifications to somebody who had no subscription for it just then: no s < t < u.
+
+    Nobody can tell for an event whose content is unknown.
+    """
+    moments = F.transform("here", lambda notice: notice.notified_ns)
+    first, last = F.array_min(moments), F.array_max(moments)
+    throughout = F.transform(
+        F.filter(
+            "audience", lambda life: (life.subscribed_ns < first) & (last < life.unsubscribed_ns)
+        ),
+        lambda life: life.subscriber,
+    )
+
+    def entitled(notice: Column) -> Column:
+        return F.exists(
+            "audience",
+            lambda life: (
+                (life.subscriber == notice.subscriber)
+                & (life.subscribed_ns < notice.notified_ns)
+                & (notice.notified_ns < life.unsubscribed_ns)
+            ),
+        )
+
+    # Nearly all are settled by the lives that were there throughout; few are looked at closely.
+    doubtful = F.filter("here", lambda n: ~F.array_contains(throughout, n.subscriber))
+    wrong = F.filter(doubtful, lambda n: F.col("published.wanted").isNotNull() & ~entitled(n))
+    return F.transform(wrong, lambda n: _verdict("legality", n.subscriber, n.notified_ns))
+
+
+def _invalid() -> Column:
+    """Notifications of what had not been published before."""
+    at = F.col("published.published_ns")
+    wrong = F.filter("here", lambda n: at.isNull() | (n.notified_ns <= at))
+    return F.transform(wrong, lambda n: _verdict("validity", n.subscriber, n.notified_ns))
+
+
+def _lost(guaranteed: Column, bounds: Bounds) -> Column:
+    """Everybody who was owed a notification and got none, with the life that proves it.
+
+    Where it had to be in time and came too late, when it came first.
+    """
+    told = F.transform(_in_time(bounds), lambda notice: notice.subscriber)
+
+    def proof(name: Column) -> Column:
+        return F.filter("owed", lambda life: life.subscriber == name)[0]
+
+    def came(name: Column) -> Column:
+        mine = F.filter("notices", lambda notice: notice.subscriber == name)
+        return F.array_min(F.transform(mine, lambda notice: notice.notified_ns))
+
+    return F.transform(
+        F.array_except(guaranteed, told),
+        lambda name: _verdict("liveness", name, came(name), proof(name)),
+    )
+
+
+def _in_time(bounds: Bounds) -> Column:
+    if not bounds.in_time:
+        return F.col("notices")
+    at = F.col("published.published_ns")
+    return F.filter("notices", lambda n: n.notified_ns - at <= F.lit(bounds.diffusion_ns))
+
+
+def _verdict(
+    kind: str, subscriber: Column, notified_ns: Column | None = None, life: Column | None = None
+) -> Column:
+    return F.struct(
+        F.lit(kind).alias("kind"),
+        subscriber.alias("subscriber"),
+        (F.lit(None) if notified_ns is None else notified_ns).cast("bigint").alias("notified_ns"),
+        (F.lit(None) if life is None else life).cast(LIFE).alias("life"),
+    )

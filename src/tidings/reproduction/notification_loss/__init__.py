@@ -1,0 +1,1 @@
+"""The notification-loss paper's experiments, run again."""
