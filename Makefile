@@ -35,9 +35,11 @@ bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	$(BIN)/python benchmarks/simulator.py --write
 	$(BIN)/python benchmarks/prediction.py --write
 	$(BIN)/python benchmarks/failures.py --write
+	$(BIN)/python benchmarks/mobility.py --write
 	$(BIN)/python benchmarks/petri_nets.py --write
 	$(BIN)/python benchmarks/fault_prediction.py --write
 	$(BIN)/python benchmarks/histories.py --write
+	$(BIN)/python benchmarks/characterisation.py --write
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tidings.characterisation.collecting import collect
 from tidings.characterisation.job import characterise, fit
+from tidings.characterisation.loss_runs import LEAST_AFTER_LOSS
 from tidings.characterisation.quality import quality_table, rows_read
 from tidings.characterisation.subscribers import find_subscribers
 from tidings.errors import InvalidTracesError, UnsupportedError
@@ -50,6 +51,10 @@ def expected_parameters(truth) -> dict[str, float]:
     }
     for way, (delay, kept) in truth.links.items():
         found |= {f"{places[way]}.delay": delay.mean_s, f"{places[way]}.reliability": kept}
+        probes = truth.tables["probes"]
+        mine = probes[(probes["source"] == way[0]) & (probes["target"] == way[1])]
+        if mine["received_ns"].isna().iloc[:-1].sum() >= LEAST_AFTER_LOSS:
+            found[f"{places[way]}.loss_burst"] = 1 / kept
     for name, rows in truth.contents.items():
         for position, (p, _, _) in enumerate(sorted(rows, key=lambda row: -row[0]), start=1):
             found[f"publishers.{name}.content.{position}.p"] = p
@@ -129,6 +134,21 @@ def test_the_measured_outcome_is_the_exact_count(planted, characterised):
     assert total.to_numpy() == pytest.approx(1.0, rel=1e-12)
     assert (found["lost_unexplained"] == 0).all()
     assert ((found["on_time_se"] > 0) & (found["on_time_se"] < 0.01)).all()
+
+
+def test_coverage_counts_what_can_be_followed(planted, characterised):
+    naive = naive_outcome(planted)
+    found = characterised.coverage.set_index("what")
+    published = planted.tables["publications"]
+    first = planted.tables["hops"][planted.tables["hops"]["broker"] == "west"]
+    seen = found.loc["events that some broker has seen"]
+    assert (seen["number"], seen["of"]) == (first["event"].nunique(), len(published))
+    delivered = found.loc["wanted copies that were delivered"]
+    assert delivered["number"] == naive["delivered"].sum()
+    assert delivered["of"] == naive["wanted"].sum()
+    lost = found.loc["wanted copies lost on a link that is known", "number"]
+    assert lost == naive["wanted"].sum() - naive["delivered"].sum()
+    assert found.loc["deliveries whose publication is known", "share"] == 1.0
 
 
 def test_pairs_add_up_to_subscribers(characterised):

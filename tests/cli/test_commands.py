@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tidings.cli import characterise, console
-from tidings.cli.commands import COMMANDS, run
+from tidings.cli.commands import COMMANDS, name_in_python, run
 from tidings.errors import TidingsError
 from tidings.model.outcome_files import load_outcome
 from tidings.simulation.run import SimulationOptions
@@ -46,7 +46,7 @@ def result(capsys, *arguments):
 
 
 def test_every_command_has_help_with_an_example(capsys):
-    modules = {name: import_module(f"tidings.cli.{name}") for name in COMMANDS}
+    modules = {name: import_module(f"tidings.cli.{name_in_python(name)}") for name in COMMANDS}
     groups = {name: module.app for name, module in modules.items() if hasattr(module, "app")}
     assert {"reproduce", "plan", "petri", "testbed"} <= groups.keys()
     inside = [f"{g} {each.name}" for g, app in groups.items() for each in app.registered_commands]
@@ -206,7 +206,7 @@ def test_too_many_copies_name_the_option_that_allows_more(tmp_path, capsys):
     path.write_text(SYSTEM.replace("5ms}", "50ms}").replace("l: 3ms}", "l: 3ms}, buffer: 9"))
     code, _, err = result(capsys, "simulate", path, "--max-copies", 200, "--events", 20_000)
     assert code == 4
-    assert "there are 200 copies" in err
+    assert "there is room for 200 copies" in err
     assert "'east' is offered 4.5 times" in err
     assert "--max-copies" in err
     assert "--max-copies" in result(capsys, "simulate", "--help")[1]

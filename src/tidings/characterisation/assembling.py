@@ -13,6 +13,7 @@ from tidings.characterisation.channels import Direction, FittedChannel
 from tidings.characterisation.fitting import fit_law
 from tidings.characterisation.parameters import Parameter, law_parameter
 from tidings.characterisation.samples import sample_from_rows
+from tidings.characterisation.states import FittedFailure
 from tidings.errors import InvalidSystemError, InvalidTracesError, UnsupportedError
 from tidings.model import topology
 from tidings.model.behaviour import PERFECT, Channel, Service
@@ -95,7 +96,7 @@ def assemble(
     errors = {
         each.path: each.standard_error
         for each in parameters
-        if math.isfinite(each.standard_error) and ".content." not in each.path
+        if math.isfinite(each.standard_error) and not _only_reported(each.path)
     }
     parts: dict[str, Any] = {
         "lifetime": lifetime,
@@ -113,6 +114,51 @@ def assemble(
             "the links form a cycle; events are taken to follow those that they were seen to use"
         )
     return _checked(system, base), notes
+
+
+def with_failures(network: FittedNetwork, found: Mapping[str, FittedFailure]) -> FittedNetwork:
+    """The network with brokers and links that fail as was seen; others stay as they are."""
+    parameters: list[Parameter] = []
+    brokers = []
+    for broker in network.brokers:
+        fitted = found.get(broker.name)
+        if fitted is not None:
+            parameters += fitted.parameters(f"brokers.{broker.name}")
+            broker = replace(broker, failure=fitted.failure)
+        brokers.append(broker)
+    links = []
+    for link in network.links:
+        there, back = link.between
+        fitted = found.get(f"{there}--{back}") or found.get(f"{back}--{there}")
+        if fitted is not None:
+            parameters += fitted.parameters(f"links.{link.name}")
+            link = replace(
+                link,
+                there=replace(link.there, failure=fitted.failure),
+                back=replace(link.back, failure=fitted.failure),
+            )
+        links.append(link)
+    known = {broker.name for broker in brokers} | {
+        f"{a}--{b}" for link in links for a, b in (link.between, link.between[::-1])
+    }
+    strangers = sorted(set(found) - known)
+    notes = (
+        [f"states tell of {strangers[0]} and {len(strangers) - 1} more, of which nothing else does"]
+        if strangers
+        else []
+    )
+    return replace(
+        network,
+        brokers=tuple(brokers),
+        links=tuple(links),
+        parameters=(*network.parameters, *parameters),
+        notes=(*network.notes, *notes),
+    )
+
+
+def _only_reported(path: str) -> bool:
+    """Whether a parameter is none whose uncertainty predictions can carry on."""
+    return ".content." in path or path.endswith((".loss_burst", ".failure.mtbf", ".failure.mttr"))
 
 
 def check_base(base: System) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from tidings.characterisation.fitting import FittedLaw, fit_law
+from tidings.characterisation.loss_runs import LossRuns
 from tidings.characterisation.parameters import Parameter, law_parameter
 from tidings.characterisation.samples import sample_from_rows
 from tidings.model.behaviour import Channel
@@ -24,6 +25,7 @@ class FittedChannel:
     tried: int
     lost: int | None
     delay: FittedLaw | None
+    runs: LossRuns | None = None
 
     @property
     def reliability(self) -> float | None:
@@ -60,11 +62,24 @@ class FittedChannel:
                     unit="share",
                 )
             )
+        if self.runs is not None:
+            found.append(
+                Parameter(
+                    path=f"{path}.loss_burst",
+                    estimate=self.runs.burst,
+                    standard_error=self.runs.burst_se,
+                    count=self.runs.after_loss,
+                    unit="",
+                    verdict="in bursts" if self.runs.is_bursty else "as if by chance",
+                )
+            )
         return found
 
 
-def fit_channels(rows: pd.DataFrame) -> dict[Direction, FittedChannel]:
-    """The channel of every directed link in a link statistic."""
+def fit_channels(
+    rows: pd.DataFrame, runs: Mapping[Direction, LossRuns] | None = None
+) -> dict[Direction, FittedChannel]:
+    """The channel of every directed link in a link statistic, with its runs of losses if known."""
     found = {}
     good = rows[rows["source"].notna() & rows["target"].notna()]
     for (source, target), part in good.groupby(["source", "target"]):
@@ -74,6 +89,7 @@ def fit_channels(rows: pd.DataFrame) -> dict[Direction, FittedChannel]:
             tried=int(part["rows"].sum()),
             lost=int(part["lost"].sum()) if tells else None,
             delay=fit_law(sample) if sample.count else None,
+            runs=(runs or {}).get((str(source), str(target))),
         )
     return found
 
@@ -91,4 +107,17 @@ def surest(
 def _surest(found: list[FittedChannel]) -> FittedChannel:
     of_losses = max(found, key=lambda each: (each.lost is not None, each.tried))
     of_delays = max(found, key=lambda each: 0 if each.delay is None else each.delay.count)
-    return FittedChannel(tried=of_losses.tried, lost=of_losses.lost, delay=of_delays.delay)
+    runs = next((each.runs for each in found if each.runs is not None), None)
+    return FittedChannel(
+        tried=of_losses.tried, lost=of_losses.lost, delay=of_delays.delay, runs=runs
+    )
+
+
+def burst_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
+    """A note of links that lose events in a row more often than chance would."""
+    return [
+        f"losses from {source} to {target} come {runs.burst:.3g} in a row on average, where chance "
+        f"would make it {runs.by_chance:.3g}; they are taken as independent"
+        for (source, target), channel in sorted(channels.items())
+        if (runs := channel.runs) is not None and runs.is_bursty
+    ]

@@ -1,6 +1,7 @@
 """Spark's part: all statistics of some traces, collected as tables the size of the model.
 
-How often a table is read: deliveries, probes and subscriptions once, hops twice (what happens at
+How often a table is read: deliveries, states and subscriptions once, probes three times (delays,
+losses in a row, clocks), hops twice (what happens at
 brokers, and how far events came), publications four times (counts, how far they came, intervals,
 and to meet the deliveries). On top of that, and only where it is needed:
 
@@ -14,7 +15,7 @@ and to meet the deliveries). On top of that, and only where it is needed:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -22,7 +23,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import small_frame
+from tidings.characterisation.clocks import clock_statistics
 from tidings.characterisation.contents import (
+    MOST_CONTENTS,
     MOST_LIFETIMES,
     Contents,
     read_contents,
@@ -32,8 +35,10 @@ from tidings.characterisation.contents import (
 )
 from tidings.characterisation.crossings import crossings
 from tidings.characterisation.deliveries import delivery_statistics
+from tidings.characterisation.folding import asked_attributes, folded_contents, folding_note
 from tidings.characterisation.hops import hop_statistics, used_hops, with_reconstructed_starts
 from tidings.characterisation.links import LINK_STATISTICS, probe_statistics
+from tidings.characterisation.loss_runs import loss_run_statistics
 from tidings.characterisation.publications import (
     checked_publications,
     each_once,
@@ -42,7 +47,10 @@ from tidings.characterisation.publications import (
     publication_statistics,
 )
 from tidings.characterisation.sightings import PUBLISHED, sighting_statistics
+from tidings.characterisation.states import state_periods
+from tidings.characterisation.subscribers import find_subscribers
 from tidings.characterisation.subscriptions import subscription_statistics
+from tidings.model.system import System
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON
 from tidings.traces.reading import Traces
@@ -68,6 +76,9 @@ class Statistics:
     sightings: pd.DataFrame
     contents: Contents
     bad_contents: int  # publications whose content is no event
+    loss_runs: pd.DataFrame | None = None
+    clocks: pd.DataFrame | None = None
+    states: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
 
     def publications_by(self, statistic: str) -> pd.DataFrame:
@@ -83,23 +94,32 @@ class Statistics:
         return _part(self.deliveries, statistic, "subscriber")
 
 
-def collect(traces: Traces, measured: TraceWindow, tell: Progress) -> Statistics:
-    """All statistics that the tables of some traces allow."""
+def collect(
+    traces: Traces, measured: TraceWindow, tell: Progress, base: System | None = None
+) -> Statistics:
+    """All statistics that the tables of some traces allow.
+
+    Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
+    the contents are too many.
+    """
     tables, window = traces.tables, traces.window
-    tell("hops")
-    hops, notes = _collect_hops(tables["hops"], window, _named(traces, "hops"))
-    tell("publications")
-    published = _collect_publications(traces, measured, hops)
-    good = published.good
-    tell("intervals")
-    intervals = bring_here(interval_statistics(good, window), _named(traces, "publications"))
-    tell("links")
-    probes, crossed = _collect_links(traces, good, hops)
     tell("subscriptions")
     subscriptions = None
     if "subscriptions" in tables:
         steps = subscription_statistics(tables["subscriptions"])
         subscriptions = bring_here(steps, _named(traces, "subscriptions"))
+    wanted = find_subscribers(subscriptions, base, window).subscribers
+    asked = asked_attributes(each.wants for each in wanted)
+    tell("hops")
+    hops, notes = _collect_hops(tables["hops"], window, _named(traces, "hops"))
+    tell("publications")
+    published = _collect_publications(traces, measured, hops, asked)
+    good = published.good
+    tell("intervals")
+    intervals = bring_here(interval_statistics(good, window), _named(traces, "publications"))
+    tell("links")
+    probes, crossed = _collect_links(traces, good, hops)
+    runs, clocks, states = _collect_more(traces)
     tell("deliveries")
     received = delivery_statistics(tables["deliveries"], good, measured)
     deliveries = bring_here(received, _named(traces, "deliveries", "publications"))
@@ -114,8 +134,27 @@ def collect(traces: Traces, measured: TraceWindow, tell: Progress) -> Statistics
         sightings=published.sightings,
         contents=published.contents,
         bad_contents=published.bad_contents,
-        notes=notes,
+        loss_runs=runs,
+        clocks=clocks,
+        states=states,
+        notes=(*notes, *published.notes),
     )
+
+
+def _collect_more(
+    traces: Traces,
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None, pd.DataFrame | None]:
+    """What probes tell of losses in a row and of clocks; how long components are up and down."""
+    tables, runs, clocks, states = traces.tables, None, None, None
+    if "probes" in tables:
+        named = _named(traces, "probes")
+        runs = bring_here(loss_run_statistics(tables["probes"], traces.window), named)
+        clocks = bring_here(clock_statistics(tables["probes"]), named)
+    if "states" in tables:
+        states = bring_here(
+            state_periods(tables["states"], traces.window), _named(traces, "states")
+        )
+    return runs, clocks, states
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,14 +166,25 @@ class _Publications:
     sightings: pd.DataFrame
     contents: Contents
     bad_contents: int
+    notes: tuple[str, ...] = ()
 
 
 def _collect_publications(
-    traces: Traces, measured: TraceWindow, hops: pd.DataFrame
+    traces: Traces, measured: TraceWindow, hops: pd.DataFrame, asked: Sequence[str]
 ) -> _Publications:
-    """Counts, contents and sightings; where copies are found, all is counted again without them."""
+    """Counts, contents and sightings; where copies are found, all is counted again without them.
+
+    Where contents are too many, they are counted again by the attributes that are ``asked`` for.
+    """
     table, window = traces.tables["publications"], traces.window
+    notes: tuple[str, ...] = ()
     found = _count_publications(traces, table, measured)
+    if _too_many(found):
+        notes = (folding_note(f"more than {MOST_CONTENTS:,}", asked),)
+        table = folded_contents(table, asked)
+        found = _count_publications(traces, table, measured)
+    if len(found) > MOST_CELLS:
+        raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
     rows = found[(found["statistic"] == "contents") & found["content"].notna()]
     contents = read_contents(str(text) for text in rows["content"].unique())
     good = checked_publications(table, window).where(F.col(REASON).isNull())
@@ -159,15 +209,18 @@ def _collect_publications(
         sightings=sightings.assign(content=sightings["content_key"].map(texts)),
         contents=contents,
         bad_contents=int(rows.loc[rows["content"].isin(contents.bad), "rows"].sum()),
+        notes=notes,
     )
+
+
+def _too_many(found: pd.DataFrame) -> bool:
+    """Whether there are more contents than a system can hold, or counts than are brought here."""
+    return len(found) > MOST_CELLS or found["content"].nunique() > MOST_CONTENTS
 
 
 def _count_publications(traces: Traces, rows: DataFrame, measured: TraceWindow) -> pd.DataFrame:
     counts = publication_statistics(rows, traces.window, measured)
-    found = bring_here(counts.limit(MOST_CELLS + 1), _named(traces, "publications"))
-    if len(found) > MOST_CELLS:
-        raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
-    return found
+    return bring_here(counts.limit(MOST_CELLS + 1), _named(traces, "publications"))
 
 
 def nothing_of_links() -> pd.DataFrame:

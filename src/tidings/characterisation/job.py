@@ -8,13 +8,28 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from tidings.characterisation.assembling import assemble, check_base, fit_network, only_probed
-from tidings.characterisation.channels import fit_channels, surest
+from tidings.characterisation.assembling import (
+    assemble,
+    check_base,
+    fit_network,
+    only_probed,
+    with_failures,
+)
+from tidings.characterisation.channels import burst_notes, fit_channels, surest
+from tidings.characterisation.clocks import clock_notes, clock_offsets
 from tidings.characterisation.collecting import Progress, Statistics, collect, nothing_of_links
 from tidings.characterisation.counting import count, measured_outcome
+from tidings.characterisation.coverage import coverage_table
+from tidings.characterisation.loss_runs import loss_runs
 from tidings.characterisation.parameters import parameter_table
-from tidings.characterisation.publishers import PublisherStatistics, fit_publishers
+from tidings.characterisation.publishers import (
+    PublisherStatistics,
+    fit_publishers,
+    interval_samples,
+)
 from tidings.characterisation.quality import quality_table
+from tidings.characterisation.states import fit_failures
+from tidings.characterisation.stationarity import drift_notes, stationarity
 from tidings.characterisation.subscribers import find_subscribers, with_links
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
@@ -30,13 +45,17 @@ class Characterisation:
     """What traces tell: a fitted system, what was measured, and how far to trust both.
 
     ``parameters`` has every fitted number with its standard error; ``quality`` counts the rows of
-    every table by what became of them; ``notes`` say what could not be told and was assumed.
+    every table by what became of them, ``coverage`` says how much of what was published could be
+    followed to those who want it; ``stationarity`` tests whether publishers keep their rates;
+    ``notes`` say what could not be told and was assumed.
     """
 
     system: System
     measured: Outcome
     parameters: pd.DataFrame
     quality: pd.DataFrame
+    coverage: pd.DataFrame
+    stationarity: pd.DataFrame
     notes: tuple[str, ...] = ()
 
 
@@ -64,7 +83,7 @@ def characterise(
     check_tables(traces.source, traces.tables, base)
     measured = traces.window.shortened(settle_s)
     tell = progress or (lambda stage: None)
-    seen = collect(traces, measured, tell)
+    seen = collect(traces, measured, tell, base)
     tell("fitting")
     return fit(traces, seen, measured, base)
 
@@ -83,7 +102,8 @@ def fit(
 ) -> Characterisation:
     """The same from statistics that have been collected: everything here is model-sized."""
     probed = nothing_of_links() if seen.probes is None else seen.probes
-    probed_channels = fit_channels(probed)
+    runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
+    probed_channels = fit_channels(probed, runs)
     channels = surest(fit_channels(seen.crossings), probed_channels)
     found = find_subscribers(seen.subscriptions, base, traces.window)
     publishers = fit_publishers(
@@ -99,7 +119,8 @@ def fit(
         base,
     )
     homes = [each.at for each in publishers.publishers] + [each.at for each in found.subscribers]
-    network = fit_network(seen.hops, channels, homes, base)
+    failures, unsure = ({}, []) if seen.states is None else fit_failures(seen.states)
+    network = with_failures(fit_network(seen.hops, channels, homes, base), failures)
     clients = with_links(found.subscribers, channels)
     parameters = [*network.parameters, *publishers.parameters, *clients.parameters]
     with _noted(found.notes, network.notes, publishers.notes):
@@ -107,15 +128,20 @@ def fit(
             network, publishers.publishers, clients.subscribers, parameters, base
         )
     counted = count(seen, system, channels, traces, measured)
+    scvs = {name: sample.scv for name, sample in interval_samples(seen.intervals).items()}
+    steady = stationarity(seen.publications_by("batches"), scvs, measured.seconds)
     notes = (
         *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
-        *said, *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
+        *drift_notes(steady), *unsure, *burst_notes(probed_channels), *_said_of_clocks(seen), *said,
+        *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
     )  # fmt: skip
     return Characterisation(
         system=system,
         measured=measured_outcome(counted, traces, measured, notes),
         parameters=parameter_table(parameters),
         quality=quality_table(seen, bad_filters=found.bad_rows),
+        coverage=coverage_table(seen, counted.tables["subscribers"]),
+        stationarity=steady,
         notes=notes,
     )
 
@@ -129,6 +155,10 @@ def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
         said = "; ".join(note for some in notes for note in some)
         told = f"{problem.headline} (noted before: {said})" if said else problem.headline
         raise InvalidTracesError(told, problem.problems) from problem
+
+
+def _said_of_clocks(seen: Statistics) -> list[str]:
+    return [] if seen.clocks is None else clock_notes(clock_offsets(seen.clocks))
 
 
 def _names_seen(seen: Statistics, system: System) -> set[str]:

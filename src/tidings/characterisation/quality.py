@@ -30,6 +30,7 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
         "deliveries": seen.deliveries,
         "probes": seen.probes,
         "subscriptions": seen.subscriptions,
+        "states": seen.states,
     }
     late = {
         "publications": {BAD_CONTENT: seen.bad_contents, CONFLICT: _conflicts(seen)},

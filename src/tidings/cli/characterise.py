@@ -42,6 +42,15 @@ def characterise(
             "stopped: 5s, 2min.",
         ),
     ] = None,
+    back_test: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            min=0.1,
+            max=0.9,
+            help="Also fit to this first share of the window, predict the rest, and compare.",
+        ),
+    ] = None,
     master: options.Master = None,
     memory: options.Memory = None,
     json: options.Json = False,
@@ -65,9 +74,15 @@ def characterise(
     with console.progress("characterising") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:
-            found = characterise_traces(
-                read_traces(session, traces), base=known, settle_s=settle_s, progress=step
-            )
+            given = read_traces(session, traces)
+            found = characterise_traces(given, base=known, settle_s=settle_s, progress=step)
+            tested = None
+            if back_test is not None:
+                from tidings.validation.back_testing import back_test as test_back
+
+                tested = test_back(
+                    given, share=back_test, base=known, settle_s=settle_s, progress=step
+                )
     if to is not None:
         reading.save(found.system, to)
     if measured is not None:
@@ -79,6 +94,9 @@ def characterise(
                 "parameters": found.parameters.to_dict("records"),
                 "measured": outcome_document(found.measured),
                 "quality": found.quality.to_dict("records"),
+                "coverage": found.coverage.to_dict("records"),
+                "stationarity": found.stationarity.to_dict("records"),
+                "back_test": None if tested is None else tested.comparison.to_document(),
                 "notes": list(found.notes),
             }
         )
@@ -87,5 +105,8 @@ def characterise(
             terminal.parameters_table(found.parameters, limit=limit),
             terminal.outcome_table(found.measured, limit=limit),
             terminal.quality_table(found.quality),
+            terminal.coverage_table(found.coverage),
         )
+        if tested is not None:
+            console.show(terminal.comparison_table(tested.comparison, limit=limit), tested.text)
     console.warn(found.notes)

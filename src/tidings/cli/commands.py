@@ -10,6 +10,7 @@ With ``--json`` a failure is a document on stdout too, ``{"error": {"kind", "mes
 
 from __future__ import annotations
 
+import keyword
 import os
 import sys
 from collections.abc import Sequence
@@ -23,13 +24,15 @@ from tidings.cli import console, interrupts
 from tidings.errors import InvalidSystemError, TidingsError
 
 FAULT = 70
-# Each is the function of this name in the module of this name, or ``app`` for a group of them.
+# Each is the function of this name in the module of this name, or ``app`` for a group of them; a
+# word of Python's own has an underscore there.
 COMMANDS = (
     "check",
     "predict",
     "simulate",
     "analyse",
     "petri",
+    "import",
     "characterise",
     "audit",
     "validate",
@@ -49,6 +52,15 @@ EPILOGUE = (
 )
 
 
+def name_in_python(command: str) -> str:
+    """What the module and the function of a command are called.
+
+    >>> name_in_python("predict"), name_in_python("import")
+    ('predict', 'import_')
+    """
+    return f"{command}_" if keyword.iskeyword(command) else command
+
+
 class Commands(TyperGroup):
     """The commands, each imported when it is asked for: not all need Spark and the compiler."""
 
@@ -61,11 +73,12 @@ class Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        module = import_module(f"tidings.cli.{cmd_name}")
+        own_name = name_in_python(cmd_name)
+        module = import_module(f"tidings.cli.{own_name}")
         if hasattr(module, "app"):
             alone.add_typer(module.app, name=cmd_name)
         else:
-            alone.command(cmd_name)(getattr(module, cmd_name))
+            alone.command(cmd_name)(getattr(module, own_name))
         return typer.main.get_group(alone).commands[cmd_name]
 
 

@@ -253,6 +253,20 @@ def quality_table(quality: pd.DataFrame) -> RenderableType:
     )
 
 
+def coverage_table(coverage: pd.DataFrame) -> RenderableType:
+    """How much of what was published could be followed to those who want it."""
+    shares = ["—" if pd.isna(share) else f"{share:.2%}" for share in coverage["share"]]
+    return FittingTable(
+        title="Coverage",
+        columns=[
+            _names(coverage["what"], "what", widest=60),
+            Column(title="number", cells=[f"{number:,}" for number in coverage["number"]]),
+            Column(title="of", cells=[f"{whole:,}" for whole in coverage["of"]], spare=1),
+            Column(title="share", cells=shares),
+        ],
+    )
+
+
 def _names(values: pd.Series, title: str, spare: int = 0, widest: int = _WIDEST_NAME) -> Column:
     # Control characters in a name must not reach the terminal.
     clean = ["".join(c if c.isprintable() else "�" for c in str(v)) for v in values.fillna("")]

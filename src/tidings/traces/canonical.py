@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -18,12 +20,15 @@ _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FRACTIONAL = (T.FloatType, T.DoubleType, T.DecimalType)
 
 
-def canonical(frame: DataFrame, table: TraceTable, where: str) -> DataFrame:
+def canonical(
+    frame: DataFrame, table: TraceTable, where: str, keep: Sequence[str] = ()
+) -> DataFrame:
     """The frame with exactly the table's columns and types, and a column ``unreadable``.
 
-    A nullable column may be missing; other columns are dropped. A value that is not of its type
-    becomes null, and ``unreadable`` says so. Raises :class:`InvalidTracesError` when a column that
-    must be there is missing, or is of a type that no value of it could be read from.
+    A nullable column may be missing; other columns are dropped, but for those to ``keep``. A value
+    that is not of its type becomes null, and ``unreadable`` says so, unless it already says more.
+    Raises :class:`InvalidTracesError` when a column that must be there is missing, or is of a type
+    that no value of it could be read from.
     """
     found = {field.name: field.dataType for field in frame.schema.fields}
     problems = []
@@ -52,7 +57,9 @@ def canonical(frame: DataFrame, table: TraceTable, where: str) -> DataFrame:
     said: Column = F.lit(None).cast("string")
     for condition, text in zip(reversed(unreadable), reversed(texts), strict=True):
         said = F.when(condition, F.lit(text)).otherwise(said)
-    return frame.select(*columns, said.alias(UNREADABLE))
+    if UNREADABLE in found:
+        said = F.coalesce(F.col(UNREADABLE), said)
+    return frame.select(*columns, said.alias(UNREADABLE), *keep)
 
 
 def _problem(column: TraceColumn, saw: str) -> Problem:

@@ -156,7 +156,7 @@ def _local_tables(folder: Path) -> dict[str, tuple[str, str]]:
 def _kind(path: Path) -> str | None:
     """The format of a file by its name, of a folder by the files in it."""
     if path.is_dir():
-        kinds = {_kind_of_name(each.name) for each in path.iterdir() if each.name[0] not in "._"}
+        kinds = {kind_of_name(each.name) for each in path.iterdir() if each.name[0] not in "._"}
         kinds.discard(None)
         if len(kinds) > 1:
             raise InvalidTracesError(
@@ -164,10 +164,15 @@ def _kind(path: Path) -> str | None:
                 "wants one"
             )
         return kinds.pop() if kinds else None
-    return _kind_of_name(path.name)
+    return kind_of_name(path.name)
 
 
-def _kind_of_name(name: str) -> str | None:
+def kind_of_name(name: str) -> str | None:
+    """The format of a file by its name, compressed or not.
+
+    >>> kind_of_name("hops.csv.gz"), kind_of_name("notes.txt")
+    ('csv', None)
+    """
     for suffix in _COMPRESSED:
         name = name.removesuffix(suffix)
     return _FORMATS.get(Path(name).suffix)

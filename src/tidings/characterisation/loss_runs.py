@@ -1,0 +1,111 @@
+"""Whether losses on a link come alone or in a row: a chain of two states, lost and not lost."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import Window as Rows
+from pyspark.sql import functions as F
+
+from tidings.characterisation.cells import BATCHES
+from tidings.model.standard_errors import share_se
+from tidings.model.trace_tables import PROBES
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import TraceWindow
+
+# Per (source, target, batch): probes that follow another one, losses among them, probes that follow
+# a loss, losses among these; and whether the first and the last of the batch were lost.
+LOSS_RUNS = (
+    "source string, target string, batch int, following bigint, lost bigint, after_loss bigint, "
+    "lost_after_loss bigint, first_lost boolean, last_lost boolean"
+)
+LEAST_AFTER_LOSS = 100  # probes that follow a loss; from fewer nobody can tell
+_SURE = 5.0  # standard errors by which losses in a row must exceed chance
+
+
+def loss_run_statistics(probes: DataFrame, window: TraceWindow) -> DataFrame:
+    """How often a loss follows a loss, by directed link, in the order in which probes were sent.
+
+    Probes are put in order within a link *and* a batch; whoever reads this adds the steps from one
+    batch to the next from their first and last.
+    """
+    good = with_reasons(probes, PROBES).where(F.col(REASON).isNull())
+    rows = good.select(
+        "source",
+        "target",
+        window.batch(F.col("sent_ns"), BATCHES).alias("batch"),
+        "sent_ns",
+        F.col("received_ns").isNull().alias("is_lost"),
+    )
+    link = ("source", "target", "batch")
+    before = F.lag("is_lost").over(Rows.partitionBy(*link).orderBy("sent_ns"))
+    stepped = rows.withColumn("after", before)
+    return stepped.groupBy(*link).agg(
+        F.count("after").alias("following"),
+        F.count_if(F.col("after").isNotNull() & F.col("is_lost")).alias("lost"),
+        F.count_if(F.col("after")).alias("after_loss"),
+        F.count_if(F.col("after") & F.col("is_lost")).alias("lost_after_loss"),
+        F.min_by("is_lost", "sent_ns").alias("first_lost"),
+        F.max_by("is_lost", "sent_ns").alias("last_lost"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossRuns:
+    """How losses of one directed link follow each other.
+
+    >>> LossRuns(following=1000, lost=100, after_loss=100, lost_after_loss=50).burst
+    2.0
+    """
+
+    following: int
+    lost: int
+    after_loss: int
+    lost_after_loss: int
+
+    @property
+    def burst(self) -> float:
+        """The mean number of losses in a row, 1/(1 − p) where p of the losses are followed by one.
+
+        Of losses that know nothing of each other it is 1/reliability.
+        """
+        others = self.after_loss - self.lost_after_loss
+        return self.after_loss / others if others else math.inf
+
+    @property
+    def burst_se(self) -> float:
+        """Its standard error, that of p times 1/(1 − p)²."""
+        return float(share_se(self.lost_after_loss, self.after_loss)) * self.burst**2
+
+    @property
+    def by_chance(self) -> float:
+        """The burst of losses as frequent as these that know nothing of each other."""
+        return 1.0 / (1.0 - self.lost / self.following)
+
+    @property
+    def is_bursty(self) -> bool:
+        """Whether losses follow losses surely more often than by chance."""
+        share = self.lost / self.following
+        error = math.sqrt(share * (1.0 - share) / self.after_loss)
+        return self.lost_after_loss / self.after_loss > share + _SURE * error
+
+
+def loss_runs(rows: pd.DataFrame) -> dict[tuple[str, str], LossRuns]:
+    """The runs of every link of which enough losses were seen, batches put together."""
+    found = {}
+    for (source, target), part in rows.groupby(["source", "target"]):
+        ordered = part.sort_values("batch")
+        before = ordered["last_lost"].to_numpy(dtype=bool)[:-1]
+        after = ordered["first_lost"].to_numpy(dtype=bool)[1:]
+        runs = LossRuns(
+            following=int(part["following"].sum()) + len(after),
+            lost=int(part["lost"].sum() + after.sum()),
+            after_loss=int(part["after_loss"].sum() + before.sum()),
+            lost_after_loss=int(part["lost_after_loss"].sum() + (before & after).sum()),
+        )
+        if runs.after_loss >= LEAST_AFTER_LOSS and runs.lost_after_loss < runs.after_loss:
+            found[str(source), str(target)] = runs
+    return found

@@ -1,0 +1,61 @@
+"""Whether publishers keep their rates while they are watched: one rate is fitted to each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from tidings.characterisation.cells import BATCHES
+
+STATIONARITY_COLUMNS = (
+    "publisher", "events", "least_per_s", "most_per_s", "dispersion", "p_value", "verdict",
+)  # fmt: skip
+STEADY, DRIFTS, CANNOT_TELL = "steady", "drifts", "cannot tell"
+LEAST_PER_BATCH = 5.0  # events; with fewer, counts are too lumpy for the test
+_SURPRISE = 1e-4  # chance of a steady publisher to be told as one that drifts
+
+
+def stationarity(batches: pd.DataFrame, scvs: Mapping[str, float], window_s: float) -> pd.DataFrame:
+    """A test of every publisher's rate, over equal parts of the window.
+
+    Events of a renewal process with intervals of squared coefficient of variation c² come in counts
+    of variance c² · mean, so that over m parts Σ (nᵢ − n̄)²/(c² n̄) follows a χ² law with m − 1
+    degrees of freedom, if the rate stays. ``dispersion`` is that sum by its degrees of freedom.
+    Reads ``publisher``, ``batch`` and ``rows``.
+    """
+    rows = []
+    known = batches[batches["batch"].notna()]
+    for publisher, part in known.groupby("publisher"):
+        counts = np.zeros(BATCHES)
+        np.add.at(counts, part["batch"].to_numpy(dtype=np.int64), part["rows"].to_numpy(np.float64))
+        mean = counts.mean()
+        scv = scvs.get(str(publisher), math.nan)
+        scv = scv if math.isfinite(scv) and scv > 0 else 1.0
+        total = float(((counts - mean) ** 2).sum() / (scv * mean))
+        p_value = float(stats.chi2.sf(total, BATCHES - 1))
+        thin = mean < LEAST_PER_BATCH
+        verdict = CANNOT_TELL if thin else DRIFTS if p_value < _SURPRISE else STEADY
+        per_s = BATCHES / window_s
+        rows.append(
+            (str(publisher), int(counts.sum()), counts.min() * per_s, counts.max() * per_s,
+             total / (BATCHES - 1), p_value, verdict)
+        )  # fmt: skip
+    return pd.DataFrame(rows, columns=list(STATIONARITY_COLUMNS))
+
+
+def drift_notes(tested: pd.DataFrame) -> list[str]:
+    """What must be said where rates do not stay."""
+    drifting = tested[tested["verdict"] == DRIFTS].sort_values("dispersion", ascending=False)
+    if drifting.empty:
+        return []
+    worst = drifting.iloc[0]
+    more = f" and {len(drifting) - 1} more" if len(drifting) > 1 else ""
+    return [
+        f"the rate of {worst['publisher']}{more} does not stay: from {worst['least_per_s']:.3g} to "
+        f"{worst['most_per_s']:.3g} events/s over parts of the window; one rate is fitted, so that "
+        "busy times are worse than predicted. Characterise such times apart"
+    ]

@@ -1,0 +1,161 @@
+"""``tidings import``: trace tables from the formats people have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli import console, options, spark
+from tidings.reporting import terminal
+from tidings.traces import importing
+from tidings.traces.readers import nats, otlp
+from tidings.traces.readers.flat import read_flat
+from tidings.traces.readers.lines import expand
+from tidings.traces.readers.mapping import TraceMapping, read_mapping
+from tidings.traces.readers.nats import read_nats
+from tidings.traces.readers.otlp import read_otlp
+from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN, read_periods
+from tidings.traces.readers.probes import read_probes
+from tidings.traces.readers.pseudonyms import Pseudonyms, with_pseudonyms
+from tidings.traces.readers.reading import Keep, Reading
+from tidings.traces.readers.times import NANOSECONDS_PER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Format(StrEnum):
+    """What can be imported."""
+
+    TABLE = "table"
+    OTLP = "otlp"
+    NATS = "nats"
+    UP_DOWN = "updown"
+    CONNECTIVITY = "connectivity"
+    PROBES = "probes"
+
+
+_TABLES = {
+    Format.OTLP: (*otlp.TABLES, "hops"),
+    Format.NATS: nats.TABLES,
+    Format.UP_DOWN: (UP_AND_DOWN.table,),
+    Format.CONNECTIVITY: (CONNECTIVITY.table,),
+    Format.PROBES: ("probes",),
+}
+
+
+def import_(
+    format_: Annotated[
+        Format,
+        typer.Argument(
+            metavar="FORMAT",
+            help="table (CSV, JSON Lines or Parquet with --mapping), otlp (OpenTelemetry spans), "
+            "nats (message-trace events), updown (Failure Trace Archive), connectivity, probes.",
+        ),
+    ],
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCE...", help="Files, folders, patterns or URLs."),
+    ],
+    to: Annotated[
+        Path, typer.Option(metavar="TRACES", help="The folder of trace tables to write to.")
+    ],
+    mapping: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Which columns become which (for table)."),
+    ] = None,
+    broker: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Brokers recorded nothing: one of this name, which takes no time, stands for all. "
+            "Spans (otlp) need one; it is called 'broker' if left out.",
+        ),
+    ] = None,
+    unit: Annotated[
+        str, typer.Option(metavar="UNIT", help="Of times whose columns name none: s, ms, us, ns.")
+    ] = "s",
+    pseudonyms: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Replace texts in contents and filters by pseudonyms, made with the secret in "
+            "this file; the same secret gives the same pseudonyms.",
+        ),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace tables that are there already.")
+    ] = False,
+    master: options.Master = None,
+    memory: options.Memory = None,
+    json: options.Json = False,
+) -> None:
+    """Make trace tables of what you have; every line is used or set aside with its reason.
+
+    Example: [bold]tidings import table log.csv.gz --mapping mine.yaml --to traces/[/]
+    """
+    if unit not in NANOSECONDS_PER:
+        raise typer.BadParameter(f"'{unit}' is not a unit; wants {', '.join(NANOSECONDS_PER)}")
+    if (format_ is Format.TABLE) != (mapping is not None):
+        raise typer.BadParameter("--mapping goes with the format 'table', and is needed there")
+    columns = read_mapping(mapping) if mapping is not None else None
+    files = expand(sources)
+    secret = Pseudonyms.from_file(pseudonyms) if pseudonyms is not None else None
+    importing.check_destination(to, _tables(format_, columns, broker), replace_old=replace)
+    with console.progress("importing") as step:
+        step("starting Spark")
+        with spark.started(master, memory=memory) as session:
+
+            def read(keep: Keep) -> Reading:
+                found = _reader(format_, session, files, columns, unit)(keep)
+                if broker is not None or format_ is Format.OTLP:
+                    found = importing.with_black_box(found, broker or "broker")
+                return found if secret is None else with_pseudonyms(found, secret)
+
+            found = importing.import_traces(session, read, files, to, step)
+    if json:
+        console.show_json(
+            {
+                "traces": str(to),
+                "from_ns": found.window.from_ns,
+                "until_ns": found.window.until_ns,
+                "account": found.account.to_dict("records"),
+                "notes": list(found.notes),
+            }
+        )
+    else:
+        console.show(terminal.quality_table(found.account))
+        if found.set_aside:
+            console.note(f"set aside, with file and line: {to / importing.QUARANTINE}")
+    console.warn(found.notes)
+
+
+def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
+    """The tables that an import will write."""
+    if columns is None:
+        return _TABLES[format_]
+    names = tuple(table.name for table in columns.tables)
+    return (*names, "hops") if broker is not None and "publications" in names else names
+
+
+def _reader(
+    format_: Format,
+    session: SparkSession,
+    files: list[str],
+    columns: TraceMapping | None,
+    unit: str,
+) -> Callable[[Keep], Reading]:
+    readers: dict[Format, Callable[[Keep], Reading]] = {
+        Format.OTLP: lambda keep: read_otlp(session, files, keep),
+        Format.NATS: lambda keep: read_nats(session, files, keep),
+        Format.UP_DOWN: lambda _: read_periods(session, files, UP_AND_DOWN, unit),
+        Format.CONNECTIVITY: lambda _: read_periods(session, files, CONNECTIVITY, unit),
+        Format.PROBES: lambda _: read_probes(session, files, unit),
+    }
+    if columns is not None:
+        return lambda _: read_flat(session, files, columns)
+    return readers[format_]

@@ -1,0 +1,301 @@
+"""From what a reader found to a folder of trace tables, with an account of every record.
+
+All that is written goes to a folder of its own first and is put in place at the end, so that an
+import that is killed leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as parquet
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidings.errors import EngineError, InvalidTracesError, Problem
+from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
+from tidings.traces.actions import bring_here, run_action
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.readers import lines
+from tidings.traces.readers.reading import Keep, Reading
+from tidings.traces.window import TraceWindow
+
+QUARANTINE = "quarantine"
+ACCOUNT_COLUMNS = ("table", "fate", "reason", "rows")
+USED, SET_ASIDE, DUPLICATE, PASSED_OVER = "used", "set aside", "duplicate", "passed over"
+SAME = "the same in every column as another row"
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What came of an import: every record and row accounted for, and the observed window."""
+
+    account: pd.DataFrame  # ACCOUNT_COLUMNS
+    window: TraceWindow
+    notes: tuple[str, ...]
+
+    @property
+    def set_aside(self) -> int:
+        """How many records and rows could not be used."""
+        return int(self.account.loc[self.account["fate"] == SET_ASIDE, "rows"].sum())
+
+
+def check_destination(to: Path, tables: Collection[str], *, replace_old: bool) -> None:
+    """Raise :class:`InvalidTracesError` where an import would overwrite what it should not."""
+    if to.exists() and not to.is_dir():
+        raise InvalidTracesError(f"{to}: got a file; wants a folder for the trace tables")
+    if replace_old or not to.exists():
+        return
+    there = sorted(path.name for path in to.iterdir() if path.name.split(".")[0] in tables)
+    if there:
+        raise InvalidTracesError(
+            f"{to} already has {', '.join(there)}; give another folder, or --replace"
+        )
+
+
+def import_traces(
+    spark: SparkSession,
+    read: Callable[[Keep], Reading],
+    files: Sequence[str],
+    to: Path,
+    progress: Progress = lambda stage: None,
+) -> Imported:
+    """Write what a reader finds as canonical tables, and account for all of it.
+
+    Rows that cannot be true and records that give none go to ``quarantine``, each with its reason,
+    file and line; rows that are the same in every column are written once. Checked is that the rows
+    read are those written, set aside and left out as duplicates.
+    """
+    to.mkdir(parents=True, exist_ok=True)
+    with _incoming(to) as incoming:
+        parts: list[pd.DataFrame] = []
+        progress("reading")
+        reading = read(partial(_staged, spark, incoming / "staged", files[0]))
+        progress(reading.noun)
+        parts.append(_take_records(reading, files, incoming))
+        for name in reading.tables:
+            progress(name)
+            parts.append(_take_table(spark, reading, name, files, incoming))
+        account = pd.concat(parts, ignore_index=True)
+        _check_any(account, files)
+        window, notes = _window(spark, reading, incoming / "tables", to)
+        _put_in_place(incoming, to)
+        _write_manifest(to, window, reading.noun)
+    return Imported(account=account, window=window, notes=(*reading.notes, *notes))
+
+
+def with_black_box(reading: Reading, broker: str) -> Reading:
+    """The reading with one broker for all, of which nothing was recorded but that events pass it.
+
+    It takes no time; what lies between publication and arrival is then told of the subscribers'
+    own links.
+    """
+    tables = dict(reading.tables)
+    for name in {"publications", "deliveries", "subscriptions"} & set(tables):
+        tables[name] = tables[name].withColumn("broker", F.lit(broker))
+    if "publications" in tables and "hops" not in tables:
+        good = with_reasons(tables["publications"], TRACE_TABLES["publications"])
+        moment = F.col("published_ns")
+        tables["hops"] = good.where(F.col(REASON).isNull()).select(
+            "event",
+            "broker",
+            F.col("publisher").alias("came_from"),
+            moment.alias("arrived_ns"),
+            moment.alias("started_ns"),
+            moment.alias("left_ns"),
+            F.array().cast("array<string>").alias("sent_to"),
+            *lines.ORIGIN,
+        )
+    note = (
+        f"brokers recorded nothing: '{broker}' stands for all of them and takes no time; delays "
+        "and losses are those of the subscribers' own links"
+    )
+    return replace(reading, tables=tables, notes=(*reading.notes, note))
+
+
+# ---- one table after the other -------------------------------------------------------------------
+
+
+def _take_table(
+    spark: SparkSession, reading: Reading, name: str, files: Sequence[str], incoming: Path
+) -> pd.DataFrame:
+    table = TRACE_TABLES[name]
+    columns = [column.name for column in table.columns]
+    tagged = with_reasons(reading.tables[name], table)
+    text = F.when(F.col(REASON).isNotNull(), F.col(lines.TEXT)).alias(lines.TEXT)
+    slim = tagged.select(*columns, REASON, lines.FILE, lines.BLOCK, lines.PLACE, text)
+    found = _staged(spark, incoming / "staged", files[0], slim, name)
+    counts = _by_reason(found, name)
+    good = found.where(F.col(REASON).isNull()).select(*columns)
+    place = str(incoming / "tables" / name)
+    run_action(lambda: good.dropDuplicates().write.parquet(place), f"the {name} of {files[0]}")
+    written = _rows_in(Path(place))
+    if _bad(counts):
+        _set_aside(found, reading, files, incoming / QUARANTINE / name)
+    read, used = sum(counts.values()), counts.get(None, 0)
+    rows = [(name, USED, "", written)]
+    rows += [(name, SET_ASIDE, why, number) for why, number in sorted(_bad(counts).items())]
+    if used > written:
+        rows.append((name, DUPLICATE, SAME, used - written))
+    _check_account(name, read, rows, used, written)
+    return pd.DataFrame(rows, columns=list(ACCOUNT_COLUMNS))
+
+
+def _take_records(reading: Reading, files: Sequence[str], incoming: Path) -> pd.DataFrame:
+    counts = _by_reason(reading.records, f"{files[0]}: its {reading.noun}")
+    kept = reading.records.where(~F.col(REASON).isin(*reading.passed_over))
+    bad = {why: n for why, n in counts.items() if why not in reading.passed_over}
+    if _bad(bad):
+        _set_aside(kept, reading, files, incoming / QUARANTINE / reading.noun)
+    rows = [(reading.noun, USED, "", counts.get(None, 0))]
+    for why, number in sorted(_bad(counts).items()):
+        rows.append((reading.noun, PASSED_OVER if why not in bad else SET_ASIDE, why, number))
+    return pd.DataFrame(rows, columns=list(ACCOUNT_COLUMNS))
+
+
+def _staged(
+    spark: SparkSession, folder: Path, source: str, rows: DataFrame, name: str
+) -> DataFrame:
+    """The rows written once, so that what follows does not parse the source again."""
+    place = str(folder / name)
+    run_action(lambda: rows.write.parquet(place), source)
+    return spark.read.schema(rows.schema).parquet(place)
+
+
+def _by_reason(found: DataFrame, what: str) -> dict[str | None, int]:
+    counts = bring_here(found.groupBy(REASON).agg(F.count(F.lit(1)).alias("rows")), what)
+    return {
+        None if pd.isna(why) else str(why): int(number)
+        for why, number in zip(counts[REASON], counts["rows"], strict=True)
+    }
+
+
+def _bad(counts: dict[str | None, int]) -> dict[str, int]:
+    return {why: number for why, number in counts.items() if why is not None}
+
+
+def _rows_in(folder: Path) -> int:
+    """How many rows a table has, by the word of its files."""
+    return sum(parquet.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
+
+
+def _set_aside(found: DataFrame, reading: Reading, files: Sequence[str], place: Path) -> None:
+    """Write the rows that have a reason, with file and line."""
+    bad = found.where(F.col(REASON).isNotNull())
+    line = F.col(lines.PLACE) + 1
+    placed = lines.numbered(bad, files) if reading.lines else bad.withColumn("line", line)
+    text = F.make_valid_utf8(F.col(lines.TEXT)).alias(lines.TEXT)
+    kept = placed.select(REASON, lines.FILE, "line", text)
+    run_action(lambda: kept.write.parquet(str(place)), f"what {files[0]} has to set aside")
+
+
+def _check_account(
+    name: str, read: int, rows: Sequence[tuple[str, str, str, int]], used: int, written: int
+) -> None:
+    if written > used or sum(row[3] for row in rows) != read:
+        raise EngineError(
+            f"the account of {name} does not add up: {read} rows were read, {used} of them good, "
+            f"{written} written. Nothing was put in place"
+        )
+
+
+def _check_any(account: pd.DataFrame, files: Sequence[str]) -> None:
+    """Raise :class:`InvalidTracesError`, with what became of all there is, where none is of use."""
+    if account.loc[(account["fate"] == USED) & account["table"].isin(TRACE_TABLES), "rows"].any():
+        return
+    problems = [
+        Problem(at=str(row.table), saw=f"{row.rows} with: {row.reason}", want="rows of use")
+        for row in account[account["fate"] != USED].itertuples()
+    ]
+    raise InvalidTracesError(f"{files[0]}: not one row could be used", problems)
+
+
+# ---- the window, and everything into its place ---------------------------------------------------
+
+
+def _window(
+    spark: SparkSession, reading: Reading, written: Path, to: Path
+) -> tuple[TraceWindow, tuple[str, ...]]:
+    """What was observed: as the source says, or from the first to the last publication.
+
+    Where no publications are imported, a window that is there already stays.
+    """
+    if reading.window is not None:
+        first, last = run_action(reading.window.collect, "the observed window")[0]
+        if first is not None and last is not None and first < last:
+            return TraceWindow(from_ns=first, until_ns=last), ()
+    if "publications" not in reading.tables and (to / MANIFEST).exists():
+        return _old_window(to), ()
+    names = ["publications"] if "publications" in reading.tables else list(reading.tables)
+    moments = []
+    for name in names:
+        frame = spark.read.schema(TRACE_TABLES[name].ddl).parquet(str(written / name))
+        times = [column for column in frame.columns if column.endswith("_ns")]
+        times = [column for column in times if column not in ("lifetime_ns", "interval_ns")]
+        moments.append(
+            frame.select(
+                F.least(*times, F.lit(None)).alias("first") if len(times) > 1
+                else F.col(times[0]).alias("first"),
+                F.greatest(*times, F.lit(None)).alias("last") if len(times) > 1
+                else F.col(times[0]).alias("last"),
+            )
+        )  # fmt: skip
+    both = reduce(DataFrame.unionByName, moments).agg(F.min("first"), F.max("last"))
+    first, last = run_action(both.collect, "the observed window")[0]
+    what = "publication" if names == ["publications"] else "moment"
+    note = f"the window is from the first to the last {what}; edit {MANIFEST} if you know better"
+    return TraceWindow(from_ns=first, until_ns=last + 1), (note,)
+
+
+def _old_window(to: Path) -> TraceWindow:
+    from tidings.traces.reading import parse_manifest
+
+    return parse_manifest((to / MANIFEST).read_text(encoding="utf-8"), str(to / MANIFEST))
+
+
+def _write_manifest(to: Path, window: TraceWindow, source: str) -> None:
+    document = {
+        "version": FORMAT_VERSION,
+        "from_ns": window.from_ns,
+        "until_ns": window.until_ns,
+        "source": source,
+    }
+    fresh = to / f".{MANIFEST}"
+    fresh.write_text(json.dumps(document) + "\n", encoding="utf-8")
+    fresh.replace(to / MANIFEST)
+
+
+@contextlib.contextmanager
+def _incoming(to: Path) -> Iterator[Path]:
+    """A folder beside the tables that is gone afterwards, whatever happens."""
+    folder = to / f".incoming-{uuid.uuid4().hex[:12]}"
+    (folder / "tables").mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _put_in_place(incoming: Path, to: Path) -> None:
+    """Move everything that was written to where it belongs; what was there goes."""
+    (to / QUARANTINE).mkdir(exist_ok=True)
+    for fresh in (incoming / "tables").iterdir():
+        for old in [path for path in to.iterdir() if path.name.split(".")[0] == fresh.name]:
+            old.rename(incoming / f"old-{old.name}")
+        shutil.rmtree(to / QUARANTINE / fresh.name, ignore_errors=True)
+        fresh.rename(to / fresh.name)
+    for fresh in (incoming / QUARANTINE).glob("*"):
+        shutil.rmtree(to / QUARANTINE / fresh.name, ignore_errors=True)
+        fresh.rename(to / QUARANTINE / fresh.name)
+    with contextlib.suppress(OSError):
+        (to / QUARANTINE).rmdir()  # where nothing was set aside

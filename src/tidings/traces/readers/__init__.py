@@ -1,0 +1,1 @@
+"""Readers of the formats people have: each maps its records to the canonical trace tables."""

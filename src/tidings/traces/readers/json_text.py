@@ -1,0 +1,63 @@
+"""Pieces of JSON as column expressions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def quoted(text: Column) -> Column:
+    """A text as a JSON string, with its quotes; null stays null."""
+    listed = F.to_json(F.array(text))
+    return F.when(text.isNotNull(), F.substr(listed, F.lit(2), F.length(listed) - 2))
+
+
+def path_of(name: str) -> str:
+    """The path of a field in a document: dots lead inside.
+
+    >>> path_of("payload.user id")
+    "$['payload']['user id']"
+    """
+    return "$" + "".join(f"['{part}']" for part in name.replace("'", "").split("."))
+
+
+def object_json(pieces: Mapping[str, Column]) -> Column:
+    """An object in JSON from pieces of JSON, by sorted name; null pieces are left out."""
+    named = [
+        F.concat(F.lit(f"{json.dumps(name, ensure_ascii=False)}:"), piece)
+        for name, piece in sorted(pieces.items())
+    ]
+    return F.concat(F.lit("{"), F.concat_ws(",", *named), F.lit("}"))
+
+
+def attributes_json(
+    origins: Mapping[str, tuple[str | None, Column, Column]],
+) -> tuple[Column, list[Column]]:
+    """A content from (kind, value as JSON, value as text) by attribute; and what is not its kind.
+
+    Without a kind the value stays what it is; empty texts of a number or flag count as absent.
+    """
+    pieces: dict[str, Column] = {}
+    wrong: list[Column] = []
+    for name, (kind, as_json, text) in origins.items():
+        if kind is None:
+            pieces[name] = as_json
+        elif kind == "text":
+            pieces[name] = quoted(text)
+        else:
+            given = F.nullif(F.trim(text), F.lit(""))
+            read = given.try_cast("double" if kind == "number" else "boolean")
+            if kind == "number":
+                read = F.when(~F.isnan(read) & (F.abs(read) < float("inf")), read)
+                # A number is written as it was: 12 stays 12, and long digits stay exact.
+                proper = given.rlike(r"^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$")
+                written = F.when(proper, given).otherwise(read.cast("string"))
+                pieces[name] = F.when(read.isNotNull(), written)
+            else:
+                pieces[name] = read.cast("string")
+            refused = given.isNotNull() & read.isNull()
+            wrong.append(F.when(refused, F.lit(f"{name} is not a {kind}")))
+    return object_json(pieces), wrong

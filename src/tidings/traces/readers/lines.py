@@ -1,0 +1,129 @@
+"""Lines of text files with where they stand, so that whatever is set aside can be found again.
+
+Spark reads a large file in blocks, side by side, and numbers no lines. Every line therefore keeps
+its file, the block it was read in and its place in the order of reading; from these, and how many
+lines came before each block, the numbers of the few lines that need one are told afterwards.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Window as Rows
+from pyspark.sql import functions as F
+
+from tidings.errors import InvalidTracesError
+from tidings.traces.actions import run_action
+
+FILE, BLOCK, PLACE, TEXT = "file", "block", "place", "text"
+ORIGIN = (FILE, BLOCK, PLACE, TEXT)
+_LONGEST_HEADER = 1_000_000
+NOT_UTF8 = "not text in UTF-8"
+
+
+def expand(sources: Sequence[str]) -> list[str]:
+    """The files that sources name: files, folders (with all below), globs; URLs stay as they are.
+
+    Raises :class:`InvalidTracesError` for a source that names none; needs no Spark.
+    """
+    found: list[str] = []
+    for source in sources:
+        if "://" in source and not source.startswith("file:"):
+            found.append(source)
+            continue
+        name = "/" + source.removeprefix("file:").lstrip("/") if source[:5] == "file:" else source
+        files = sorted(set(_local_files(os.path.expanduser(name))))
+        if not files:
+            saw = "a folder without files" if Path(name).is_dir() else "no such file"
+            raise InvalidTracesError(
+                f"{source}: {saw}; wants a file, a folder, a pattern such as 'logs/*.gz', or a URL"
+            )
+        found += files
+    return list(dict.fromkeys(found))
+
+
+def for_spark(path: str) -> str:
+    """A file as Spark names it: with its scheme, and with nothing that looks like a pattern."""
+    if "://" in path:
+        return path
+    return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
+
+
+def read_lines(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+    """Every line that is not empty: ``text``, ``file``, ``block`` and ``place``."""
+    lines = spark.read.text([for_spark(file) for file in files]).select(
+        F.col("value").alias(TEXT), *origin_of_lines()
+    )
+    return lines.where(F.trim(TEXT) != "")
+
+
+def first_line(spark: SparkSession, file: str) -> str:
+    """The first line of a file, without the white space at its end; empty where there is none."""
+    if "://" in file:
+        begin = spark.read.text(file).where("_metadata.file_block_start = 0").limit(1)
+        found = run_action(begin.collect, file)
+        return str(found[0][0]).rstrip() if found else ""
+    try:
+        with pa.input_stream(file, compression="detect") as stream:
+            start: bytes = stream.read(_LONGEST_HEADER)
+    except (OSError, pa.ArrowException) as problem:
+        raise InvalidTracesError(f"{file} cannot be read: {problem}") from problem
+    return (start.decode("utf-8", errors="replace").splitlines() or [""])[0].rstrip()
+
+
+def origin_of_lines() -> list[Column]:
+    """Where a line of a text file stands."""
+    return [
+        file_name(),
+        F.col("_metadata.file_block_start").alias(BLOCK),
+        F.monotonically_increasing_id().alias(PLACE),
+    ]
+
+
+def file_name() -> Column:
+    """The file a row comes from, as people write it."""
+    path = F.regexp_replace("_metadata.file_path", r"\+", "%2B")
+    plain = F.coalesce(F.try_url_decode(path), F.col("_metadata.file_path"))
+    return F.regexp_replace(plain, "^file:/+", "/").alias(FILE)
+
+
+def not_utf8() -> Column:
+    """The reason of a line that is no text, null where it is one."""
+    return F.when(~F.is_valid_utf8(TEXT), F.lit(NOT_UTF8))
+
+
+def numbered(rows: DataFrame, files: Sequence[str]) -> DataFrame:
+    """The rows with the number of their ``line``, counted from 1 as editors do.
+
+    Reads the files once more, for the number of lines in every block only.
+    """
+    read = rows.sparkSession.read
+    lines = read.text([for_spark(file) for file in files]).select(*origin_of_lines())
+    blocks = lines.groupBy(FILE, BLOCK).agg(
+        F.min(PLACE).alias("first_place"), F.count(F.lit(1)).alias("lines")
+    )
+    before = Rows.partitionBy(FILE).orderBy(BLOCK).rowsBetween(Rows.unboundedPreceding, -1)
+    starts = blocks.select(
+        FILE,
+        BLOCK,
+        "first_place",
+        F.coalesce(F.sum("lines").over(before), F.lit(0)).alias("lines_before"),
+    )
+    line = F.col(PLACE) - F.col("first_place") + F.col("lines_before") + 1
+    return rows.join(F.broadcast(starts), [FILE, BLOCK], "left").withColumn("line", line)
+
+
+def _local_files(name: str) -> Iterator[str]:
+    for match in [name] if os.path.exists(name) else glob.glob(name, recursive=True):
+        path = Path(match)
+        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+        for each in inside:
+            hidden = any(part[0] in "._" for part in each.relative_to(path).parts)
+            if each.is_file() and not hidden:
+                yield str(each.resolve())

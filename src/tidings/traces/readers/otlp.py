@@ -1,0 +1,278 @@
+"""OpenTelemetry spans of messaging clients, as OTLP JSON Lines (one export request per line).
+
+Spans that create or publish a message become ``publications``, those that receive or process it
+``deliveries``, each client and destination a ``subscription``. Attribute names are those of the
+messaging conventions, new and old. A delivery finds its publication by the links of its span (a
+batch has one per message), else by its parent, else by the message id and destination.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Window as Rows
+from pyspark.sql import functions as F
+
+from tidings.traces.quarantine import REASON, UNREADABLE
+from tidings.traces.readers import lines
+from tidings.traces.readers.json_text import object_json, quoted
+from tidings.traces.readers.reading import Keep, Reading, as_it_is, candidates
+
+TABLES = ("publications", "deliveries", "subscriptions")
+NO_EXPORT = "not an export of spans in JSON"
+NOT_MESSAGING = "not a span of a message sent or received"
+NO_PUBLICATION = "neither a link, nor its parent, nor a message id leads to a publication"
+
+_VALUE = "struct<stringValue string, intValue string, doubleValue string, boolValue string>"
+_ATTRIBUTES = f"array<struct<key string, value {_VALUE}>>"
+SPAN = (
+    "struct<traceId string, spanId string, parentSpanId string, name string, kind string, "
+    "startTimeUnixNano string, endTimeUnixNano string, "
+    f"attributes {_ATTRIBUTES}, links array<struct<traceId string, spanId string>>>"
+)
+REQUEST = (
+    f"resourceSpans array<struct<resource struct<attributes {_ATTRIBUTES}>, "
+    f"scopeSpans array<struct<spans array<{SPAN}>>>, "
+    f"instrumentationLibrarySpans array<struct<spans array<{SPAN}>>>>>"
+)
+
+# What an attribute is called, today's name first.
+DESTINATION = ("messaging.destination.name", "messaging.destination")
+OPERATION = ("messaging.operation.type", "messaging.operation", "messaging.operation.name")
+MESSAGE_ID = ("messaging.message.id", "messaging.message_id")
+BODY_SIZE = (
+    "messaging.message.body.size",
+    "messaging.message.payload_size_bytes",
+    "messaging.message_payload_size_bytes",
+    "messaging.message.envelope.size",
+)
+GROUP = (
+    "messaging.consumer.group.name",
+    "messaging.kafka.consumer.group",
+    "messaging.kafka.consumer_group",
+)
+CLIENT = (
+    "messaging.client.id",
+    "messaging.client_id",
+    "messaging.consumer.id",
+    "messaging.consumer_id",
+    "messaging.kafka.client_id",
+)
+SERVICE = ("service.name",)
+_OF_SPANS = (*DESTINATION, *OPERATION, *MESSAGE_ID, *BODY_SIZE, *GROUP, *CLIENT)
+
+PRODUCES = ("create", "publish", "send")
+CONSUMES = ("receive", "process", "deliver", "consume", "poll")
+_PRODUCER, _CONSUMER = ("4", "SPAN_KIND_PRODUCER"), ("5", "SPAN_KIND_CONSUMER")
+_BY_LINK, _BY_PARENT, _BY_ID = 1, 2, 3
+
+
+def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) -> Reading:
+    """Candidate rows from the spans in these files."""
+    spans = keep(messaging_spans(lines.read_lines(spark, files)), "spans")
+    sent = spans.where(F.col("role") == "producer")
+    received = spans.where(F.col("role") == "consumer")
+    tables = {
+        "publications": _publications(sent),
+        "deliveries": deliveries_of(received, sent),
+        "subscriptions": _subscriptions(received),
+    }
+    return Reading(
+        tables={name: candidates(tables[name], name, files[0]) for name in TABLES},
+        records=spans.select(REASON, *lines.ORIGIN),
+        noun="spans",
+        passed_over=(NOT_MESSAGING,),
+    )
+
+
+def messaging_spans(rows: DataFrame) -> DataFrame:
+    """Every span with its messaging attributes and role; a line that is no export is one record."""
+    named = _named_spans(rows)
+    reason = F.coalesce(
+        lines.not_utf8(),
+        F.when(F.col("span").isNull(), F.lit(NO_EXPORT)),
+        F.when(_role().isNull(), F.lit(NOT_MESSAGING)),
+    )
+    return named.select(
+        lines.FILE,
+        lines.BLOCK,
+        lines.PLACE,
+        F.coalesce(F.to_json("span"), F.col(lines.TEXT)).alias(lines.TEXT),
+        _role().alias("role"),
+        "operation",
+        "destination",
+        "message",
+        "size_bytes",
+        F.coalesce("group", "service", "client").alias("consumer"),
+        F.coalesce("service", "client").alias("producer"),
+        _key(F.col("span.traceId"), F.col("span.spanId")).alias("span_key"),
+        _key(F.col("span.traceId"), F.col("span.parentSpanId")).alias("parent_key"),
+        F.transform("span.links", lambda link: _key(link["traceId"], link["spanId"])).alias(
+            "link_keys"
+        ),
+        F.col("span.startTimeUnixNano").alias("start_ns"),
+        F.col("span.endTimeUnixNano").alias("end_ns"),
+        reason.alias(REASON),
+    )
+
+
+def _named_spans(rows: DataFrame) -> DataFrame:
+    """Every span with the attributes that are asked for, each under one name.
+
+    Old exporters write ``instrumentationLibrarySpans`` for ``scopeSpans``.
+    """
+    parsed = rows.withColumn("it", F.from_json(lines.TEXT, REQUEST))
+    resources = parsed.select(*lines.ORIGIN, F.explode_outer("it.resourceSpans").alias("resource"))
+    scopes = F.coalesce("resource.scopeSpans", "resource.instrumentationLibrarySpans")
+    spans = F.flatten(F.transform(scopes, lambda each: each["spans"]))
+    flat = resources.select(
+        *lines.ORIGIN,
+        _known("resource.resource.attributes", SERVICE).alias("of_resource"),
+        F.explode_outer(spans).alias("span"),
+    )
+    return flat.select(
+        *lines.ORIGIN,
+        "span",
+        _attribute("of_resource", SERVICE).alias("service"),
+        _known("span.attributes", _OF_SPANS).alias("of_span"),
+    ).select(
+        *lines.ORIGIN,
+        "span",
+        "service",
+        F.lower(_attribute("of_span", OPERATION)).alias("operation"),
+        _attribute("of_span", DESTINATION).alias("destination"),
+        _attribute("of_span", MESSAGE_ID).alias("message"),
+        _attribute("of_span", BODY_SIZE).alias("size_bytes"),
+        _attribute("of_span", GROUP).alias("group"),
+        _attribute("of_span", CLIENT).alias("client"),
+    )
+
+
+def _role() -> Column:
+    """What a span of a messaging client did: null where it is none, or tells nothing new."""
+    operation, kind = F.col("operation"), F.col("span.kind")
+    has_links = F.size("span.links") > 0
+    role = (
+        F.when(kind.isin(*_PRODUCER), F.lit("producer"))
+        .when(kind.isin(*_CONSUMER), F.lit("consumer"))
+        # A batch is sent by a client's span whose messages were created by spans of their own.
+        .when(operation.isin(*PRODUCES) & ~F.coalesce(has_links, F.lit(False)), F.lit("producer"))
+        .when(operation.isin(*CONSUMES), F.lit("consumer"))
+    )
+    return F.when(F.col("destination").isNotNull() | operation.isNotNull(), role)
+
+
+def deliveries_of(received: DataFrame, sent: DataFrame) -> DataFrame:
+    """Messages received, each with the event it is: by link, by parent, by message id.
+
+    Of the ways that lead to publications, the first kind counts; of links that lead nowhere in a
+    batch where others do, each is a row of its own that says so.
+    """
+    links = F.coalesce("link_keys", F.array().cast("array<string>"))
+    ways = F.concat(
+        F.transform(links, lambda link: _way(_BY_LINK, link)),
+        F.array(_way(_BY_PARENT, F.col("parent_key")), _way(_BY_ID, _message_key())),
+    )
+    asked = received.select(
+        *lines.ORIGIN,
+        "span_key",
+        "consumer",
+        _received_ns().alias("received_ns"),
+        F.inline(ways),
+    ).where((F.col("key") != "") | (F.col("kind") == _BY_ID))
+    known = sent.select(
+        F.col("span_key").alias("event"),
+        F.explode(F.array(F.col("span_key"), _message_key())).alias("key"),
+    ).where("key != ''")
+    # An id that stands for several publications leads to none of them for sure.
+    single = known.groupBy("key").agg(F.min("event").alias("event"), F.max("event").alias("last"))
+    single = single.where("event = last").drop("last")
+    found = asked.join(single, "key", "left")
+    best = F.min(F.when(F.col("event").isNotNull(), F.col("kind")))
+    links = F.max((F.col("kind") == _BY_LINK).cast("int"))
+    # Where nothing leads anywhere, one row per message says so: a link each, or the id.
+    fallback = F.when(F.col("links") == 1, F.lit(_BY_LINK)).otherwise(F.lit(_BY_ID))
+    of_span = Rows.partitionBy("span_key")
+    chosen = found.withColumns({"best": best.over(of_span), "links": links.over(of_span)})
+    return chosen.where(F.col("kind") == F.coalesce("best", fallback)).select(
+        F.coalesce("event", "key").alias("event"),
+        F.col("consumer").alias("subscriber"),
+        "received_ns",
+        F.when(F.col("event").isNull(), F.lit(NO_PUBLICATION)).alias(UNREADABLE),
+        *lines.ORIGIN,
+    )
+
+
+def _publications(sent: DataFrame) -> DataFrame:
+    return sent.select(
+        F.col("span_key").alias("event"),
+        F.col("producer").alias("publisher"),
+        F.col("start_ns").alias("published_ns"),
+        object_json({"topic": quoted(F.col("destination"))}).alias("content"),
+        "size_bytes",
+        *lines.ORIGIN,
+    )
+
+
+def _subscriptions(received: DataFrame) -> DataFrame:
+    """Once per consumer and destination, as from before the recording."""
+    per_client = received.groupBy("consumer", "destination").agg(
+        *(F.min(name).alias(name) for name in (lines.FILE, lines.BLOCK, lines.PLACE))
+    )
+    return per_client.select(
+        F.concat_ws(" ", "consumer", "destination").alias("subscription"),
+        F.col("consumer").alias("subscriber"),
+        F.lit("").alias("broker"),
+        F.lit("subscribe").alias("action"),
+        F.lit(0).cast("bigint").alias("at_ns"),
+        object_json({"topic": quoted(F.col("destination"))}).alias("filter"),
+        lines.FILE,
+        lines.BLOCK,
+        lines.PLACE,
+        F.lit(None).cast("string").alias(lines.TEXT),
+    )
+
+
+def _received_ns() -> Column:
+    """A span that processes has the message when it starts, one that receives when it ends."""
+    receives = F.col("operation").isin("receive", "poll", "deliver")
+    return F.when(receives, F.col("end_ns")).otherwise(F.col("start_ns"))
+
+
+def _known(attributes: str, names: Sequence[str]) -> Column:
+    """Those of the attributes that are asked for, as texts."""
+    wanted = F.filter(attributes, lambda each: each["key"].isin(*names))
+    kinds = ("stringValue", "intValue", "doubleValue", "boolValue")
+    return F.transform(
+        wanted,
+        lambda each: F.struct(
+            each["key"].alias("key"),
+            F.coalesce(*(each["value"][kind] for kind in kinds)).alias("text"),
+        ),
+    )
+
+
+def _attribute(known: str, names: Sequence[str]) -> Column:
+    """The first of these attributes that a span has, as text."""
+    found = [F.get(F.filter(known, _is_named(name)), F.lit(0))["text"] for name in names]
+    return F.nullif(F.coalesce(*found, F.lit(None).cast("string")), F.lit(""))
+
+
+def _is_named(name: str) -> Callable[[Column], Column]:
+    return lambda each: each["key"] == name
+
+
+def _key(trace: Column, span: Column) -> Column:
+    """What tells a span from all others; empty where it is not said."""
+    both = F.concat_ws(":", F.lower(trace), F.lower(span))
+    return F.when((trace != "") & (span != ""), both).otherwise(F.lit(""))
+
+
+def _message_key() -> Column:
+    both = F.concat_ws("|", F.coalesce("destination", F.lit("")), "message")
+    return F.when(F.col("message").isNotNull(), both).otherwise(F.lit(""))
+
+
+def _way(kind: int, key: Column) -> Column:
+    return F.struct(F.lit(kind).alias("kind"), F.coalesce(key, F.lit("")).alias("key"))

@@ -1,0 +1,45 @@
+"""What a reader gives: candidate rows for the trace tables, each with where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+
+from tidings.model.trace_tables import TRACE_TABLES
+from tidings.traces.canonical import canonical
+from tidings.traces.readers.lines import ORIGIN
+
+# How a reader has something kept that it needs several times, under a name: parsed once.
+Keep = Callable[[DataFrame, str], DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Candidate rows by table, with ``unreadable`` and their origin; nothing is written yet.
+
+    ``records`` has one row per record of the source (a line, a row, a span) with its origin and
+    ``reason``: null where it gave rows to some table, else why it gave none. Records that do not
+    speak of messages at all are ``passed_over``: counted, not kept. ``lines`` tells whether places
+    are those of lines in text files, or of rows. ``window`` (one row: from_ns, until_ns) is what
+    was observed, where the source knows it.
+    """
+
+    tables: Mapping[str, DataFrame]
+    records: DataFrame
+    noun: str
+    lines: bool = True
+    passed_over: tuple[str, ...] = ()
+    window: DataFrame | None = None
+    notes: tuple[str, ...] = field(default=())
+
+
+def as_it_is(frame: DataFrame, name: str) -> DataFrame:
+    """Keep nothing: what is needed again is read again."""
+    return frame
+
+
+def candidates(frame: DataFrame, table: str, where: str) -> DataFrame:
+    """A frame with canonical names as candidate rows of a table."""
+    return canonical(frame, TRACE_TABLES[table], where, keep=ORIGIN)

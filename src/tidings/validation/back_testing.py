@@ -1,0 +1,85 @@
+"""A test on what is known: fit a system to the first part of its traces, predict the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tidings.characterisation.job import Characterisation, characterise
+from tidings.errors import InvalidTracesError
+from tidings.model.outcome import Outcome
+from tidings.model.system import System
+from tidings.prediction.predicting import predict
+from tidings.traces.reading import Traces
+from tidings.traces.window import TraceWindow
+from tidings.validation.comparison import Comparison, compare
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackTest:
+    """What the first part made us expect of the rest, and what came."""
+
+    first: Characterisation
+    predicted: Outcome  # of the system fitted to the first part
+    measured: Outcome  # in the rest
+    comparison: Comparison  # predicted against measured
+
+    @property
+    def text(self) -> str:
+        """What came of it, in a sentence."""
+        found = self.comparison.summary
+        return (
+            f"fitted to the first part, predicted for the rest: on-time shares are off by "
+            f"{found.mean_absolute:.3g} on average and {found.maximum:.3g} at most; "
+            f"{found.within_2se:.0%} of {found.with_se} subscribers lie within two standard errors"
+        )
+
+
+def split(window: TraceWindow, share: float) -> tuple[TraceWindow, TraceWindow]:
+    """The first part of a window and the rest.
+
+    >>> split(TraceWindow(from_ns=0, until_ns=10), 0.7)
+    (TraceWindow(from_ns=0, until_ns=7), TraceWindow(from_ns=7, until_ns=10))
+    """
+    if not 0.1 <= share <= 0.9:
+        raise InvalidTracesError(f"the first part is {share:g} of the window; wants 0.1 to 0.9")
+    until_ns = window.from_ns + int(share * (window.until_ns - window.from_ns))
+    return (
+        TraceWindow(from_ns=window.from_ns, until_ns=until_ns),
+        TraceWindow(from_ns=until_ns, until_ns=window.until_ns),
+    )
+
+
+def back_test(
+    traces: Traces,
+    *,
+    share: float = 0.5,
+    base: System | None = None,
+    settle_s: float = 0.0,
+    progress: Progress = lambda stage: None,
+) -> BackTest:
+    """Predict the rest of some traces from their first part, and compare.
+
+    Differences are in units of both sides' standard errors: those of the prediction come from the
+    standard errors of the fitted parameters.
+    """
+    begin, rest = split(traces.window, share)
+    first = characterise(
+        replace(traces, window=begin), base=base, progress=lambda stage: progress(f"first, {stage}")
+    )
+    progress("predicting the rest")
+    predicted = predict(first.system)
+    second = characterise(
+        replace(traces, window=rest),
+        base=base,
+        settle_s=settle_s,
+        progress=lambda stage: progress(f"the rest, {stage}"),
+    )
+    return BackTest(
+        first=first,
+        predicted=predicted,
+        measured=second.measured,
+        comparison=compare(predicted, second.measured),
+    )

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import json
+
+from tidings.characterisation.folding import asked_attributes, folded_contents
+from tidings.model.filters import as_filter
+
+
+def test_contents_keep_what_is_asked_for_as_it_is(frame):
+    wants = [as_filter({"topic": "a", "price": {"below": 2}}), as_filter([{"topic": "b"}, {}])]
+    assert asked_attributes(wants) == ("price", "topic")
+    rows = [
+        ('{"id":"x1","topic":"a","price":1.50}',),
+        ('{"price":1.50,"topic":"a","id":"x2"}',),
+        ('{"id":7}',),
+        ("nonsense",),
+        ("[1]",),
+    ]
+    found = folded_contents(frame(rows, "content string"), asked_attributes(wants)).collect()
+    texts = [row.content for row in found]
+    assert texts[0] == texts[1]
+    assert json.loads(texts[0]) == {"topic": "a", "price": 1.5}
+    assert texts[2:] == ["{}", "nonsense", "[1]"]

@@ -1,0 +1,172 @@
+"""Losses in a row, clocks that disagree, components that fail: by hand, and as planted."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tidings.characterisation.clocks import (
+    CLOCK_STATISTICS,
+    clock_notes,
+    clock_offsets,
+    clock_statistics,
+)
+from tidings.characterisation.loss_runs import (
+    LOSS_RUNS,
+    LossRuns,
+    loss_run_statistics,
+    loss_runs,
+)
+from tidings.characterisation.states import OUTSIDE, STATE_PERIODS, fit_failures, state_periods
+from tidings.model.trace_tables import TRACE_TABLES
+from tidings.traces.actions import bring_here
+from tidings.traces.window import TraceWindow
+
+S = 10**9
+WINDOW = TraceWindow(from_ns=0, until_ns=32 * S)  # a batch a second
+
+
+@pytest.fixture(scope="module")
+def table(frame):
+    return lambda name, rows: frame(rows, TRACE_TABLES[name].ddl.replace(" NOT NULL", ""))
+
+
+def found_schema(frame):
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in frame.schema)
+
+
+def plan_of(frame, capsys):
+    frame.explain()
+    return capsys.readouterr().out
+
+
+def test_losses_are_followed_over_the_ends_of_batches(table, capsys):
+    lost = [1, 1, 0, 1, 1, 1, 0, 0]  # every third of a second: batches of three
+    rows = [("a", "b", i * S // 3, None if each else S * 40) for i, each in enumerate(lost)]
+    found = loss_run_statistics(table("probes", rows), WINDOW)
+    assert found_schema(found) == LOSS_RUNS
+    plan = plan_of(found, capsys)
+    assert plan.count("Exchange ") == 1
+    assert "Python" not in plan
+    cells = bring_here(found, "probes")
+    counts = cells[["following", "lost", "after_loss", "lost_after_loss"]].sum()
+    first = cells.sort_values("batch")
+    assert first["first_lost"].tolist() == [True, True, False]
+    assert first["last_lost"].tolist() == [False, True, False]
+    # within batches: 1→1, 1→0 | 1→1, 1→1 | 0→0
+    assert counts.to_dict() == {
+        "following": 5, "lost": 3, "after_loss": 4, "lost_after_loss": 3,
+    }  # fmt: skip
+    assert loss_runs(cells) == {}  # too few to tell
+
+
+@pytest.mark.statistical
+def test_planted_runs_of_losses_are_found(table):
+    """A chain that stays lost with 0.6 and begins to lose with 0.02."""
+    rng = np.random.default_rng(3)
+    draws, state, lost = rng.random(40_000), False, []
+    for draw in draws:
+        state = draw < (0.6 if state else 0.02)
+        lost.append(state)
+    step = 32 * S // len(lost)
+    rows = [("a", "b", i * step, None if each else i * step + 5) for i, each in enumerate(lost)]
+    alone = rng.random(40_000) < 0.05
+    rows += [("b", "a", i * step, None if each else i * step + 5) for i, each in enumerate(alone)]
+    cells = bring_here(loss_run_statistics(table("probes", rows), WINDOW), "probes")
+    found = loss_runs(cells)
+    bursty, chance = found["a", "b"], found["b", "a"]
+    assert bursty.following == chance.following == 39_999
+    naive = sum(x and y for x, y in itertools.pairwise(lost))
+    assert bursty.lost_after_loss == naive
+    assert abs(bursty.burst - 1 / 0.4) < 5 * bursty.burst_se < 0.4
+    assert abs(chance.burst - 1 / 0.95) < 5 * chance.burst_se < 0.1
+    assert (bursty.is_bursty, chance.is_bursty) == (True, False)
+    assert chance.by_chance == pytest.approx(1 / (1 - alone[1:].mean()), rel=1e-12)
+
+
+def test_losses_that_never_end_have_no_mean():
+    assert LossRuns(following=5, lost=5, after_loss=5, lost_after_loss=5).burst == math.inf
+
+
+def test_clocks_are_bounded_from_both_ways_and_never_clamped(table, capsys):
+    """The clock of b is 2 s ahead: the way back ends before it began."""
+    rows = [
+        ("a", "b", 10 * S, 12 * S + S // 2),
+        ("a", "b", 20 * S, 23 * S),
+        ("a", "b", 20 * S, None),
+        ("b", "a", 12 * S, 10 * S + S // 4),
+        ("b", "c", 0, S),
+        ("c", "b", 0, S),
+        ("", "a", 12 * S, 0),
+    ]
+    found = clock_statistics(table("probes", rows))
+    assert found_schema(found) == CLOCK_STATISTICS
+    assert plan_of(found, capsys).count("Exchange ") == 1
+    cells = bring_here(found, "probes")
+    assert int(cells["count"].sum()) == 5
+    first, second = clock_offsets(cells)
+    assert (first.low_s, first.high_s) == (1.75, 2.5)
+    assert (second.low_s, second.high_s) == (-1.0, 1.0)
+    assert (first.differs, second.differs) == (True, False)
+    (note,) = clock_notes([first, second])
+    assert "the clock of b is +1.75 to +2.5 s ahead of that of a" in note
+
+
+def test_a_clock_that_was_set_is_told_as_such():
+    rows = pd.DataFrame({"source": ["a", "b"], "target": ["b", "a"], "least_s": [-2.0, 1.0]})
+    assert "was set" in clock_notes(clock_offsets(rows))[0]
+
+
+def test_periods_are_whole_or_cut_off_by_the_end(table, capsys):
+    rows = [
+        ("hub", "up", 0),  # what it was when the window began
+        ("hub", "down", 4 * S),
+        ("hub", "down", 5 * S),  # repeats it
+        ("hub", "up", 6 * S),
+        ("hub", "sideways", 7 * S),
+        ("hub", "down", 30 * S),
+        ("hub", "up", 40 * S),
+    ]
+    found = state_periods(table("states", rows), WINDOW)
+    assert found_schema(found) == STATE_PERIODS
+    assert "Python" not in plan_of(found, capsys)
+    cells = found.collect()
+    periods = {
+        (row.up, row.ended, row.total_s) for row in cells if row.reason is None and row["count"]
+    }
+    assert periods == {(False, True, 2.0), (True, True, 24.0), (False, False, 2.0)}
+    reasons = {row.reason: row.rows for row in cells if row.reason}
+    assert reasons == {OUTSIDE: 1, "state is not up or down": 1}
+    assert sum(row.rows for row in cells) == len(rows)
+
+
+@pytest.mark.statistical
+def test_planted_failures_are_found_though_the_end_cuts_periods_off(table):
+    """Many components, each seen for little more than two periods: censoring matters."""
+    rng = np.random.default_rng(11)
+    rows = []
+    window = TraceWindow(from_ns=0, until_ns=100 * S)
+    for component in range(1000):
+        now, up = 0.0, True
+        while now < 100:
+            rows.append(("all", "up" if up else "down", component * 10**12 + round(now * S)))
+            now += rng.exponential(40.0 if up else 10.0)
+            up = not up
+    by_name = [(f"n{at // 10**12}", state, at % 10**12) for _, state, at in rows]
+    cells = bring_here(state_periods(table("states", by_name), window), "states")
+    pooled = cells.assign(component=cells["component"].where(cells["component"].isna(), "all"))
+    found, notes = fit_failures(pooled)
+    fitted = found["all"]
+    up, down = fitted.parameters("brokers.all")
+    assert (up.path, down.path) == ("brokers.all.failure.mtbf", "brokers.all.failure.mttr")
+    assert abs(up.estimate - 40.0) < 5 * up.standard_error < 8.0
+    assert abs(down.estimate - 10.0) < 5 * down.standard_error < 2.0
+    whole = cells[cells["ended"].eq(True) & cells["up"].eq(True)]
+    # without what is cut off the mean would be far too short
+    assert whole["total_s"].sum() / whole["count"].sum() < 40.0 - 8 * up.standard_error
+    assert notes == []
+    assert "changed too rarely" in fit_failures(cells)[1][0]
