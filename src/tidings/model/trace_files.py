@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidings.model.filters import filter_document
+from tidings.model.system import Subscriber
 from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
 from tidings.model.writing import new_folder
 
@@ -28,6 +30,26 @@ def trace_table(name: str, columns: Mapping[str, Any]) -> pa.Table:
         [pa.field(each.name, _TYPES[each.type], nullable=each.nullable) for each in fields]
     )
     return pa.table([pa.array(columns[each.name]) for each in fields], schema=schema)
+
+
+def subscription_table(subscribers: Iterable[Subscriber], at_ns: int) -> pa.Table:
+    """Everybody's subscription as it stands from a moment on."""
+    everyone = list(subscribers)
+    filters = [
+        json.dumps(
+            filter_document(each.wants), sort_keys=True, separators=(",", ":"), ensure_ascii=False
+        )
+        for each in everyone
+    ]
+    columns = {
+        "subscription": [f"{each.name}/1" for each in everyone],
+        "subscriber": [each.name for each in everyone],
+        "broker": [each.at for each in everyone],
+        "action": ["subscribe"] * len(everyone),
+        "at_ns": [at_ns] * len(everyone),
+        "filter": filters,
+    }
+    return trace_table("subscriptions", columns)
 
 
 def write_trace_folder(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,9 +14,8 @@ from numpy.typing import NDArray
 from tidings.kernels.streams import stream_states
 from tidings.model.behaviour import Channel
 from tidings.model.connectivity_traces import STATES
-from tidings.model.filters import filter_document
 from tidings.model.routes import classes_of, type_of
-from tidings.model.trace_files import trace_table
+from tidings.model.trace_files import subscription_table, trace_table
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.world import Window
 
@@ -52,7 +50,7 @@ def trace_tables(
         "hops": _hops(compiled, tapes, window),
         "deliveries": _deliveries(compiled, tapes, window),
         "probes": _probes(compiled, window, seed, probes_per_s),
-        "subscriptions": _subscriptions(compiled),
+        "subscriptions": subscription_table(compiled.system.subscribers, EPOCH_NS),
         **_turns(compiled, tapes, window),
     }
 
@@ -231,26 +229,6 @@ def _links(compiled: CompiledSystem) -> list[tuple[str, str, Channel]]:
     upward = [(each.name, each.at, each.link) for each in system.publishers]
     downward = [(each.at, each.name, each.link) for each in system.subscribers]
     return arcs + upward + downward
-
-
-def _subscriptions(compiled: CompiledSystem) -> pa.Table:
-    """Every subscription as it stands when the window begins."""
-    everyone = compiled.system.subscribers
-    filters = [
-        json.dumps(
-            filter_document(each.wants), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
-        for each in everyone
-    ]
-    columns = {
-        "subscription": [f"{each.name}/1" for each in everyone],
-        "subscriber": [each.name for each in everyone],
-        "broker": [each.at for each in everyone],
-        "action": ["subscribe"] * len(everyone),
-        "at_ns": np.full(len(everyone), EPOCH_NS, dtype=np.int64),
-        "filter": filters,
-    }
-    return trace_table("subscriptions", columns)
 
 
 # ---- who comes and goes, and what fails --------------------------------------------------------

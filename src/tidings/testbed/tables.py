@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tidings.model.filters import filter_document
-from tidings.model.trace_files import trace_table
+from tidings.model.trace_files import subscription_table, trace_table
 from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.testbed.relays import EVENT
 from tidings.testbed.runs import Run
@@ -32,7 +30,9 @@ def trace_tables(run: Run) -> dict[str, pa.Table]:
         "publications": _publications(run, list(kept.values())),
         "hops": _hops(run, kept),
         "deliveries": _deliveries(run, kept),
-        "subscriptions": _subscriptions(run),
+        "subscriptions": subscription_table(
+            run.system.subscribers, run.nanoseconds(run.subscribed_s)
+        ),
     }
 
 
@@ -138,22 +138,3 @@ def _deliveries(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
         "received_ns": [run.nanoseconds(each.received_s) for each in mine],
     }
     return trace_table("deliveries", columns)
-
-
-def _subscriptions(run: Run) -> pa.Table:
-    everyone = list(run.system.subscribers)
-    filters = [
-        json.dumps(
-            filter_document(each.wants), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
-        for each in everyone
-    ]
-    columns = {
-        "subscription": [f"{each.name}/1" for each in everyone],
-        "subscriber": [each.name for each in everyone],
-        "broker": [each.at for each in everyone],
-        "action": ["subscribe"] * len(everyone),
-        "at_ns": [run.nanoseconds(run.subscribed_s)] * len(everyone),
-        "filter": filters,
-    }
-    return trace_table("subscriptions", columns)
