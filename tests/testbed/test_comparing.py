@@ -17,7 +17,7 @@ lifetime: 80ms
 brokers: {a: {service: {exponential: 6ms}}, b: {service: {exponential: 8ms}}}
 links: [{between: [a, b], delay: 5ms}]
 publishers:
-  p: {at: a, every: {rate: 60/s}, content: [{p: 1, event: {topic: x}}], link: {delay: 1ms}}
+  p: {at: a, every: {rate: 20/s}, content: [{p: 1, event: {topic: x}}], link: {delay: 1ms}}
 subscribers:
   s: {at: b, wants: {}}
 """
@@ -26,7 +26,7 @@ subscribers:
 def test_rates_are_scaled_and_nothing_else():
     system = loads(PAIR)
     slow = scaled_rates(system, 0.25)
-    assert slow.publishers[0].rate_per_s == pytest.approx(15.0)
+    assert slow.publishers[0].rate_per_s == pytest.approx(5.0)
     assert slow.brokers == system.brokers
     assert scaled_rates(slow, 4.0).publishers[0].every == system.publishers[0].every
 
@@ -34,7 +34,7 @@ def test_rates_are_scaled_and_nothing_else():
 def test_a_fitted_system_gets_the_workload_and_keeps_its_own_links():
     system = loads(PAIR)
     fitted = loads(
-        PAIR.replace("60/s", "7/s").replace("link: {delay: 1ms}", "link: {delay: 2ms}")
+        PAIR.replace("20/s", "7/s").replace("link: {delay: 1ms}", "link: {delay: 2ms}")
         + "standard_errors: {publishers.p.every: 0.1, publishers.p.link.delay: 0.2,"
         + " brokers.a.service: 0.3}\n"
     )
@@ -46,7 +46,7 @@ def test_a_fitted_system_gets_the_workload_and_keeps_its_own_links():
 
 def test_an_overloaded_system_is_not_compared(tmp_path):
     with pytest.raises(UnstableError, match=r"load of 1"):
-        confront(loads(PAIR.replace("60/s", "200/s")), None, tmp_path, TestbedOptions())
+        confront(loads(PAIR.replace("20/s", "300/s")), None, tmp_path, TestbedOptions())
 
 
 @pytest.mark.spark
@@ -59,10 +59,10 @@ def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path):
         for name in ("calibration", "run-1")
     )
     assert calibration["seed"] != run["seed"]
-    assert found.fitted.publishers[0].rate_per_s == pytest.approx(60.0)
+    assert found.fitted.publishers[0].rate_per_s == pytest.approx(20.0)
     services = {each.name: each.service.law.mean_s for each in found.fitted.brokers}
     assert services["a"] != 0.006  # measured, not told
-    assert found.load == pytest.approx(60.0 * max(services.values()))
+    assert found.load == pytest.approx(20.0 * max(services.values()))
     (one,) = found.repetitions
     assert one.against_predicted.summary.compared == 1
     assert one.latency_error > 0.0

@@ -42,6 +42,7 @@ def _true_values(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
 def _of_channel(path: str, channel: Channel) -> Iterator[tuple[str, float]]:
     yield f"{path}.delay", channel.delay.mean_s
     yield f"{path}.reliability", channel.reliability
+    yield f"{path}.loss_burst", channel.loss_burst
 
 
 def _of_contents(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
