@@ -374,6 +374,9 @@ def test_a_lone_subscribers_refreshes_cost_what_is_simulated(make, faulty):
 
 
 def test_what_cannot_be_honoured_is_refused_by_name(make, faulty):
+    forgetful = failing_row(make, faulty, "bypass-buffering", refresh_s=20.0, timeout_s=10.0)
+    with pytest.raises(UnsupportedError, match=r"recovery\.timeout"):
+        predict(forgetful)
     late = failing_row(make, faulty, "buffering", detection_s=5.0)
     with pytest.raises(UnsupportedError, match=r"recovery\.detection"):
         predict(late)
