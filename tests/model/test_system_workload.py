@@ -8,7 +8,7 @@ from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
 from tidings.model.system_workload import workload_of
-from tidings.model.workload import Connection, Flow, Node, Source, Workload
+from tidings.model.workload import MOST_SETS, Connection, Flow, Node, Source, Workload
 
 FORK = """
 tidings: 1
@@ -151,3 +151,26 @@ def test_event_types_of_one_class_stay_apart():
     shares = {flow.event_type: flow.share for flow in workload_of(loads(text)).flows}
     assert shares == {"a": pytest.approx(0.6), "b": pytest.approx(0.4)}
     assert list(itertools.chain.from_iterable(f.joint for f in workload_of(loads(text)).flows))
+
+
+def test_sets_that_are_too_many_are_left_to_chance():
+    def star(leaves):
+        names = [f"b{i}" for i in range(leaves)]
+        flags = ", ".join(
+            f"k{i}: [{{p: 0.5, value: true}}, {{p: 0.5, value: false}}]" for i in range(leaves)
+        )
+        lines = [
+            "tidings: 1",
+            f"brokers: {{hub: {{}}, {', '.join(f'{name}: {{}}' for name in names)}}}",
+            f"links: [{', '.join(f'{{between: [hub, {name}]}}' for name in names)}]",
+            f"publishers: {{p: {{at: hub, every: 1s, content: {{independent: {{{flags}}}}}}}}}",
+            "subscribers:",
+            *(f"  s{i}: {{at: b{i}, wants: {{k{i}: true}}}}" for i in range(leaves)),
+        ]
+        (flow,) = workload_of(loads("\n".join(lines))).flows
+        return flow
+
+    few, many = star(8), star(9)
+    assert len(few.joint[0].sets) == MOST_SETS == 256
+    assert many.joint == ()
+    assert list(dict(many.forwarding).values()) == pytest.approx([0.5] * 9)

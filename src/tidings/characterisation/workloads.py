@@ -15,6 +15,7 @@ from tidings.characterisation.samples import sample_from_rows
 from tidings.errors import InvalidTracesError
 from tidings.model.laws import Exponential, Law
 from tidings.model.workload import (
+    MOST_SETS,
     Centre,
     Connection,
     Flow,
@@ -195,7 +196,7 @@ def _joint(
     for broker, rows in cells.groupby("broker"):
         sets = rows.groupby("sent_to")["rows"].sum()
         targets = {target for chosen in sets.index for target in chosen}
-        if len(targets) < 2:
+        if len(targets) < 2 or len(sets) > MOST_SETS:
             continue
         total = float(sets.sum())
         yield JointForwarding(

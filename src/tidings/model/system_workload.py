@@ -20,6 +20,7 @@ from tidings.model.laws import Deterministic, Law
 from tidings.model.routes import Routes, route, type_of
 from tidings.model.system import Broker, System
 from tidings.model.workload import (
+    MOST_SETS,
     Centre,
     Connection,
     Flow,
@@ -229,6 +230,8 @@ class _Forwarding:
                 continue
             patterns = np.stack([self.sent[arc] > 0.0 for arc in arcs], axis=1)
             different, member = np.unique(patterns, axis=0, return_inverse=True)
+            if len(different) > MOST_SETS:
+                continue
             mass = np.bincount(member.ravel(), weights=self.at_node[node], minlength=len(different))
             yield JointForwarding(
                 node=node,

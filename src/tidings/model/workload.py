@@ -57,6 +57,11 @@ class Source:
     reliability: float = 1.0
 
 
+# Sets of connections at a node that are told apart; where there are more, each connection is used
+# or not by chance, as a net would need a mode for every set.
+MOST_SETS = 256
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointForwarding:
     """To which sets of connections a node sends the events of a flow, and how often."""

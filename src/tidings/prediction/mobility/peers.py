@@ -50,6 +50,7 @@ Source = Callable[[int, Bools], Arrivals]
 MEMORYLESS = "times ON of a peer taken as exponential where its arrivals are not Poisson"
 MOMENTS = "periods or services of a peer without phases taken by two moments"
 BUFFERED = "arrivals at a peer with a bounded buffer taken as Poisson"
+BEHIND_BUFFER = "what a subscriber with a bounded buffer takes in taken as Poisson"
 AFTER = (
     "what mobile peers hand on taken as a stream of its exact dispersion that never exceeds the "
     "speed of handing over"
@@ -134,12 +135,20 @@ class _Maker:
             stage = self._centre(subscriber.connectivity, arrivals, where)
             if stage.survives == 0.0:
                 return stage
-            arrivals = arrivals.after(centre_of(subscriber.connectivity)).thinned(stage.survives)
+            arrivals = self._after(subscriber.connectivity, arrivals, stage)
         arrivals = arrivals.thinned(subscriber.link.reliability)
         stage = in_series(stage, channel_stage(subscriber.link))
         if subscriber.processing is None:
             return stage
         return in_series(stage, self._own_queue(subscriber.processing, arrivals, where))
+
+    def _after(self, connectivity: Connectivity, arrivals: Arrivals, centre: Stage) -> Arrivals:
+        """What a subscriber's centre hands on to its link."""
+        if connectivity.buffer is None:
+            return arrivals.after(centre_of(connectivity)).thinned(centre.survives)
+        # A full buffer cuts bursts short; what comes of them behind it is not worked out.
+        self.assumes.append(BEHIND_BUFFER)
+        return PoissonArrivals(rate_per_s=arrivals.rate_per_s * centre.survives)
 
     def _centre(self, connectivity: Connectivity, arrivals: Arrivals, where: str) -> Stage:
         centre, rate_per_s = centre_of(connectivity), arrivals.rate_per_s
