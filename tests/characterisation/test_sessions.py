@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -151,3 +153,13 @@ def test_lengths_in_one_bin_become_their_mean():
     found = durations_by_path(cells)["a"][True]
     assert found.lengths_s.tolist() == [1.01, 1.5]
     assert (found.whole, found.cut_off) == (2, 1)
+
+
+def test_activity_without_any_is_an_error_and_silent_antennas_are_left_out(frame):
+    dirty = [("a", 0.0, 6.0), ("a", 600.0, math.nan), ("b", 0.0, 0.0), ("a", 0.0, math.inf)]
+    counts = activity(frame(dirty, "antenna string, at_s double, events double"), "here")
+    found = daily_rates(activity_rates(counts, 600.0).toPandas(), 600.0)
+    assert {name: rates.per_s for name, rates in found.items()} == {"a": (0.01,)}
+    nothing = activity(frame([], "antenna string, at_s double, events double"), "here")
+    with pytest.raises(InvalidTracesError, match="no activity"):
+        daily_rates(activity_rates(nothing, 600.0).toPandas(), 600.0)

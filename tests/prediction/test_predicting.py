@@ -590,3 +590,21 @@ def test_pairs_of_a_subscriber_with_one_publisher_are_its_row():
     )
     losses = [name for name in outcome.pairs.columns if name.startswith("lost_")]
     np.testing.assert_allclose(pairs["delivered"] + pairs[losses].sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_what_is_too_rare_to_be_drawn_is_not_said_never_to_be_published():
+    names = [f"k{i}" for i in range(20)]
+    flags = ", ".join(f"{n}: [{{p: 0.5, value: true}}, {{p: 0.5, value: false}}]" for n in names)
+    found = predict(
+        loads(
+            "tidings: 1\nbrokers: {b: {}}\n"
+            f"publishers: {{p: {{at: b, every: 1s, content: {{independent: {{{flags}}}}}}}}}\n"
+            "subscribers:\n"
+            + "".join(f"  s{n}: {{at: b, wants: {{{n}: true}}}}\n" for n in names)
+            + f"  rare: {{at: b, wants: {{{', '.join(f'{n}: true' for n in names)}}}}}"
+        ),
+        error_bars=False,
+    )
+    (warning,) = found.warnings
+    assert "none of 20,000 contents drawn" in warning
+    assert "rare" in warning

@@ -10,6 +10,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidings.errors import InvalidTracesError
 from tidings.model.behaviour import DailyRates
 
 ACTIVITY_RATES = "antenna string, slot bigint, per_s double"
@@ -34,13 +35,19 @@ def activity_rates(activity: DataFrame, slot_s: float) -> DataFrame:
 def daily_rates(rates: pd.DataFrame, slot_s: float) -> dict[str, DailyRates]:
     """Collected rates by antenna, slot after slot; 0 where nothing was counted.
 
+    An antenna at which nothing ever was is left out. Raises :class:`InvalidTracesError` where no
+    antenna is left.
+
     >>> rows = [("a", 0, 0.5), ("a", 2, 0.25)]
     >>> daily_rates(pd.DataFrame(rows, columns=["antenna", "slot", "per_s"]), 600.0)["a"].per_s
     (0.5, 0.0, 0.25)
     """
+    busy = rates[rates.groupby("antenna")["per_s"].transform("sum") > 0.0]
+    if busy.empty:
+        raise InvalidTracesError("no activity: no antenna counted an event; wants one that did")
     count = int(rates["slot"].max()) + 1
     found = {}
-    for antenna, rows in rates.groupby("antenna"):
+    for antenna, rows in busy.groupby("antenna"):
         per_s = np.zeros(count)
         per_s[rows["slot"].to_numpy(np.int64)] = rows["per_s"].to_numpy(np.float64)
         found[str(antenna)] = DailyRates(slot_s=slot_s, per_s=tuple(per_s.tolist()))

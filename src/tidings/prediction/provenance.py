@@ -20,7 +20,7 @@ from tidings.prediction.churn.churning import APPROXIMATIONS, check_churn
 from tidings.prediction.error_bars import ASSUMED, ErrorBars
 from tidings.prediction.flows import Flows
 from tidings.prediction.queue_models import Queues
-from tidings.prediction.shares import Followed, Shares
+from tidings.prediction.shares import Followed
 
 _UNSETTLED = (
     "overloaded brokers feed each other and their rates did not settle; the last ones were taken"
@@ -63,7 +63,7 @@ def provenance(system: System, model: str, found: Followed, sureness: Sureness) 
             *_overloads(system, found.rates),
             *([] if found.rates.settled else [_UNSETTLED]),
             *found.peers.warnings,
-            *_without_events(system, found.results),
+            *_without_events(system, found),
         ],
     }
 
@@ -124,10 +124,10 @@ def _overloads(system: System, rates: Flows) -> list[str]:
     ]
 
 
-def _without_events(system: System, results: list[Shares]) -> list[str]:
+def _without_events(system: System, follow: Followed) -> list[str]:
     found = [
         result.audience.subscribers[(result.wanted.sum(axis=1) == 0.0)[result.audience.filter_of]]
-        for result in results
+        for result in follow.results
     ]
     idle = np.concatenate(found)
     if not idle.size:
@@ -135,4 +135,10 @@ def _without_events(system: System, results: list[Shares]) -> list[str]:
     named = names(system.subscribers)
     listed = ", ".join(named[index] for index in idle[:5])
     listed += f" and {idle.size - 5} more" if idle.size > 5 else ""
+    if follow.routes.sampled:
+        draws = follow.routes.sampling.draws
+        return [
+            f"none of {draws:,} contents drawn of each publisher is wanted by these, so "
+            f"nothing can be told of them: {listed}"
+        ]
     return [f"nobody publishes anything that these subscribers want: {listed}"]

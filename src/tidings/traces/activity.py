@@ -7,6 +7,7 @@ Two kinds are known, told apart by their columns: ``antenna``, ``at_s`` (any mom
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +24,7 @@ SQUARE_COLUMNS = ("square_id", "time_interval", "internet_total")
 def activity(frame: DataFrame, where: str) -> DataFrame:
     """A table of either kind with the columns of ``ACTIVITY``; ``where`` names it in errors.
 
-    Rows without a number of events, or with a negative one, are left out.
+    Rows without a number of events, with a negative one or with none that is finite are left out.
     """
     if set(COLUMNS) <= set(frame.columns):
         names, per_second = COLUMNS, 1.0
@@ -39,7 +40,7 @@ def activity(frame: DataFrame, where: str) -> DataFrame:
         antenna.cast("string").alias("antenna"),
         (at.try_cast("double") / F.lit(per_second)).alias("at_s"),
         events.try_cast("double").alias("events"),
-    ).where(F.col("at_s").isNotNull() & (F.col("events") >= 0))
+    ).where(F.col("at_s").isNotNull() & F.col("events").between(0.0, sys.float_info.max))
 
 
 def read_activity(spark: SparkSession, place: Path) -> DataFrame:
