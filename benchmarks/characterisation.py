@@ -14,7 +14,6 @@ import argparse
 import itertools
 import json
 import math
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from recording import add_write_option, record
 
 from tidings.characterisation.job import characterise
 from tidings.model.reading import loads
@@ -30,7 +30,6 @@ from tidings.traces.generating import generate_traces, write_generated
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.session import spark_session
 
-RESULTS = Path(__file__).parent / "results" / "characterisation.json"
 HOPS_PER_EVENT = 2.2  # of the system below, about
 SYSTEM = loads("""
 tidings: 1
@@ -154,7 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hops", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--master", default="local[*]")
-    parser.add_argument("--write", action="store_true", help=f"record in {RESULTS.name}")
+    add_write_option(parser, "characterisation")
     args = parser.parse_args()
     rows = []
     with spark_session(args.master) as spark:
@@ -168,10 +167,7 @@ def main() -> None:
         slope = growth / math.log(last["hops"] / first["hops"])
         print(f"CPU time grows with the rows to the power of {slope:.2f}")
     if args.write:
-        machine = f"{platform.machine()}, Python {platform.python_version()}"
-        document = {"benchmark": "characterisation", "machine": machine, "rows": rows}
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        record("characterisation", {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -11,19 +11,17 @@ under every scheme.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import random
 import time
-from pathlib import Path
 from typing import Any
+
+from recording import add_write_option, record
 
 from tidings.model.outcome import Outcome
 from tidings.model.reading import loads
 from tidings.model.system import System
 from tidings.simulation.run import simulate
 
-RESULTS = Path(__file__).parent / "results" / "failures.json"
 SCHEMES = ("periodic", "buffering", "bypass", "bypass-buffering")
 BROKERS, TOPICS, SUBSCRIBERS, DEGREE = 10, 10, 500, 4
 PERIOD_S, DAYS, RUNS = 60_000, 14, 10
@@ -80,7 +78,7 @@ def measure(system: System) -> tuple[float, Outcome]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"record in {RESULTS.name}")
+    add_write_option(parser, "failures")
     args = parser.parse_args()
     simulate(paper_system("periodic", tree=True, seed=1), duration_s=1e3)  # compiles, or loads
     rows: list[dict[str, Any]] = []
@@ -112,10 +110,7 @@ def main() -> None:
                 }
             )
     if args.write:
-        machine = f"{platform.machine()}, Python {platform.python_version()}"
-        document = {"benchmark": "failures", "machine": machine, "rows": rows}
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        record("failures", {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -11,17 +11,14 @@ A scheme that takes longer than the limit is not tried on larger networks.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import time
-from pathlib import Path
 from typing import Any
 
 from failures import SCHEMES, paper_system
+from recording import add_write_option, record
 
 from tidings.prediction.predicting import predict
 
-RESULTS = Path(__file__).parent / "results" / "fault_prediction.json"
 SIZES = (5, 10, 20, 50, 100)
 SUBSCRIBERS = 40
 LIMIT_S = 30.0
@@ -56,7 +53,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="CPU seconds")
-    parser.add_argument("--write", action="store_true", help=f"record in {RESULTS.name}")
+    add_write_option(parser, "fault_prediction")
     args = parser.parse_args()
     predict(paper_system("buffering", tree=True, seed=1), delays=False)  # imports are not measured
     rows: list[dict[str, Any]] = []
@@ -76,10 +73,7 @@ def main() -> None:
                 if row["cpu_s"] > args.limit:
                     break
     if args.write:
-        machine = f"{platform.machine()}, Python {platform.python_version()}"
-        document = {"benchmark": "fault_prediction", "machine": machine, "rows": rows}
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        record("fault_prediction", {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -25,8 +24,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from recording import add_write_option, record
 
-RESULTS = Path(__file__).parent / "results" / "histories.json"
 SIZES = (100_000, 1_000_000, 10_000_000)
 SUBSCRIBERS = 1_000
 VALUES = 10_000  # of the attribute; a filter is a range of it
@@ -168,7 +167,7 @@ def _cpu_s() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
-    parser.add_argument("--write", action="store_true", help="record the results")
+    add_write_option(parser, "histories")
     parser.add_argument("--check", type=Path, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.check:
@@ -190,9 +189,7 @@ def main() -> None:
         )
         rows.append(row)
     if asked.write:
-        RESULTS.parent.mkdir(exist_ok=True)
-        machine = {"machine": platform.machine(), "cores": os.cpu_count(), "rows": rows}
-        RESULTS.write_text(json.dumps(machine, indent=1) + "\n")
+        record("histories", {"cores": os.cpu_count(), "rows": rows})
 
 
 if __name__ == "__main__":

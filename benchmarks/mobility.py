@@ -14,23 +14,20 @@ interrupt. Ciw is given the times ON and OFF as a schedule with pre-emption, dra
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import random
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ciw
 import simpy
+from recording import add_write_option, record
 
 from tidings.model.reading import loads
 from tidings.model.system import System
 from tidings.simulation.network import compile_system
 from tidings.simulation.world import Window, make_world, run_world
 
-RESULTS = Path(__file__).parent / "results" / "mobility.json"
 PAIRS, BROKERS = 4, 3
 RATE_PER_S, SERVICE_S, BROKER_S = 2.0, 0.0625, 0.03125
 PUBLISHER_S, SUBSCRIBER_S = 1.0, 1.5  # both times ON and times OFF, on average
@@ -222,7 +219,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds for SimPy, about")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"record in {RESULTS.name}")
+    add_write_option(parser, "mobility")
     args = parser.parse_args()
     runs = {
         "Tidings": with_tidings(line_of_brokers(), 100_000.0 * args.seconds, args.seed),
@@ -240,16 +237,13 @@ def main() -> None:
     print(", ".join(f"{ratio:.0f} times {name}" for name, ratio in ratios.items()))
     if args.write:
         document = {
-            "benchmark": "mobility",
-            "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "versions": {"SimPy": simpy.__version__, "Ciw": ciw.__version__},
             "jobs_per_cpu_s": {name: round(each) for name, each in speed.items()},
             "times_as_fast_as": {name: round(each, 1) for name, each in ratios.items()},
             "mean_delay_s": {name: found.delay_s for name, found in runs.items()},
             "jobs": {name: found.jobs for name, found in runs.items()},
         }
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        record("mobility", document)
 
 
 if __name__ == "__main__":

@@ -13,16 +13,14 @@ Then how long it takes until every residence time of the net is known to 1 %.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import random
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ciw
 import simpy
+from recording import add_write_option, record
 
 from tidings.model.workload import Workload
 from tidings.petri.compiling import compile_net
@@ -34,8 +32,6 @@ from tidings.reproduction.performance_methodology.case_study import (
     SERVICE_S,
     case_workload,
 )
-
-RESULTS = Path(__file__).parent / "results" / "petri_nets.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +186,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=5.0, help="CPU seconds for SimPy, about")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"record in {RESULTS.name}")
+    add_write_option(parser, "petri_nets")
     args = parser.parse_args()
     load = case_workload(SCENARIOS[0])
     length_s = 60.0 * args.seconds
@@ -212,8 +208,6 @@ def main() -> None:
     print(f"to 1 %: {precise}")
     if args.write:
         document = {
-            "benchmark": "petri_nets",
-            "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "versions": {"SimPy": simpy.__version__, "Ciw": ciw.__version__},
             "visits_per_cpu_s": {name: round(each) for name, each in speed.items()},
             "times_as_fast_as": {name: round(each, 1) for name, each in ratios.items()},
@@ -221,8 +215,7 @@ def main() -> None:
             "visits": {name: found.visits for name, found in runs.items()},
             "to_one_percent": precise,
         }
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        record("petri_nets", document)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import resource
 import subprocess
 import sys
@@ -22,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from large_systems import Size, write_system
+from recording import add_write_option, record
 
-RESULTS = Path(__file__).parent / "results" / "prediction.json"
 BROKERS, PUBLISHERS = 1_000, 1_000
 SUBSCRIBERS = (1_000, 10_000, 100_000, 1_000_000)
 BROKERS_OF_GROWTH = (10, 100, 1_000)
@@ -96,7 +95,7 @@ def show(title: str, runs: list[dict[str, Any]], by: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of the brokers and people")
-    parser.add_argument("--write", action="store_true", help=f"record in {RESULTS.name}")
+    add_write_option(parser, "prediction")
     parser.add_argument("--measure", metavar="FOLDER", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
@@ -124,14 +123,12 @@ def main() -> None:
     show("Growth with brokers", by_brokers, "brokers")
     if args.write:
         document = {
-            "benchmark": "prediction",
-            "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "by_subscribers": by_subscribers,
             "by_brokers": by_brokers,
             "slope_in_subscribers": round(slope(by_subscribers, "subscribers"), 2),
             "slope_in_brokers": round(slope(by_brokers, "brokers"), 2),
         }
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        record("prediction", document)
 
 
 if __name__ == "__main__":

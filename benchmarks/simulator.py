@@ -13,17 +13,15 @@ which only helps it.
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import random
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ciw
 import numpy as np
 import simpy
+from recording import add_write_option, record
 
 from tidings.model.reading import loads
 from tidings.model.routes import Routes, route
@@ -31,7 +29,6 @@ from tidings.model.system import System
 from tidings.simulation.network import compile_system
 from tidings.simulation.world import Window, make_world, run_world
 
-RESULTS = Path(__file__).parent / "results" / "simulator.json"
 LEAVES = range(8, 16)
 SERVICE_S = 0.00341
 ROOT_LOAD = 0.8  # if every event passed the root; about two thirds do
@@ -203,7 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=10.0, help="CPU seconds for SimPy, about")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"record in {RESULTS.name}")
+    add_write_option(parser, "simulator")
     args = parser.parse_args()
     system = binary_tree()
     runs = {
@@ -222,16 +219,13 @@ def main() -> None:
     print(", ".join(f"{ratio:.0f} times {name}" for name, ratio in ratios.items()))
     if args.write:
         document = {
-            "benchmark": "simulator",
-            "machine": f"{platform.machine()}, Python {platform.python_version()}",
             "versions": {"SimPy": simpy.__version__, "Ciw": ciw.__version__},
             "visits_per_cpu_s": {name: round(each) for name, each in speed.items()},
             "times_as_fast_as": {name: round(each, 1) for name, each in ratios.items()},
             "mean_delay_s": {name: found.delay_s for name, found in runs.items()},
             "visits": {name: found.visits for name, found in runs.items()},
         }
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        record("simulator", document)
 
 
 if __name__ == "__main__":
