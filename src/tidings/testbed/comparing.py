@@ -88,13 +88,8 @@ def confront(
     for number in range(1, repetitions + 1):
         place = folder / f"run-{number}"
         chosen = replace(options, seed=options.seed + number)
-        run = _recorded(
-            system,
-            chosen,
-            place,
-            lambda step, number=number: progress(f"reality {number}, {step}"),  # type: ignore[misc]
-        )
-        measured = characterise(read_traces(spark, place), base=None).measured
+        run = _recorded(system, chosen, place, _within(progress, f"reality {number}"))
+        measured = characterise(read_traces(spark, place)).measured
         done.append(_repetition(run, measured, predicted, simulated))
     return Reality(
         fitted=fitted,
@@ -104,6 +99,11 @@ def confront(
         repetitions=tuple(done),
         notes=found.notes,
     )
+
+
+def _within(progress: Progress, what: str) -> Progress:
+    """Tells each step as one of something larger."""
+    return lambda step: progress(f"{what}, {step}")
 
 
 def scaled_rates(system: System, factor: float) -> System:
