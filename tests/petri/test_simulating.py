@@ -141,18 +141,62 @@ def test_another_place_shifts_nobody_elses_numbers():
     assert first({}) == first({"other": queue(exponential(0.1))})
 
 
-def test_a_population_that_keeps_growing_ends_the_run_with_the_places_name():
-    # Pairs are taken, but the second halves come half as often: the first ones pile up.
-    model = net(
+def pairs(left_s, right_s):
+    """Pairs are taken; what comes more often than its partner piles up."""
+    return net(
         {"left": {}, "right": {}, "out": queue(exponential(0.01))},
         {
-            "come": [*come("left.job", 0.1), *come("right.job", 0.2)],
+            "come": [*come("left.job", left_s), *come("right.job", right_s)],
             "pair": [mode("left.job right.job", "out.job")],
             "go": [mode("out.job")],
         },
-    )  # fmt: skip
-    with pytest.raises(UnstableError, match=r"at the place 'left': its population keeps growing"):
-        simulate_net(model, duration_s=1e9, max_tokens=20_000)
+    )
+
+
+def permits(load):
+    """Three at a time are served; the traffic equations do not tell how many that can be."""
+    places = {
+        "cpu": queue(exponential(3 * load), discipline="infinite-server"),
+        "line": {},
+        "pool": {"tokens": {"permit": 3}},
+    }
+    moves = {
+        "come": come("line.job"),
+        "seize": [mode("line.job pool.permit", "cpu.job")],
+        "go": [mode("cpu.job", "pool.permit")],
+    }
+    return net(places, moves, ["job", "permit"])
+
+
+@pytest.mark.parametrize(
+    ("model", "place", "options"),
+    [
+        (pairs(0.1, 0.102), "left", {}),
+        (pairs(0.2, 0.1), "right", {"warmup_s": 0.0, "duration_s": 500.0, "replications": 1}),
+        (permits(1.1), "line", {"warmup_s": 100.0}),
+        (pairs(0.1, 0.2), "left", {"duration_s": 1e9, "max_tokens": 20_000}),
+    ],
+    ids=["a little too often", "one short run", "permits", "too many at once"],
+)
+def test_a_population_that_keeps_growing_ends_the_run_with_the_places_name(model, place, options):
+    with pytest.raises(
+        UnstableError, match=rf"at the place '{place}'.*: its population keeps growing"
+    ):
+        simulate_net(model, **options)
+
+
+@pytest.mark.slow
+def test_a_population_that_never_settles_is_told_by_the_pilots():
+    with pytest.raises(UnstableError, match=r"'line' become 0\.3\d* more in each simulated second"):
+        simulate_net(permits(1.5))  # of each second's arrival two thirds are served
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("seed", range(5))
+def test_a_busy_net_is_not_said_to_grow(seed):
+    """At a load of 0.98 populations wander far, and settle after long."""
+    found = simulate_net(permits(0.98), seed=seed, quantiles=False)
+    assert found.cell("line", "job")["population"] > 10.0
 
 
 def test_circles_without_time_are_refused():

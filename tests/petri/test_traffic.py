@@ -49,6 +49,9 @@ def test_overloaded_places_and_tokens_that_multiply_are_refused_by_name():
         refuse_overload(traffic(LOOP.format(count=2, share=1.0)))
     with pytest.raises(UnstableError, match=r"multiply without end.*a, b"):
         traffic(LOOP.format(count=4, share=1.0))
+    # Four copies go on and one in four comes back: 1 − 1e-10 for each one.
+    with pytest.raises(UnstableError, match=r"multiply.*1 come back.*a, b"):
+        traffic(LOOP.format(count=4, share=1.0 - 1e-10))
     with pytest.raises(UnstableError, match="place 'a'"):
         simulate_net(loads_net(LOOP.format(count=2, share=1.0)))
 

@@ -19,6 +19,7 @@ from tidings.kernels.replications import (
     side_by_side,
 )
 from tidings.petri.compiling import CompiledNet, compile_net
+from tidings.petri.growth import LEGS, Growth, may_grow
 from tidings.petri.net import Net
 from tidings.petri.outcome import NetOutcome
 from tidings.petri.reading import checked
@@ -27,6 +28,7 @@ from tidings.petri.traffic import refuse_overload, solve_traffic
 from tidings.petri.world import Window, make_world, run_world
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Progress = Callable[[str], None]
 
 USUAL_FIRINGS = 200_000  # in each replication, about, when nothing else is asked for
@@ -72,7 +74,9 @@ def simulate_net(
     chosen = dataclasses.replace(options or NetOptions(), **changes)
     tell = progress or (lambda _: None)
     compiled = compile_net(checked(net))
-    refuse_overload(solve_traffic(compiled.cells))
+    traffic = solve_traffic(compiled.cells)
+    refuse_overload(traffic)
+    growing = may_grow(compiled.cells, traffic)
     notes: list[str] = []
     if chosen.quantiles and len(compiled.cells.all) > MOST_CURVES:
         chosen = dataclasses.replace(chosen, quantiles=False)
@@ -81,10 +85,14 @@ def simulate_net(
     pace_s = _seconds_per_firing(compiled, chosen)
     warmup_s = chosen.warmup_s
     if warmup_s is None:
-        warmup_s, said = detect_warmup(_pilot(compiled, chosen), PILOT_FIRINGS * pace_s)
+        pilots = _Pilots(compiled, chosen, growing)
+        warmup_s, said = detect_warmup(pilots, PILOT_FIRINGS * pace_s)
+        if said:  # it does not settle: slowly, or never
+            pilots.refuse_growth()
         notes += said
     length_s = chosen.duration_s or USUAL_FIRINGS * pace_s
     totals = NetTotals(compiled, quantiles=chosen.quantiles)
+    growth = Growth(compiled, growing)
 
     def add(first: int, count: int) -> Iterator[int]:
         numbers = range(first, first + count)
@@ -92,7 +100,9 @@ def simulate_net(
             lambda number: _replication(compiled, chosen, warmup_s, length_s, number), numbers
         ):
             totals.add(counts)
+            growth.add(counts.present)
             yield totals.replications
+        growth.refuse(length_s)
 
     for done in add(0, chosen.replications):
         tell(f"replication {done} of {chosen.replications}")
@@ -129,8 +139,7 @@ def _replication(
     present_before = _ages(world, compiled, start_s)
     _bring_up_to_date(world, start_s)
     _forget(world)
-    world.record[0].end = warmup_s + length_s
-    run_world(world, compiled, window)
+    present = _in_legs(world, compiled, window, (warmup_s, warmup_s + length_s))
     end_s = float(world.record[0].now)
     _bring_up_to_date(world, end_s)
     cells, tables = world.tables["cells"], world.tables
@@ -147,7 +156,27 @@ def _replication(
         residence_bins=tables["residence_bins"],
         age_bins=tables["age_bins"],
         fired=tables["modes"].fired.astype(np.float64),
+        present=present,
     )
+
+
+def _in_legs(
+    world: Any, compiled: CompiledNet, window: Window, part_s: tuple[float, float]
+) -> Floats:
+    """Run on from one moment to another; populations then, and in between: [moment, cell]."""
+    found = [_present(world, compiled)]
+    for end_s in np.linspace(*part_s, LEGS + 1)[1:]:
+        world.record[0].end = end_s
+        run_world(world, compiled, window)
+        found.append(_present(world, compiled))
+    return np.array(found)
+
+
+def _present(world: Any, compiled: CompiledNet) -> Floats:
+    """How many tokens each cell holds."""
+    owners = world.tables["tokens"].cell
+    counts = np.bincount(owners[owners >= 0], minlength=len(compiled.cells.all))
+    return counts.astype(np.float64)
 
 
 def _ages(world: Any, compiled: CompiledNet, now_s: float) -> Floats:
@@ -217,22 +246,36 @@ def _shortest_time_s(compiled: CompiledNet) -> float:
     return min(means)
 
 
-def _pilot(compiled: CompiledNet, options: NetOptions) -> Callable[[int, float], ArrayLike]:
-    """Runs that note how many tokens there are at regular moments."""
+class _Pilots:
+    """Runs that note how many tokens there are at regular moments, and what grows at the end."""
 
-    def pilot(number: int, length_s: float) -> ArrayLike:
+    def __init__(self, compiled: CompiledNet, options: NetOptions, growing: Bools) -> None:
+        self._compiled, self._options, self._growing = compiled, options, growing
+        self._latest: dict[int, tuple[float, Floats]] = {}  # by number: length, populations
+
+    def __call__(self, number: int, length_s: float) -> ArrayLike:
+        """The samples of a run of a number and a length."""
+        compiled = self._compiled
         window = Window(
             end_s=length_s,
             samples=PILOT_SAMPLES,
             curves=False,
-            max_tokens=options.max_tokens,
+            max_tokens=self._options.max_tokens,
         )
-        world = make_world(compiled, window, options.seed, number)
+        world = make_world(compiled, window, self._options.seed, number)
+        world.record[0].end = length_s / 2.0
         run_world(world, compiled, window)
+        second_half = (length_s / 2.0, length_s)
+        self._latest[number] = length_s, _in_legs(world, compiled, window, second_half)
         found: ArrayLike = world.tables["samples"].value
         return found
 
-    return pilot
+    def refuse_growth(self) -> None:
+        """Raise UnstableError where a population still grew in the second half of the longest."""
+        growth = Growth(self._compiled, self._growing)
+        for _, present in self._latest.values():
+            growth.add(present)
+        growth.refuse(max(length_s for length_s, _ in self._latest.values()) / 2.0)
 
 
 def _until_precise(

@@ -34,6 +34,7 @@ class NetCounts:
     residence_bins: Any
     age_bins: Any
     fired: Floats  # of modes
+    present: Floats  # [moment, cell]: tokens at the beginning and after each leg
 
 
 class NetTotals:

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse import linalg as sparse_linalg
 
 from tidings.errors import UnstableError
+from tidings.model.flow_balance import balanced, worst_circle
 from tidings.model.loads import FULL_LOAD
 from tidings.petri.cells import Cells
 from tidings.petri.net import Mode
@@ -122,31 +122,15 @@ def _unknown(cells: Cells, clocks: Mapping[int, float]) -> NDArray[np.bool_]:
 def _solved(
     cells: Cells, routing: sparse.csr_array, begin: Floats, known: NDArray[np.int64]
 ) -> Floats:
-    size = begin.size
-    rates = np.zeros(size)
-    reached = begin > 0.0
-    while True:  # what no token reaches cannot multiply
-        more = reached | ((routing.T @ reached.astype(np.float64)) > 0.0)
-        if (more == reached).all():
-            break
-        reached = more
-    part = np.flatnonzero(reached)
-    if part.size == 0:
-        return rates
-    inner = routing[part][:, part]
-    try:
-        matrix = sparse.eye_array(part.size, format="csc") - inner.T.tocsc()
-        found = sparse_linalg.splu(matrix).solve(begin[part])
-    except RuntimeError:  # singular
-        found = np.full(part.size, np.nan)
-    if not (np.isfinite(found).all() and (found >= 0.0).all()):
-        leaving = part[np.diff(inner.indptr) > 0]
-        names = sorted({cells.all[known[index]][0] for index in leaving})
+    rates = balanced(routing, begin)
+    if rates is None:
+        around, circle = worst_circle(routing, begin)
+        names = sorted({cells.all[known[index]][0] for index in circle})
         raise UnstableError(
-            "tokens multiply without end: more go round than came. Look at the shares and weights "
-            f"of what leaves {', '.join(names[:8])}"
+            f"tokens multiply without end: for each one that goes round, {around:.3g} come back, "
+            "where less than 1 is wanted. Look at the shares and weights of what leaves "
+            f"{', '.join(names[:8])}"
         )
-    rates[part] = found
     return rates
 
 

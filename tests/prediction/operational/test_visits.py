@@ -55,10 +55,24 @@ def test_a_loss_on_the_way_is_a_visit_less():
     assert visit_ratios(lossy, lossy.flows[0]).tolist() == [1.0, 0.75]
 
 
-@pytest.mark.parametrize("back", [1.0, 1.0 - 1e-17])
+@pytest.mark.parametrize("back", [1.0, 1.0 - 1e-10])
 def test_events_that_go_round_for_ever_are_refused_by_the_nodes(back):
     with pytest.raises(UnstableError, match=r"n[12], n[12].*sends 1 on"):
         ratios(4, [(0, 1, 0.5), (1, 2, 1.0), (2, 1, back), (0, 3, 1.0)])
+
+
+def test_a_loop_just_short_of_for_ever_is_solved():
+    found = ratios(2, [(0, 1, 1.0), (1, 0, 1.0 - 1e-6)])
+    assert found == pytest.approx([1e6] * 2, rel=1e-9)
+
+
+@pytest.mark.parametrize("parts", [3, 7, 10])
+def test_shares_that_add_up_to_one_but_for_rounding_go_round_for_ever(parts):
+    """A hub that sends a part to each of its leaves, which send all of it back."""
+    edges = [(0, at, 1.0 / parts) for at in range(1, parts + 1)]
+    edges += [(at, 0, 1.0) for at in range(1, parts + 1)]
+    with pytest.raises(UnstableError, match="sends 1 on"):
+        ratios(parts + 1, edges)
 
 
 def test_a_loop_that_multiplies_is_refused_though_the_equations_have_a_solution():
@@ -90,5 +104,5 @@ def test_visits_are_the_sum_over_all_walks(seed, size):
 def test_a_large_sparse_network_is_solved_like_a_small_one(monkeypatch):
     edges = [(at, at + 1, 0.9) for at in range(300)] + [(at + 1, at, 0.05) for at in range(300)]
     sparse = ratios(301, edges)
-    monkeypatch.setattr("tidings.prediction.operational.visits._DENSE", 1000)
+    monkeypatch.setattr("tidings.model.flow_balance._DENSE", 1000)
     assert sparse == pytest.approx(ratios(301, edges), rel=1e-12)

@@ -5,8 +5,7 @@ lost), the visit ratios of a flow that begins at node h solve
 
 .. math:: V_j = \delta_{jh} + \sum_i V_i \nu_{ij}.
 
-Routing may go in circles, as long as what comes round is less than what went: the spectral radius
-of :math:`\nu` must be below 1. A solution without negative numbers exists just then.
+Routing may go in circles, as long as what comes round is less than what went.
 """
 
 from __future__ import annotations
@@ -14,15 +13,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse import csgraph
-from scipy.sparse import linalg as sparse_linalg
 
 from tidings.errors import UnstableError
+from tidings.model.flow_balance import balanced, worst_circle
 from tidings.model.workload import Flow, Workload
 
 Floats = NDArray[np.float64]
-
-_DENSE = 200  # nodes up to which plain matrices are as fast
 
 
 def visit_ratios(workload: Workload, flow: Flow) -> Floats:
@@ -39,18 +35,19 @@ def visit_ratios(workload: Workload, flow: Flow) -> Floats:
     >>> [round(float(each), 12) for each in visit_ratios(net, net.flows[0])]
     [1.142857142857, 0.571428571429]
     """
-    count = len(workload.nodes)
     source = workload.sources[flow.source]
     routing = routing_matrix(workload, flow)
-    seen = csgraph.breadth_first_order(routing, source.home, return_predecessors=False)
-    part = routing[seen][:, seen]
-    begin = np.zeros(len(seen))
-    begin[np.flatnonzero(seen == source.home)] = source.reliability
-    found = _solved(part, begin)
-    if not (np.all(np.isfinite(found)) and np.all(found >= 0.0)):
-        raise UnstableError(_endless(workload, flow, part, seen))
-    visits = np.zeros(count)
-    visits[seen] = found
+    begin = np.zeros(len(workload.nodes))
+    begin[source.home] = source.reliability
+    visits = balanced(routing, begin)
+    if visits is None:
+        around, nodes = worst_circle(routing, begin)
+        names = ", ".join(workload.nodes[node].name for node in nodes[:8])
+        raise UnstableError(
+            f"events ({workload.name_of(flow)}) go round for ever among {names}: each passage "
+            f"sends {around:.3g} on, where less than 1 is wanted. Lower the forwarding "
+            "probabilities there"
+        )
     return visits
 
 
@@ -66,36 +63,3 @@ def routing_matrix(workload: Workload, flow: Flow) -> sparse.csr_array:
         shape=(count, count),
         dtype=np.float64,
     ).tocsr()
-
-
-def _solved(routing: sparse.csr_array, begin: Floats) -> Floats:
-    """(I − νᵀ)⁻¹ begin; NaN where there is no solution."""
-    size = begin.size
-    try:
-        if size <= _DENSE:
-            found: Floats = np.linalg.solve(np.eye(size) - routing.toarray().T, begin)
-            return found
-        matrix = sparse.eye_array(size, format="csc") - routing.T.tocsc()
-        solution: Floats = sparse_linalg.splu(matrix).solve(begin)
-        return solution
-    except (np.linalg.LinAlgError, RuntimeError):  # singular
-        return np.full(size, np.nan)
-
-
-def _endless(
-    workload: Workload, flow: Flow, routing: sparse.csr_array, seen: NDArray[np.int64]
-) -> str:
-    """What to say of events that multiply on a round trip: which nodes, and by how much."""
-    parts, member = csgraph.connected_components(routing, directed=True, connection="strong")
-    worst, nodes = -1.0, np.zeros(0, dtype=np.int64)
-    for part in range(parts):
-        inside = np.flatnonzero(member == part)
-        block = routing[inside][:, inside].toarray()
-        growth = float(np.abs(np.linalg.eigvals(block)).max())
-        if growth > worst:
-            worst, nodes = growth, seen[inside]
-    names = ", ".join(workload.nodes[node].name for node in nodes[:8])
-    return (
-        f"events ({workload.name_of(flow)}) go round for ever among {names}: each passage sends "
-        f"{worst:.3g} on, where less than 1 is wanted. Lower the forwarding probabilities there"
-    )
