@@ -30,6 +30,9 @@ USES = {
     "Broker.discipline": (
         "other disciplines than fcfs", "BROKER", ", discipline: processor-sharing"
     ),
+    "Broker.priorities": (
+        "other disciplines than fcfs", "BROKER", ", discipline: priority, priorities: {x: 1}"
+    ),
     "Broker.cpu": ("several stations in a broker", "BROKER", ", cpu: {service: 1ms}"),
     "Broker.disk": ("several stations in a broker", "BROKER", ", disk: {service: 1ms}"),
     "Broker.out": ("several stations in a broker", "BROKER", ", out: {service: 1ms}"),
@@ -39,6 +42,11 @@ USES = {
     "Station.buffer": ("bounded buffers", "BROKER", ", cpu: {service: 1ms, buffer: 2}"),
     "Station.discipline": (
         "other disciplines than fcfs", "BROKER", ", cpu: {service: 1ms, discipline: priority}"
+    ),
+    "Station.priorities": (
+        "other disciplines than fcfs",
+        "BROKER",
+        ", disk: {service: 1ms, discipline: priority, priorities: {x: 1}}",
     ),
     "Channel.loss_burst": ("bursts of losses", "LINK", ", loss_burst: 2"),
     "Channel.bandwidth": ("bandwidth", "LINK", ", bandwidth: 1Mbit/s"),
@@ -111,7 +119,7 @@ def system_with(place, text):
     routing = "routing: {root: a}"
     if text == "by":
         routing, text = "routing: {root: a, by: topic, roots: {x: b}}", ""
-    if "demands" in text:
+    if "demands" in text or "priorities" in text:
         routing += "\nevent_type: topic"
     if "wan" in text:
         routing += "\nnetworks: {wan: {bandwidth: 1Mbit/s}}"

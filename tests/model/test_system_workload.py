@@ -98,6 +98,45 @@ def test_services_are_by_event_type_and_transfers_by_size_and_bandwidth():
     assert times[1] == {"hub--east": pytest.approx(1000 / 1e6, rel=1e-12)}
 
 
+def test_messages_of_several_sizes_take_several_times_on_the_wire():
+    text = FORK.replace(
+        "{p: 0.3, event: {kind: a, x: 2}}", "{p: 0.3, event: {kind: a, x: 2}, size: 3kB}"
+    )
+    a = dict(workload_of(loads(text)).flows[0].transfers)
+    load = workload_of(loads(text))
+    law = {load.connection_name(at): each for at, each in a.items()}
+    # To east go x = 1 (500 B) and x = 2 (3 kB), two to three; to west x = 2 and 3, three to one.
+    east, west = law["hub--east"], law["hub--west"]
+    assert east.cdf([0.49e-3, 0.5e-3, 2.9e-3, 3e-3]).tolist() == pytest.approx([0, 0.4, 0.4, 1])
+    assert east.mean_s == pytest.approx(0.4 * 0.5e-3 + 0.6 * 3e-3, rel=1e-12)
+    assert west.mean_s == pytest.approx(0.75 * 1.5e-3 + 0.25 * 0.25e-3, rel=1e-12)
+    second = 0.4 * 0.5e-3**2 + 0.6 * 3e-3**2
+    assert east.mean_s**2 * (1 + east.scv) == pytest.approx(second, rel=1e-12)
+
+
+def test_priorities_are_those_of_the_event_type():
+    text = FORK.replace(
+        "east: {service: {exponential: 4ms}}",
+        "east: {service: {exponential: 4ms}, discipline: priority, priorities: {b: 3}}",
+    )
+    for by in ("type", "content"):
+        load = workload_of(loads(text), by=by)
+        centre = [each.name for each in load.centres].index("east")
+        found = {flow.event_type[0]: flow.priorities for flow in load.flows}
+        assert found == {"a": (), "b": ((centre, 3),)}
+
+
+def test_priorities_that_nobody_heeds_are_refused():
+    unheeded = FORK.replace("servers: 2}", "servers: 2, priorities: {b: 1}}")
+    with pytest.raises(InvalidInputError, match=r"west\.priorities.*which alone heeds them"):
+        loads(unheeded)
+    untyped = FORK.replace("event_type: kind\n", "").replace(
+        "servers: 2}", "discipline: priority, priorities: {b: 1}}"
+    )
+    with pytest.raises(InvalidInputError, match="priorities by event type"):
+        loads(untyped)
+
+
 def test_a_half_duplex_network_is_one_queue_and_a_full_duplex_one_two():
     def networks(duplex):
         text = FORK.replace("duplex: half", f"duplex: {duplex}")

@@ -82,6 +82,60 @@ def test_independent_forwarding_has_one_mode_and_joint_one_for_each_set():
     assert sorted(mode.weight for mode in modes("joint")) == pytest.approx([1 / 6, 2 / 6, 3 / 6])
 
 
+@pytest.mark.statistical
+def test_priorities_of_event_types_are_those_of_their_colours():
+    text = """
+        tidings: 1
+        event_type: kind
+        brokers:
+          hub:
+            service: {exponential: 6ms}
+            discipline: priority
+            priorities: {alarm: 1}
+        publishers:
+          p:
+            at: hub
+            every: {exponential: 8ms}
+            content: [{p: 0.4, event: {kind: alarm}}, {p: 0.6, event: {kind: news}}]
+        subscribers: {s: {at: hub, wants: {}}}
+        """
+    load = workload_of(loads(text))
+    net = checked(generate_net(load))
+    assert net.places[0].queue.priorities == (("alarm of p", 1),)
+    exact = analyse(load).flows.set_index("type")["response_mean_s"]
+    assert exact["news"] > 2.5 * exact["alarm"]
+    found = simulate_net(net, seed=9, quantiles=False)
+    for kind in ("alarm", "news"):
+        row = found.cell("hub", f"{kind} of p")
+        assert row["residence_mean_se_s"] < 0.01 * exact[kind]
+        assert abs(row["residence_mean_s"] - exact[kind]) < 5 * row["residence_mean_se_s"]
+
+
+@pytest.mark.statistical
+def test_mixed_sizes_on_a_wire_wait_as_pollaczek_and_khinchine_say():
+    text = """
+        tidings: 1
+        brokers: {a: {}, b: {}}
+        links: [{between: [a, b], bandwidth: 1MB/s}]
+        publishers:
+          p:
+            at: a
+            every: {exponential: 2ms}
+            content: [{p: 0.9, event: {x: 1}, size: 500B}, {p: 0.1, event: {x: 2}, size: 7500B}]
+        subscribers: {s: {at: b, wants: {}}}
+        """
+    load = workload_of(loads(text))
+    busy = 500 * (0.9 * 0.5e-3 + 0.1 * 7.5e-3)
+    second = 0.9 * 0.5e-3**2 + 0.1 * 7.5e-3**2
+    exact = 1.2e-3 + 500 * second / 2 / (1 - busy)
+    latency = analyse(load).deliveries.set_index("broker")["latency_mean_s"]["b"]
+    assert latency == pytest.approx(exact, rel=1e-12)
+    found = simulate_net(generate_net(load), seed=4, replications=40, quantiles=False)
+    row = found.cell("network a--b", "p")
+    assert row["residence_mean_se_s"] < 0.01 * exact
+    assert abs(row["residence_mean_s"] - exact) < 5 * row["residence_mean_se_s"]
+
+
 def star(leaves, share=0.5):
     """One publisher at a hub, and so many brokers around it."""
     names = ["hub", *(f"leaf{at}" for at in range(leaves))]

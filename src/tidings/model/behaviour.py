@@ -32,6 +32,11 @@ POSITIVE_LAW = Kind(
 
 MOST_SERVERS = 10**5  # a simulation keeps a clock for each; more at once is "infinite-server"
 DISCIPLINES = ("fcfs", "processor-sharing", "infinite-server", "priority")
+PRIORITIES = records.by_name(records.whole(0))
+PRIORITIES_MEAN = (
+    "by event type, under the discipline 'priority': higher ones are served first, without "
+    "interrupting others; 0 if not named"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +300,7 @@ class Station:
         records.whole(0), "events that may wait; no limit if left out", default=None
     )
     discipline: str = spec(records.choice(*DISCIPLINES), "order of service", default="fcfs")
+    priorities: tuple[tuple[str, int], ...] = spec(PRIORITIES, PRIORITIES_MEAN, default=())
 
 
 def _read_station(place: Place) -> Station | None:

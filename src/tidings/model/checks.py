@@ -101,17 +101,30 @@ def _check_brokers(place: Place) -> None:
         told = given(broker)
         queue = [
             field
-            for field in ("servers", "buffer", "discipline")
+            for field in ("servers", "buffer", "discipline", "priorities")
             if field in told and broker.value[field] != getattr(plain, field)
         ]
         if "service" not in told and queue:
             broker.report(f"a 'service' law, as '{queue[0]}' is of the queue before it", saw="none")
-        demands = [broker.inside(station, "demands").value for station in ("cpu", "disk", "out")]
-        if any(demands) and place.inside("event_type").value is None:
+        _check_event_types(place, broker)
+
+
+def _check_event_types(place: Place, broker: Place) -> None:
+    """What is told by event type needs to know what that is, and somebody who heeds it."""
+    stations = [broker.inside(name) for name in ("cpu", "disk", "out")]
+    by_type = {
+        "demands": [each.inside("demands") for each in stations],
+        "priorities": [each.inside("priorities") for each in (broker, *stations)],
+    }
+    for what, places in by_type.items():
+        if place.inside("event_type").value is None and any(each.value for each in places):
             broker.report(
                 "'event_type' at the top of the file: the attribute that is an event's type",
-                saw="demands by event type",
+                saw=f"{what} by event type",
             )
+    for station, priorities in zip((broker, *stations), by_type["priorities"], strict=True):
+        if priorities.value and station.inside("discipline").value != "priority":
+            priorities.report("the discipline 'priority', which alone heeds them")
 
 
 def _check_publishers(place: Place) -> None:

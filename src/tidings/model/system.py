@@ -24,6 +24,8 @@ from tidings.model.behaviour import (
     MOST_SERVERS,
     PERFECT,
     POSITIVE_LAW,
+    PRIORITIES,
+    PRIORITIES_MEAN,
     SERVICE,
     STATION,
     Channel,
@@ -63,6 +65,7 @@ class Broker:
         records.whole(0), "events that may wait; no limit if left out", default=None
     )
     discipline: str = spec(records.choice(*DISCIPLINES), "order of service", default="fcfs")
+    priorities: tuple[tuple[str, int], ...] = spec(PRIORITIES, PRIORITIES_MEAN, default=())
     cpu: Station | None = spec(STATION, "the CPU as a queue of its own", default=None)
     disk: Station | None = spec(STATION, "the disk as a queue of its own", default=None)
     out: Station | None = spec(STATION, "the output as a queue of its own", default=None)
@@ -79,6 +82,7 @@ class Broker:
                     servers=self.servers,
                     buffer=self.buffer,
                     discipline=self.discipline,
+                    priorities=self.priorities,
                 ),
             )
         return first + tuple(each for each in (self.cpu, self.disk, self.out) if each is not None)

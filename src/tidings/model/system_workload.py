@@ -6,7 +6,7 @@ broker that go on over an arc is all that forwarding is about. What is lost on a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from tidings.errors import InvalidInputError, Problem, UnsupportedError
 from tidings.model import topology
 from tidings.model.behaviour import Channel, Station
 from tidings.model.features import require_only
-from tidings.model.laws import Deterministic, Law
+from tidings.model.laws import Deterministic, Law, from_values
 from tidings.model.routes import Routes, route, type_of
 from tidings.model.system import Broker, System
 from tidings.model.workload import (
@@ -82,7 +82,7 @@ def workload_of(
         flow = _Forwarding(system, found, parts).flow(joint=joint)
         services, missing = centres.services(parts.event_type)
         problems += missing
-        transfers = centres.transfers(flow, parts.size_bytes)
+        transfers = centres.transfers(flow)
         flows.append(
             Flow(
                 source=parts.publisher,
@@ -90,6 +90,7 @@ def workload_of(
                 share=parts.share,
                 forwarding=flow.shares,
                 services=services,
+                priorities=centres.priorities(parts.event_type),
                 transfers=transfers,
                 joint=flow.joint,
             )
@@ -141,7 +142,6 @@ class _Parts:
     label: str
     rows: tuple[int, ...]
     share: float
-    size_bytes: float | None  # mean; None where some have none
 
 
 def _parts(system: System, routes: Routes, by: str) -> Iterator[_Parts]:
@@ -156,10 +156,6 @@ def _parts(system: System, routes: Routes, by: str) -> Iterator[_Parts]:
         share = sum(row.probability for row in rows)
         if share <= 0.0:
             continue
-        sizes = [row.size_bytes for row in rows]
-        size_bytes = None
-        if None not in sizes:
-            size_bytes = sum(r.probability * (r.size_bytes or 0.0) for r in rows) / share
         label = kind if content_class < 0 else f"{kind} class {content_class}".strip()
         yield _Parts(
             publisher=publisher,
@@ -167,7 +163,6 @@ def _parts(system: System, routes: Routes, by: str) -> Iterator[_Parts]:
             label=label,
             rows=tuple(indices),
             share=min(share, 1.0),
-            size_bytes=size_bytes,
         )
 
 
@@ -179,6 +174,7 @@ class _Forwarded:
     """Probabilities of being sent over connections, each alone and together."""
 
     shares: tuple[tuple[int, float], ...]
+    sizes: dict[int, dict[float | None, float]]  # of what is sent over each: bytes, share
     joint: tuple[JointForwarding, ...]
 
 
@@ -192,6 +188,7 @@ class _Forwarding:
         self.classes = np.array([row.content_class for row in rows], dtype=np.int64)
         self.home = int(routes.home_of_publisher[parts.publisher])
         self.at_node = np.zeros((len(system.brokers), len(rows)))  # share of the flow that comes by
+        self.sizes = [row.size_bytes for row in rows]
         self.sent: dict[int, Floats] = {}
 
     def flow(self, *, joint: bool) -> _Forwarded:
@@ -205,7 +202,15 @@ class _Forwarding:
             # Rounding must not make a probability of more than 1.
             shares.append((arc, min(float(sent.sum() / visits[source]), 1.0)))
         together = tuple(self._joint(visits)) if joint else ()
-        return _Forwarded(shares=tuple(sorted(shares)), joint=together)
+        sizes = {arc: self._sizes(sent) for arc, sent in self.sent.items()}
+        return _Forwarded(shares=tuple(sorted(shares)), sizes=sizes, joint=together)
+
+    def _sizes(self, sent: Floats) -> dict[float | None, float]:
+        found: dict[float | None, float] = {}
+        for size, weight in zip(self.sizes, (sent / sent.sum()).tolist(), strict=True):
+            if weight > 0.0:
+                found[size] = found.get(size, 0.0) + weight
+        return found
 
     def _follow(self, tree: topology.Tree, mine: Bools) -> None:
         arcs = self.routes.arcs
@@ -315,20 +320,29 @@ class _Centres:
                 problems.append(Problem(at=f"{at}.demands", saw=saw, want=want))
         return tuple(found), problems
 
-    def transfers(self, flow: _Forwarded, size_bytes: float | None) -> tuple[tuple[int, Law], ...]:
-        """How long the wire is busy with a message of a flow, on each connection it uses."""
+    def priorities(self, event_type: str) -> tuple[tuple[int, int], ...]:
+        """The priority of an event type at the centres of brokers where it has one."""
+        given = ((at, dict(each.priorities).get(event_type, 0)) for at, _, each in self._stations)
+        return tuple((at, priority) for at, priority in given if priority)
+
+    def transfers(self, flow: _Forwarded) -> tuple[tuple[int, Law], ...]:
+        """How long the wire is busy with a message of a flow, on each connection it uses.
+
+        Messages of several sizes take several times: a law with an atom for each.
+        """
         found: list[tuple[int, Law]] = []
         for arc, _ in flow.shares:
             if self.of_arc[arc] is None:
                 continue
-            if size_bytes is None:
+            sizes = {size: share for size, share in flow.sizes[arc].items() if size is not None}
+            if len(sizes) < len(flow.sizes[arc]):
                 where = self.system.links[arc // 2].name
                 raise InvalidInputError(
                     f"links.{where} has a bandwidth, but messages have no size; give 'size' at the "
                     "top of the file, to a publisher, or to its contents"
                 )
             speed = self._bytes_per_s(self._channels[arc])
-            found.append((arc, Deterministic(value_s=size_bytes / speed)))
+            found.append((arc, transfer_law(sizes, speed)))
         return tuple(found)
 
     def _bytes_per_s(self, channel: Channel) -> float:
@@ -336,6 +350,20 @@ class _Centres:
             return channel.bandwidth_bytes_per_s
         network = next(n for n in self.system.networks if n.name == channel.network)
         return network.bandwidth_bytes_per_s
+
+
+def transfer_law(sizes: Mapping[float, float], bytes_per_s: float) -> Law:
+    """How long a wire is busy with messages of some sizes in bytes, each with its share.
+
+    >>> transfer_law({500.0: 1.0}, 1e6)
+    Deterministic(value_s=0.0005)
+    """
+    times_s: dict[float, float] = {}
+    for size, share in sizes.items():
+        times_s[size / bytes_per_s] = times_s.get(size / bytes_per_s, 0.0) + share
+    if len(times_s) == 1:
+        return Deterministic(value_s=next(iter(times_s)))
+    return from_values(times_s)
 
 
 def _station_names(broker: Broker) -> Sequence[str]:

@@ -79,6 +79,7 @@ class Flow:
     share: float = 1.0  # of the publisher's events
     forwarding: tuple[tuple[int, float], ...] = ()  # connection, probability of being sent over it
     services: tuple[tuple[int, Law], ...] = ()  # centre of a node, time it works on such an event
+    priorities: tuple[tuple[int, int], ...] = ()  # centre of a node, where it is not 0
     transfers: tuple[tuple[int, Law], ...] = ()  # connection, time its centre works on one
     joint: tuple[JointForwarding, ...] = ()  # where it is known how forwarding hangs together
 
@@ -139,7 +140,7 @@ def _flow_problems(workload: Workload) -> Iterator[Problem]:
         for connection, probability in flow.forwarding:
             yield from _position(f"{at}.forwarding", connection, connections, "connection")
             yield from _share(f"{at}.forwarding", probability)
-        for centre, _ in flow.services:
+        for centre, _ in flow.services + flow.priorities:
             yield from _position(f"{at}.services", centre, len(workload.centres), "centre")
         for connection, _ in flow.transfers:
             yield from _position(f"{at}.transfers", connection, connections, "connection")

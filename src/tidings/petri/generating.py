@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tidings.model.laws import Exponential, Law
@@ -203,7 +203,14 @@ class _Generator:
             colour_of(self.workload, flow): dict(flows[flow].services)[centre]
             for flow in self._visited[node]
         }
-        return self._queue_of(centre, laws)
+        priorities = {
+            colour_of(self.workload, flow): dict(flows[flow].priorities).get(centre, 0)
+            for flow in self._visited[node]
+        }
+        found = self._queue_of(centre, laws)
+        if found.discipline != "priority":
+            return found
+        return replace(found, priorities=tuple(each for each in priorities.items() if each[1]))
 
     def _queue_of(self, centre: int, laws: dict[str, Law]) -> Queue:
         found = self.workload.centres[centre]

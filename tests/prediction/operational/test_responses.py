@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -56,5 +57,26 @@ def test_infinite_servers_only_serve_and_overload_never_ends():
     assert responses_s(queue("infinite-server"), both).tolist() == [0.5, 0.1]
     for discipline in ("fcfs", "processor-sharing"):
         assert responses_s(queue(discipline), both).tolist() == [math.inf, math.inf]
-    with pytest.raises(UnsupportedError, match="'q' serves by priority"):
-        responses_s(queue("priority"), demands((0.1, 1.0, 1.0)))
+    with pytest.raises(UnsupportedError, match="'q' serves by priority with 2 servers"):
+        responses_s(queue("priority", 2), demands((0.1, 1.0, 1.0)))
+
+
+def test_priorities_are_cobhams_waits():
+    kinds = replace(
+        demands((0.5, 0.5, 1.0), (0.2, 1.0, 0.0), (0.3, 1.0, 2.0)), priorities=np.array([2, 0, 0])
+    )
+    left_s = 0.5 * 0.5**2 + 0.5 * (0.2 * 1.0 + 0.3 * 3.0)
+    last_s = left_s / (0.75 * 0.25)
+    found = responses_s(queue("priority"), kinds)
+    assert found == pytest.approx([0.5 + left_s / 0.75, 1 + last_s, 1 + last_s], rel=1e-12)
+
+
+def test_the_work_that_waits_is_the_same_under_priorities():
+    """Σ ρ W does not depend on the order of service (Kleinrock); alike, all wait as in a line."""
+    kinds = demands((0.5, 0.5, 1.0), (0.2, 1.0, 0.0), (0.3, 1.0, 2.0))
+    line = responses_s(queue(), kinds)
+    assert responses_s(queue("priority"), kinds) == pytest.approx(line, rel=1e-12)
+    ranked = responses_s(queue("priority"), replace(kinds, priorities=np.array([0, 1, 2])))
+    loads = kinds.rates_per_s * kinds.means_s
+    waits = (loads @ (each - kinds.means_s) for each in (line, ranked))
+    assert next(waits) == pytest.approx(next(waits), rel=1e-12)

@@ -1,7 +1,7 @@
 """Laws of random times: what they are, how they are written, and how they are computed with."""
 
 from tidings.model.laws.absorption import ended_share
-from tidings.model.laws.empirical import Empirical, cumulative, from_quantiles
+from tidings.model.laws.empirical import Empirical, cumulative, from_quantiles, from_values
 from tidings.model.laws.heavy import LogNormal, Weibull
 from tidings.model.laws.law import Complexes, Law, Reals
 from tidings.model.laws.phase_type import HyperExponential, Phases, PhaseType, phases, walk
@@ -37,6 +37,7 @@ __all__ = [
     "cumulative",
     "ended_share",
     "from_quantiles",
+    "from_values",
     "law_document",
     "law_schema",
     "left_share",

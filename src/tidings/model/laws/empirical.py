@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -127,6 +127,20 @@ def from_quantiles(shares: Sequence[float], times_s: Sequence[float]) -> Empiric
     check(share_problems(values))
     weights = tuple(after - before for before, after in pairwise(values))
     return Empirical(edges_s=tuple(times_s), weights=weights)
+
+
+def from_values(weights: Mapping[float, float]) -> Empirical:
+    """The law that takes each of some times, in seconds, with the probability given for it.
+
+    >>> law = from_values({0.5: 0.25, 0.1: 0.75})
+    >>> law.cdf([0.09, 0.1, 0.4, 0.5]).tolist(), round(law.mean_s, 12)
+    ([0.0, 0.75, 0.75, 1.0], 0.2)
+    """
+    times_s = sorted(weights)
+    atoms = [part for time_s in times_s for part in (weights[time_s], 0.0)]
+    return Empirical(
+        edges_s=tuple(time_s for time_s in times_s for _ in range(2)), weights=tuple(atoms[:-1])
+    )
 
 
 def edge_problems(edges_s: Sequence[float]) -> Iterator[Problem]:

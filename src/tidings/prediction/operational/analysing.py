@@ -307,6 +307,9 @@ def _answered(workload: Workload, visits: list[Visit], formula: str) -> Iterator
             rates_per_s=np.array([visit.rate_per_s for visit in here]),
             means_s=np.array([visit.service.mean_s for visit in here]),
             scvs=np.array([visit.service.scv for visit in here]),
+            priorities=np.array(
+                [dict(workload.flows[visit.flow].priorities).get(centre, 0) for visit in here]
+            ),
         )
         queue = workload.centres[centre]
         if formula == "paper":

@@ -10,6 +10,9 @@ first come          :math:`R_i = S_i + \sum \lambda S^2 (1 + c^2)/2/(1 - U)` (Po
                     Khinchine), exact for Poisson arrivals and one server
 first come, m > 1   :math:`R_i = S_i + C/(m\mu - \lambda) \cdot (1 + c^2)/2` with the mean service
                     :math:`1/\mu` and c² of all kinds together; exact for one exponential kind
+priority            :math:`R_i = S_i + W_0/((1 - U_{>i})(1 - U_{\ge i}))` (Cobham) with
+                    :math:`W_0 = \sum \lambda S^2 (1 + c^2)/2` and the loads of kinds of higher
+                    (and of the same) priority; exact for Poisson arrivals and one server
 infinite server     :math:`R_i = S_i`
 ==================  ============================================================================
 
@@ -36,6 +39,7 @@ class Demands:
     rates_per_s: Floats
     means_s: Floats
     scvs: Floats
+    priorities: NDArray[np.int64] | None = None  # None: all alike
 
     @property
     def offered(self) -> float:
@@ -61,12 +65,9 @@ def responses_s(centre: Centre, demands: Demands) -> Floats:
         waiting = waiting_probability(centre.servers, demands.offered)
         stretched: Floats = means * (1.0 + waiting / (centre.servers * (1.0 - load)))
         return stretched
-    if centre.discipline != "fcfs":
-        raise UnsupportedError(
-            f"the queue '{centre.name}' serves by {centre.discipline}; operational analysis knows "
-            "fcfs, processor-sharing and infinite-server"
-        )
     squares = float(np.dot(rates, means**2 * (1.0 + demands.scvs)))  # Σ λ E[S²]
+    if centre.discipline == "priority":
+        return _by_priority(centre, demands, squares)
     if centre.servers == 1:
         found: Floats = means + 0.5 * squares / (1.0 - load)
         return found
@@ -78,6 +79,21 @@ def responses_s(centre: Centre, demands: Demands) -> Floats:
     waiting = waiting_probability(centre.servers, demands.offered)
     several: Floats = means + 0.5 * uneven * waiting * mean_s / (centre.servers * (1.0 - load))
     return several
+
+
+def _by_priority(centre: Centre, demands: Demands, squares: float) -> Floats:
+    """Cobham's mean responses: whoever is served is not interrupted."""
+    if centre.servers > 1:
+        raise UnsupportedError(
+            f"the queue '{centre.name}' serves by priority with {centre.servers} servers; "
+            "operational analysis knows that of one server. A queueing Petri net knows it of any"
+        )
+    loads = demands.rates_per_s * demands.means_s
+    ranks = np.zeros(loads.size) if demands.priorities is None else demands.priorities
+    above = np.array([loads[ranks > rank].sum() for rank in ranks])
+    with_own = np.array([loads[ranks >= rank].sum() for rank in ranks])
+    found: Floats = demands.means_s + 0.5 * squares / ((1.0 - above) * (1.0 - with_own))
+    return found
 
 
 def waiting_probability(servers: int, offered: float) -> float:
