@@ -35,16 +35,24 @@ def test_delivered_expired_and_dropped_are_everything(buffer, expiring, load, of
 
 def test_a_large_buffer_is_the_queue_without_a_bound():
     rate = 0.7 * CENTRE.most_per_s
-    found = fate(CENTRE, rate, Limits(buffer=400))
-    assert found.response_s == pytest.approx(mean_response_s(CENTRE, rate), rel=1e-9)
+    found = fate(CENTRE, rate, Limits(buffer=2000))
+    assert found.response_s == pytest.approx(mean_response_s(CENTRE, rate), rel=1e-12)
     assert found.dropped < 1e-12
-    law = path_law(buffered_stage(CENTRE, rate, 400), Workshop())
+    stage, exact = buffered_stage(CENTRE, rate, 2000), sojourn_law(CENTRE, rate)
     t = np.array([0.1, 1.0, 5.0])
-    value, error = law.cdf(t)
-    assert np.all(np.abs(value - sojourn_law(CENTRE, rate).cdf(t)) <= error)
-    exact = sojourn_law(CENTRE, rate)
-    (delay,) = buffered_stage(CENTRE, rate, 400).delays
-    assert delay.variance_s2 == pytest.approx(exact.scv * exact.mean_s**2, rel=1e-9)
+    value, error = path_law(stage, Workshop()).cdf(t)
+    assert np.all(np.abs(value - exact.cdf(t)) <= error)
+    (delay,) = stage.delays
+    assert delay.variance_s2 == pytest.approx(exact.scv * exact.mean_s**2, rel=1e-12)
+
+
+def test_a_large_buffer_under_overload_is_full_and_hands_over_what_it_can():
+    """It is never empty: shares down there are smaller than any number."""
+    rate = 1.5 * CENTRE.most_per_s
+    found = fate(CENTRE, rate, Limits(buffer=5000))
+    assert found.delivered == pytest.approx(1 / 1.5, rel=1e-12)
+    assert found.dropped == pytest.approx(1 - 1 / 1.5, rel=1e-11)
+    assert found.response_s == pytest.approx(5000 * CENTRE.demand_s, rel=2e-3)
 
 
 def test_without_a_place_to_wait_only_who_meets_an_idle_connected_peer_is_served():

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse import linalg
 
 from tidings.errors import UnsupportedError
 from tidings.prediction.lattice import Lattice
@@ -25,8 +23,6 @@ from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.prediction.mobility.tables import tabulated
 from tidings.prediction.stages import Chain, Complexes, Floats, Stage
-
-Ints = NDArray[np.int64]
 
 _ON, _BEGUN, _FRESH = range(3)
 _REST = 1e-13  # of the probability that may lie beyond the levels of a chain without a bound
@@ -102,48 +98,51 @@ class _Chain:
         return found
 
     def stationary(self) -> Floats:
-        """The long-run share of time in each state, [events there, state]."""
-        size = 3 * (self.levels + 1)
-        balance = self._generator().T.tolil()
-        impossible = [3 * 0 + _BEGUN]  # nothing can be begun where nothing is
-        if self.buffer < self.levels:
-            impossible.append(3 * self.levels + _FRESH)
-        for state in impossible:
-            balance[state, :] = 0.0
-            balance[state, state] = 1.0
-        balance[_ON, :] = 1.0
-        wanted = np.zeros(size)
-        wanted[_ON] = 1.0
-        found: Floats = linalg.spsolve(balance.tocsc(), wanted).reshape(-1, 3)
-        return np.maximum(found, 0.0)
+        """The long-run share of time in each state, [events there, state].
 
-    def _generator(self) -> sparse.csr_array:
-        count = np.arange(self.levels + 1)
-        row: list[Ints] = []
-        column: list[Ints] = []
-        rate: list[Floats] = []
+        From the top: what a level does as seen while no more than that many events are there, with
+        as many steps as levels and no difference of like numbers (Grassmann, Taylor and Heyman). A
+        level's shares are those of the one below times ``climbs``, kept by their logarithms, since
+        an overloaded queue is all but never empty.
+        """
+        up, down = self._up_and_down()
+        climbs = np.zeros((self.levels + 1, 3, 3))
+        seen = self._within(self.levels, np.zeros((3, 3)), down[-1])
+        for level in range(self.levels, 0, -1):
+            climbs[level] = up[level - 1][:, None] * np.linalg.inv(-seen)
+            seen = self._within(level - 1, climbs[level] * down[level], down[level - 1])
+        shares, scales = np.zeros((self.levels + 1, 3)), np.zeros(self.levels + 1)
+        shares[0, [_ON, _FRESH]] = seen[_FRESH, _ON], seen[_ON, _FRESH]
+        shares[0] /= shares[0].sum()
+        for level in range(1, self.levels + 1):
+            shares[level] = shares[level - 1] @ climbs[level]
+            total = float(shares[level].sum())
+            if total == 0.0:  # below what numbers can say, as is all above
+                scales[level:] = -math.inf
+                break
+            shares[level] /= total
+            scales[level] = scales[level - 1] + math.log(total)
+        shares *= np.exp(scales - scales.max())[:, None]
+        found: Floats = shares / shares.sum()
+        return found
 
-        def move(before: Ints, state: int, after: Ints, to: int, per_s: float | Floats) -> None:
-            rates = np.broadcast_to(np.asarray(per_s, dtype=np.float64), before.shape)
-            row.extend((3 * before + state, 3 * before + state))
-            column.extend((3 * after + to, 3 * before + state))
-            rate.extend((rates, -rates))
+    def _up_and_down(self) -> tuple[Floats, Floats]:
+        """[events there, state]: rates of one more, and of one less; the state stays as it is."""
+        up = np.where(self.full(), 0.0, self.rate_per_s)
+        up[-1] = 0.0
+        down = self.expiring_per_s * self.waiting
+        down[1:, _ON] += self.served_per_s
+        return up, down
 
-        for state in (_ON, _BEGUN, _FRESH):
-            room = count[~self.full()[:, state] & (count < self.levels)]
-            move(room, state, room + 1, state, self.rate_per_s)
-            some = count[self.waiting[:, state] > 0]
-            expiring = self.expiring_per_s * self.waiting[some, state]
-            move(some, state, some - 1, state, expiring)
-        some = count[1:]
-        move(some, _ON, some - 1, _ON, self.served_per_s)
-        move(some, _ON, some, _BEGUN, self.leaving_per_s)
-        move(some, _BEGUN, some, _ON, self.back_per_s)
-        move(count[:1], _ON, count[:1], _FRESH, self.leaving_per_s)
-        move(count, _FRESH, count, _ON, self.back_per_s)
-        size = 3 * (self.levels + 1)
-        places = (np.concatenate(row), np.concatenate(column))
-        return sparse.coo_array((np.concatenate(rate), places), shape=(size, size)).tocsr()
+    def _within(self, level: int, above: Floats, down: Floats) -> Floats:
+        """Rates between the states of a level, by way of those ``above`` too; rows sum to −down."""
+        away = _BEGUN if level > 0 else _FRESH
+        rates = above.copy()
+        rates[_ON, away] += self.leaving_per_s
+        rates[[_BEGUN, _FRESH], _ON] += self.back_per_s
+        np.fill_diagonal(rates, 0.0)
+        np.fill_diagonal(rates, -(rates.sum(axis=1) + down))
+        return rates
 
     def tagged(self, found: Floats) -> tuple[float, float]:
         """P[delivered] and E[response; delivered] of an event that finds so many before it.

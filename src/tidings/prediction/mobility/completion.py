@@ -17,7 +17,15 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from tidings.model.laws import Deterministic, Law, PhaseType, phases, residual, unshifted
+from tidings.model.laws import (
+    Deterministic,
+    Empirical,
+    Law,
+    PhaseType,
+    phases,
+    residual,
+    unshifted,
+)
 from tidings.model.laws.law import Complexes, Reals, Size, as_nodes, as_shares, as_times, invert
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.mobility.centre import OnOff
@@ -25,6 +33,7 @@ from tidings.prediction.mobility.tables import Table, tabulated
 from tidings.prediction.stages import Chain, Floats, Stage, law_stage
 
 MOST_PHASES = 64  # of service times OFF, up to which a completion is spelt out as a chain
+_UNLIKE = 1e-3  # of z E[P], from which on 1 and P*(z) differ by enough digits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,16 +205,17 @@ def completion_stage(centre: OnOff) -> Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PerhapsDelay:
-    """No delay with probability 1 − ``share``, else one of a law."""
+    """No delay with probability 1 − ``share``, else what is left of a period of a law."""
 
-    law: Law
+    period: Law
+    law: Law  # of what is left, perhaps a table
     share: float
     kinked: bool
 
     @property
     def mean_s(self) -> float:
-        """Share · E[X], in seconds."""
-        return self.share * self.law.mean_s
+        """Share · E[P²]/(2 E[P]), in seconds."""
+        return self.share * 0.5 * self.period.mean_s * (1.0 + self.period.scv)
 
     @property
     def variance_s2(self) -> float:
@@ -235,9 +245,20 @@ class PerhapsDelay:
         return np.where(t_s >= 0.0, value, 0.0)
 
     def transform(self, z: Complexes) -> Complexes:
-        """1 − share + share · E[exp(−zX)]."""
-        value: Complexes = 1.0 - self.share + self.share * self.law.transform(z)
-        return value
+        """1 − share + share · E[exp(−zX)], with E[exp(−zX)] = (1 − P*(z))/(z E[P]).
+
+        A table has thousands of bins and is asked only where that is a difference of like numbers.
+        """
+        if not isinstance(self.law, Empirical) or isinstance(self.period, Empirical):
+            found: Complexes = 1.0 - self.share + self.share * self.law.transform(z)
+            return found
+        weighed = np.atleast_1d(z) * self.period.mean_s
+        left: Complexes = np.empty(weighed.shape, dtype=np.complex128)
+        plain = np.abs(weighed) > _UNLIKE
+        left[plain] = (1.0 - self.period.transform(np.atleast_1d(z)[plain])) / weighed[plain]
+        left[~plain] = self.law.transform(np.atleast_1d(z)[~plain])
+        found = 1.0 - self.share + self.share * left
+        return found.reshape(np.shape(z))
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """Rounded down and rounded up."""
@@ -253,5 +274,7 @@ def absence_stage(centre: OnOff) -> Stage:
     # A residual law is as smooth as its law, also where it is tabulated in thousands of bins.
     off = law_stage(centre.off)
     kinked = off.shift_s > 0.0 or any(delay.kinked for delay in off.delays)
-    delay = PerhapsDelay(law=residual(centre.off), share=centre.away, kinked=kinked)
+    delay = PerhapsDelay(
+        period=centre.off, law=residual(centre.off), share=centre.away, kinked=kinked
+    )
     return Stage(delays=(delay,))

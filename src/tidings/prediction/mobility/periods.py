@@ -3,11 +3,16 @@
 At low load only the second moment of OFF matters: an event waits for what is left of an absence,
 R ≈ D s + P[OFF] E[OFF²]/(2 E[OFF]). Above, the shape of ON matters too (from a load of about .6),
 and a law that has no phases is taken as the phase-type law with its mean and c².
+
+Phases are never as regular as a constant: c² is at least one over their number. What follows from
+them is then off by about as much as c² is, so that the law is worked out twice, once twice as far
+off as the other time, and the difference taken off (``extrapolated``).
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +21,16 @@ from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.stages import Chain
 
 MOST_PHASES = 24  # of one period; a more regular law is taken as Erlang of so many
+_PHASES_TOGETHER = 300  # of a whole queue: more take seconds
+_FEWER_PHASES = (20, 16, 12, 10, 8, 6)
+
+
+class Regularity(NamedTuple):
+    """The c² with which each time of a centre is taken."""
+
+    on: float
+    off: float
+    service: float
 
 
 def low_load_response_s(centre: OnOff) -> float:
@@ -29,23 +44,52 @@ def has_phases(law: Law) -> bool:
     return found is not None and found.shift_s == 0.0 and 0 < found.initial.size <= MOST_PHASES
 
 
-def period_chain(law: Law) -> Chain:
-    """The phases of a law; of one without, those of a law with its mean and c².
+def regularity(centre: OnOff) -> Regularity:
+    """The c² that phases can have; that of the law itself unless it is more regular than they.
+
+    >>> from tidings.model.laws import Deterministic, Gamma
+    >>> constant = Deterministic(value_s=2.0)
+    >>> regularity(OnOff(service=Gamma(mean_s=1.0, shape=2), on=constant, off=constant)).off
+    0.041666666666666664
+    """
+    laws = (centre.on, centre.off, centre.service)
+    for most in (MOST_PHASES, *_FEWER_PHASES):
+        on, off, service = (_phases_of(law, most) for law in laws)
+        if (on + off) * service <= _PHASES_TOGETHER:
+            break
+    return Regularity(*(law.scv if has_phases(law) else max(law.scv, 1.0 / most) for law in laws))
+
+
+def _phases_of(law: Law, most: int) -> int:
+    """How many phases a law takes."""
+    if has_phases(law):
+        found = phases(law)
+        assert found is not None
+        return found.initial.size
+    return 2 if law.scv >= 1.0 else min(math.ceil(1.0 / max(law.scv, 1.0 / most) - 1e-9), most)
+
+
+def twice_as_far(centre: OnOff, near: Regularity) -> Regularity:
+    """The c² twice as far from the true ones as ``near``."""
+    true = (centre.on.scv, centre.off.scv, centre.service.scv)
+    return Regularity(*(2.0 * near_scv - scv for near_scv, scv in zip(near, true, strict=True)))
+
+
+def period_chain(law: Law, scv: float) -> Chain:
+    """The phases of a law; of one without, those of a law with its mean and this c².
 
     c² above 1: a hyperexponential law of two branches with equal loads. Below 1: Erlang stages of
-    one rate, the last of them passed with some probability only (c² of at least 1/24).
+    one rate, the last of them passed with some probability only.
 
     >>> from tidings.model.laws import Deterministic
-    >>> len(period_chain(Deterministic(value_s=2.0))[0])
+    >>> len(period_chain(Deterministic(value_s=2.0), 1 / 24)[0])
     24
     """
     if has_phases(law):
         found = phases(law)
         assert found is not None
         return found.initial, found.generator
-    if law.scv >= 1.0:
-        return _two_branches(law.mean_s, law.scv)
-    return _stages(law.mean_s, max(law.scv, 1.0 / MOST_PHASES))
+    return _two_branches(law.mean_s, scv) if scv >= 1.0 else _stages(law.mean_s, scv)
 
 
 def _two_branches(mean_s: float, scv: float) -> Chain:

@@ -12,7 +12,8 @@ event meets one; the wait of an M/G/1 queue whose services are completion times
 Other ON laws: phase-type by the age of the event at the head of the queue (Sengupta). With R the
 rate matrix of the queue as a quasi-birth-and-death process, S₀ and S₁ the rates of its phases
 without and with a departure, the age has the density π(0) exp((S₀ + R S₁) x), and turned round in
-time that is a phase-type law with as many phases as the busy queue.
+time that is a phase-type law with as many phases as the busy queue. Times more regular than phases
+can be are reached by extrapolation.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ from tidings.errors import UnstableError
 from tidings.model.laws import Exponential, HyperExponential, PhaseType
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.completion import absence_stage, completion, completion_stage
-from tidings.prediction.mobility.periods import period_chain
+from tidings.prediction.mobility.extrapolated import Extrapolated
+from tidings.prediction.mobility.periods import (
+    Regularity,
+    period_chain,
+    regularity,
+    twice_as_far,
+)
 from tidings.prediction.queues import PoissonWait, fitted_law
 from tidings.prediction.stages import Chain, Floats, Stage, in_series, law_stage
 from tidings.prediction.workload import WaitMoments
@@ -45,8 +52,17 @@ def sojourn_stage(centre: OnOff, rate_per_s: float) -> Stage:
     if centre.all_exponential:
         return law_stage(sojourn_law(centre, rate_per_s))
     if not isinstance(centre.on, Exponential) and centre.service.mean_s > 0.0:
-        return law_stage(phase_type_sojourn(centre, rate_per_s))
+        return _phased_stage(centre, rate_per_s)
     return in_series(wait_stage(centre, rate_per_s), completion_stage(centre))
+
+
+def _phased_stage(centre: OnOff, rate_per_s: float) -> Stage:
+    near = regularity(centre)
+    law, far = phase_type_sojourn(centre, rate_per_s, near), twice_as_far(centre, near)
+    if far == near:
+        return law_stage(law)
+    other = phase_type_sojourn(centre, rate_per_s, far)
+    return Stage(delays=(Extrapolated(near=law, far=other),))
 
 
 def wait_stage(centre: OnOff, rate_per_s: float) -> Stage:
@@ -118,10 +134,11 @@ class Birth:
     ending: Floats
 
 
-def phase_type_queue(centre: OnOff) -> Birth:
+def phase_type_queue(centre: OnOff, taken: Regularity) -> Birth:
     """The phases of an ON/OFF queue: those of ON, then of OFF, each with those of a service."""
-    periods, connected = _alternating(period_chain(centre.on), period_chain(centre.off))
-    initial, work = period_chain(centre.service)
+    on, off = period_chain(centre.on, taken.on), period_chain(centre.off, taken.off)
+    periods, connected = _alternating(on, off)
+    initial, work = period_chain(centre.service, taken.service)
     initial = initial / initial.sum()
     working = np.diag(connected.astype(np.float64))
     leaving = -work.sum(axis=1)
@@ -150,10 +167,10 @@ def _alternating(
     return generator, np.arange(len(generator)) < on_initial.size
 
 
-def phase_type_sojourn(centre: OnOff, rate_per_s: float) -> PhaseType:
-    """The sojourn for phase-type ON, OFF and service; other laws by phases with two moments."""
+def phase_type_sojourn(centre: OnOff, rate_per_s: float, taken: Regularity) -> PhaseType:
+    """The sojourn for phase-type ON, OFF and service; other laws by phases of the c² ``taken``."""
     _refuse_overload(centre, rate_per_s)
-    queue = phase_type_queue(centre)
+    queue = phase_type_queue(centre, taken)
     climbs = rate_matrix(queue, rate_per_s)
     empty = _empty(queue, rate_per_s, climbs)
     ageing = queue.staying + climbs @ queue.departing
