@@ -38,6 +38,7 @@ COMMANDS = (
     "validate",
     "report",
     "demo",
+    "whatif",
     "plan",
     "testbed",
     "reproduce",

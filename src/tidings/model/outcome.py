@@ -112,17 +112,27 @@ def table(name: str, rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ())
     ['subscriber', 'delay_s', 'arrived']
     """
     columns = TABLES[name]
-    data = pd.DataFrame(rows if isinstance(rows, Mapping) else list(rows))
-    unknown = [column for column in data.columns if column not in columns]
+    given = rows if isinstance(rows, Mapping) else pd.DataFrame(list(rows))
+    unknown = [str(column) for column in given if column not in columns]
     if unknown:
         raise ValueError(f"the table '{name}' has no columns {', '.join(unknown)}")
-    for column in columns:
-        if column not in data:
-            data[column] = "" if column in TEXTS else np.nan
-    losses = [column for column in columns if column in LOSSES]
-    data[losses] = data[losses].fillna(0.0)
-    kinds = {column: str if column in TEXTS else float for column in columns}
-    return data.astype(kinds)[list(columns)].reset_index(drop=True)
+    arrays = {str(column): np.atleast_1d(np.asarray(given[column])) for column in given}
+    size = max((len(values) for values in arrays.values()), default=0)
+    # One frame from finished columns: changing one column by column takes far longer.
+    return pd.DataFrame({column: _filled(column, arrays.get(column), size) for column in columns})
+
+
+def _filled(column: str, values: np.ndarray[Any, Any] | None, size: int) -> np.ndarray[Any, Any]:
+    """A column of so many rows: texts, numbers, and what stands for those that are not given."""
+    if column in TEXTS:
+        found = np.full(size, "", dtype=object)
+        if values is not None:
+            found[:] = [str(value) for value in values]
+        return found
+    numbers = np.full(size, np.nan)
+    if values is not None:
+        numbers[:] = values.astype(np.float64)
+    return np.nan_to_num(numbers, nan=0.0) if column in LOSSES else numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ narrow for them, so that numbers are never cut. Colours are the caller's console
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -82,8 +83,8 @@ def outcome_table(
         rows = rows.sort_values("on_time", kind="stable")
     shown = rows if limit is None else rows.head(limit)
     columns = [
-        _names(shown["subscriber"], "subscriber"),
-        _names(shown["broker"], "at", spare=2),
+        name_column(shown["subscriber"], "subscriber"),
+        name_column(shown["broker"], "at", spare=2),
         Column(title="wanted", cells=_cells(wording.rate, shown["wanted_per_s"]), spare=4),
         Column(
             title="on time", cells=_cells(wording.percent, shown["on_time"], shown["on_time_se"])
@@ -98,7 +99,7 @@ def outcome_table(
     on_time = wording.percent(outcome.on_time)
     number = wording.plural(len(rows), "subscriber")
     title = f"{outcome.source.capitalize()}: {on_time} of wanted events arrive in time ({number})"
-    return FittingTable(title=title, columns=columns, caption=_hidden(len(shown), len(rows)))
+    return FittingTable(title=title, columns=columns, caption=hidden(len(shown), len(rows)))
 
 
 def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
@@ -108,7 +109,7 @@ def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
     busy = _cells(wording.percent, shown["utilisation"], shown["utilisation_se"])
     wait = _cells(wording.seconds, shown["wait_mean_s"], shown["wait_mean_se_s"])
     columns = [
-        _names(shown["broker"], "broker"),
+        name_column(shown["broker"], "broker"),
         Column(title="busy", cells=busy),
         Column(title="arrivals", cells=_cells(wording.rate, shown["arrivals_per_s"]), spare=2),
         Column(title="mean wait", cells=wait),
@@ -117,7 +118,7 @@ def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
     return FittingTable(
         title=f"Brokers, {outcome.source}",
         columns=columns,
-        caption=_hidden(len(shown), len(rows), "brokers"),
+        caption=hidden(len(shown), len(rows), "brokers"),
     )
 
 
@@ -126,8 +127,8 @@ def link_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
     rows = outcome.links.sort_values("lost", ascending=False, kind="stable")
     shown = rows if limit is None else rows.head(limit)
     columns = [
-        _names(shown["source"], "from"),
-        _names(shown["target"], "to"),
+        name_column(shown["source"], "from"),
+        name_column(shown["target"], "to"),
         Column(title="events", cells=_cells(wording.rate, shown["events_per_s"])),
         Column(title="lost", cells=_cells(wording.percent, shown["lost"])),
         Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=1),
@@ -136,7 +137,7 @@ def link_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
     return FittingTable(
         title=f"Links, {outcome.source}",
         columns=columns,
-        caption=_hidden(len(shown), len(rows), "links"),
+        caption=hidden(len(shown), len(rows), "links"),
     )
 
 
@@ -146,8 +147,8 @@ def comparison_table(comparison: Comparison, limit: int = 10) -> RenderableType:
     a, b = (f"{a} A", f"{b} B") if a == b else (a, b)
     rows = comparison.worst(limit)
     columns = [
-        _names(rows["subscriber"], "subscriber"),
-        _names(rows["broker"], "at", spare=2),
+        name_column(rows["subscriber"], "subscriber"),
+        name_column(rows["broker"], "at", spare=2),
         Column(title=a, cells=_cells(wording.percent, rows["on_time_a"])),
         Column(title=b, cells=_cells(wording.percent, rows["on_time_b"])),
         Column(title="difference", cells=[f"{100 * d:+.2f} %" for d in rows["on_time_difference"]]),
@@ -169,7 +170,7 @@ def agreement(comparison: Comparison) -> str:
         f"{comparison.source_a.capitalize()} against {comparison.source_b}, on-time shares of "
         f"{wording.plural(found.compared, 'subscriber')}: mean absolute error "
         f"{100 * found.mean_absolute:.2g} %, largest {100 * found.maximum:.2g} %, "
-        f"mean difference {_points(found.mean_signed)}."
+        f"mean difference {points(found.mean_signed)}."
     ]
     if found.with_se:
         words.append(
@@ -198,7 +199,10 @@ def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> Rendera
     reference = ordered[-1]
     rows = reference.subscribers.sort_values("on_time", kind="stable")
     shown = rows if limit is None else rows.head(limit)
-    columns = [_names(shown["subscriber"], "subscriber"), _names(shown["broker"], "at", spare=3)]
+    columns = [
+        name_column(shown["subscriber"], "subscriber"),
+        name_column(shown["broker"], "at", spare=3),
+    ]
     for each in ordered:
         mine = each.subscribers.set_index("subscriber").reindex(shown["subscriber"])
         cells = _cells(wording.percent, mine["on_time"], mine["on_time_se"])
@@ -210,7 +214,7 @@ def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> Rendera
         columns.append(Column(title=f"{each.source} delay", cells=cells, spare=spare))
     totals = ", ".join(f"{each.source} {wording.percent(each.on_time)}" for each in ordered)
     table = FittingTable(
-        title=f"On time: {totals}", columns=columns, caption=_hidden(len(shown), len(rows))
+        title=f"On time: {totals}", columns=columns, caption=hidden(len(shown), len(rows))
     )
     lines = [Text(agreement(compare(each, reference))) for each in ordered[:-1]]
     return Group(table, *lines)
@@ -223,9 +227,9 @@ def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> Rend
     estimated, errors = shown["estimate"].astype(float), shown["standard_error"].astype(float)
     estimates = _cells(wording.quantity, estimated, units, errors)
     columns = [
-        _names(shown["path"], "parameter", widest=60),
+        name_column(shown["path"], "parameter", widest=60),
         Column(title="estimate", cells=estimates),
-        _names(shown["family"], "family", spare=2),
+        name_column(shown["family"], "family", spare=2),
         Column(title="from", cells=[wording.number(n) for n in shown["count"]], spare=3),
         Column(title="misfit", cells=[wording.number(d) for d in shown["goodness"]], spare=4),
     ]
@@ -236,7 +240,7 @@ def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> Rend
     return FittingTable(
         title="Fitted parameters",
         columns=columns,
-        caption=_hidden(len(shown), len(parameters), "parameters"),
+        caption=hidden(len(shown), len(parameters), "parameters"),
     )
 
 
@@ -245,10 +249,10 @@ def quality_table(quality: pd.DataFrame) -> RenderableType:
     return FittingTable(
         title="Rows of the traces",
         columns=[
-            _names(quality["table"], "table"),
+            name_column(quality["table"], "table"),
             Column(title="rows", cells=[f"{rows:,}" for rows in quality["rows"]]),
-            _names(quality["fate"], "fate"),
-            _names(quality["reason"], "reason", widest=60),
+            name_column(quality["fate"], "fate"),
+            name_column(quality["reason"], "reason", widest=60),
         ],
     )
 
@@ -259,7 +263,7 @@ def coverage_table(coverage: pd.DataFrame) -> RenderableType:
     return FittingTable(
         title="Coverage",
         columns=[
-            _names(coverage["what"], "what", widest=60),
+            name_column(coverage["what"], "what", widest=60),
             Column(title="number", cells=[f"{number:,}" for number in coverage["number"]]),
             Column(title="of", cells=[f"{whole:,}" for whole in coverage["of"]], spare=1),
             Column(title="share", cells=shares),
@@ -267,9 +271,15 @@ def coverage_table(coverage: pd.DataFrame) -> RenderableType:
     )
 
 
-def _names(values: pd.Series, title: str, spare: int = 0, widest: int = _WIDEST_NAME) -> Column:
+def name_column(
+    values: Iterable[Any], title: str, spare: int = 0, widest: int = _WIDEST_NAME
+) -> Column:
+    """Names, cut where they are long; of what is missing, nothing."""
     # Control characters in a name must not reach the terminal.
-    clean = ["".join(c if c.isprintable() else "�" for c in str(v)) for v in values.fillna("")]
+    clean = [
+        "".join(c if c.isprintable() else "�" for c in str(v))
+        for v in pd.Series(list(values)).fillna("")
+    ]
     cut = [v if len(v) <= widest else v[: widest - 1] + "…" for v in clean]
     return Column(title=title, cells=cut, left=True, spare=spare)
 
@@ -292,9 +302,11 @@ def _signed(z: float) -> str:
     return wording.UNKNOWN if np.isnan(z) else f"{z:+.1f}"
 
 
-def _points(difference: float) -> str:
+def points(difference: float) -> str:
+    """A difference of two shares, with its sign."""
     return wording.UNKNOWN if np.isnan(difference) else f"{100 * difference:+.2f} %"
 
 
-def _hidden(shown: int, total: int, noun: str = "subscribers") -> str:
+def hidden(shown: int, total: int, noun: str = "subscribers") -> str:
+    """How many rows a table shows, where it does not show all."""
     return "" if shown == total else f"{shown} of {total} {noun}"

@@ -1,0 +1,146 @@
+"""``tidings whatif``: the system before and after changes, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tidings.cli import console, options
+from tidings.errors import InvalidInputError
+from tidings.model import reading
+from tidings.model.system import System
+from tidings.model.writing import check_new_folder
+from tidings.planning.scenarios import (
+    Difference,
+    Scenario,
+    assess,
+    difference,
+    foretell,
+    read_scenarios,
+)
+from tidings.reporting.what_ifs import causes_table, difference_table, scenario_table
+from tidings.simulation.run import simulate
+
+ON_SPARK_FROM = 50  # scenarios; starting Spark takes as long as some predictions
+Step = Callable[[str], None]
+
+
+def whatif(
+    system: options.SystemFile,
+    changes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="CHANGES",
+            help="Changes made together, each in quotes: 'rate all x2', 'speed hub x0.5', "
+            "'remove a--b', 'scheme bypass', 'add 100 like alice at east' … (docs/what-if.md).",
+        ),
+    ] = None,
+    scenarios: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Many scenarios: name: [change, change], YAML or JSON."),
+    ] = None,
+    simulated: Annotated[
+        bool, typer.Option("--simulate", help="Play both systems through as well.")
+    ] = False,
+    seed: options.Seed = 1,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write a row for every scenario here, with all subscribers in it, as Parquet.",
+        ),
+    ] = None,
+    master: options.Master = None,
+    memory: options.Memory = None,
+    json: options.Json = False,
+    limit: options.Limit = 10,
+) -> None:
+    """What if: predict a system before and after changes; many scenarios at once on Spark.
+
+    Example: [bold]tidings whatif city.yaml 'rate all x2' 'speed hub x2'[/]
+    """
+    if bool(changes) == (scenarios is not None):
+        raise typer.BadParameter("give changes, or a file of --scenarios; one of the two")
+    if scenarios is not None and simulated:
+        raise typer.BadParameter("--simulate is for one scenario; give its changes")
+    if changes and (to is not None or master is not None):
+        raise typer.BadParameter("--to and --master are for a file of --scenarios")
+    if to is not None:
+        check_new_folder(to)
+    found = reading.load(system)
+    if scenarios is None:
+        _one(
+            found,
+            tuple(changes or ()),
+            simulated=seed if simulated else None,
+            json=json,
+            limit=limit,
+        )
+        return
+    asked = read_scenarios(scenarios)
+    if master is None and to is None and len(asked) < ON_SPARK_FROM:
+        rows = _one_by_one(found, asked)
+    else:
+        rows = _on_spark(found, asked, to, (master, memory))
+    if json:
+        console.show_json({"scenarios": rows})
+    else:
+        known = [row for row in rows if not row["error"]]
+        console.show(scenario_table(known, limit))
+        console.warn(tuple(f"{row['scenario']}: {row['error']}" for row in rows if row["error"]))
+    if all(row["error"] for row in rows):
+        raise InvalidInputError(f"none of the scenarios can be: {rows[0]['error']}")
+
+
+def _one(
+    system: System, changes: tuple[str, ...], *, simulated: int | None, json: bool, limit: int
+) -> None:
+    scenario = Scenario(name=", ".join(changes), changes=changes)
+    with console.progress("what if") as step:
+        step("predicting")
+        differences = [difference(system, scenario, foretell)]
+        if simulated is not None:
+            differences.append(_played(system, scenario, simulated, step))
+    documents = [each.to_document() for each in differences]
+    if json:
+        sources = {each["source"]: each for each in documents}
+        console.show_json(sources)
+        return
+    console.show(difference_table(documents[0], limit), causes_table(documents[0]))
+    for document in documents[1:]:
+        console.show(difference_table(document, limit))
+    console.warn(differences[0].after.warnings)
+
+
+def _played(system: System, scenario: Scenario, seed: int, step: Step) -> Difference:
+    return difference(system, scenario, lambda each: simulate(each, seed=seed, progress=step))
+
+
+def _one_by_one(system: System, scenarios: tuple[Scenario, ...]) -> list[dict[str, Any]]:
+    rows = []
+    with console.progress("what if") as step:
+        step("as it is")
+        before = foretell(system)
+        for number, each in enumerate(scenarios, start=1):
+            step(f"{each.name}, {number} of {len(scenarios)}")
+            rows.append(assess(system, each, before))
+    return rows
+
+
+def _on_spark(
+    system: System,
+    scenarios: tuple[Scenario, ...],
+    to: Path | None,
+    where: tuple[str | None, str | None],
+) -> list[dict[str, Any]]:
+    from tidings.cli import spark
+    from tidings.sweeps.what_if import assess_all, summaries
+
+    with console.progress("what if") as step:
+        step("starting Spark")
+        with spark.started(where[0], memory=where[1]) as session:
+            step(f"{len(scenarios)} scenarios")
+            return summaries(assess_all(session, system, scenarios), to)

@@ -1,0 +1,354 @@
+"""Changes of numbers and laws: how fast, how surely, how often, how long."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tidings.errors import InvalidInputError
+from tidings.model import records, yaml_text
+from tidings.model.behaviour import (
+    CONNECTIVITY,
+    FAILURE,
+    LAW,
+    MOST_SERVERS,
+    POSITIVE_LAW,
+    SERVICE,
+    Channel,
+    Service,
+    Station,
+)
+from tidings.model.content import Content, ContentTable
+from tidings.model.laws import Exponential, Law
+from tidings.model.records import Kind
+from tidings.model.system import Broker, Link, Publisher, Recovery, System
+from tidings.planning.selections import ALL, edited
+
+_FACTOR = re.compile(r"[x×*]\s*(.+)")
+_NOTHING = "none"
+PEERS = ("publishers", "subscribers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factor:
+    """How many times what it was."""
+
+    times: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """One thing that can be changed: whose it is, what a value looks like, and what it does.
+
+    ``edit`` gives the record with the value, which may be a :class:`Factor` (where ``scales``) or
+    None for "none"; it gives None where the record has nothing to change.
+    """
+
+    sections: tuple[str, ...]
+    kind: Kind | None  # None: a factor only
+    edit: Callable[[Any, Any], Any]
+    scales: bool = True
+    may_be_none: bool = False
+
+
+def adjust(system: System, verb: str, target: str, text: str) -> System:
+    """The system with one thing changed wherever the target means it."""
+    how = ADJUSTMENTS[verb]
+    value = _read(how, verb, text)
+    if verb == "lifetime" and target == ALL:
+        return _with_lifetimes(system, value)
+    if verb == "lifetime":
+        return edited(system, how.sections, target, lambda each: _lives(system, each, value))
+    return edited(system, how.sections, target, lambda each: how.edit(each, value))
+
+
+def change_recovery(system: System, verb: str, text: str) -> System:
+    """The system under another scheme of recovery, or with another time of it."""
+    field = RECOVERIES[verb]
+    kind: Kind = records.document_fields(Recovery)[field.key].metadata["kind"]
+    value = None if text == _NOTHING and field.may_be_none else read_value(kind, text)
+    if verb == "scheme" and value == "none":
+        return replace(system, recovery=Recovery(scheme="none"))
+    if system.recovery is None and verb != "scheme":
+        raise InvalidInputError("there is no recovery yet; name a scheme first")
+    old = system.recovery or Recovery(scheme="none")
+    change: dict[str, Any] = {field.name: value}
+    return replace(system, recovery=replace(old, **change))
+
+
+def read_value(kind: Kind, text: str) -> Any:
+    """A value of a kind as it stands in system files."""
+    place = yaml_text.parse(text)
+    value = None if place.problems else kind.read(place)
+    if place.problems:
+        raise InvalidInputError("its value cannot be read", place.problems)
+    return value
+
+
+def _read(how: Adjustment, verb: str, text: str) -> Any:
+    if how.may_be_none and text == _NOTHING:
+        return None
+    factor = _FACTOR.fullmatch(text)
+    if factor is None:
+        if how.kind is None:
+            raise InvalidInputError(f"{verb} wants a factor, such as x2; got '{text}'")
+        return read_value(how.kind, text)
+    if not how.scales:
+        raise InvalidInputError(f"{verb} wants a value, not a factor; got '{text}'")
+    try:
+        times = float(factor[1])
+    except ValueError:
+        times = 0.0
+    if not 0.0 < times < float("inf"):
+        raise InvalidInputError(f"wants a factor above 0, such as x2; got '{text}'")
+    return Factor(times=times)
+
+
+def _law(old: Law | None, value: Any) -> Law | None:
+    """The new law; with a factor, the old one scaled, and None where there was none."""
+    if not isinstance(value, Factor):
+        return value  # type: ignore[no-any-return]
+    return None if old is None else old.scaled(value.times)
+
+
+# ---- one function for each thing that can be changed ---------------------------------------------
+
+
+def _rate(publisher: Publisher, value: Any) -> Publisher:
+    if isinstance(value, Factor):
+        if publisher.every is not None:
+            return replace(publisher, every=publisher.every.scaled(1.0 / value.times))
+        rates = publisher.rates
+        assert rates is not None  # a publisher has one of the two
+        return replace(
+            publisher, rates=replace(rates, per_s=tuple(each * value.times for each in rates.per_s))
+        )
+    every = Exponential(mean_s=1.0 / value) if isinstance(value, float) else value
+    return replace(publisher, every=every, rates=None)
+
+
+def _read_rate(place: Any) -> Any:
+    """A rate such as 5/s (a Poisson stream), or a law of the time between two events."""
+    if isinstance(place.value, int | float) or (
+        isinstance(place.value, str) and "/" in place.value
+    ):
+        rate = records.RATE.read(place)
+        if rate == 0.0:
+            place.report("a rate above 0", fix="remove the publisher instead")
+        return rate
+    return POSITIVE_LAW.read(place)
+
+
+_RATE = Kind(label="a rate or a law", read=_read_rate, schema=dict)
+
+
+def _speed(broker: Broker, value: Factor) -> Broker | None:
+    return _worked(broker, Factor(times=1.0 / value.times))
+
+
+def _service(broker: Broker, value: Any) -> Broker | None:
+    if isinstance(value, Factor):
+        return _worked(broker, value)
+    return replace(broker, service=value)
+
+
+def _worked(broker: Broker, factor: Factor) -> Broker | None:
+    """A broker all of whose work takes so many times as long."""
+    if not broker.stations:
+        return None
+
+    def longer(service: Service | None) -> Service | None:
+        if service is None:
+            return None
+        return replace(service, law=service.law.scaled(factor.times))
+
+    def station(old: Station | None) -> Station | None:
+        if old is None:
+            return None
+        demands = tuple((kind, law.scaled(factor.times)) for kind, law in old.demands)
+        return replace(old, service=longer(old.service), demands=demands)
+
+    return replace(
+        broker,
+        service=longer(broker.service),
+        cpu=station(broker.cpu),
+        disk=station(broker.disk),
+        out=station(broker.out),
+    )
+
+
+def _servers(broker: Broker, value: int) -> Broker | None:
+    return None if broker.service is None else replace(broker, servers=value)
+
+
+def _through(edit: Callable[[Channel, Any], Channel | None]) -> Callable[[Any, Any], Any]:
+    """An edit of a channel as one of a link (both ways) or of a peer (its own link)."""
+
+    def on_record(record: Any, value: Any) -> Any:
+        if not isinstance(record, Link):
+            link = edit(record.link, value)
+            return None if link is None else replace(record, link=link)
+        there, back = edit(record.there, value), edit(record.back, value)
+        if there is None and back is None:
+            return None
+        return replace(record, there=there or record.there, back=back or record.back)
+
+    return on_record
+
+
+def _delay(channel: Channel, value: Any) -> Channel | None:
+    if isinstance(value, Factor) and channel.delay.mean_s == 0.0:
+        return None
+    return replace(channel, delay=_law(channel.delay, value) or channel.delay)
+
+
+def _reliability(channel: Channel, value: float) -> Channel:
+    burst = channel.loss_burst if value < 1.0 else 1.0
+    return replace(channel, reliability=value, loss_burst=burst)
+
+
+def _failure(record: Any, value: Any) -> Any:
+    if isinstance(record, Broker):
+        return replace(record, failure=value)
+    there, back = replace(record.there, failure=value), replace(record.back, failure=value)
+    return replace(record, there=there, back=back)
+
+
+def _availability(record: Any, value: float) -> Any:
+    old = record.failure if isinstance(record, Broker) else record.there.failure
+    if old is None:
+        return None
+    if value == 1.0:
+        return _failure(record, None)
+    up_s = old.down.mean_s * value / (1.0 - value)
+    return _failure(record, replace(old, up=old.up.scaled(up_s / old.up.mean_s)))
+
+
+def _read_availability(place: Any) -> float | None:
+    return place.share(positive=True)  # type: ignore[no-any-return]
+
+
+def _connected(field: str) -> Callable[[Any, Any], Any]:
+    def edit(peer: Any, value: Any) -> Any:
+        old = peer.connectivity
+        if old is None or getattr(old, field) is None:
+            return None
+        law = _law(getattr(old, field), value)
+        return replace(peer, connectivity=replace(old, **{field: law}))
+
+    return edit
+
+
+def _own(field: str) -> Callable[[Any, Any], Any]:
+    """An edit of a record's own field, a value or a law."""
+
+    def edit(record: Any, value: Any) -> Any:
+        old = getattr(record, field)
+        if isinstance(value, Factor) and old is None:
+            return None
+        return replace(record, **{field: _law(old, value)})
+
+    return edit
+
+
+def _lives(system: System, peer: Any, value: Any) -> Any:
+    """A publisher whose events are of use for another time, or a subscriber that takes another
+    age as late.
+    """
+    if not isinstance(peer, Publisher):
+        return _own("lifetime")(peer, value)
+    content = _contents(peer.content, value)
+    old = peer.lifetime or system.lifetime
+    if isinstance(value, Factor) and old is None and content == peer.content:
+        return None
+    return replace(peer, content=content, lifetime=_law(old, value))
+
+
+def _contents(content: Content, value: Any) -> Content:
+    """Contents whose own lifetimes are scaled, or give way to one that holds for all."""
+
+    def own(holder: Any) -> Any:
+        return replace(holder, lifetime=_law(holder.lifetime, _none_unless_factor(value)))
+
+    if isinstance(content, ContentTable):
+        return replace(content, table=tuple(own(row) for row in content.table))
+    return own(content)  # type: ignore[no-any-return]
+
+
+def _none_unless_factor(value: Any) -> Any:
+    return value if isinstance(value, Factor) else None
+
+
+def _with_lifetimes(system: System, value: Any) -> System:
+    """All lifetimes scaled, or one for all events, whoever publishes or receives them."""
+    inner = _none_unless_factor(value)
+
+    def own(peer: Any) -> Any:
+        return replace(peer, lifetime=_law(peer.lifetime, inner))
+
+    return replace(
+        system,
+        lifetime=_law(system.lifetime, value),
+        publishers=tuple(
+            replace(own(each), content=_contents(each.content, value)) for each in system.publishers
+        ),
+        subscribers=tuple(own(each) for each in system.subscribers),
+    )
+
+
+_SHARE = Kind(label="a share above 0", read=_read_availability, schema=dict)
+_LINKS = ("links", *PEERS)
+_COMPONENTS = ("brokers", "links")
+
+ADJUSTMENTS: dict[str, Adjustment] = {
+    "rate": Adjustment(sections=("publishers",), kind=_RATE, edit=_rate),
+    "speed": Adjustment(sections=("brokers",), kind=None, edit=_speed),
+    "service": Adjustment(sections=("brokers",), kind=SERVICE, edit=_service, may_be_none=True),
+    "servers": Adjustment(
+        sections=("brokers",), kind=records.whole(1, MOST_SERVERS), edit=_servers, scales=False
+    ),
+    "delay": Adjustment(sections=_LINKS, kind=LAW, edit=_through(_delay)),
+    "reliability": Adjustment(
+        sections=_LINKS, kind=records.SHARE, edit=_through(_reliability), scales=False
+    ),
+    "availability": Adjustment(sections=_COMPONENTS, kind=_SHARE, edit=_availability, scales=False),
+    "failure": Adjustment(
+        sections=_COMPONENTS, kind=FAILURE, edit=_failure, scales=False, may_be_none=True
+    ),
+    "on": Adjustment(sections=PEERS, kind=POSITIVE_LAW, edit=_connected("on")),
+    "off": Adjustment(sections=PEERS, kind=POSITIVE_LAW, edit=_connected("off")),
+    "connectivity": Adjustment(
+        sections=PEERS,
+        kind=CONNECTIVITY,
+        edit=_own("connectivity"),
+        scales=False,
+        may_be_none=True,
+    ),
+    "stays": Adjustment(
+        sections=("subscribers",), kind=POSITIVE_LAW, edit=_own("stays"), may_be_none=True
+    ),
+    "away": Adjustment(sections=("subscribers",), kind=LAW, edit=_own("away"), may_be_none=True),
+    "lifetime": Adjustment(sections=PEERS, kind=LAW, edit=_own("lifetime"), may_be_none=True),
+    "target": Adjustment(
+        sections=("subscribers",), kind=records.SHARE, edit=_own("target"), scales=False
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoveryField:
+    """A field of the recovery, by its names in files and in code."""
+
+    key: str
+    name: str
+    may_be_none: bool = False
+
+
+RECOVERIES = {
+    "scheme": RecoveryField(key="scheme", name="scheme"),
+    "refresh": RecoveryField(key="refresh", name="refresh_s"),
+    "timeout": RecoveryField(key="timeout", name="timeout_s", may_be_none=True),
+    "detection": RecoveryField(key="detection", name="detection_s"),
+}

@@ -1,0 +1,1 @@
+"""Many predictions at once, shared out over a cluster."""

@@ -1,0 +1,74 @@
+"""What-if scenarios on Spark: each is predicted whole on one worker, by the same code as alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+
+from tidings.errors import EngineError
+from tidings.model import reading
+from tidings.model.system import System
+from tidings.planning.scenarios import SUBSCRIBER_FIELDS, Scenario, assess, foretell
+from tidings.traces.actions import reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TEXTS = ("subscriber", "broker")
+_ROWS = ", ".join(
+    f"{name}: {'string' if name in _TEXTS else 'double'}" for name in SUBSCRIBER_FIELDS
+)
+ASSESSMENTS = (
+    "scenario string, error string, on_time double, change double, worst string, "
+    "worst_on_time double, loser string, most_loss double, bottleneck string, "
+    f"utilisation double, subscribers array<struct<{_ROWS}>>"
+)
+SCENARIOS_PER_TASK = 20  # they take different times: small tasks even that out
+
+
+def assess_all(spark: SparkSession, system: System, scenarios: Sequence[Scenario]) -> DataFrame:
+    """A row for every scenario (``ASSESSMENTS``): what it does, with a row for each subscriber.
+
+    Lazy: whoever reads it more than once should write it first.
+    """
+    document = json.dumps(reading.system_document(system))
+    before = foretell(system)
+
+    def on_worker(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        whole = reading.from_document(json.loads(document))
+        for batch in batches:
+            rows = [
+                assess(whole, Scenario(name=name, changes=tuple(changes)), before)
+                for name, changes in zip(batch["scenario"], batch["changes"], strict=True)
+            ]
+            yield pd.DataFrame(rows)
+
+    asked = pa.table(
+        {
+            "scenario": pa.array([each.name for each in scenarios], pa.string()),
+            "changes": pa.array([list(each.changes) for each in scenarios], pa.list_(pa.string())),
+        }
+    )
+    tasks = -(-len(scenarios) // SCENARIOS_PER_TASK)
+    frame = spark.createDataFrame(asked).repartition(tasks)
+    return frame.mapInPandas(on_worker, ASSESSMENTS)
+
+
+def summaries(rows: DataFrame, to: Path | None = None) -> list[dict[str, Any]]:
+    """A row for every scenario without its subscribers; with ``to``, all is written there first.
+
+    Raises :class:`EngineError` where Spark fails; what is wrong with a scenario is in its row.
+    """
+    try:
+        if to is not None:
+            rows.write.parquet(str(to))
+            rows = rows.sparkSession.read.parquet(str(to))
+        found: Any = rows.drop("subscribers").toPandas()
+    except Exception as problem:
+        raise EngineError(f"Spark failed on the scenarios: {reason_of(problem)}") from None
+    return [{str(key): value for key, value in row.items()} for row in found.to_dict("records")]

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from planning.small_systems import two_brokers
+from tidings.errors import InvalidInputError
+from tidings.model import reading
+from tidings.model.laws import Deterministic, Exponential
+from tidings.planning.changes import VERBS, changed
+
+
+@pytest.fixture(scope="module")
+def system():
+    return two_brokers()
+
+
+def by_name(records):
+    return {record.name: record for record in records}
+
+
+@pytest.mark.parametrize(
+    ("change", "section", "before", "after"),
+    [
+        ("rate p x2", "publishers", "exponential: 0.2", "exponential: 0.1"),
+        ("rate p 4/s", "publishers", "exponential: 0.2", "exponential: 0.25"),
+        ("rate p {uniform: [0s, 1s]}", "publishers", "exponential: 0.2", "uniform: [0, 1]"),
+        ("speed hub x2", "brokers", "exponential: 0.1", "exponential: 0.05"),
+        ("service hub x2", "brokers", "exponential: 0.1", "exponential: 0.2"),
+        ("service hub 3ms", "brokers", "{exponential: 0.1}", "0.003"),
+        ("delay hub--east x2", "links", "exponential: 0.2", "exponential: 0.4"),
+        ("delay east--hub 1s", "links", "{exponential: 0.2}", "1"),
+        ("reliability hub--east 0.5", "links", "reliability: 0.9", "reliability: 0.5"),
+        ("availability east 0.5", "brokers", "mtbf: 900", "mtbf: 100"),
+        (
+            "failure east {mtbf: 1h, mttr: 1s}",
+            "brokers",
+            "mtbf: 900, mttr: 100",
+            "mtbf: 3600, mttr: 1",
+        ),
+        ("on moving x2", "subscribers", "on: {exponential: 9}", "on: {exponential: 18}"),
+        ("off moving 5s", "subscribers", "off: {exponential: 1}", "off: 5"),
+        ("lifetime far x0.5", "subscribers", "lifetime: 3", "lifetime: 1.5"),
+        ("lifetime q 7s", "publishers", "lifetime: 2", "lifetime: 7"),
+        ("lifetime group:desk 4s", "subscribers", "group: desk", "lifetime: 4, group: desk"),
+        ("target near 0.9", "subscribers", "group: desk", "group: desk, target: 0.9"),
+        (
+            "move far to hub",
+            "subscribers",
+            "at: east, wants: {topic: a}",
+            "at: hub, wants: {topic: a}",
+        ),
+    ],
+)
+def test_a_change_changes_what_it_says_and_nothing_else(system, change, section, before, after):
+    old, new = (reading.system_document(each) for each in (system, changed(system, [change])))
+    assert {key for key in old if old[key] != new.get(key)} == {section}
+    texts = [re.sub(r"'|\.0\b", "", str(each[section])) for each in (old, new)]
+    assert texts[0].count(before) == 1 or "--" in change
+    assert texts[1] == texts[0].replace(before, after, 1)
+
+
+def test_whom_a_change_is_about(system):
+    assert changed(system, ["speed all x2"]).brokers[1].service.law.mean_s == 0.025
+    assert changed(system, ["delay at:east x2"]).links[0].back.delay.mean_s == 0.4
+    moved = by_name(changed(system, ["move at:east to hub"]).subscribers)
+    assert {each.at for each in moved.values()} == {"hub"}
+    assert changed(system, ["move at:east to hub"]).publishers[1].at == "hub"
+
+
+def test_all_lifetimes_at_once(system):
+    half = changed(system, ["lifetime all x0.5"])
+    assert half.lifetime == Deterministic(value_s=0.5)
+    assert by_name(half.publishers)["q"].lifetime == Deterministic(value_s=1.0)
+    assert by_name(half.subscribers)["far"].lifetime == Deterministic(value_s=1.5)
+    one = changed(system, ["lifetime all {exponential: 9s}"])
+    assert one.lifetime == Exponential(mean_s=9.0)
+    assert {each.lifetime for each in (*one.publishers, *one.subscribers)} == {None}
+
+
+def test_a_lifetime_of_contents_gives_way_to_that_of_its_publisher():
+    text = "[{p: 0.5, event: {a: 1}, lifetime: 4s}, {p: 0.5, event: {a: 2}}]"
+    system = changed(two_brokers(), [f"publisher p {{at: hub, every: 1s, content: {text}}}"])
+    scaled = by_name(changed(system, ["lifetime p x2"]).publishers)["p"]
+    assert [row.lifetime for row in scaled.content.table] == [Deterministic(value_s=8.0), None]
+    assert scaled.lifetime == Deterministic(value_s=2.0)  # the system's, doubled for this one
+    fixed = by_name(changed(system, ["lifetime p 3s"]).publishers)["p"]
+    assert [row.lifetime for row in fixed.content.table] == [None, None]
+
+
+def test_recovery(system):
+    found = changed(system, ["scheme buffering", "refresh 10s"]).recovery
+    assert (found.scheme, found.refresh_s) == ("buffering", 10.0)
+    assert (
+        changed(system, ["scheme buffering", "refresh 10s", "scheme none"]).recovery.refresh_s == 0
+    )
+    with pytest.raises(InvalidInputError, match="name a scheme first"):
+        changed(system, ["refresh 10s"])
+
+
+def test_what_never_fails_has_no_failure(system):
+    assert changed(system, ["availability east 1"]).brokers[1].failure is None
+    assert changed(system, ["failure all none"]).brokers[1].failure is None
+
+
+def test_a_broker_goes_with_its_links_and_peers(system):
+    left = changed(system, ["remove east"])
+    assert [each.name for each in left.brokers] == ["hub"]
+    assert left.links == ()
+    assert [each.name for each in left.publishers] == ["p"]
+    assert [each.name for each in left.subscribers] == ["near", "both"]
+
+
+def test_changes_are_looked_at_as_a_whole(system):
+    """A third broker without a link would be no system; with its link, given after, it is."""
+    third = changed(system, ["broker west {}", "link hub--west {delay: 1ms}", "move near to west"])
+    assert third.links[1].there.delay == Deterministic(value_s=0.001)
+    with pytest.raises(InvalidInputError, match="no way from hub to west"):
+        changed(system, ["broker west {}"])
+    with pytest.raises(InvalidInputError, match="no way"):
+        changed(system, ["remove hub--east"])
+
+
+def test_subscribers_are_added(system):
+    new = changed(system, ["add 100 like near at east", "add 100 like near at east"]).subscribers
+    assert [(each.at, each.count, each.wants == new[0].wants) for each in new[-2:]] == [
+        ("east", 100, True),
+        ("east", 100, True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("lifetme all x2", "did you mean 'lifetime'"),
+        ("rate pp x2", "did you mean 'p'"),
+        ("rate p", "wants rate NAME VALUE"),
+        ("rate p 0", "a rate above 0"),
+        ("rate p x0", "a factor above 0"),
+        ("rate p xx", "a factor above 0"),
+        ("speed hub 2", "wants a factor"),
+        ("reliability hub--east x2", "a value, not a factor"),
+        ("reliability hub--east 2", "a share from 0 to 1"),
+        ("availability hub 0.9", "nothing of that kind"),
+        ("on near x2", "nothing of that kind"),
+        ("service hub {expo: 1}", "expo"),
+        ("move near east", "move PEER to BROKER"),
+        ("move near to nowhere", "nowhere"),
+        ("move near to hub now", "move PEER to BROKER"),
+        ("add some like near", "add NUMBER like SUBSCRIBER"),
+        ("add 3 like all", "the name of one subscriber"),
+        ("remove all", "at least one"),
+        ("scheme clever", "one of none, periodic"),
+        ("delay at:nowhere x2", "at:hub"),
+        ("", "begins with ''"),
+    ],
+)
+def test_what_cannot_be_is_said(system, change, said):
+    with pytest.raises(InvalidInputError, match=said) as caught:
+        changed(system, [change])
+    assert f"'{change}'" in str(caught.value)
+
+
+def test_every_verb_is_documented():
+    from tidings.planning import changes
+
+    for verb in VERBS:
+        assert verb in changes.__doc__, verb
