@@ -10,6 +10,7 @@ from tidings.cli.reproduce import (
     mobile_onoff,
     notification_loss,
     performance_methodology,
+    published_fits,
 )
 
 app = typer.Typer(
@@ -23,3 +24,4 @@ app.command("fault-tolerance")(fault_tolerance.fault_tolerance)
 app.command("mobile-onoff")(mobile_onoff.mobile_onoff)
 app.command("notification-loss")(notification_loss.notification_loss)
 app.command("performance-methodology")(performance_methodology.performance_methodology)
+app.command("published-fits")(published_fits.published_fits)
