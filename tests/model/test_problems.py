@@ -222,3 +222,8 @@ def test_a_number_where_a_name_is_wanted_comes_with_the_remedy():
     assert all("(put it in quotes: '" in each for each in found.values())
     quoted = text.replace("[1, 2]", "['1', '2']").replace("at: 1", "at: '1'")
     assert [broker.name for broker in reading.loads(quoted).brokers] == ["1", "2"]
+
+
+def test_who_is_away_must_also_stay():
+    text = network(["a", "b"], ["{between: [a, b]}"]).replace("wants: {}", "wants: {}, away: 1h")
+    assert "wants 'stays' beside it" in told(text)["subscribers.s.away"]

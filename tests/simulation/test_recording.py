@@ -14,7 +14,7 @@ from tidings.model.reading import loads
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.simulation.recording import ROWS_AT_ONCE, record, write_traces
 from tidings.simulation.run import replicate
-from tidings.simulation.trace_rows import EPOCH_NS
+from tidings.simulation.tapes import EPOCH_NS
 
 SYSTEM = """
 tidings: 1

@@ -233,8 +233,9 @@ def test_length_by_events_or_by_time_but_not_by_both():
 
 
 def test_what_the_simulator_does_not_handle_is_refused_by_name():
-    text = CITY.replace("a: {at: west, wants: {k: 1}}", "a: {at: west, wants: {k: 1}, stays: 4s}")
-    with pytest.raises(UnsupportedError, match=r"subscription churn: subscribers\.a\.stays"):
+    own = "link: {reliability: 0.9, loss_burst: 3}"
+    text = CITY.replace("a: {at: west, wants: {k: 1}}", f"a: {{at: west, wants: {{k: 1}}, {own}}}")
+    with pytest.raises(UnsupportedError, match=r"bursts of losses: subscribers\.a\.link"):
         simulate(loads(text))
 
 

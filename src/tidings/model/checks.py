@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tidings.model.document import Place
 from tidings.model.link_checks import LinkEnds, check_links, check_ways, unknown_broker
 from tidings.model.record_tables import RecordTable
@@ -19,6 +21,7 @@ from tidings.model.system import FORMAT_VERSION, Broker, Recovery
 
 Names = Mapping[str, Sequence[str] | None]  # of each section; None where it could not be read
 NEEDED = ("brokers", "publishers", "subscribers")
+_STAYS_BESIDE = "'stays' beside it: how long a subscription lasts until the subscriber is away"
 
 
 def check_system(parts: Mapping[str, Any], place: Place) -> None:
@@ -35,6 +38,7 @@ def check_system(parts: Mapping[str, Any], place: Place) -> None:
     _check_homes(names["brokers"], place)
     _check_brokers(place)
     _check_publishers(place)
+    _check_subscribers(place)
     _check_networks(names["networks"], place)
     _check_table(names, place)
     ends = check_links(names["brokers"], place)
@@ -137,6 +141,13 @@ def _check_publishers(place: Place) -> None:
             )
 
 
+def _check_subscribers(place: Place) -> None:
+    for subscriber in _each(place, "subscribers"):
+        told = given(subscriber)
+        if "away" in told and "stays" not in told:
+            subscriber.inside("away").report(_STAYS_BESIDE)
+
+
 def _check_networks(networks: Sequence[str] | None, place: Place) -> None:
     if networks is None:
         return
@@ -154,6 +165,9 @@ def _check_table(names: Names, place: Place) -> None:
     table = place.inside("subscribers")
     if not isinstance(table.value, RecordTable):
         return
+    stays, away = (table.value.column(name) for name in ("stays", "away"))
+    if np.setdiff1d(*(each.where(lambda law: law is not None) for each in (away, stays))).size:
+        table.report(_STAYS_BESIDE, saw="a subscriber with 'away' alone")
     homes = set(table.value.column("at").values)
     networks = {channel.network for channel in table.value.column("link").values} - {None}
     for used, section in ((homes, "brokers"), (networks, "networks")):

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
+import numpy as np
+
 from tidings.errors import UnsupportedError
 from tidings.model.behaviour import Channel, Connectivity, Station
 from tidings.model.content import ContentTable
@@ -199,6 +201,29 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "dropping expired events on the way": _early_expiry,
     "one tree per topic": _several_trees,
 }
+
+
+def has_churn(system: System, engine: str) -> bool:
+    """Whether subscriptions come and go; refused by name with what that is not worked out for."""
+    comes, moves, queues = (
+        column(system.subscribers, field).where(_given)
+        for field in ("stays", "connectivity", "processing")
+    )
+    refused = {
+        "failures": comes if any(FEATURES["failures"](system)) else (),
+        "connectivity or a queue of the subscriber's own": np.intersect1d(
+            comes, np.union1d(moves, queues)
+        ),
+    }
+    for what, where in refused.items():
+        if len(where):
+            named = names(system.subscribers)
+            listed = ", ".join(f"subscribers.{named[index]}" for index in where[:4])
+            raise UnsupportedError(
+                f"{engine} does not handle subscription churn together with {what}: {listed}. "
+                "Take 'stays' or the other out of the file."
+            )
+    return bool(comes.size)
 
 
 def used_features(system: System) -> dict[str, list[str]]:

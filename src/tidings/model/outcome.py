@@ -28,7 +28,8 @@ CAUSES = {
     "path_down": "a broker or link on its way was down, or failed under it",
     "expired_in_buffer": "expired in a buffer, waiting for a repair",
     "not_restored": "a broker on its way had lost the subscription and not got it back yet",
-    "not_subscribed": "the subscription had not spread yet, or was already gone",
+    "not_known": "its subscription had not spread yet to where the event was",
+    "unsubscribed": "the subscriber had left before it arrived",
     "disconnected": "the peer was away",
     "unexplained": "lost, and the traces do not say why",
 }

@@ -11,13 +11,13 @@ import pandas as pd
 from scipy import sparse
 
 from tidings.errors import InvalidInputError
-from tidings.model.features import require_only
+from tidings.model.features import has_churn, require_only
 from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column, names
 from tidings.model.routes import EXACT_IF_POSSIBLE, Routes, route
 from tidings.model.system import System
 from tidings.prediction.audiences import Audience, Floats, audiences, streams
-from tidings.prediction.churn.churning import check_churn
+from tidings.prediction.churn.churning import soon_back
 from tidings.prediction.delay_columns import delay_columns
 from tidings.prediction.error_bars import BATCHES, batch_errors, groups, together
 from tidings.prediction.error_bars import error_bars as propagate
@@ -79,7 +79,7 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
         names = ", ".join(QUEUE_MODELS)
         raise InvalidInputError(f"there is no queue model '{model}'; wants one of {names}")
     require_only(system, HANDLED, "prediction")
-    check_churn(system)
+    has_churn(system, "prediction")
     tell = progress or (lambda _: None)
     models = Models(queues=model, faults=faults)
     found = _follow(system, models, pairs=pairs, tell=tell)
@@ -94,6 +94,8 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
     whole_laws = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
     timing = delay_columns(system, found.journeys, found.results, whole_laws=whole_laws)
     columns = {**_subscriber_columns(system, found.results), **timing.quantiles}
+    story = provenance(system, model, found, Sureness(bars=bars, errors=errors))
+    story["warnings"] += soon_back(system, np.asarray(columns["delay_mean_s"]))
     if errors:
         columns["on_time_se"] = errors["on_time"]
         columns["delay_mean_se_s"] = errors["delay_mean_s"]
@@ -104,11 +106,7 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
         brokers=_brokers(system, found.rates, found.queues),
         links=_links(system, found.routes, found.rates),
         delays=table("delays", timing.laws),
-        provenance=with_faults(
-            provenance(system, model, found, Sureness(bars=bars, errors=errors)),
-            found.journeys.ways.faults,
-            faults,
-        ),
+        provenance=with_faults(story, found.journeys.ways.faults, faults),
     )
 
 

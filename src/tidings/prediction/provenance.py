@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from tidings.model.features import has_churn
 from tidings.model.loads import overload
 from tidings.model.reading import fingerprint
 from tidings.model.record_tables import names
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.audiences import Floats
-from tidings.prediction.churn.churning import APPROXIMATIONS, check_churn
+from tidings.prediction.churn.churning import APPROXIMATIONS
 from tidings.prediction.error_bars import ASSUMED, ErrorBars
 from tidings.prediction.flows import Flows
 from tidings.prediction.queue_models import Queues
@@ -79,7 +80,7 @@ def approximations(system: System, rates: Flows, queues: Queues) -> list[str]:
         found.append("the stations of a broker taken as queues in series")
     if any(s.service and s.service.per_subscription for b in system.brokers for s in b.stations):
         found.append("every broker taken to store every subscription")
-    if check_churn(system):
+    if has_churn(system, "prediction"):
         found += APPROXIMATIONS
     return found
 

@@ -56,15 +56,15 @@ class Ways:
         ``homes`` are the brokers with subscribers for the same events: they refresh each other.
         """
         inside = self._inside(entry.broker, exit_.broker, tree, homes)
-        first = in_series(self.over_channel(entry.channel), inside)
-        whole = in_series(first, self.over_channel(exit_.channel))
+        into = self.over_channel(entry.channel)
+        whole = in_series(in_series(into, inside), self.over_channel(exit_.channel))
         if exit_.stays is None:
             return whole
         spreading = in_series(
             lossless(self.over_channel(exit_.channel)),
             self._spread_from(exit_.broker, tree)[entry.broker],
         )
-        return self._churn.stage(whole, spreading, exit_.stays)
+        return self._churn.stage(whole, spreading, exit_.stays, into)
 
     def singly(self, exit_: Ends) -> bool:
         """Whether ways to an exit must be made one by one: something on them is joint."""

@@ -1,10 +1,10 @@
 """Who is told apart from whom: plain subscribers share counts, receivers are followed one by one.
 
 Subscribers that see exactly the same are not told apart: those with a perfect link, and neither a
-lifetime nor a queue of their own, are *plain* and are counted by (home broker, row of contents).
-Every other subscriber is a *receiver* with random numbers of its own. A subscriber with a ``count``
-above one is one representative of its kind: with a perfect link all of them see the same anyway,
-and otherwise the shares of one are unbiased for each of them.
+lifetime nor a queue of their own, and that never leave, are *plain* and are counted by (home
+broker, row of contents). Every other subscriber is a *receiver* with random numbers of its own. A
+subscriber with a ``count`` above one is one representative of its kind: with a perfect link all of
+them see the same anyway, and otherwise the shares of one are unbiased for each of them.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def find_receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:
     receiver_of = np.full(len(system.subscribers), -1, dtype=np.int64)
     for index, subscriber in enumerate(system.subscribers):
         perfect = is_perfect(subscriber.link) and not has_queue(subscriber)
+        perfect = perfect and subscriber.stays is None
         if perfect and subscriber.lifetime is None:
             continue
         kind: Any = index

@@ -133,7 +133,7 @@ def fault_numbers(faults: Faults, tables: dict[str, Any], first_slot: int) -> di
     rounds = len(tables["homes"])
     first_round = first_slot + len(tables["switches"]) + notices
     return {
-        "cause_count": len(layout.KERNEL_CAUSES) if faults.matter else layout.PLAIN_CAUSES,
+        "cause_count": layout.FAILING_CAUSES if faults.matter else layout.PLAIN_CAUSES,
         "failing": faults.matter,
         "buffering": faults.buffering,
         "bypassing": faults.bypassing,

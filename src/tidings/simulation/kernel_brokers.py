@@ -34,6 +34,7 @@ from tidings.simulation.kernel_tables import (
     station_at,
 )
 from tidings.simulation.kernel_tapes import tape_hop, tape_send
+from tidings.simulation.kernel_wanting import note_passage
 
 
 @merged
@@ -115,6 +116,8 @@ def leaves_otherwise(world: Any, index: int) -> bool:
     if world.failing:
         leave_among_failures(world, index)
         return True
+    if world.churning:
+        note_passage(world, index)
     return False
 
 
@@ -132,4 +135,4 @@ def send(world: Any, index: int, arc: int) -> None:
         channel.delay_sum += delay
         if lost:
             channel.lost += 1
-            count_loss(world, publication.row, channel.target, BY_LINK)
+            count_loss(world, index, channel.target, BY_LINK)

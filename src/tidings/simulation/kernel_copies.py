@@ -14,6 +14,7 @@ from tidings.simulation.kernel_layout import (
     FIRST_HAND,
     FROM_PUBLISHER,
     LOST,
+    LOST_THERE,
 )
 from tidings.simulation.kernel_tables import (
     cell_of_at,
@@ -26,6 +27,7 @@ from tidings.simulation.kernel_tables import (
     loss_at,
     loss_here_at,
     mark_at,
+    passage_at,
     place_at,
     publication_at,
     publisher_at,
@@ -35,6 +37,7 @@ from tidings.simulation.kernel_tables import (
     streams_of,
 )
 from tidings.simulation.kernel_walks import walk_tree
+from tidings.simulation.kernel_wanting import count_missed
 
 # Times are meant to the nanosecond: what is late by less than half of one is on time. Otherwise
 # rounding would decide wherever delay and lifetime are equal by construction.
@@ -84,17 +87,20 @@ def forget(world: Any, index: int) -> None:
     """Forget a publication of which there are no copies any more."""
     publication = publication_at(world, index)
     if publication.noted:
-        count_noted(world, index)
+        settle(world, index)
     world.measured_alive -= publication.measured
     publication.next = world.free_publication
     world.free_publication = index
 
 
 @inlined
-def count_loss(world: Any, row: int, broker: int, cause: int) -> None:
-    """Count that an event was lost on its way to a broker, or there, for all at and behind it."""
+def count_loss(world: Any, index: int, broker: int, cause: int) -> None:
+    """Count that a publication was lost on its way to a broker, or there, for all behind it too."""
+    row = publication_at(world, index).row
     cell = cell_of_at(world, row * world.broker_count + broker).value
     loss_at(world, cell * world.cause_count + cause).value += 1
+    if world.churning:
+        passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
 
 @primitive
@@ -112,7 +118,7 @@ def lose(world: Any, index: int, cause: int) -> None:
             if world.bypassing and label_at(world, index).via >= 0:
                 # What is lost on a detour is lost for those at its end and behind that.
                 broker = channel_at(world, label_at(world, index).via).target
-            count_loss(world, publication.row, broker, cause)
+            count_loss(world, copy.publication, broker, cause)
     release(world, index)
 
 
@@ -121,11 +127,10 @@ def count_loss_of_peer(world: Any, index: int, cause: int) -> None:
     """Count that an event was lost in a peer's queue: for all, or for this subscriber."""
     copy = copy_at(world, index)
     place = place_at(world, copy.place)
-    row = publication_at(world, copy.publication).row
     if place.kind == FROM_PUBLISHER:
-        count_loss(world, row, publisher_at(world, place.owner).home, cause)
+        count_loss(world, copy.publication, publisher_at(world, place.owner).home, cause)
         return
-    publisher = row_at(world, row).publisher
+    publisher = row_at(world, publication_at(world, copy.publication).row).publisher
     counts = receipt_at(world, place.owner * world.publisher_count + publisher)
     if cause == BY_EXPIRY:
         counts.expired += 1
@@ -144,6 +149,15 @@ def count_loss_here(world: Any, index: int, broker: int, cause: int) -> None:
     else:
         cell = cell_of_at(world, publication.row * world.broker_count + broker).value
         loss_here_at(world, cell * world.cause_count + cause).value += 1
+
+
+@primitive
+def settle(world: Any, index: int) -> None:
+    """Count what was noted of a publication, now that no copy of it can come any more."""
+    if world.churning:
+        count_missed(world, index)
+    else:
+        count_noted(world, index)
 
 
 # ---- where an event may come to a broker twice, a loss counts only once nothing can come any more
@@ -172,9 +186,9 @@ def note_loss_behind(world: Any, index: int, cause: int) -> None:
         note_loss(world, copy.publication, step_at(world, position).broker, cause)
 
 
-@primitive
+@merged
 def count_noted(world: Any, index: int) -> None:
-    """Count the losses noted of a publication, now that no copy of it can come any more."""
+    """Count the losses noted of a publication, at every broker that has not got it."""
     row = publication_at(world, index).row
     for broker in range(world.broker_count):
         mark = mark_at(world, index * world.broker_count + broker).value

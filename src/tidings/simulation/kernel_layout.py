@@ -79,8 +79,11 @@ CHANNEL = _record(
 )
 # A receiver: a subscriber that is followed on its own, because its link loses or delays events or
 # because it has a lifetime of its own (a law, or −1), or because it has queues of its own: events
-# wait for it to connect at one place and are taken in at another (−1: there is none).
-RECEIVER = _record(channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, taken_in_at=_I)
+# wait for it to connect at one place and are taken in at another (−1: there is none), or because
+# its subscription comes and goes (its guest; −1: it is always there).
+RECEIVER = _record(
+    channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, taken_in_at=_I, guest=_I
+)
 
 # ---- the state ---------------------------------------------------------------------------------
 
@@ -164,6 +167,25 @@ BUFFER = _record(head=_I, tail=_I)
 # and behind it want the event as far as is known, and whether a detour leads to it or before it.
 STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
 
+# ---- subscriptions that come and go, and how brokers hear of them -------------------------------
+
+# A guest: a subscriber that comes and goes, its pieces [first, last), the law of the way of its
+# messages to its home broker (those of one way keep their order: none lands before ``latest``), and
+# its receiver (−1: it is not watched, another one stands for it). Its switch has the same position
+# among those of guests.
+GUEST = _record(home=_I, first_piece=_I, last_piece=_I, delay=_I, stream=_I, receiver=_I, latest=_F)
+# A piece: a subscription as far as one tree is concerned. Its *subject* is tree and filter, its
+# classes [first, last) those of the tree that the filter wants. Guest −1: it is there for ever.
+PIECE = _record(home=_I, tree=_I, subject=_I, first_class=_I, last_class=_I, guest=_I)
+# A message over an arc (−1: from the subscriber): that a piece is there from now on, or no more.
+MESSAGE = _record(next=_I, piece=_I, arc=_I, is_on=_I, since=_F)
+# What a broker knows of a piece: 0 nothing, or where it heard of it: ...
+FROM_HERE = np.int64(1)  # ... from the subscriber itself, or ...
+FROM_ARC = np.int64(2)  # ... from this on, over which arc.
+# Where an event is, or was when a broker was done with it: a moment from 0 on, or ...
+NOT_THERE = -1.0
+LOST_THERE = -2.0  # ... from here down, lost there by which cause
+
 # ---- what is counted: of measured events only, those born in the window ------------------------
 
 # A cell: a row of contents at a broker. What its plain subscribers got.
@@ -176,14 +198,29 @@ KERNEL_CAUSES = (
     "path_down",
     "expired_in_buffer",
     "not_restored",
+    "not_known",
+    "unsubscribed",
 )
 BY_LINK, BY_OVERFLOW, BY_EXPIRY = _constants(0, 3)
 PLAIN_CAUSES = 3  # the causes that there are where nothing fails
 BY_BROKER_DOWN, BY_PATH_DOWN, BY_EXPIRY_IN_BUFFER, BY_NOT_RESTORED = _constants(PLAIN_CAUSES, 4)
+FAILING_CAUSES = PLAIN_CAUSES + 4
+BY_NOT_KNOWN, BY_UNSUBSCRIBED = _constants(FAILING_CAUSES, 2)  # only of guests, by receipt
 # What is known of an event at a broker, where copies may come twice: 0, or ...
 DELIVERED, LOST = _constants(1, 2)  # ... from LOST on, the first cause
-# What one receiver got of one publisher's events; losses on its link and in its queues, by cause.
-RECEIPT = _record(lost=_I, dropped=_I, expired=_I, delivered=_I, on_time=_I, delay_sum=_F)
+# What one receiver got of one publisher's events; losses on its link and in its queues, by cause;
+# of a guest all losses there are, and how many events were published while it was there.
+RECEIPT = _record(
+    lost=_I,
+    dropped=_I,
+    expired=_I,
+    not_known=_I,
+    unsubscribed=_I,
+    wanted=_I,
+    delivered=_I,
+    on_time=_I,
+    delay_sum=_F,
+)
 
 # ---- what is recorded --------------------------------------------------------------------------
 
@@ -193,6 +230,8 @@ TAPED_HOP = _record(number=_I, broker=_I, channel=_I, sent=_I, entered=_F, start
 TAPED_DELIVERY = _record(number=_I, content_class=_I, place=_I, received=_F)
 # ``what``: a component, or −1 − switch for a peer. Also how each is in the beginning.
 TAPED_TURN = _record(what=_I, is_on=_I, turned=_F)
+# When a broker heard of a piece whose guest had come at ``since``.
+TAPED_LEARNT = _record(piece=_I, broker=_I, since=_F, learnt=_F)
 
 NUMBERS: dict[str, type] = {
     "now": _F,
@@ -224,6 +263,14 @@ NUMBERS: dict[str, type] = {
     "first_notice": _I,  # ... components whose change will be noticed, ...
     "first_round": _I,  # ... homes that refresh their subscriptions, ...
     "first_end": _I,  # ... and homes whose subscriptions time out
+    "churning": _I,  # whether subscriptions come and go; if not, the next do not matter
+    "first_guest": _I,  # of the switches
+    "watched_count": _I,  # guests with a receiver; they come first
+    "subject_count": _I,
+    "starting": _I,  # tables are being filled before the run: messages take no time
+    "messages_at_once": _I,  # most that one step can send
+    "subscribes": _I,  # messages between brokers that somebody has come, in the window, ...
+    "unsubscribes": _I,  # ... and gone
     "epoch": _I,  # changes of components noticed so far
     "duplicates": _I,  # second copies of measured events at a broker with subscribers for it
     "acknowledgements": _I,  # of measured events that a broker has taken over from the one before
@@ -238,6 +285,8 @@ NUMBERS: dict[str, type] = {
     "free_copy": _I,
     "free_copies": _I,
     "free_publication": _I,
+    "free_message": _I,
+    "free_messages": _I,
     "published": _I,
     "measured_alive": _I,
     "taped_publications": _I,
@@ -245,6 +294,7 @@ NUMBERS: dict[str, type] = {
     "taped_sends": _I,
     "taped_deliveries": _I,
     "taped_turns": _I,
+    "taped_learnt": _I,
 }
 TABLES: dict[str, np.dtype[Any]] = {
     # the network
@@ -274,6 +324,19 @@ TABLES: dict[str, np.dtype[Any]] = {
     "bundles": BUNDLE,
     "bundle_classes": WANTED,
     "bundle_of": SMALL,  # [tree × brokers + broker]; −1: nobody there wants anything
+    "guests": GUEST,  # those watched first
+    "guests_first": WHOLE,  # [class (+ 1)]: where the watched ones that want it begin in ...
+    "guests_of": WHOLE,  # ... this
+    "pieces": PIECE,
+    "piece_classes": WHOLE,
+    "wider_first": WHOLE,  # [subject (+ 1)]: where the subjects that cover it begin in ...
+    "wider_of": WHOLE,  # ... this; every one covers itself
+    "narrower_first": WHOLE,  # [subject (+ 1)]: where those that it covers begin in ...
+    "narrower_of": WHOLE,  # ... this, the widest first
+    "pieces_first": WHOLE,  # [subject (+ 1)]: where its pieces begin in ...
+    "pieces_of": WHOLE,  # ... this
+    "message_streams": WHOLE,  # [arc]: of the delays of messages
+    "came_from": SMALL,  # [cell]: the broker that events come from; −1 at their first
     "bin_guess": np.dtype(_I),
     "bin_edges": np.dtype(_F),
     # the state
@@ -285,6 +348,13 @@ TABLES: dict[str, np.dtype[Any]] = {
     "publications": PUBLICATION,
     "components": COMPONENT,
     "entries": SMALL,  # [bundle × brokers + broker]: round in which it was last heard of; 0: never
+    "known": SMALL,  # [piece × brokers + broker]: what the broker knows of it
+    "sent": TINY,  # [piece × arcs + arc]: whether it was sent there and not taken back
+    "sent_subjects": SMALL,  # [arc × subjects + subject]: pieces that were
+    "latest": MOMENT,  # [arc]: no message lands before
+    "messages": MESSAGE,
+    "wanted": MOMENT,  # [publication × watched + guest]: until when the guest would stay; 0: not
+    "passages": MOMENT,  # [publication × brokers + broker]: where it is, see NOT_THERE
     "buffers": BUFFER,
     "marks": TINY,  # [publication × brokers + broker], where events may come twice
     "ways": SMALL,  # [broker × brokers + goal]: first arc of the shortest way; −1: there is none
@@ -308,6 +378,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "tape_sends": WHOLE,  # the arcs of each hop's copies, hop after hop
     "tape_deliveries": TAPED_DELIVERY,
     "tape_turns": TAPED_TURN,
+    "tape_learnt": TAPED_LEARNT,
 }
 LAYOUT = Layout(NUMBERS, TABLES)
 

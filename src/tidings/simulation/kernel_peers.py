@@ -27,6 +27,7 @@ from tidings.simulation.kernel_layout import (
     FROM_PUBLISHER,
 )
 from tidings.simulation.kernel_receipts import receipt_of, take_in
+from tidings.simulation.kernel_spreading import is_known_at_home
 from tidings.simulation.kernel_stations import join
 from tidings.simulation.kernel_tables import (
     channel_at,
@@ -35,16 +36,22 @@ from tidings.simulation.kernel_tables import (
     publication_at,
     publisher_at,
     receiver_at,
+    switch_at,
 )
+from tidings.simulation.kernel_tapes import tape_delivery
+from tidings.simulation.kernel_wanting import stop_wanting
 
 
 @primitive
 def queue_up(world: Any, index: int) -> None:
-    """A copy comes to a peer's queue."""
-    if world.expiry == 2 and is_expired(world, index):
+    """A copy comes to a peer's queue, or to a subscriber that has none."""
+    place = place_at(world, copy_at(world, index).place)
+    if place.first_station == place.last_station:
+        leave_peer(world, index)
+    elif world.expiry == 2 and is_expired(world, index):
         lose(world, index, BY_EXPIRY)
     else:
-        join(world, place_at(world, copy_at(world, index).place).first_station, index)
+        join(world, place.first_station, index)
 
 
 @primitive
@@ -56,7 +63,9 @@ def leave_peer(world: Any, index: int) -> None:
         set_out(world, index, place.owner)
     elif place.kind == AT_SUBSCRIBER:
         publication = publication_at(world, copy.publication)
-        if publication.measured:
+        if publication.measured and receiver_at(world, place.owner).guest >= 0:
+            welcome(world, copy.publication, place.owner)
+        elif publication.measured:
             take_in(world, publication, place.owner, world.now)
         release(world, index)
     else:
@@ -79,19 +88,39 @@ def set_out(world: Any, index: int, owner: int) -> None:
         return
     if publication.measured:
         channel.lost += 1
-        count_loss(world, publication.row, publisher.home, BY_LINK)
+        count_loss(world, copy.publication, publisher.home, BY_LINK)
     release(world, index)
 
 
 @merged
 def approach(world: Any, publication: int, index: int) -> None:
-    """An event sets out from its home broker to a receiver with queues."""
+    """An event sets out from its home broker to a receiver with queues, or one that is known."""
     receiver = receiver_at(world, index)
+    if receiver.guest >= 0 and not is_known_at_home(world, publication, receiver.guest):
+        return
     if receiver.waits_at >= 0:
         queue_up(world, new_copy(world, publication, receiver.waits_at, receiver.channel))
     else:
         place = receiver.taken_in_at
         cross(world, new_copy(world, publication, place, receiver.channel), index)
+
+
+@merged
+def welcome(world: Any, index: int, owner: int) -> None:
+    """A measured event reaches a guest, while it is there or too late.
+
+    What comes in a later stay is a notification, but not one of what was wanted then.
+    """
+    publication = publication_at(world, index)
+    guest = receiver_at(world, owner).guest
+    until = stop_wanting(world, index, guest)
+    if until > world.now:
+        take_in(world, publication, owner, world.now)
+        return
+    if until > 0.0:
+        receipt_of(world, publication, owner).unsubscribed += 1
+    if world.recording and switch_at(world, world.first_guest + guest).is_on:
+        tape_delivery(world, publication, -1 - owner, world.now)
 
 
 @primitive
@@ -106,6 +135,8 @@ def cross(world: Any, index: int, owner: int) -> None:
     delay = 0.0
     if loses(world, channel):
         channel.lost += measured
+        if receiver.guest >= 0:
+            measured = 1 if stop_wanting(world, copy.publication, receiver.guest) > 0.0 else 0
         receipt_of(world, publication, owner).lost += measured
         release(world, index)
     elif receiver.taken_in_at >= 0:

@@ -23,6 +23,7 @@ from tidings.simulation.kernel_days import next_of_day
 from tidings.simulation.kernel_failures import start_failing
 from tidings.simulation.kernel_layout import BY_LINK, DONE, NEEDS_ROOM, TAPE_FULL
 from tidings.simulation.kernel_peers import queue_up
+from tidings.simulation.kernel_spreading import fill_tables, hear
 from tidings.simulation.kernel_switches import change, start_switches
 from tidings.simulation.kernel_tables import (
     channel_at,
@@ -39,6 +40,7 @@ from tidings.simulation.kernel_tables import (
     streams_of,
     taped_publication_at,
 )
+from tidings.simulation.kernel_wanting import note_wanted
 
 
 @primitive
@@ -56,6 +58,8 @@ def schedule_first(worlds: Any) -> int:
         start_switches(world)
     if world.failing:
         start_failing(world)
+    if world.churning:
+        fill_tables(world)
     return DONE
 
 
@@ -69,6 +73,8 @@ def run(worlds: Any) -> int:
     world = worlds[0]
     while True:
         if world.free_copies <= world.fan_out or world.free_publication < 0:
+            return NEEDS_ROOM
+        if world.free_messages < world.messages_at_once:
             return NEEDS_ROOM
         if world.recording and tape_is_short(world):
             return TAPE_FULL
@@ -113,6 +119,7 @@ def tape_is_short(world: Any) -> bool:
         or world.taped_sends + world.fan_out > world.tape_sends_length
         or world.taped_deliveries + world.deliveries_at_once > world.tape_deliveries_length
         or world.taped_turns + world.turns_at_once > world.tape_turns_length
+        or world.taped_learnt >= world.tape_learnt_length
     )
 
 
@@ -128,10 +135,16 @@ def sample(world: Any) -> None:
 
 @merged
 def land(world: Any) -> int:
-    """The first copy in flight, at its broker; −1 where its channel has failed meanwhile."""
+    """The first copy in flight, at its broker; −1 where its channel has failed meanwhile.
+
+    Or a message, which is heard at once: −1 as well.
+    """
     index = landing_at(world, 0).cargo
     pop(flight_of(world), world.in_flight)
     world.in_flight -= 1
+    if index < 0:
+        hear(world, -1 - index)
+        return -1
     copy = copy_at(world, index)
     if channel_at(world, copy.channel).generation != copy.stamp:
         turn_away(world, index)
@@ -179,7 +192,7 @@ def publish(world: Any, index: int) -> None:
         channel.delay_sum += delay
         if lost:
             channel.lost += 1
-            count_loss(world, publication.row, publisher.home, BY_LINK)
+            count_loss(world, number, publisher.home, BY_LINK)
     if lost:
         forget(world, number)
 
@@ -216,4 +229,6 @@ def create(world: Any, publisher: Any) -> int:
             taped.row = publication.row
             taped.born = publication.born
             taped.lifetime = publication.lifetime
+        if world.churning:
+            note_wanted(world, index)
     return index

@@ -1,4 +1,7 @@
-"""Switches: what is on and off by turns, components that fail and peers that come and go."""
+"""Switches: what is on and off by turns.
+
+Components that fail, peers that come and go, subscriptions that come and go.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import set_key
-from tidings.kernels.compile import merged, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_copies import draw_time
 from tidings.simulation.kernel_failures import notice, turn_component
+from tidings.simulation.kernel_spreading import announce
 from tidings.simulation.kernel_stations import close_gate, open_gate
 from tidings.simulation.kernel_subscriptions import refresh, time_out
 from tidings.simulation.kernel_tables import (
@@ -45,6 +49,14 @@ def start_switches(world: Any) -> None:
                 close_gate(world, switch.gate)
             if world.recording:
                 tape_turn(world, -1 - number, switch.is_on)
+        elif world.recording and is_guest(world, number):
+            tape_turn(world, -1 - number, switch.is_on)
+
+
+@inlined
+def is_guest(world: Any, number: int) -> bool:
+    """Whether a switch is that of a subscriber whose subscription comes and goes."""
+    return world.churning > 0 and number >= world.first_guest
 
 
 @merged
@@ -93,6 +105,10 @@ def turn(world: Any, number: int) -> None:
             open_gate(world, switch.gate)
         else:
             close_gate(world, switch.gate)
+    elif is_guest(world, number):
+        if world.recording:
+            tape_turn(world, -1 - number, switch.is_on)
+        announce(world, number - world.first_guest, switch.is_on)
 
 
 @primitive

@@ -9,6 +9,7 @@ from tidings.simulation.kernel_tables import (
     publication_at,
     taped_delivery_at,
     taped_hop_at,
+    taped_learnt_at,
     taped_send_at,
     taped_turn_at,
 )
@@ -54,3 +55,14 @@ def tape_turn(world: Any, what: int, is_on: int) -> None:
     turn.what = what
     turn.is_on = is_on
     turn.turned = world.now
+
+
+@primitive
+def tape_learnt(world: Any, piece: int, broker: int, since: float) -> None:
+    """Record that a broker has heard of a piece."""
+    row = taped_learnt_at(world, world.taped_learnt)
+    world.taped_learnt += 1
+    row.piece = piece
+    row.broker = broker
+    row.since = since
+    row.learnt = world.now

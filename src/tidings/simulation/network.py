@@ -27,6 +27,7 @@ from tidings.simulation.audience import (
     receiver_lists,
 )
 from tidings.simulation.cells import Carried, Cells, carried, find_cells
+from tidings.simulation.churn import Churn, churn_numbers, churn_tables, find_churn
 from tidings.simulation.failures import Faults, fault_numbers, fault_tables, find_faults
 from tidings.simulation.peers import (
     NO_LIMIT,
@@ -50,6 +51,7 @@ class CompiledSystem:
     cells: Cells
     faults: Faults
     peer_queues: tuple[PeerQueue, ...]  # in the order of their places, after those of brokers
+    churn: Churn
     numbers: Mapping[str, float]  # of the world, as they are in the beginning
     tables: Mapping[str, Any]  # of the world likewise; never changed, always copied
     stream_keys: tuple[tuple[str, str], ...]
@@ -63,17 +65,22 @@ class CompiledSystem:
 
     @property
     def drops_events(self) -> bool:
-        """Whether events may be dropped on their way: full buffers, expired events, or crashes."""
+        """Whether events may end on their way: full buffers, expired, crashes, nobody there."""
         bounded = any(s.buffer is not None for b in self.system.brokers for s in b.stations)
         bounded = bounded or any(queue.buffer is not None for queue in self.peer_queues)
         crashing = self.faults.matter and not self.faults.buffering
-        return bounded or crashing or self.system.expired != EXPIRY[0]
+        return bounded or crashing or self.churn.matters or self.system.expired != EXPIRY[0]
 
     @property
     def marks_per_event(self) -> int:
         """Brokers at which it must be known whether an event has come before: all, or none."""
         twice = self.faults.buffering and self.faults.bypassing
         return len(self.system.brokers) if twice else 0
+
+    @property
+    def passages_per_event(self) -> int:
+        """Brokers at which it must be known when an event was there: all, or none."""
+        return len(self.system.brokers) if self.churn.matters else 0
 
     @property
     def curve_table(self) -> Ints:
@@ -90,7 +97,7 @@ class CompiledSystem:
     def settling_s(self) -> float:
         """How long a run should go on at least before what is measured, in seconds."""
         longest_s = max((queue.cycle_s for queue in self.peer_queues), default=0.0)
-        return max(self.faults.settling_s, SETTLING * longest_s)
+        return max(self.faults.settling_s, self.churn.settling_s, SETTLING * longest_s)
 
     @property
     def day_s(self) -> float:
@@ -174,13 +181,16 @@ def compile_system(system: System) -> CompiledSystem:
     tables |= fault_tables(faults, system, routes, laws, streams)
     queues = find_peer_queues(system, [system.subscribers[index] for index in representatives])
     tables |= day_tables(system) | peer_tables(queues, tables, laws, streams)
+    churn = find_churn(system, routes, representatives)
+    tables |= churn_tables(churn, tables, cells, laws, streams)
     return CompiledSystem(
         system=system,
         routes=routes,
         cells=cells,
         faults=faults,
         peer_queues=queues,
-        numbers=_numbers(system, routes, faults, tables),
+        churn=churn,
+        numbers=_numbers(system, routes, faults, tables) | churn_numbers(churn, tables),
         tables=tables | _law_tables(laws),
         stream_keys=tuple(streams.known),
         receiver_of=receiver_of,
@@ -322,7 +332,7 @@ def _receiver_records(
         subscriber = system.subscribers[index]
         own: Law | None = subscriber.lifetime
         stream = streams(f"subscriber {subscriber.name}", "lifetime")
-        found.append((first + position, -1 if own is None else laws(own), stream, -1, -1))
+        found.append((first + position, -1 if own is None else laws(own), stream, -1, -1, -1))
     return make_records(layout.RECEIVER, found)
 
 

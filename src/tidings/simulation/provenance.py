@@ -60,7 +60,8 @@ def _messages(totals: Totals) -> dict[str, Any]:
 
     ``transmissions`` of events (again where they are repeated), ``acknowledgements`` of brokers
     that have taken one over, ``refreshes`` of subscriptions (a home's for one tree over one link),
-    ``messages`` all three, and ``duplicates`` that a subscriber's broker filtered out. And each of
+    ``subscribes`` and ``unsubscribes`` of those that come and go, ``messages`` all of these, and
+    ``duplicates`` that a subscriber's broker filtered out. And each of
     them for one delivery, with its standard error (None if there was one replication).
     """
     costs = totals.costs

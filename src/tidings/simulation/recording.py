@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidings.errors import InvalidInputError
 from tidings.kernels.memory import World
-from tidings.model.features import require_only
+from tidings.model.features import has_churn, require_only
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
@@ -35,8 +35,9 @@ from tidings.simulation.run import (
     refuse_overload,
 )
 from tidings.simulation.tally import count_world, find_units
+from tidings.simulation.tapes import EPOCH_NS, Tapes, nanoseconds
 from tidings.simulation.totals import Totals
-from tidings.simulation.trace_rows import EPOCH_NS, Tapes, nanoseconds, trace_tables
+from tidings.simulation.trace_rows import trace_tables
 from tidings.simulation.world import make_world, run_world
 
 ROWS_AT_ONCE = 1 << 16
@@ -46,6 +47,7 @@ _TAPES = {
     "tape_sends": "taped_sends",
     "tape_deliveries": "taped_deliveries",
     "tape_turns": "taped_turns",
+    "tape_learnt": "taped_learnt",
 }
 
 # What trace tables cannot tell would be learnt wrongly from them, so it is not recorded: a hop has
@@ -95,6 +97,7 @@ def record(
     recorded. Options are those of :class:`SimulationOptions` that concern one run, also by name.
     """
     require_only(system, RECORDED, "recording as traces")
+    has_churn(system, "recording as traces")
     many = sorted({"replications", "precision", "max_replications"} & changes.keys())
     if many:
         raise InvalidInputError(f"one run is recorded; leave {', '.join(many)} out")

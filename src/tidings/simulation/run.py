@@ -18,7 +18,7 @@ from tidings.kernels.replications import (
     more_replications,
     side_by_side,
 )
-from tidings.model.features import require_only
+from tidings.model.features import has_churn, require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
@@ -52,6 +52,7 @@ HANDLED = frozenset(
         "bounded buffers of peers",
         "subscriber's own queue",
         "rates by time of day",
+        "subscription churn",
     }
 )
 USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
@@ -116,6 +117,7 @@ def simulate(
     chosen = dataclasses.replace(options or SimulationOptions(), **changes)
     tell = progress or (lambda _: None)
     require_only(system, HANDLED, "simulation")
+    has_churn(system, "simulation")
     tell("contents and routes")
     compiled = compile_system(system)
     refuse_overload(compiled)

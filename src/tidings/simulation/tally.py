@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 
 from tidings.kernels.memory import World
 from tidings.model import delay_grid
-from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, BY_OVERFLOW, KERNEL_CAUSES
+from tidings.simulation.kernel_layout import (
+    BY_EXPIRY,
+    BY_LINK,
+    BY_NOT_KNOWN,
+    BY_OVERFLOW,
+    BY_UNSUBSCRIBED,
+    KERNEL_CAUSES,
+)
 from tidings.simulation.network import CompiledSystem
 
 Ints = NDArray[np.int64]
@@ -113,8 +120,17 @@ class Counts:
     duplicates: int  # second copies at brokers with subscribers for them, filtered there
     acknowledgements: int  # of events that a broker has taken over from the one before
     refreshes: int  # bundles of subscriptions sent over a link
+    subscribes: int  # subscriptions sent over a link between brokers, one by one
+    unsubscribes: int  # and taken back
 
 
+_BY_RECEIPT = {
+    BY_LINK: "lost",
+    BY_OVERFLOW: "dropped",
+    BY_EXPIRY: "expired",
+    BY_NOT_KNOWN: "not_known",
+    BY_UNSUBSCRIBED: "unsubscribed",
+}
 STATION_FIELDS = ("arrivals", "served", "busy", "wait")
 CHANNEL_FIELDS = ("sent", "lost", "delay_sum")
 
@@ -131,7 +147,11 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     receiver = units.receiver[units.pair_unit]
     followed = receiver >= 0
     at = receiver[followed] * len(compiled.system.publishers) + units.pair_publisher[followed]
-    for cause, name in ((BY_LINK, "lost"), (BY_OVERFLOW, "dropped"), (BY_EXPIRY, "expired")):
+    guests = followed.copy()
+    guests[followed] = compiled.tables["receivers"]["guest"][receiver[followed]] >= 0
+    pair_lost[guests] = 0  # all that a guest misses is in its receipts
+    wanted[guests] = receipts["wanted"][at[guests[followed]]]
+    for cause, name in _BY_RECEIPT.items():
         pair_lost[followed, cause] += receipts[name][at]
     sums = {}
     for name in ("delivered", "on_time", "delay_sum"):
@@ -155,6 +175,8 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         duplicates=int(world.record[0].duplicates),
         acknowledgements=int(world.record[0].acknowledgements),
         refreshes=int(world.record[0].refreshes),
+        subscribes=int(world.record[0].subscribes),
+        unsubscribes=int(world.record[0].unsubscribes),
     )
 
 

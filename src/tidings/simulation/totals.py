@@ -12,9 +12,18 @@ from tidings.simulation.network import CompiledSystem
 from tidings.simulation.tally import Counts, Units
 
 # What deliveries cost in messages between brokers: those of events (each attempt one), of brokers
-# that have taken an event over, of subscriptions (a home's for one tree over one link), all three,
-# and copies that were filtered out at the last broker.
-COSTS = ("transmissions", "acknowledgements", "refreshes", "messages", "duplicates")
+# that have taken an event over, of subscriptions sent again (a home's for one tree over one link),
+# of those that come and of those that go, all of these, and copies that were filtered out at the
+# last broker.
+COSTS = (
+    "transmissions",
+    "acknowledgements",
+    "refreshes",
+    "subscribes",
+    "unsubscribes",
+    "messages",
+    "duplicates",
+)
 
 
 class Totals:
@@ -91,6 +100,5 @@ class Totals:
     def _costs(self, counts: Counts) -> list[float]:
         """What one replication cost, in the order of COSTS."""
         sent = float(counts.channel_counts[: len(self.compiled.routes.arcs), 0].sum())
-        messages = sent + counts.acknowledgements + counts.refreshes
-        known = (sent, counts.acknowledgements, counts.refreshes, messages, counts.duplicates)
-        return [float(each) for each in known]
+        known = [sent] + [getattr(counts, name) for name in COSTS[1:5]]
+        return [float(each) for each in (*known, sum(known), counts.duplicates)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,30 +14,13 @@ from tidings.kernels.streams import stream_states
 from tidings.model.behaviour import Channel
 from tidings.model.connectivity_traces import STATES
 from tidings.model.routes import classes_of, type_of
-from tidings.model.trace_files import subscription_table, trace_table
+from tidings.model.trace_files import trace_table
 from tidings.simulation.network import CompiledSystem
+from tidings.simulation.subscription_rows import subscription_rows
+from tidings.simulation.tapes import Tapes, nanoseconds, turns_in_window
 from tidings.simulation.world import Window
 
-EPOCH_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z: when a recorded window begins
-
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tapes:
-    """Everything the kernel taped of one run, as arrays of its records."""
-
-    publications: Any
-    hops: Any
-    sends: Any
-    deliveries: Any
-    turns: Any
-
-
-def nanoseconds(times_s: NDArray[np.float64], window: Window) -> Ints:
-    """Moments of the simulation as whole nanoseconds since the Unix epoch."""
-    since = np.floor((times_s - window.warmup_s) * 1e9 + 0.5)
-    return EPOCH_NS + since.astype(np.int64)
 
 
 def trace_tables(
@@ -50,7 +32,7 @@ def trace_tables(
         "hops": _hops(compiled, tapes, window),
         "deliveries": _deliveries(compiled, tapes, window),
         "probes": _probes(compiled, window, seed, probes_per_s),
-        "subscriptions": subscription_table(compiled.system.subscribers, EPOCH_NS),
+        "subscriptions": subscription_rows(compiled, tapes, window),
         **_turns(compiled, tapes, window),
     }
 
@@ -237,7 +219,7 @@ def _links(compiled: CompiledSystem) -> list[tuple[str, str, Channel]]:
 def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[str, pa.Table]:
     """States of components and sessions of peers: as the window begins, and changes in it."""
     system, found = compiled.system, {}
-    what, is_on, at_ns = _in_window(tapes.turns, window)
+    what, is_on, at_ns = turns_in_window(tapes.turns, window)
     components = [each.name for each in system.brokers] + [each.name for each in system.links]
     failing = [each for _, _, parts in compiled.faults.failures for each in parts]
     mine = np.isin(what, failing)
@@ -248,10 +230,10 @@ def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[str, 
             "at_ns": at_ns[mine],
         }
         found["states"] = trace_table("states", columns)
-    mine = what < 0
+    peers = [each.peer.split(" ", 1)[1] for each in compiled.peer_queues if each.periods]
+    mine = (what < 0) & (-1 - what < len(compiled.faults.failures) + len(peers))
     if mine.any():
-        peers = [each.peer.split(" ", 1)[1] for each in compiled.peer_queues if each.periods]
-        switch = -1 - what[mine]  # those of failures come first
+        switch = -1 - what[mine]  # those of failures come first, those of subscriptions last
         columns = {
             "peer": _names(peers, switch - len(compiled.faults.failures)),
             "state": _names(STATES, is_on[mine]),
@@ -259,14 +241,3 @@ def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[str, 
         }
         found["sessions"] = trace_table("sessions", columns)
     return found
-
-
-def _in_window(turns: Any, window: Window) -> tuple[Ints, Ints, Ints]:
-    """What turned, to what, and when; what did before the window, as if at its beginning."""
-    taped = turns[turns["turned"] <= window.end_s]
-    taped = taped[np.lexsort((taped["turned"], taped["what"]))]
-    again = (taped["what"][1:] == taped["what"][:-1]) & (taped["turned"][1:] <= window.warmup_s)
-    taped = np.delete(taped, np.flatnonzero(again))  # the next one counts, not this
-    at_ns = nanoseconds(np.maximum(taped["turned"], window.warmup_s), window)
-    order = np.argsort(at_ns, kind="stable")
-    return taped["what"][order], taped["is_on"][order], at_ns[order]

@@ -49,14 +49,18 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
     kinds = layout.TABLES
     cells, causes = compiled.cells.row.size, int(compiled.numbers["cause_count"])
     tables: dict[str, Any] = {name: _own(given[name], kinds[name]) for name in given}
+    messages = int(compiled.numbers.get("free_messages", 0))
     tables |= {
         "copies": _linked(room, layout.COPY),
+        "messages": _linked(messages, layout.MESSAGE),
+        "wanted": np.zeros(compiled.churn.watched * room, dtype=layout.MOMENT),
+        "passages": np.zeros(compiled.passages_per_event * room, dtype=layout.MOMENT),
         "labels": np.zeros(room * compiled.faults.matter, dtype=layout.LABEL),
         "publications": _linked(room, layout.PUBLICATION),
         "soonest": np.full(len(given["stations"]), np.inf).view(layout.MOMENT),
         "nodes": tournament(int(compiled.numbers["first_end"]) + len(given["homes"])),
         "marks": np.zeros(compiled.marks_per_event * room, dtype=layout.TINY),
-        "flight": np.zeros(room, dtype=LANDING),
+        "flight": np.zeros(room + messages, dtype=LANDING),
         "streams": streams,
         "cells": np.zeros(cells, dtype=layout.CELL),
         "losses": np.zeros(cells * causes, dtype=layout.WHOLE),
@@ -118,7 +122,10 @@ def run_world(
         if why == layout.DONE:
             return
         if why == layout.NEEDS_ROOM:
-            _grow(world, compiled, window)
+            if world.record[0].free_messages < world.record[0].messages_at_once:
+                _grow_messages(world)
+            else:
+                _grow(world, compiled, window)
 
 
 def _grow(world: World, compiled: CompiledSystem, window: Window) -> None:
@@ -128,18 +135,35 @@ def _grow(world: World, compiled: CompiledSystem, window: Window) -> None:
     if size <= old:
         raise UnstableError(_overloaded(world, compiled, window))
     for name, free in (("copies", "free_copy"), ("publications", "free_publication")):
-        table = np.zeros(size, dtype=layout.TABLES[name])
-        table[:old] = world.tables[name]
-        table["next"][old:] = np.arange(old + 1, size + 1)
-        table["next"][-1] = world.record[0][free]
-        world.record[0][free] = old
-        world.put(name, table)
-    for name in ("labels", "marks", "flight"):
-        each = len(world.tables[name]) // old
-        table = np.zeros(each * size, dtype=layout.TABLES[name])
-        table[: each * old] = world.tables[name]
-        world.put(name, table)
+        _link_more(world, name, free, size)
+    for name in ("labels", "marks", "wanted", "passages"):
+        _lengthen(world, name, len(world.tables[name]) // old * size)
+    _lengthen(world, "flight", len(world.tables["flight"]) + size - old)
     world.record[0].free_copies += size - old
+
+
+def _grow_messages(world: World) -> None:
+    """Make room for twice as many messages of subscriptions under way."""
+    old = len(world.tables["messages"])
+    _link_more(world, "messages", "free_message", 2 * old)
+    _lengthen(world, "flight", len(world.tables["flight"]) + old)
+    world.record[0].free_messages += old
+
+
+def _lengthen(world: World, name: str, size: int) -> None:
+    table = np.zeros(size, dtype=layout.TABLES[name])
+    table[: len(world.tables[name])] = world.tables[name]
+    world.put(name, table)
+
+
+def _link_more(world: World, name: str, free: str, size: int) -> None:
+    """Lengthen a table of records of which some are free; the new ones are free too."""
+    old = len(world.tables[name])
+    _lengthen(world, name, size)
+    linked = world.tables[name]["next"]
+    linked[old:] = np.arange(old + 1, size + 1)
+    linked[-1] = world.record[0][free]
+    world.record[0][free] = old
 
 
 def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:

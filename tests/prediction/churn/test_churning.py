@@ -73,7 +73,11 @@ def test_exponential_stays_multiply_transforms():
     notified = math.prod(rate / (rate + theta) for rate in [*rates, 1 / 0.2])
     notified *= math.exp(-theta * 0.15)
     assert stage.survives == pytest.approx(notified, abs=1e-14)
-    assert stage.lost == {"not_subscribed": pytest.approx(1 - notified, abs=1e-14)}
+    known = math.exp(-theta * 0.05) * (1 / 0.2) / (1 / 0.2 + theta)
+    assert stage.lost == {
+        "not_known": pytest.approx(1 - known, abs=1e-14),
+        "unsubscribed": pytest.approx(known - notified, abs=1e-14),
+    }
     faster = [rate + theta for rate in rates]
     assert stage.mean_s == pytest.approx(0.1 + sum(1 / rate for rate in faster), rel=1e-13)
     t = np.linspace(0.05, 4.0, 9)
@@ -121,7 +125,7 @@ def test_any_stay_against_quadrature(stays):
     )  # fmt: skip
     simple = isinstance(stays, Exponential | Deterministic)
     assert stage.survives == pytest.approx(area / stays.mean_s, abs=1e-9 if simple else 1e-7)
-    assert stage.survives + stage.lost["not_subscribed"] == pytest.approx(1.0, abs=1e-15)
+    assert stage.survives + sum(stage.lost.values()) == pytest.approx(1.0, abs=1e-15)
 
 
 @pytest.mark.parametrize("stays", STAYS[:2], ids=lambda law: type(law).__name__)
@@ -208,7 +212,8 @@ def test_a_line_of_brokers_by_hand(outcome):
     assert far["delivered"] == pytest.approx(0.9 * met**2 * math.exp(-theta * 0.12), abs=1e-12)
     in_time = met * -math.expm1(-(rate + theta) * 0.45) * met * math.exp(-theta * 0.12)
     assert far["on_time"] == pytest.approx(0.9 * in_time, abs=1e-12)
-    assert far["lost_link"] == pytest.approx(0.1, abs=1e-12)
+    known = met * math.exp(-theta * 0.07)  # what nobody is known for is not sent on the link
+    assert far["lost_link"] == pytest.approx(0.1 * known, abs=1e-12)
     assert far["delay_mean_s"] == pytest.approx(0.05 + 1 / (rate + theta), rel=1e-12)
     near = pairs.loc["near", "comes"]
     assert near["delivered"] == pytest.approx(math.exp(-theta * 0.02), abs=1e-12)
@@ -223,10 +228,14 @@ def test_who_is_away_wants_nothing(outcome):
     rows = outcome.subscribers.set_index("subscriber")
     assert rows.loc["comes", "wanted_per_s"] == pytest.approx(2.0 * 2 / 8)
     assert rows.loc["fixed", "wanted_per_s"] == pytest.approx(2.0)
-    assert rows.loc["always", "lost_not_subscribed"] == 0.0
-    total = rows[["delivered", "lost_link", "lost_not_subscribed"]].sum(axis=1)
+    missed = ["lost_not_known", "lost_unsubscribed"]
+    assert (rows.loc["always", missed] == 0.0).all()
+    total = rows[["delivered", "lost_link", *missed]].sum(axis=1)
     assert total.to_numpy() == pytest.approx(1.0, abs=1e-12)
     assert set(APPROXIMATIONS) <= set(outcome.provenance["approximations"])
+    # One without 'away' is back at once, and finds itself known.
+    (warning,) = outcome.warnings
+    assert warning.startswith("fixed: back so soon")
 
 
 def test_a_very_long_stay_is_no_churn(outcome):

@@ -12,10 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tidings.errors import UnsupportedError
-from tidings.model.features import FEATURES
 from tidings.model.laws import Exponential, Law
 from tidings.model.record_tables import column, names
 from tidings.model.system import System
@@ -23,9 +20,9 @@ from tidings.prediction.churn.staying import Staying
 from tidings.prediction.churn.tilting import Tilted
 from tidings.prediction.churn.weighing import Weighed
 from tidings.prediction.path_laws import Workshop, is_rough, path_law
-from tidings.prediction.stages import Delay, Stage
+from tidings.prediction.stages import NOTHING, Delay, Floats, Stage
 
-CAUSE = "not_subscribed"
+NOT_KNOWN, UNSUBSCRIBED = "not_known", "unsubscribed"
 APPROXIMATIONS = (
     "a subscription must be known to the publisher's broker when an event is published, "
     "messages of subscriptions cross links as events do but are never lost and never queue",
@@ -35,6 +32,25 @@ APPROXIMATIONS = (
 )
 
 
+def soon_back(system: System, delay_mean_s: Floats) -> list[str]:
+    """A warning of subscribers that are back before brokers have forgotten them.
+
+    ``delay_mean_s`` is the mean delay of what each is told; a subscription takes about as long.
+    """
+    stays, away = (column(system.subscribers, name) for name in ("stays", "away"))
+    comes = stays.where(lambda law: law is not None)
+    gone_s = np.array([0.0 if law is None else law.mean_s for law in away.values])[away.codes]
+    soon = comes[gone_s[comes] < 2.0 * delay_mean_s[comes]]
+    if not soon.size:
+        return []
+    listed = ", ".join(names(system.subscribers)[index] for index in soon[:4])
+    more = f" and {soon.size - 4} more" if soon.size > 4 else ""
+    return [
+        f"{listed}{more}: back so soon ('away') that brokers still know the subscription before, "
+        "which draws events meanwhile; the shares are lower bounds, simulation counts that in"
+    ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Churn:
     """Makes the stages of one prediction, each weighted delay once."""
@@ -42,22 +58,27 @@ class Churn:
     workshop: Workshop = field(default_factory=Workshop)
     _tilted: dict[tuple[Delay, float], Tilted] = field(default_factory=dict)
 
-    def stage(self, way: Stage, spreading: Stage, stays: Law) -> Stage:
+    def stage(self, way: Stage, spreading: Stage, stays: Law, entry: Stage = NOTHING) -> Stage:
         """The way of what is notified; the rest of what survives it is lost for want of a
         subscription.
+
+        ``entry`` is the beginning of the way, up to the broker where that is found out.
         """
         if way.survives == 0.0:
             return way
         staying = Staying(stays=stays, spreading=spreading, workshop=self.workshop)
+        known = float(staying.share(np.zeros(1))[0])
         if isinstance(stays, Exponential) and not is_rough(way.delays):
             tilted = tuple(self._tilt(delay, 1.0 / stays.mean_s) for delay in way.delays)
             start = float(staying.share(np.array([way.shift_s]))[0])
             notified = start * float(np.prod([delay.mass for delay in tilted]))
-            return _kept(way, notified, tilted)
+            return _kept(way, entry, (known, notified), tilted)
         if not way.delays:
-            return _kept(way, float(staying.share(np.array([way.shift_s]))[0]), ())
+            notified = float(staying.share(np.array([way.shift_s]))[0])
+            return _kept(way, entry, (known, notified), ())
         weighed = Weighed(way=way, law=path_law(way, self.workshop), staying=staying)
-        return _kept(way, weighed.mass, (weighed,) if weighed.mass > 0.0 else ())
+        delays = (weighed,) if weighed.mass > 0.0 else ()
+        return _kept(way, entry, (known, weighed.mass), delays)
 
     def _tilt(self, delay: Delay, per_s: float) -> Tilted:
         key = (delay, per_s)
@@ -66,34 +87,17 @@ class Churn:
         return self._tilted[key]
 
 
-def _kept(way: Stage, notified: float, delays: tuple[Delay, ...]) -> Stage:
-    lost = dict(way.lost)
-    lost[CAUSE] = lost.get(CAUSE, 0.0) + way.survives * (1.0 - notified)
+def _kept(
+    way: Stage, entry: Stage, shares: tuple[float, float], delays: tuple[Delay, ...]
+) -> Stage:
+    """What is left of a way, with all losses by their first cause.
+
+    ``shares`` are of a stay: that in which the subscription is known to the first broker,
+    E[(T − S)⁺]/E[T], and that in which what is published is notified, which is less.
+    """
+    known, notified = shares
+    before = {cause: entry.lost.get(cause, 0.0) for cause in way.lost}
+    lost = {cause: before[cause] + known * (way.lost[cause] - before[cause]) for cause in before}
+    lost[NOT_KNOWN] = entry.survives * (1.0 - known)
+    lost[UNSUBSCRIBED] = way.survives * max(known - notified, 0.0)
     return Stage(survives=way.survives * notified, lost=lost, shift_s=way.shift_s, delays=delays)
-
-
-def check_churn(system: System) -> bool:
-    """Whether subscriptions come and go; refused by name with what it is not worked out for."""
-    comes = _has(system, "stays")
-    if not comes.any():
-        return False
-    mobile = comes & (_has(system, "connectivity") | _has(system, "processing"))
-    refused = {
-        "failures": comes if any(FEATURES["failures"](system)) else None,
-        "connectivity or a queue of the subscriber's own": mobile if mobile.any() else None,
-    }
-    for what, where in refused.items():
-        if where is not None:
-            named = names(system.subscribers)
-            listed = ", ".join(f"subscribers.{named[index]}" for index in np.flatnonzero(where)[:4])
-            raise UnsupportedError(
-                f"prediction does not handle subscription churn together with {what}: {listed}. "
-                "Take 'stays' or the other out of the file."
-            )
-    return True
-
-
-def _has(system: System, field: str) -> NDArray[np.bool_]:
-    """Which subscribers have a value in an optional field."""
-    found = column(system.subscribers, field)
-    return np.array([value is not None for value in found.values], dtype=bool)[found.codes]

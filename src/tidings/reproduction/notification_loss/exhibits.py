@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 
 from tidings.model.study import Curves, Grid, Points, Section, Study
 from tidings.prediction.churn.closed_form import notified_share
@@ -12,6 +13,7 @@ from tidings.reproduction.notification_loss.experiment import (
     FAMILY_S,
     PAPER,
     PAPER_RAPIDITY,
+    SIMULATED_STAY,
     Results,
 )
 
@@ -114,7 +116,8 @@ def _shares(results: Results) -> Section:
 
 
 def _covering(results: Results) -> Section:
-    means = results.covering.groupby(["coverers", "stay"])["exact"].mean().unstack("coverers")
+    by = results.covering.groupby(["coverers", "stay"])
+    means = by["exact"].mean().unstack("coverers")
     columns = ("T_ON / S", *(f"{count} others" for count in means.columns))
     rows = tuple(
         (f"{stay:g}", *(f"{share:.4f}" for share in shares))
@@ -123,9 +126,11 @@ def _covering(results: Results) -> Section:
     return Section(
         title="What covering filters of others change",
         words="Subscribers at random brokers that stay for ever and whose filters contain the new "
-        "one. It need spread only until it meets a way on which events come already. Exact, over "
-        "the drawn couples.",
+        "one. It need spread only until it meets a way on which events come already, and what is "
+        "on that way then is told as well. Exact, over the drawn couples; for one T_ON also "
+        "simulated, with what spreading costs.",
         exhibits=(
+            _costs(results),
             Grid(title="d by number of covering subscribers", columns=columns, rows=rows),
             Curves(
                 title="d with covering filters of others",
@@ -135,6 +140,30 @@ def _covering(results: Results) -> Section:
             ),
         ),
     )
+
+
+def _costs(results: Results) -> Grid:
+    sampled = results.covering.dropna(subset=["sampled"])
+    means = sampled.groupby("coverers")[["exact", "sampled", "messages"]].mean()
+    errors = sampled.groupby("coverers")["sampled_se"].apply(_mean_error)
+    return Grid(
+        title=f"Simulated, T_ON = {SIMULATED_STAY:g} S",
+        columns=("others", "exact", "sampled", "messages for a subscription"),
+        rows=tuple(
+            (
+                f"{count}",
+                f"{row['exact']:.4f}",
+                f"{row['sampled']:.3f} ± {errors[count]:.3f}",
+                f"{row['messages']:.1f}",
+            )
+            for count, row in means.iterrows()
+        ),
+    )
+
+
+def _mean_error(errors: pd.Series) -> float:
+    """The standard error of a mean of independent values, from theirs."""
+    return float((errors**2).sum()) ** 0.5 / len(errors)
 
 
 def _family() -> Section:

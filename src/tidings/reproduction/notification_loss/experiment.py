@@ -1,8 +1,9 @@
 """The experiments of the notification-loss paper on random overlays.
 
 For every topology the curves B(t) give T_sub, T_diff and r; then couples of a subscriber and a
-publisher are drawn, one publication each at a moment spread evenly over the subscription, for a
-sweep of T_ON. Beside the draws stand the paper's closed form and the exact expectation.
+publisher are drawn and simulated, broker by broker, for a sweep of T_ON: subscriptions that come
+and go, events at random moments. Beside that stand the paper's closed form and the exact
+expectation.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from tidings.errors import InvalidInputError
 from tidings.prediction.churn.closed_form import exact_share, notified_share, rapidity
 from tidings.reproduction.notification_loss.overlays import (
     Overlay,
+    Times,
+    couples_system,
+    drawn_after_s,
     random_overlay,
-    spread_until_covered_s,
 )
 from tidings.reproduction.notification_loss.transit_stub import TransitStub
+from tidings.simulation.run import simulate
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,6 +37,8 @@ PAPER_RAPIDITY, PAPER_SPREAD_S = 1.14, 20.0
 # T_ON in multiples of T_sub + T_diff
 STAYS = (0.125, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)
 COVERERS = (0, 1, 3, 10, 30)
+NOBODY = np.zeros(0, dtype=np.int64)
+SIMULATED_STAY = 1.0  # the one for which covering filters are simulated
 FAMILY_S = (5.0, 10.0, 20.0, 40.0, 80.0)
 
 PAPER = {
@@ -53,8 +59,10 @@ CHOICES = (
     "Couples are uniform with subscriber ≠ publisher. T_sub and T_diff are the worst over all "
     "origins; with the mean over origins instead, r is smaller and their sum as well, and d where "
     "T_ON is above the sum the same. Areas under B(t) are exact, as B is a step function.",
-    "Couples are drawn by NumPy from these delays: notified if and only if t_pub ≥ D_sub and "
-    "t_pub + D_diff < T_ON.",
+    "All couples of a topology are one system for the event simulator, which follows every "
+    "subscription from broker to broker and matches events with what each broker knows. A "
+    "couple's subscriber stays for T_ON and is away for T_sub + T_diff, by turns; its events come "
+    "by a Poisson process, one in a stay on average.",
 )
 
 
@@ -64,7 +72,7 @@ class Plan:
 
     topologies: int = 5
     couples: int = 250
-    publications: int = 1  # of each couple, for each T_ON
+    publications: int = 1  # of each couple while subscribed, for each T_ON, on average
     seed: int = 1  # of the first topology; the others follow
     shape: TransitStub = field(default_factory=TransitStub)
 
@@ -85,7 +93,7 @@ class Results:
     plan: Plan
     topologies: pd.DataFrame  # seed, spread_s (T_sub + T_diff), typical_s, mean_s, r by either
     shares: pd.DataFrame  # by seed and stay: sampled with its error, exact, closed form
-    covering: pd.DataFrame  # by number of covering subscribers and stay
+    covering: pd.DataFrame  # by covering subscribers and stay: exact; for one stay sampled, costs
     curves: dict[int, tuple[Floats, Floats]]  # B(t) by seed
 
 
@@ -100,23 +108,25 @@ def reproduce(plan: Plan, progress: Progress = lambda _: None) -> Results:
         facts = spreading(delays_s)
         topologies.append({"seed": seed, **facts})
         couples = draw_couples(overlay.brokers, plan.couples, random)
-        there_s = delays_s[couples[:, 0], couples[:, 1]]
+        run = _Run(
+            plan=plan, overlay=overlay, couples=couples, spread_s=facts["spread_s"], seed=seed
+        )
         everybody_s = 2.0 * _off_diagonal(delays_s)
         for multiple in STAYS:
+            progress(f"topology {seed}, T_ON = {multiple:g} (T_sub + T_diff)")
             stay_s = multiple * facts["spread_s"]
-            sampled = _sample(stay_s, there_s, there_s, plan.publications, random)
             shares.append(
                 {
                     "seed": seed,
                     "stay": multiple,
                     "stay_s": stay_s,
-                    **sampled,
-                    "exact": float(exact_share(stay_s, 2.0 * there_s)),
+                    **_sample(run, multiple, NOBODY),
                     "exact_all": float(exact_share(stay_s, everybody_s)),
                     "closed": float(notified_share(stay_s, facts["spread_s"], facts["r"])),
                 }
             )
-        covering += _covering(overlay, couples, facts["spread_s"], seed, random)
+        progress(f"topology {seed}, covering filters")
+        covering += _covering(run, random)
         curves[seed] = _curve(delays_s)
     return Results(
         plan=plan,
@@ -156,31 +166,64 @@ def _off_diagonal(delays_s: Floats) -> Floats:
     return found
 
 
-def _sample(
-    stay_s: float, spread_s: Floats, travel_s: Floats, publications: int, random: Any
-) -> dict[str, float]:
-    """The share of publications that are notified, and its standard error over couples."""
-    moments_s = random.uniform(0.0, stay_s, (publications, spread_s.size))
-    told = (moments_s >= spread_s) & (moments_s + travel_s < stay_s)
-    by_couple = told.mean(axis=0)
-    # Given the couples, what is left to chance is when they publish.
-    chance = np.maximum(stay_s - spread_s - travel_s, 0.0) / stay_s
-    error = math.sqrt(float((chance * (1.0 - chance)).sum()) / publications) / spread_s.size
-    return {"sampled": float(by_couple.mean()), "sampled_se": error}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """The couples of one topology, and S = T_sub + T_diff there."""
+
+    plan: Plan
+    overlay: Overlay
+    couples: Ints
+    spread_s: float
+    seed: int
+
+    def exact(self, stay_s: float, coverers: Ints) -> float:
+        """The share that is notified, expected over the couples."""
+        back_s = self.overlay.delays_s()[self.couples[:, 0], self.couples[:, 1]]
+        after_s = drawn_after_s(self.overlay, self.couples, coverers)
+        return float(exact_share(stay_s, after_s + back_s))
 
 
-def _covering(
-    overlay: Overlay, couples: Ints, spread_s: float, seed: int, random: np.random.Generator
-) -> list[dict[str, float]]:
+def _sample(run: _Run, multiple: float, coverers: Ints) -> dict[str, float]:
+    """Simulate the couples: the share that is notified, its error, and what that costs.
+
+    Events of couples fall evenly over stays, so that each is notified or not by a coin of its own.
+    """
+    stay_s = multiple * run.spread_s
+    times = Times(stay_s=stay_s, away_s=run.spread_s, every_s=stay_s)
+    cycle_s = stay_s + run.spread_s
+    outcome = simulate(
+        couples_system(run.overlay, run.couples, times, coverers),
+        seed=run.seed,
+        replications=1,
+        warmup_s=cycle_s,  # by then everybody has come once
+        duration_s=run.plan.publications * cycle_s,
+    )
+    mine = outcome.subscribers[: len(run.couples)]
+    wanted = float(mine["events"].sum())
+    notified = float((mine["delivered"].fillna(0.0) * mine["events"]).sum())
+    exact = run.exact(stay_s, coverers)
+    messages = outcome.provenance["messages"]["subscribes"]
+    return {
+        "events": wanted,
+        "sampled": notified / wanted if wanted else math.nan,
+        "sampled_se": math.sqrt(exact * (1.0 - exact) / wanted) if wanted else math.nan,
+        "exact": exact,
+        "messages": messages / (len(run.couples) * run.plan.publications),
+    }
+
+
+def _covering(run: _Run, random: np.random.Generator) -> list[dict[str, float]]:
     """D where others hold subscriptions that contain this one: it need not travel as far."""
-    order = random.permutation(overlay.brokers)
-    travel_s = overlay.delays_s()[couples[:, 0], couples[:, 1]]
+    order = random.permutation(run.overlay.brokers)
     rows = []
     for count in COVERERS:
-        until_s = spread_until_covered_s(overlay, couples, order[:count])
+        coverers = order[:count]
         for multiple in STAYS:
-            share = float(exact_share(multiple * spread_s, until_s + travel_s))
-            rows.append({"seed": seed, "coverers": count, "stay": multiple, "exact": share})
+            row = {"seed": run.seed, "coverers": count, "stay": multiple}
+            if multiple == SIMULATED_STAY:
+                rows.append({**row, **_sample(run, multiple, coverers)})
+            else:
+                rows.append({**row, "exact": run.exact(multiple * run.spread_s, coverers)})
     return rows
 
 

@@ -21,6 +21,15 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How long subscribers stay and are away, and the mean time between two events of a couple."""
+
+    stay_s: float
+    away_s: float
+    every_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
     """A tree of brokers: everybody's parent (its own number is higher) and the delay to it."""
 
@@ -67,15 +76,16 @@ def random_overlay(shape: TransitStub, random: np.random.Generator) -> Overlay:
     return Overlay(parents=parents, hop_s=hop_s)
 
 
-def spread_until_covered_s(overlay: Overlay, couples: Ints, coverers: Ints) -> Floats:
-    """How long a subscription travels until events from the publisher are drawn to it, in seconds.
+def drawn_after_s(overlay: Overlay, couples: Ints, coverers: Ints) -> Floats:
+    """From when on after subscribing what is published is drawn to the subscriber, in seconds.
 
     Brokers do not send a subscription on where they have sent one that contains it. With
-    subscribers at ``coverers`` whose filters contain it, that is at the first broker of its way on
-    whose side of the next link one of them is; without any, at the publisher's broker. ``couples``
-    has a subscriber and a publisher in each row.
+    subscribers at ``coverers`` whose filters contain it, it stops at the first broker of its way on
+    whose side of the next link one of them is; without any, at the publisher's broker. Events come
+    there anyway, so that they may have been published before by as long as they take there.
+    ``couples`` has a subscriber and a publisher in each row.
     """
-    below = overlay.below()
+    below, delays_s = overlay.below(), overlay.delays_s()
     chosen = np.zeros(overlay.brokers, dtype=bool)
     chosen[coverers] = True
     count_below = (below & chosen).sum(axis=1)
@@ -83,21 +93,38 @@ def spread_until_covered_s(overlay: Overlay, couples: Ints, coverers: Ints) -> F
     found = np.zeros(len(couples))
     for row, (subscriber, publisher) in enumerate(couples):
         path = overlay.path(int(subscriber), int(publisher))
+        stops = path[-1]
         for here, onwards in pairwise(path):
             up = int(overlay.parents[here]) == onwards
-            behind = count_below[here] if up else total - count_below[onwards]
-            if behind > 0:
+            if (count_below[here] if up else total - count_below[onwards]) > 0:
+                stops = here
                 break
-            found[row] += overlay.hop_s[here if up else onwards]
-    return found
+        found[row] = delays_s[subscriber, stops] - delays_s[stops, publisher]
+    return np.maximum(found, 0.0)
 
 
-def couple_system(overlay: Overlay, subscriber: int, publisher: int, stay_s: float) -> System:
-    """One couple on an overlay as a system, for the predictor: constant stays and delays."""
+def couples_system(overlay: Overlay, couples: Ints, times: Times, coverers: Ints) -> System:
+    """All couples on an overlay as one system, each with contents that only it cares about.
+
+    Subscribers at ``coverers`` stay for ever, and their filters contain everybody's.
+    """
     names = [f"b{number:03d}" for number in range(overlay.brokers)]
+    guests = {
+        f"s{number}": {
+            "at": names[subscriber],
+            "wants": {"couple": number},
+            "stays": times.stay_s,
+            "away": times.away_s,
+        }
+        for number, (subscriber, _) in enumerate(couples)
+    }
+    lasting = {
+        f"c{number}": {"at": names[broker], "wants": {"couple": {"at_least": 0}}}
+        for number, broker in enumerate(coverers)
+    }
     document = {
         "tidings": 1,
-        "description": "a couple of the notification-loss experiments",
+        "description": "couples of the notification-loss experiments",
         "brokers": {name: {} for name in names},
         "links": [
             {
@@ -107,12 +134,13 @@ def couple_system(overlay: Overlay, subscriber: int, publisher: int, stay_s: flo
             for broker in range(1, overlay.brokers)
         ],
         "publishers": {
-            "p": {
+            f"p{number}": {
                 "at": names[publisher],
-                "every": {"exponential": 1.0},
-                "content": {"event": {"x": 1}},
+                "every": {"exponential": times.every_s},
+                "content": {"event": {"couple": number}},
             }
+            for number, (_, publisher) in enumerate(couples)
         },
-        "subscribers": {"s": {"at": names[subscriber], "wants": {"x": 1}, "stays": stay_s}},
+        "subscribers": guests | lasting,
     }
-    return reading.from_document(document, "a couple")
+    return reading.from_document(document, "the couples")

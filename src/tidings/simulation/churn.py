@@ -1,0 +1,273 @@
+"""Subscribers whose subscriptions come and go, and which subscription covers which, compiled.
+
+Brokers pass subscriptions on piece by piece: one for each tree that a filter wants anything of.
+Those who are there for ever and share home and filter are one piece. Of a subscriber with a
+``count`` everyone comes and goes on its own; the first is watched.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.errors import UnsupportedError
+from tidings.kernels.records import make_records
+from tidings.model.covering import covers
+from tidings.model.laws import Deterministic, Law, residual
+from tidings.model.record_tables import column
+from tidings.model.routes import Routes
+from tidings.model.system import Subscriber, System
+from tidings.simulation import kernel_layout as layout
+from tidings.simulation.cells import Cells
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+MOST_ENTRIES = 50_000_000  # of routing tables, followed in one replication
+SPARE_MESSAGES = 256  # room for messages under way in the beginning, beside what one step can send
+SETTLING = 5.0  # cycles of coming and going before who covers whom is as in the long run
+_AT_ONCE = Deterministic(value_s=0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Churn:
+    """The guests of a system, those watched first, and all pieces of subscriptions."""
+
+    guests: tuple[tuple[int, int], ...]  # subscriber, receiver (−1: not watched)
+    watched: int
+    pieces: tuple[tuple[int, int, int, int], ...]  # home, tree, filter, guest (−1: for ever)
+    system: System
+    routes: Routes
+
+    @property
+    def matters(self) -> bool:
+        """Whether any subscription comes and goes."""
+        return bool(self.guests)
+
+    @property
+    def settling_s(self) -> float:
+        """How long a run should go on before what is measured, in seconds."""
+        cycles = (stays.mean_s + away.mean_s for stays, away in map(_periods, self._subscribers))
+        return SETTLING * max(cycles, default=0.0)
+
+    @property
+    def _subscribers(self) -> list[Subscriber]:
+        return [self.system.subscribers[index] for index, _ in self.guests]
+
+    @cached_property
+    def subjects(self) -> dict[tuple[int, int], int]:
+        """The subjects, trees with filters, by their number."""
+        distinct = dict.fromkeys((tree, wanted) for _, tree, wanted, _ in self.pieces)
+        return {subject: number for number, subject in enumerate(distinct)}
+
+    def name_of(self, guest: int) -> str:
+        """The name of a guest: of a subscriber with a count, the others have numbers."""
+        index, receiver = self.guests[guest]
+        name = self.system.subscribers[index].name
+        if receiver >= 0:
+            return name
+        return f"{name} {2 + sum(other == index for other, _ in self.guests[self.watched : guest])}"
+
+
+def find_churn(system: System, routes: Routes, representatives: Sequence[int]) -> Churn:
+    """Who comes and goes, and every piece of a subscription; nothing at all if nobody does."""
+    followed = [system.subscribers[index] for index in representatives]
+    watched = [
+        (representatives[receiver], receiver)
+        for receiver, each in enumerate(followed)
+        if each.stays is not None
+    ]
+    others = [(i, -1) for i, _ in watched for _ in range(system.subscribers[i].count - 1)]
+    guests = tuple(watched + others)
+    return Churn(
+        guests=guests,
+        watched=len(watched),
+        pieces=tuple(_pieces(system, routes, guests)) if guests else (),
+        system=system,
+        routes=routes,
+    )
+
+
+def _pieces(
+    system: System, routes: Routes, guests: Sequence[tuple[int, int]]
+) -> list[tuple[int, int, int, int]]:
+    stays = column(system.subscribers, "stays")
+    lasting = np.array([law is None for law in stays.values])[stays.codes]
+    homes, filters = routes.home_of_subscriber, routes.filter_of_subscriber
+    pairs = zip(homes[lasting].tolist(), filters[lasting].tolist(), strict=True)
+    owners = [(home, wanted, -1) for home, wanted in dict.fromkeys(pairs)]
+    owners += [(int(homes[i]), int(filters[i]), number) for number, (i, _) in enumerate(guests)]
+    trees = [
+        [tree for tree in range(len(routes.trees)) if _wants_any(routes, wanted, tree)]
+        for wanted in range(routes.wants.shape[1])
+    ]
+    return [(home, tree, wanted, g) for home, wanted, g in owners for tree in trees[wanted]]
+
+
+def _wants_any(routes: Routes, wanted: int, tree: int) -> bool:
+    mine = routes.tree_of_class == tree
+    return len(routes.trees) == 1 or bool(routes.wants[mine, wanted].any())
+
+
+def _periods(subscriber: Subscriber) -> tuple[Law, Law]:
+    """How long a guest stays, and how long it is away."""
+    assert subscriber.stays is not None
+    return subscriber.stays, subscriber.away or _AT_ONCE
+
+
+def churn_tables(
+    churn: Churn,
+    before: Mapping[str, Any],
+    cells: Cells,
+    laws: Callable[..., int],
+    streams: Callable[..., int],
+) -> dict[str, Any]:
+    """Everything the kernel knows of guests and pieces; all of it empty where nobody comes."""
+    subjects, brokers = churn.subjects, len(churn.system.brokers) if churn.matters else 0
+    arcs = len(churn.routes.arcs) if churn.matters else 0
+    _refuse_too_many(churn, brokers + arcs)
+    classes = [
+        np.flatnonzero(churn.routes.wants[:, wanted] & (churn.routes.tree_of_class == tree))
+        for tree, wanted in subjects
+    ]
+    ends = np.concatenate([[0], np.cumsum([each.size for each in classes])]).astype(np.int64)
+    pieces = []
+    for home, tree, wanted, guest in churn.pieces:
+        subject = subjects[tree, wanted]
+        pieces.append((home, tree, subject, ends[subject], ends[subject + 1], guest))
+    arc_names = [
+        f"link {churn.system.brokers[arc.source].name}--{churn.system.brokers[arc.target].name}"
+        for arc in churn.routes.arcs[:arcs]
+    ]
+    came_from = np.where(cells.parent >= 0, cells.broker[cells.parent], -1)
+    of_subject = np.array([piece[2] for piece in pieces], dtype=np.int64)
+    return {
+        **_guest_tables(churn, before, laws, streams),
+        **_covering_tables(churn),
+        "pieces": make_records(layout.PIECE, pieces),
+        "piece_classes": np.concatenate([np.zeros(0, dtype=np.int64), *classes]),
+        **_listed("pieces", of_subject, np.arange(len(pieces)), len(subjects)),
+        "message_streams": np.array(
+            [streams(name, "subscription delay") for name in arc_names], dtype=np.int64
+        ),
+        "came_from": came_from if churn.matters else np.zeros(0, dtype=np.int64),
+        "known": np.zeros(len(pieces) * brokers, dtype=np.int32),
+        "sent": np.zeros(len(pieces) * arcs, dtype=np.int8),
+        "sent_subjects": np.zeros(arcs * len(subjects), dtype=np.int32),
+        "latest": np.zeros(arcs, dtype=np.float64),
+        "interest": np.zeros_like(before["interest"]) if churn.matters else before["interest"],
+    }
+
+
+def _refuse_too_many(churn: Churn, places: int) -> None:
+    most = max(len(churn.pieces), len(churn.subjects))
+    if most * max(places, len(churn.subjects)) > MOST_ENTRIES:
+        raise UnsupportedError(
+            f"subscribers with 'stays': {len(churn.pieces):,} subscriptions with "
+            f"{len(churn.subjects):,} filters at {len(churn.system.brokers):,} brokers would have "
+            f"to be followed; wants at most {MOST_ENTRIES:,} entries of routing tables. Predict "
+            "it, or simulate a part of it"
+        )
+
+
+def _guest_tables(
+    churn: Churn,
+    before: Mapping[str, Any],
+    laws: Callable[..., int],
+    streams: Callable[..., int],
+) -> dict[str, Any]:
+    """Guests with their switches, and for those watched a place where events reach them."""
+    first_station = len(before["stations"])
+    receivers = before["receivers"].copy()
+    guests: list[tuple[Any, ...]] = []
+    switches: list[tuple[Any, ...]] = []
+    places: list[tuple[Any, ...]] = []
+    owner = [guest for _, _, _, guest in churn.pieces]
+    rest: Any = cache(residual)  # many guests share their laws
+    firsts = np.searchsorted(owner, np.arange(len(churn.guests) + 1)).tolist()
+    for number, subscriber in enumerate(churn._subscribers):
+        index, receiver = churn.guests[number]
+        name = f"subscriber {churn.name_of(number)}"
+        stays, away = _periods(subscriber)
+        present = stays.mean_s / (stays.mean_s + away.mean_s)
+        all_four = laws(stays), laws(away), laws(rest(stays)), laws(rest(away))
+        switches.append((present, *all_four, streams(name, "subscription"), 0, 0, -1))
+        home, delay = churn.routes.home_of_subscriber[index], laws(subscriber.link.delay)
+        stream = streams(name, "subscription delay")
+        guests.append((home, firsts[number], firsts[number + 1], delay, stream, receiver))
+        if receiver >= 0:
+            receivers["taken_in_at"][receiver] = len(before["places"]) + len(places)
+            receivers["guest"][receiver] = number
+            places.append((first_station, first_station, layout.AT_SUBSCRIBER, receiver))
+    wanted = [np.flatnonzero(churn.routes.wanted_by(i)) for i, _ in churn.guests[: churn.watched]]
+    classes = np.concatenate([np.zeros(0, dtype=np.int64), *wanted])
+    who = np.repeat(np.arange(len(wanted)), [each.size for each in wanted])
+    return {
+        "guests": make_records(layout.GUEST, guests),
+        **_listed("guests", classes, who, churn.routes.class_count),
+        "switches": _joined(before["switches"], layout.SWITCH, switches),
+        "places": _joined(before["places"], layout.PLACE, places),
+        "receivers": receivers,
+    }
+
+
+def _joined(before: Any, kind: np.dtype[Any], rows: list[tuple[Any, ...]]) -> Any:
+    return np.concatenate([before, make_records(kind, rows)])
+
+
+def _listed(name: str, keys: Ints, values: Ints, count: int) -> dict[str, Ints]:
+    """Values by key, one list after the other, in their order."""
+    first = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=count))])
+    order = np.argsort(keys, kind="stable")
+    return {f"{name}_first": first.astype(np.int64), f"{name}_of": values[order].astype(np.int64)}
+
+
+def _covering_tables(churn: Churn) -> dict[str, Ints]:
+    """Which subjects cover which; those covered in order, the widest first."""
+    covering = _covering(churn)
+    wide, narrow = np.nonzero(covering)
+    # Whoever contains another contains all that the other does, so that the widest have the most.
+    widest = np.lexsort((narrow, -covering.sum(axis=1)[narrow]))
+    count = len(covering)
+    return {
+        **_listed("wider", narrow, wide, count),
+        **_listed("narrower", wide[widest], narrow[widest], count),
+    }
+
+
+def _covering(churn: Churn) -> Bools:
+    """Whether each [subject, other subject] of one tree covers the other; equal ones do."""
+    filters = column(churn.system.subscribers, "wants").values
+    routes, subjects = churn.routes, list(churn.subjects)
+    tree = np.array([tree for tree, _ in subjects], dtype=np.int64)
+    wanted = np.array([wanted for _, wanted in subjects], dtype=np.int64)
+    selected = routes.wants[:, wanted].astype(np.int64) if subjects else np.zeros((0, 0))
+    # What contains a filter wants all classes of contents that it wants: most cannot.
+    found: Bools = (tree[:, None] == tree[None, :]) & ((1 - selected).T @ selected == 0)
+    for wide, narrow in itertools.product(range(len(subjects)), repeat=2):
+        if wide != narrow and found[wide, narrow]:
+            one, other = filters[int(wanted[wide])], filters[int(wanted[narrow])]
+            found[wide, narrow] = covers(one, other)
+    return found
+
+
+def churn_numbers(churn: Churn, tables: Mapping[str, Any]) -> dict[str, float]:
+    """The kernel's numbers of guests and messages."""
+    if not churn.matters:
+        return {"churning": 0}
+    degree = int(np.diff(tables["out_first"]).max(initial=0))
+    uncovered = int(np.diff(tables["narrower_first"]).max(initial=0))
+    at_once = max(degree * (1 + uncovered), len(churn.routes.trees))
+    return {
+        "churning": 1,
+        "first_guest": len(tables["switches"]) - len(churn.guests),
+        "watched_count": churn.watched,
+        "subject_count": len(churn.subjects),
+        "messages_at_once": at_once,
+        "free_messages": at_once + len(churn.system.brokers) + SPARE_MESSAGES,
+    }

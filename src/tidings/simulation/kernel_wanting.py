@@ -1,0 +1,118 @@
+"""What subscribers that come and go want, and why they miss what they miss.
+
+An event is wanted by whoever is subscribed when it is published, and is missed if it has not
+arrived when that stay ends. Where each event is, or was last, is noted broker by broker: once no
+copy of it is left, that tells why those who still wait for it will wait in vain.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidings.kernels.calendar import key_of
+from tidings.kernels.compile import merged, primitive
+from tidings.simulation.kernel_layout import (
+    BY_EXPIRY,
+    BY_LINK,
+    BY_NOT_KNOWN,
+    BY_OVERFLOW,
+    BY_UNSUBSCRIBED,
+    LOST_THERE,
+    NOT_THERE,
+)
+from tidings.simulation.kernel_tables import (
+    came_from_at,
+    cell_of_at,
+    copy_at,
+    guest_at,
+    guest_of_at,
+    guests_first_at,
+    nodes_of,
+    passage_at,
+    publication_at,
+    receipt_at,
+    row_at,
+    switch_at,
+    wanted_at,
+)
+
+
+@merged
+def note_wanted(world: Any, index: int) -> None:
+    """Note who is there and wants a measured event that is published now, and until when."""
+    publication = publication_at(world, index)
+    publication.noted = 1
+    for broker in range(world.broker_count):
+        passage_at(world, index * world.broker_count + broker).value = NOT_THERE
+    at = publication.content_class
+    publisher = row_at(world, publication.row).publisher
+    for position in range(guests_first_at(world, at).value, guests_first_at(world, at + 1).value):
+        guest = guest_of_at(world, position).value
+        switch = world.first_guest + guest
+        until = 0.0
+        if switch_at(world, switch).is_on:
+            until = key_of(nodes_of(world), world.first_switch + switch)
+            receipt = guest_at(world, guest).receiver * world.publisher_count + publisher
+            receipt_at(world, receipt).wanted += 1
+        wanted_at(world, index * world.watched_count + guest).value = until
+
+
+@merged
+def note_passage(world: Any, index: int) -> None:
+    """Note that a broker is done with a copy, and matches it now."""
+    copy = copy_at(world, index)
+    if publication_at(world, copy.publication).measured:
+        at = copy.publication * world.broker_count + copy.place
+        passage_at(world, at).value = world.now
+
+
+@primitive
+def stop_wanting(world: Any, index: int, guest: int) -> float:
+    """What becomes of an event for a guest is decided: the end of its stay, 0 if not wanted."""
+    if not publication_at(world, index).measured:
+        return 0.0
+    wanted = wanted_at(world, index * world.watched_count + guest)
+    until = wanted.value
+    wanted.value = 0.0
+    return until
+
+
+@merged
+def count_missed(world: Any, index: int) -> None:
+    """Count, with its cause, what guests miss of an event of which no copy is left."""
+    publication = publication_at(world, index)
+    at = publication.content_class
+    publisher = row_at(world, publication.row).publisher
+    for position in range(guests_first_at(world, at).value, guests_first_at(world, at + 1).value):
+        guest = guest_of_at(world, position).value
+        until = wanted_at(world, index * world.watched_count + guest).value
+        if until > 0.0:
+            record = guest_at(world, guest)
+            cause = why_missed(world, index, record.home, until)
+            receipt = receipt_at(world, record.receiver * world.publisher_count + publisher)
+            if cause == BY_LINK:
+                receipt.lost += 1
+            elif cause == BY_OVERFLOW:
+                receipt.dropped += 1
+            elif cause == BY_EXPIRY:
+                receipt.expired += 1
+            elif cause == BY_NOT_KNOWN:
+                receipt.not_known += 1
+            else:
+                receipt.unsubscribed += 1
+
+
+@merged
+def why_missed(world: Any, index: int, home: int, until: float) -> int:
+    """Why an event did not come to a home: from there back to where it was last."""
+    row = publication_at(world, index).row
+    broker = home
+    while broker >= 0:
+        passage = passage_at(world, index * world.broker_count + broker).value
+        if passage <= LOST_THERE:
+            return int(LOST_THERE - passage)
+        if passage >= 0.0:
+            return BY_NOT_KNOWN if passage < until else BY_UNSUBSCRIBED
+        cell = cell_of_at(world, row * world.broker_count + broker).value
+        broker = came_from_at(world, cell).value
+    return BY_UNSUBSCRIBED
