@@ -165,8 +165,10 @@ def _check_table(names: Names, place: Place) -> None:
     table = place.inside("subscribers")
     if not isinstance(table.value, RecordTable):
         return
-    stays, away = (table.value.column(name) for name in ("stays", "away"))
-    if np.setdiff1d(*(each.where(lambda law: law is not None) for each in (away, stays))).size:
+    stays, away = (
+        table.value.column(name).where(lambda law: law is not None) for name in ("stays", "away")
+    )
+    if np.setdiff1d(away, stays).size:
         table.report(_STAYS_BESIDE, saw="a subscriber with 'away' alone")
     homes = set(table.value.column("at").values)
     networks = {channel.network for channel in table.value.column("link").values} - {None}

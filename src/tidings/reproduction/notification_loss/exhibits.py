@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -163,7 +165,7 @@ def _costs(results: Results) -> Grid:
 
 def _mean_error(errors: pd.Series) -> float:
     """The standard error of a mean of independent values, from theirs."""
-    return float((errors**2).sum()) ** 0.5 / len(errors)
+    return math.sqrt(float((errors**2).sum())) / len(errors)
 
 
 def _family() -> Section:
