@@ -10,13 +10,14 @@ COLUMNS = ["broker", "resource", "until_ns", "interval_ns", "busy", "type", "com
 S = 10**9
 
 
-def usage(rates, services, *, noise=0.0, seed=1, resource="cpu"):
+def usage(rates, services, *, noise=0.0, seed=1, resource="cpu", background=0.0):
     """Samples of ten seconds: what was done of each type, and how busy that kept the resource."""
     rng = np.random.default_rng(seed)
     rows = []
     for at, mix in enumerate(rates, start=1):
         done = {kind: round(10 * rate) for kind, rate in mix.items()}
-        busy = sum(done[kind] / 10 * services[kind] for kind in mix) + noise * rng.normal()
+        busy = background + sum(done[kind] / 10 * services[kind] for kind in mix)
+        busy += noise * rng.normal()
         for kind, count in done.items():
             rows.append(("hub", resource, 10 * S * at, 10 * S, busy, kind, count))
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -69,6 +70,49 @@ def test_an_answer_that_might_as_well_be_nothing_is_refused():
     rates = [{"a": 10 + n % 2, "b": 5 + (n // 2) % 2} for n in range(8)]
     (fit,) = fit_services(usage(rates, {"a": 0.02, "b": 0.0001}, noise=0.05))
     assert "the 95 % interval of the service time of" in fit.refusal
+
+
+def test_a_background_load_is_told_apart_from_the_service_times():
+    rng = np.random.default_rng(4)
+    rates = [{"a": rng.uniform(2, 20), "b": rng.uniform(1, 8)} for _ in range(60)]
+    services = {"a": 0.01, "b": 0.03}
+    (fit,) = fit_services(usage(rates, services, background=0.08))
+    assert fit.background == pytest.approx(0.08, rel=1e-9)
+    assert fit.services_s == {kind: pytest.approx(s, rel=1e-9) for kind, s in services.items()}
+    (none,) = fit_services(usage(rates, services, noise=0.01))
+    assert none.background == 0.0
+
+
+@pytest.mark.statistical
+def test_background_and_services_are_right_within_their_errors():
+    rng = np.random.default_rng(5)
+    services = {"a": 0.01, "b": 0.03}
+    rates = [{"a": rng.uniform(2, 20), "b": rng.uniform(1, 8)} for _ in range(80)]
+    fits = [
+        fit_services(usage(rates, services, noise=0.01, seed=seed, background=0.1))[0]
+        for seed in range(100)
+    ]
+    off = np.array([(fit.background - 0.1) / fit.background_se for fit in fits])
+    assert abs(off.mean()) < 5 / np.sqrt(100)
+    assert off.std() == pytest.approx(1.0, rel=0.35)
+    found = np.array([fit.services_s["b"] for fit in fits])
+    assert abs(found.mean() - 0.03) < 5 * found.std() / np.sqrt(100)
+
+
+def test_a_type_that_does_not_use_a_resource_takes_no_time_there():
+    rng = np.random.default_rng(6)
+    rates = [{"order": rng.uniform(2, 20), "quote": rng.uniform(2, 20)} for _ in range(60)]
+    (fit,) = fit_services(usage(rates, {"order": 0.03, "quote": 0.0}, noise=0.01, resource="disk"))
+    assert fit.refusal == ""
+    assert fit.services_s["quote"] == 0.0
+    assert fit.services_se_s["quote"] > 0.0
+    assert abs(fit.services_s["order"] - 0.03) < 5 * fit.services_se_s["order"]
+    (exact,) = fit_services(usage(rates, {"order": 0.03, "quote": 0.0}, resource="disk"))
+    assert exact.services_s == {"order": pytest.approx(0.03, rel=1e-9), "quote": 0.0}
+    # A little is not nothing where it can be told.
+    (little,) = fit_services(usage(rates, {"order": 0.03, "quote": 0.001}, noise=0.0005))
+    assert abs(little.services_s["quote"] - 0.001) < 5 * little.services_se_s["quote"]
+    assert little.services_s["quote"] > 0.0
 
 
 def test_too_few_samples_and_nothing_done_are_refused():

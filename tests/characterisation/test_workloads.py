@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from tidings.characterisation.dissemination import dissemination
 from tidings.characterisation.routing import (
     ROUTING_STATISTICS,
     SOURCE_STATISTICS,
+    client_statistics,
     routing_statistics,
     source_statistics,
+    way_statistics,
 )
 from tidings.characterisation.usage import USAGE_STATISTICS, usage_statistics
+from tidings.characterisation.wires import Bandwidths
 from tidings.characterisation.workloads import (
-    dissemination,
+    Measuring,
+    collect_workload,
     measure_workload,
-    workload_from_cells,
+    workload_from_statistics,
 )
-from tidings.errors import InvalidTracesError
+from tidings.errors import InvalidInputError, InvalidTracesError
+from tidings.model.laws import Exponential
 from tidings.model.reading import loads
 from tidings.model.system_workload import workload_of
 from tidings.model.trace_tables import TRACE_TABLES
+from tidings.model.workload import NO_TIME
+from tidings.petri.cells import Cells
+from tidings.petri.flattening import flatten
+from tidings.petri.generating import generate_net
+from tidings.petri.reading import checked
+from tidings.petri.traffic import solve_traffic
 from tidings.prediction.operational.analysing import analyse
 from tidings.simulation.recording import record, write_traces
-from tidings.traces.reading import read_traces
+from tidings.traces.reading import Traces, read_traces
 from tidings.traces.window import TraceWindow
 
 S = 1_000_000_000
@@ -53,6 +67,8 @@ SAMPLES = [
     ("b", "cpu", 30 * S, 30 * S, 0.1),
 ]
 
+DELIVERED = [("e1", "s", "b", 5 * S + S // 2), ("e1", "t", "c", 8 * S), ("e9", "t", "b", 9 * S)]
+
 
 def nullable(name):
     return TRACE_TABLES[name].ddl.replace(" NOT NULL", "")
@@ -60,7 +76,12 @@ def nullable(name):
 
 @pytest.fixture(scope="module")
 def tables(frame):
-    rows = {"publications": PUBLISHED, "hops": HOPS, "utilisation": SAMPLES}
+    rows = {
+        "publications": PUBLISHED,
+        "hops": HOPS,
+        "utilisation": SAMPLES,
+        "deliveries": DELIVERED,
+    }
     return {name: frame(each, nullable(name)) for name, each in rows.items()}
 
 
@@ -91,17 +112,27 @@ def test_routing_cells_are_counted_by_type_publisher_and_set(tables):
     }
     sources = source_statistics(tables["publications"], WINDOW, "kind")
     assert found_schema(sources) == schema(SOURCE_STATISTICS)
-    assert sorted(map(tuple, sources.collect())) == [
-        ("", "p", "a", 1, 1, 10.0),
-        ("7", "p", "a", 1, 0, None),
-        ("x", "p", "a", 2, 2, 400.0),
-    ]
+    found = sources.groupBy("type").sum("rows", "total_s").collect()
+    assert {row["type"]: tuple(row)[1:] for row in found} == {  # rows and megabytes
+        "": pytest.approx((1, 10e-6)),
+        "7": (1, None),
+        "x": pytest.approx((2, 400e-6)),
+    }
 
 
-def test_a_workload_of_a_few_rows(tables):
-    cells = routing_statistics(tables["hops"], tables["publications"], WINDOW, "kind").toPandas()
-    sources = source_statistics(tables["publications"], WINDOW, "kind").toPandas()
-    found = workload_from_cells(cells, sources, WINDOW.seconds)
+@pytest.fixture(scope="module")
+def statistics(tables):
+    """Everything that a workload is made from, collected once."""
+    found = Traces(source="here", tables=tables, window=WINDOW)
+    return collect_workload(found, Measuring(event_type="kind", services="utilisation"))
+
+
+def without_samples(statistics, **changed):
+    return replace(statistics, usage=None, **changed)
+
+
+def test_a_workload_of_a_few_rows(statistics):
+    found = workload_from_statistics(without_samples(statistics), Measuring(event_type="kind"))
     load = found.workload
     assert [node.name for node in load.nodes] == ["a", "b", "c"]
     x = next(flow for flow in load.flows if flow.event_type == "x")
@@ -116,12 +147,96 @@ def test_a_workload_of_a_few_rows(tables):
     service = dict(x.services)
     assert service[0].mean_s == pytest.approx(1.5)
     assert load.sources[0].every.mean_s == pytest.approx(25.0)
+    delays = {load.connection_name(at): c.delay.mean_s for at, c in enumerate(load.connections)}
+    assert delays == {"a--b": pytest.approx((1 + 1 + 7) / 3), "a--c": pytest.approx(1.0)}
     ways = {(row.type, row.broker): row.path for row in found.paths.itertuples()}
     assert ways["x", "c"] == ("a", "c")
     assert ways["", "a"] == ("a",)
     row = found.routing.set_index(["type", "broker", "next_broker"]).loc["x", "a", "c"]
     assert (row["visits"], row["forwarded"]) == (2, 1)
     assert row["probability_se"] == pytest.approx(np.sqrt(0.25 / 2))
+    assert found.client_links_s == {"b": pytest.approx(0.5), "c": pytest.approx(2.0)}
+
+
+def test_wires_are_busy_for_size_over_bandwidth(statistics):
+    seen = without_samples(statistics, sources=statistics.sources.query("type != '7'"))
+    seen = replace(seen, cells=seen.cells.query("type != '7'"))
+    how = Measuring(bandwidths=Bandwidths(bytes_per_s={"all": 1000.0, "c--a": 100.0}))
+    found = workload_from_statistics(seen, how)
+    load = found.workload
+    x = next(flow for flow in load.flows if flow.event_type == "x")
+    times = {load.connection_name(at): law.mean_s for at, law in x.transfers}
+    assert times == {"a--b": pytest.approx(0.2), "a--c": pytest.approx(2.0)}  # 100 and 300 bytes
+    assert dict(x.transfers)[0].scv > 0.0
+    queues = {load.centres[each.centre].name for each in load.connections}
+    assert queues == {"a--b", "a--c"}
+    assert all(each.delay.mean_s == 0.0 for each in load.connections)
+    assert sum("is left out, as the wire is a queue" in note for note in found.notes) == 2
+    shared = Measuring(bandwidths=Bandwidths(shared_bytes_per_s=1000.0))
+    load = workload_from_statistics(seen, shared).workload
+    assert len({each.centre for each in load.connections}) == 1
+    nowhere = Measuring(bandwidths=Bandwidths(bytes_per_s={"a--d": 1.0}))
+    with pytest.raises(InvalidInputError, match="'a--d' is no link that events crossed: a--b"):
+        workload_from_statistics(seen, nowhere)
+    with pytest.raises(InvalidTracesError, match="messages of 7 of p have no size"):
+        workload_from_statistics(without_samples(statistics), how)
+
+
+def planted(rows, per_type):
+    """Usage in which every resource had its service times in each of twelve intervals."""
+    found = []
+    for (broker, resource), services in per_type.items():
+        for at in range(1, 13):
+            done = {"x": 10 + 3 * at % 7, "7": 5 + at % 4, "": 2 + at % 3}
+            busy = sum(done[kind] * s / 10 for kind, s in services.items())
+            for kind in services:
+                row = (broker, resource, 10 * S * at, 10 * S, busy, kind, done[kind])
+                found.append(dict(zip(rows.columns, row, strict=True)))
+    return pd.DataFrame(found)
+
+
+def test_resources_are_told_by_the_utilisation_law(statistics):
+    alike = {"x": 0.02, "7": 0.03, "": 0.01}
+    usage = planted(
+        statistics.usage,
+        {
+            ("a", "disk"): alike | {"x": 0.0},
+            ("a", "cpu"): alike,
+            ("b", "cpu"): {"x": 0.05, "7": 0.04},
+        },
+    )
+    how = Measuring(event_type="kind", services="utilisation")
+    found = workload_from_statistics(replace(statistics, usage=usage), how)
+    load = found.workload
+    assert [each.name for each in load.centres] == ["a cpu", "a disk", "b cpu"]
+    assert [node.centres for node in load.nodes] == [(0, 1), (2,), ()]
+    x = dict(next(flow for flow in load.flows if flow.event_type == "x").services)
+    assert isinstance(x[0], Exponential)
+    assert x[0].mean_s == pytest.approx(0.02, rel=1e-9)
+    assert x[1] == NO_TIME
+    assert any("no resource of c was sampled" in note for note in found.notes)
+    assert len(found.services) == 8
+    # What does not use the disk does not wait there either.
+    at_disk = analyse(load).flows.query("centre == 'a disk'")
+    assert sorted(at_disk["type"]) == ["", "7"]
+    net = checked(generate_net(load))
+    rates = solve_traffic(Cells(net=flatten(net))).loads
+    busy = analyse(load).centres.set_index("centre")["utilisation"]
+    assert rates["a/disk"] == pytest.approx(busy["a disk"], rel=1e-12)
+    assert rates["a/cpu"] == pytest.approx(busy["a cpu"], rel=1e-12)
+
+
+def test_what_utilisation_cannot_tell_is_refused_all_at_once(statistics):
+    together = planted(statistics.usage, {("a", "cpu"): {"x": 0.02}, ("b", "cpu"): {"x": 0.02}})
+    doubled = together.assign(type="7", completed=2 * together["completed"])
+    usage = pd.concat([together, doubled])
+    how = Measuring(event_type="kind", services="utilisation")
+    with pytest.raises(InvalidTracesError) as told:
+        workload_from_statistics(replace(statistics, usage=usage), how)
+    assert str(told.value).count("rise and fall together") == 2
+    missing = planted(statistics.usage, {("b", "cpu"): {"x": 0.02}})
+    with pytest.raises(InvalidTracesError, match="7 of p came to b, but none of it while 'b cpu'"):
+        workload_from_statistics(replace(statistics, usage=missing), how)
 
 
 def test_completions_fall_into_the_sample_they_end_in(tables):
@@ -143,7 +258,10 @@ def test_completions_fall_into_the_sample_they_end_in(tables):
     }
 
 
-@pytest.mark.parametrize(("name", "exchanges"), [("routing", 3), ("sources", 1), ("usage", 5)])
+@pytest.mark.parametrize(
+    ("name", "exchanges"),
+    [("routing", 3), ("sources", 2), ("usage", 5), ("ways", 4), ("clients", 3)],
+)
 def test_plans_run_no_python(spark, tables, capsys, name, exchanges):
     statistics = {
         "routing": lambda: routing_statistics(tables["hops"], tables["publications"], WINDOW),
@@ -151,6 +269,8 @@ def test_plans_run_no_python(spark, tables, capsys, name, exchanges):
         "usage": lambda: usage_statistics(
             tables["utilisation"], tables["hops"], tables["publications"], WINDOW
         ),
+        "ways": lambda: way_statistics(tables["hops"], tables["publications"], WINDOW),
+        "clients": lambda: client_statistics(tables["hops"], tables["deliveries"], WINDOW),
     }
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     try:
@@ -162,17 +282,18 @@ def test_plans_run_no_python(spark, tables, capsys, name, exchanges):
     assert "Python" not in plan
 
 
-def test_what_traces_do_not_say_is_refused(tables):
-    cells = routing_statistics(tables["hops"], tables["publications"], WINDOW).toPandas()
-    sources = source_statistics(tables["publications"], WINDOW).toPandas()
-    with pytest.raises(InvalidTracesError, match="record 'sent_to'"):
-        workload_from_cells(cells.assign(sent_to=None), sources, 1.0)
-    with pytest.raises(InvalidTracesError, match="no hop belongs"):
-        workload_from_cells(cells.iloc[:0], sources, 1.0)
-    with pytest.raises(InvalidTracesError, match="'started_ns'"):
-        workload_from_cells(cells.assign(count=0), sources, 1.0)
-    with pytest.raises(InvalidTracesError, match="straight from it"):
-        workload_from_cells(cells.assign(came_from="b"), sources, 1.0)
+def test_what_traces_do_not_say_is_refused(statistics):
+    def refused(told, **changed):
+        cells = statistics.cells.assign(**changed) if changed else statistics.cells.iloc[:0]
+        with pytest.raises(InvalidTracesError, match=told):
+            workload_from_statistics(without_samples(statistics, cells=cells), Measuring())
+
+    refused("record 'sent_to'", sent_to=None)
+    refused("no hop belongs")
+    refused("'started_ns'", count=0)
+    refused("straight from it", came_from="b")
+    with pytest.raises(InvalidInputError, match="services from 'guesses'"):
+        Measuring(services="guesses")
 
 
 def test_ways_that_meet_again_are_told_apart():
@@ -215,7 +336,8 @@ subscribers:
 def test_the_workload_of_a_recorded_system_is_that_of_the_system(spark, tmp_path):
     system = loads(SYSTEM)
     write_traces(record(system, seed=3, duration_s=200.0), tmp_path / "traces")
-    found = measure_workload(read_traces(spark, tmp_path / "traces"), event_type="kind")
+    how = Measuring(event_type="kind")
+    found = measure_workload(read_traces(spark, tmp_path / "traces"), how)
     truth = workload_of(system)
     exact = {
         (truth.name_of(flow), truth.connection_name(at)): share

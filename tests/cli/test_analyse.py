@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from pathlib import Path
 
 import pytest
 
 from tidings.cli.commands import run
+
+ROOT = Path(__file__).parents[2]
 
 SYSTEM = """
 tidings: 1
@@ -59,6 +62,31 @@ def test_analyse_for_a_person_and_for_a_program(system, capsys):
     assert far["latency_mean_s"] == pytest.approx(hub_s + wire_s + east_s, rel=1e-12)
 
 
+def test_latencies_end_behind_the_subscribers_own_links(tmp_path, capsys):
+    path = tmp_path / "links.yaml"
+    others = "far: {at: east, wants: {x: 1}, link: {delay: {exponential: 40ms}}}, "
+    others += "other: {at: east, wants: {x: 1}, link: {delay: 40ms}, count: 3}, close: {at: east,"
+    path.write_text(SYSTEM.replace("far: {at: east,", others))
+    assert run(["analyse", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["deliveries"]
+    east = {row["link_mean_s"]: row for row in found if row["broker"] == "east"}
+    assert {link: row["subscribers"] for link, row in east.items()} == {0.0: 1, 0.04: 4}
+    longer = east[0.04]["latency_mean_s"] - east[0.0]["latency_mean_s"]
+    assert longer == pytest.approx(0.04, rel=1e-12)
+    assert run(["analyse", str(path)]) == 0
+    assert "last link" in capsys.readouterr().out
+
+
+def test_publishers_that_are_not_poisson_are_named(tmp_path, capsys):
+    path = tmp_path / "regular.yaml"
+    path.write_text(SYSTEM.replace("every: {exponential: 10ms}", "every: 10ms"))
+    assert run(["analyse", str(path), "--json"]) == 0
+    told = capsys.readouterr()
+    (note,) = json.loads(told.out)["notes"]
+    assert "p (c² = 0) publish otherwise" in note
+    assert "warning" in told.err
+
+
 def test_a_workload_comes_from_a_system_or_from_traces(system, tmp_path, capsys):
     for command in (["analyse"], ["petri", "generate"]):
         assert run(command) == 2
@@ -66,8 +94,19 @@ def test_a_workload_comes_from_a_system_or_from_traces(system, tmp_path, capsys)
         assert run([*command, system, "--traces", str(tmp_path)]) == 2
         assert run([*command, system, "--event-type", "kind"]) == 2
         assert "goes with --traces" in capsys.readouterr().err
+        for option, value in (("--bandwidth", "all=1MB/s"), ("--services", "spans")):
+            assert run([*command, system, option, value]) == 2
+            assert f"{option} goes with --traces" in capsys.readouterr().err
+        for wrong in (
+            ["--bandwidth", "1MB/s"],
+            ["--bandwidth", "all=fast"],
+            ["--shared-network", "-1"],
+            ["--services", "guesses"],
+            ["--bandwidth", "all=1MB/s", "--shared-network", "1MB/s"],
+        ):
+            assert run([*command, "--traces", str(tmp_path), *wrong]) == 2
         assert run([*command, "--traces", str(tmp_path / "nowhere")]) == 2
-        assert "nowhere" in capsys.readouterr().err
+        assert "nowhere" in capsys.readouterr().err.splitlines()[-1]
     assert run(["petri", "generate", "--traces", str(tmp_path), "--colours", "content"]) == 2
 
 
@@ -86,11 +125,52 @@ def test_recorded_traces_are_analysed_like_their_system(
     for origin in (["--traces", folder], [str(plain)]):
         assert run(["analyse", *origin, "--json"]) == 0
         found.append(json.loads(capsys.readouterr().out))
+    assert found[0]["measured"]["services"][0]["service_mean_se_s"] > 0.0
+    assert len(found[0]["measured"]["routing"]) == 1
+    for row, exact in zip(*(each["deliveries"] for each in found), strict=True):
+        assert row["broker"] == exact["broker"]
+        assert row["latency_mean_s"] == pytest.approx(exact["latency_mean_s"], rel=0.2)
     busy = [{row["centre"]: row["utilisation"] for row in each["centres"]} for each in found]
     near = 5 * math.sqrt(2 / 6_000)  # standard errors: so many arrivals, so many services
     assert busy[0] == {name: pytest.approx(load, rel=near) for name, load in busy[1].items()}
     assert run(["petri", "generate", "--traces", folder, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["colours"] == ["p"]
+
+
+@pytest.mark.slow
+def test_the_sample_of_two_brokers_tells_what_was_planted(spark, tmp_path, monkeypatch, capsys):
+    """docs/samples/brokers.csv: hops without starts, samples of CPUs and a disk."""
+    monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: contextlib.nullcontext(spark))
+    folder, samples = str(tmp_path / "traces"), ROOT / "docs" / "samples"
+    mapping = ["--mapping", str(samples / "brokers.yaml")]
+    assert run(["import", "table", str(samples / "brokers.csv"), *mapping, "--to", folder]) == 0
+    assert run(["analyse", "--traces", folder]) == 2
+    assert "--services utilisation" in capsys.readouterr().err
+    chosen = ["--traces", folder, "--event-type", "kind", "--services", "utilisation"]
+    assert run(["analyse", *chosen, "--shared-network", "1Mbit/s", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    planted = {
+        ("hub", "cpu"): {"order": 0.1, "quote": 0.04},
+        ("hub", "disk"): {"order": 0.15, "quote": 0.0},
+        ("edge", "cpu"): {"order": 0.08, "quote": 0.06},
+    }
+    services = found["measured"]["services"]
+    assert len(services) == 6
+    for row in services:
+        truth = planted[row["broker"], row["resource"]][row["type"]]
+        assert abs(row["service_mean_s"] - truth) < 4 * row["service_mean_se_s"]
+        assert row["service_mean_se_s"] < 0.1 * planted[row["broker"], row["resource"]]["order"]
+        if (row["broker"], row["resource"]) == ("hub", "cpu"):
+            assert row["background"] == pytest.approx(0.06, abs=0.03)
+    assert {row["centre"] for row in found["centres"]} == {
+        "hub cpu", "hub disk", "edge cpu", "shared network"
+    }  # fmt: skip
+    network = next(row for row in found["connections"])
+    sizes = {"order": 2000, "quote": 500}
+    sent = {
+        row["type"]: row["forwarded"] * sizes[row["type"]] for row in found["measured"]["routing"]
+    }
+    assert network["utilisation"] == pytest.approx(sum(sent.values()) / 125e3 / 400, rel=0.01)
 
 
 def test_analyse_says_what_is_wrong_with_its_options(system, capsys):

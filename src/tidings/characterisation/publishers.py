@@ -58,7 +58,7 @@ def fit_publishers(seen: PublisherStatistics, base: System | None) -> FittedPubl
             notes.append(f"publisher '{name}': nothing says where it is; it was left out")
             continue
         count = int(rows["rows"].sum())
-        every, rate = _fit_interval(name, count, samples.get(name), seen.window_s, notes)
+        every, rate = fit_interval(name, count, samples.get(name), seen.window_s, notes)
         content, shares = _content(name, rows, seen.events)
         fitted = seen.channels.get((name, home))
         base_link = known[name].link if name in known else PERFECT
@@ -94,7 +94,7 @@ def interval_samples(intervals: pd.DataFrame) -> dict[str, Sample]:
     return found
 
 
-def _fit_interval(
+def fit_interval(
     name: str, count: int, sample: Sample | None, window_s: float, notes: list[str]
 ) -> tuple[Law, Parameter]:
     """The law of intervals, with the mean that the rate demands; and the rate.

@@ -12,7 +12,13 @@ from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import SAMPLE, delay_bin, sample_sums, seconds
 from tidings.characterisation.hops import used_hops
-from tidings.model.trace_tables import PUBLICATIONS
+from tidings.characterisation.links import (
+    arrived_at_brokers,
+    crossing_statistics,
+    sent_by_brokers,
+)
+from tidings.characterisation.publications import each_once
+from tidings.model.trace_tables import DELIVERIES, HOPS, PUBLICATIONS
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
 
@@ -22,10 +28,11 @@ ROUTING_STATISTICS = (
     "type string, publisher string, broker string, came_from string, sent_to array<string>, "
     f"bin int, rows bigint, {SAMPLE}"
 )
-SOURCE_STATISTICS = (
-    "type string, publisher string, broker string, rows bigint, sizes bigint, "
-    "size_total_bytes double"
-)
+# The sample is of message sizes, as seconds at ``SIZE_BYTES_PER_S``.
+SOURCE_STATISTICS = f"type string, publisher string, bin int, rows bigint, {SAMPLE}"
+SIZE_BYTES_PER_S = 1e6
+# The sample is of times from leaving a broker until a subscriber there has received an event.
+CLIENT_STATISTICS = f"broker string, bin int, {SAMPLE}"
 
 
 def event_type_of(content: Column, event_type: str | None) -> Column:
@@ -37,10 +44,15 @@ def event_type_of(content: Column, event_type: str | None) -> Column:
 
 
 def typed_events(publications: DataFrame, event_type: str | None) -> DataFrame:
-    """Type and publisher of every good publication, by its id."""
-    good = with_reasons(publications, PUBLICATIONS).where(F.col(REASON).isNull())
+    """Type and publisher of every good publication, by its id; of copies that agree, one."""
+    good = each_once(good_publications(publications))
     kind = event_type_of(F.col("content"), event_type).alias("type")
     return good.select("event", "publisher", kind)
+
+
+def good_publications(publications: DataFrame) -> DataFrame:
+    """The publications with nothing wrong in them, whenever they were."""
+    return with_reasons(publications, PUBLICATIONS).where(F.col(REASON).isNull()).drop(REASON)
 
 
 def routing_statistics(
@@ -71,12 +83,36 @@ def source_statistics(
     publications: DataFrame, window: TraceWindow, event_type: str | None = None
 ) -> DataFrame:
     """How many events of each type each publisher published in the window, and how large."""
-    good = with_reasons(publications, PUBLICATIONS).where(
-        F.col(REASON).isNull() & window.holds(F.col("published_ns"))
-    )
+    good = each_once(good_publications(publications)).where(window.holds(F.col("published_ns")))
     kind = event_type_of(F.col("content"), event_type).alias("type")
-    return good.groupBy(kind, "publisher", "broker").agg(
-        F.count(F.lit(1)).alias("rows"),
-        F.count("size_bytes").alias("sizes"),
-        F.sum("size_bytes").cast("double").alias("size_total_bytes"),
+    size_s = F.col("size_bytes") / F.lit(SIZE_BYTES_PER_S)
+    return good.groupBy(kind, "publisher", delay_bin(size_s).alias("bin")).agg(
+        F.count(F.lit(1)).alias("rows"), *sample_sums(size_s)
     )
+
+
+def way_statistics(hops: DataFrame, publications: DataFrame, window: TraceWindow) -> DataFrame:
+    """Delays and losses from broker to broker and from publishers to their homes."""
+    used = used_hops(hops, window)
+    published = good_publications(publications).where(window.holds(F.col("published_ns")))
+    sent = sent_by_brokers(used).where(F.col("target").isNotNull())
+    first = each_once(published).select(
+        "event",
+        F.col("publisher").alias("source"),
+        F.col("broker").alias("target"),
+        F.col("published_ns").alias("at_ns"),
+    )
+    good = with_reasons(hops, HOPS).where(F.col(REASON).isNull())
+    return crossing_statistics(sent.unionByName(first), arrived_at_brokers(good))
+
+
+def client_statistics(hops: DataFrame, deliveries: DataFrame, window: TraceWindow) -> DataFrame:
+    """How long events are on their way from brokers to the subscribers there."""
+    received = with_reasons(deliveries, DELIVERIES).where(
+        F.col(REASON).isNull() & F.col("broker").isNotNull()
+    )
+    left = used_hops(hops, window).select("event", "broker", "left_ns")
+    delay_s = seconds(F.col("received_ns") - F.col("left_ns"))
+    rows = received.join(left, ["event", "broker"]).select("broker", delay_s.alias("delay_s"))
+    possible = F.when(F.col("delay_s") >= 0, F.col("delay_s"))
+    return rows.groupBy("broker", delay_bin(possible).alias("bin")).agg(*sample_sums(possible))

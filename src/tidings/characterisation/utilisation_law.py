@@ -2,16 +2,17 @@ r"""Service times by the utilisation law, from how busy a resource was and what 
 
 One event type: :math:`S = U/X`. Several types share a resource: in every sampled interval
 
-.. math:: U_i = \sum_t X_{it} S_t + \varepsilon_i,
+.. math:: U_i = U_0 + \sum_t X_{it} S_t + \varepsilon_i,
 
-so the S are the coefficients of a regression of utilisations on throughputs, through the origin.
-It can tell types apart only as far as their throughputs did not rise and fall together; where they
-did, the answer is refused and says so.
+so the S are the coefficients of a regression of utilisations on throughputs. The background load
+:math:`U_0`, of what is no event, is there only where the samples show it; else the line goes
+through the origin. Types can be told apart only as far as their throughputs did not rise and fall
+together; where they did, the answer is refused and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,11 +23,17 @@ Floats = NDArray[np.float64]
 
 MOST_CONDITION = 1e6  # of throughputs scaled to length 1; above it nothing can be told apart
 CONFIDENCE_SES = 1.96
+BACKGROUND_SES = 3.0  # a background load is believed in from here on
+NEGLIGIBLE = 0.05  # a type that may account for at most this share of the load does not use it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceFit:
-    """Service times at one resource, by event type, or why they cannot be told."""
+    """Service times at one resource, by event type, or why they cannot be told.
+
+    A service time of exactly 0 is that of a type that does not use the resource: its interval
+    reaches 0, and what it may account for at most is negligible.
+    """
 
     broker: str
     resource: str
@@ -34,59 +41,143 @@ class ResourceFit:
     services_s: Mapping[str, float]
     services_se_s: Mapping[str, float]
     explained: float  # share of the variance of utilisation that the fit explains
+    background: float = 0.0  # utilisation by what is no event
+    background_se: float = 0.0
     refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Samples:
+    """The samples of one resource: how busy it was, and the throughput of each type."""
+
+    types: tuple[str, ...]
+    rates_per_s: Floats  # [sample, type]
+    busy: Floats
+    weights: Floats  # long intervals say more: their throughputs are surer
+
+    def only(self, chosen: Sequence[bool]) -> _Samples:
+        kept = tuple(name for name, keep in zip(self.types, chosen, strict=True) if keep)
+        return _Samples(
+            types=kept,
+            rates_per_s=self.rates_per_s[:, np.array(chosen, dtype=bool)],
+            busy=self.busy,
+            weights=self.weights,
+        )
 
 
 def fit_services(usage: pd.DataFrame) -> list[ResourceFit]:
     """The service times of every resource, from the rows of the usage statistic."""
     return [
-        _fitted(str(broker), str(resource), rows)
+        _fitted(str(broker), str(resource), _samples(rows))
         for (broker, resource), rows in usage.groupby(["broker", "resource"], sort=True)
     ]
 
 
-def _fitted(broker: str, resource: str, rows: pd.DataFrame) -> ResourceFit:
+def _samples(rows: pd.DataFrame) -> _Samples:
     samples = rows[["until_ns", "interval_ns", "busy"]].drop_duplicates()
     done = rows[rows["type"].notna()].pivot_table(
         index="until_ns", columns="type", values="completed", aggfunc="sum", fill_value=0
     )
-    types = [str(name) for name in done.columns]
     table = samples.set_index("until_ns").join(done, how="left").fillna(0.0).sort_index()
     length_s = table["interval_ns"].to_numpy(dtype=np.float64) / 1e9
-    rates = table[list(done.columns)].to_numpy(dtype=np.float64) / length_s[:, None]
-    busy = table["busy"].to_numpy(dtype=np.float64)
-    # Long intervals say more: their throughputs are surer.
-    weight = np.sqrt(length_s / length_s.mean())
-    refusal = _refused(types, rates * weight[:, None])
+    return _Samples(
+        types=tuple(str(name) for name in done.columns),
+        rates_per_s=table[list(done.columns)].to_numpy(dtype=np.float64) / length_s[:, None],
+        busy=table["busy"].to_numpy(dtype=np.float64),
+        weights=np.sqrt(length_s / length_s.mean()),
+    )
+
+
+def _fitted(broker: str, resource: str, seen: _Samples) -> ResourceFit:
+    refusal = _refused(seen)
+    if not refusal:
+        first = _line(seen)
+        idle = [_is_idle(seen, first, at) for at in range(len(seen.types))]
+        unsure = [
+            name
+            for name, unused, service_s, error_s in zip(
+                seen.types, idle, first.services_s, first.services_se_s, strict=True
+            )
+            if not unused and service_s < CONFIDENCE_SES * error_s
+        ]
+        refusal = _unsure(unsure) if unsure else ""
     if refusal:
         return ResourceFit(
             broker=broker,
             resource=resource,
-            samples=len(busy),
+            samples=len(seen.busy),
             services_s={},
             services_se_s={},
             explained=float("nan"),
-            refusal=_said(broker, resource, refusal),
+            refusal=f"{resource} of {broker}: {refusal}",
         )
-    services, errors, explained = regression(rates * weight[:, None], busy * weight)
-    unsure = [
-        name
-        for name, service_s, error_s in zip(types, services, errors, strict=True)
-        if service_s < CONFIDENCE_SES * error_s
-    ]
+    # What does not use the resource takes no part, and what does is told the surer for it.
+    used = seen.only([not unused for unused in idle])
+    last = _line(used) if used.types else first
+    services = dict.fromkeys(seen.types, 0.0) | dict(zip(used.types, last.services_s, strict=False))
+    errors = dict(zip(seen.types, first.services_se_s, strict=True))
+    errors |= dict(zip(used.types, last.services_se_s, strict=False))
     return ResourceFit(
         broker=broker,
         resource=resource,
-        samples=len(busy),
-        services_s={} if unsure else dict(zip(types, services.tolist(), strict=True)),
-        services_se_s={} if unsure else dict(zip(types, errors.tolist(), strict=True)),
-        explained=explained,
-        refusal=_said(broker, resource, _unsure(unsure)) if unsure else "",
+        samples=len(seen.busy),
+        services_s=services,
+        services_se_s=errors,
+        explained=last.explained,
+        background=last.background,
+        background_se=last.background_se,
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A regression line, through the origin or with a background load."""
+
+    services_s: tuple[float, ...]
+    services_se_s: tuple[float, ...]
+    background: float
+    background_se: float
+    explained: float
+
+
+def _line(seen: _Samples) -> _Line:
+    """The line of some samples, with a background load where it stands out."""
+    count, kinds = seen.rates_per_s.shape
+    with_ones = np.column_stack([seen.rates_per_s, np.ones(count)]) * seen.weights[:, None]
+    busy = seen.busy * seen.weights
+    if count >= kinds + 3 and _condition(with_ones) <= MOST_CONDITION:
+        found, errors, explained = regression(with_ones, busy)
+        if found[-1] > BACKGROUND_SES * errors[-1] and found[-1] > 1e-9:
+            return _Line(
+                services_s=tuple(found[:-1].tolist()),
+                services_se_s=tuple(errors[:-1].tolist()),
+                background=float(found[-1]),
+                background_se=float(errors[-1]),
+                explained=explained,
+            )
+    found, errors, explained = regression(seen.rates_per_s * seen.weights[:, None], busy)
+    return _Line(
+        services_s=tuple(found.tolist()),
+        services_se_s=tuple(errors.tolist()),
+        background=0.0,
+        background_se=0.0,
+        explained=explained,
+    )
+
+
+def _is_idle(seen: _Samples, line: _Line, at: int) -> bool:
+    """Whether a type may well take no time, and at most a negligible share of the load."""
+    service_s, error_s = line.services_s[at], line.services_se_s[at]
+    rate, busy = float(seen.rates_per_s[:, at].mean()), float(seen.busy.mean())
+    rounding = abs(service_s) * rate <= 1e-9 * busy
+    if service_s >= CONFIDENCE_SES * error_s and not rounding:
+        return False
+    most_s = max(service_s, 0.0) + CONFIDENCE_SES * error_s
+    return most_s * rate <= NEGLIGIBLE * busy
+
+
 def regression(rates: Floats, busy: Floats) -> tuple[Floats, Floats, float]:
-    """Coefficients through the origin, standard errors, and the explained share of variance.
+    """Coefficients of all columns, standard errors, and the explained share of variance.
 
     Errors hold where some intervals scatter more than others (White's, with n/(n − k)).
     """
@@ -101,13 +192,18 @@ def regression(rates: Floats, busy: Floats) -> tuple[Floats, Floats, float]:
     return found, errors, explained
 
 
-def _refused(types: list[str], rates: Floats) -> str:
+def _condition(columns: Floats) -> float:
+    lengths = np.sqrt((columns**2).sum(axis=0))
+    return float(np.linalg.cond(columns / lengths)) if (lengths > 0.0).all() else np.inf
+
+
+def _refused(seen: _Samples) -> str:
+    types, count = seen.types, len(seen.busy)
     if not types:
         return "no event was completed while it was sampled"
-    if len(rates) < len(types) + 2:
-        return f"{len(rates)} samples are too few for {len(types)} event types"
-    lengths = np.sqrt((rates**2).sum(axis=0))
-    condition = float(np.linalg.cond(rates / lengths))
+    if count < len(types) + 2:
+        return f"{count} samples are too few for {len(types)} event types"
+    condition = _condition(seen.rates_per_s * seen.weights[:, None])
     if condition > MOST_CONDITION:
         return (
             f"the throughputs of {', '.join(types)} rise and fall together (condition number "
@@ -119,10 +215,22 @@ def _refused(types: list[str], rates: Floats) -> str:
 
 def _unsure(types: list[str]) -> str:
     return (
-        f"the 95 % interval of the service time of {', '.join(types)} reaches 0; take more "
-        "samples, or measure with other mixes of types"
+        f"the 95 % interval of the service time of {', '.join(types)} reaches 0, and what they may "
+        "account for is not negligible; take more samples, or measure with other mixes of types"
     )
 
 
-def _said(broker: str, resource: str, reason: str) -> str:
-    return f"{resource} of {broker}: {reason}"
+def fit_rows(fits: Sequence[ResourceFit]) -> Iterator[dict[str, object]]:
+    """The fits as rows of a table, one for each resource and event type."""
+    for fit in fits:
+        for kind, service_s in fit.services_s.items():
+            yield {
+                "broker": fit.broker,
+                "resource": fit.resource,
+                "type": kind,
+                "service_mean_s": service_s,
+                "service_mean_se_s": fit.services_se_s[kind],
+                "count": fit.samples,
+                "explained": fit.explained,
+                "background": fit.background,
+            }

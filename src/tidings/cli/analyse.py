@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.workloads import EventType, Origin, SystemIfAny, TracesInstead, find_workload
-from tidings.model.record_tables import column
-from tidings.model.system import System
+from tidings.cli.workloads import (
+    Bandwidth,
+    EventType,
+    Origin,
+    Services,
+    SharedNetwork,
+    SystemIfAny,
+    TracesInstead,
+    find_workload,
+)
 from tidings.prediction.operational.analysing import FORMULAS, Analysis
 from tidings.prediction.operational.analysing import analyse as analyse_workload
+from tidings.prediction.operational.audiences import delivery_rows
 from tidings.prediction.operational.scaling import scaled
 from tidings.reporting import wording
-from tidings.reporting.analyses import centre_table, connection_table, delivery_table
+from tidings.reporting.analyses import (
+    centre_table,
+    connection_table,
+    delivery_table,
+    routing_table,
+    service_table,
+)
 
 
 def analyse(
     system: SystemIfAny = None,
     traces: TracesInstead = None,
     event_type: EventType = None,
+    services: Services = None,
+    bandwidth: Bandwidth = None,
+    shared_network: SharedNetwork = None,
     formula: Annotated[
         str,
         typer.Option(
@@ -38,24 +55,43 @@ def analyse(
         list[str] | None,
         typer.Option(metavar="NAME=FACTOR", help="What if a broker or queue (or all) were faster?"),
     ] = None,
+    master: options.Master = None,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
     """Rates, utilisation, responses and delivery latencies from means; the bottleneck, headroom.
 
     Example: [bold]tidings analyse city.yaml --rate all=2 --speed hub=1.5[/]
+
+    Example: [bold]tidings analyse --traces traces/ --services utilisation --event-type kind[/]
     """
     if formula not in FORMULAS:
         raise typer.BadParameter(f"'{formula}' is not one of {', '.join(FORMULAS)}")
     rates, speeds = _factors(rate or []), _factors(speed or [])
-    origin = Origin(system=system, traces=traces, event_type=event_type)
+    origin = Origin(
+        system=system,
+        traces=traces,
+        event_type=event_type,
+        services=services,
+        bandwidth=bandwidth,
+        shared_network=shared_network,
+        master=master,
+    )
     with console.progress("analysing") as step:
-        load, found = find_workload(origin, step)
-        analysis = analyse_workload(scaled(load, rates=rates, speeds=speeds), formula=formula)
-    document = {**analysis.to_document(), "deliveries": _to_subscribers(found, analysis)}
+        found = find_workload(origin, step)
+        what_if = scaled(found.workload, rates=rates, speeds=speeds)
+        analysis = analyse_workload(what_if, formula=formula)
+    document = {
+        **analysis.to_document(),
+        "notes": [*found.notes, *analysis.notes],
+        "deliveries": delivery_rows(analysis, found.audiences).to_dict("records"),
+    }
+    console.warn(tuple(document["notes"]))
     if json:
-        console.show_json(document)
+        console.show_json({**document, **({"measured": found.measured} if found.measured else {})})
         return
+    if found.measured:
+        console.show(routing_table(found.measured, limit), service_table(found.measured, limit))
     console.show(centre_table(document, limit))
     if any(row["network"] for row in document["connections"]):
         console.show(connection_table(document, limit))
@@ -73,15 +109,6 @@ def _factors(given: list[str]) -> dict[str, float]:
         if not name:
             raise typer.BadParameter(f"'{text}' is not NAME=FACTOR, such as hub=1.5")
     return found
-
-
-def _to_subscribers(system: System | None, analysis: Analysis) -> list[dict[str, Any]]:
-    """Latencies to brokers that have subscribers; to all, where these are not known."""
-    rows = [{str(key): row[key] for key in row} for row in analysis.deliveries.to_dict("records")]
-    if system is None:
-        return rows
-    homes = set(column(system.subscribers, "at").values)
-    return [row for row in rows if row["broker"] in homes]
 
 
 def _verdict(analysis: Analysis) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from tidings.model import reading
-from tidings.model.system import System
+from tidings.model import reading, units
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Workload
+from tidings.prediction.operational.audiences import Audience, audiences_behind, audiences_of
 
 SystemIfAny = Annotated[
     Path | None,
@@ -32,41 +32,115 @@ EventType = Annotated[
     str | None,
     typer.Option(metavar="ATTRIBUTE", help="Of traces: the attribute that is an event's type."),
 ]
+Services = Annotated[
+    str | None,
+    typer.Option(
+        metavar="spans|utilisation",
+        help="Of traces: service times from hops (if left out), or by the utilisation law from "
+        "samples of how busy CPUs and disks were.",
+    ),
+]
+Bandwidth = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LINK=RATE",
+        help="Of traces: how fast a link (hub--east, or all) is; with message sizes this makes "
+        "its wires queues: all=10Mbit/s.",
+    ),
+]
+SharedNetwork = Annotated[
+    str | None,
+    typer.Option(metavar="RATE", help="Of traces: all links share one network this fast."),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a workload is to be made of: exactly one of both."""
+    """What a workload is to be made of: a system, or traces and what they do not tell."""
 
     system: Path | None
     traces: str | None
     event_type: str | None = None
+    services: str | None = None
+    bandwidth: Sequence[str] | None = None
+    shared_network: str | None = None
+    master: str | None = None
 
     def __post_init__(self) -> None:
         if (self.system is None) == (self.traces is None):
             raise typer.BadParameter("give a SYSTEM, or --traces FOLDER")
-        if self.system is not None and self.event_type is not None:
-            raise typer.BadParameter("--event-type goes with --traces; a system has its own")
+        for name in ("event_type", "services", "bandwidth", "shared_network", "master"):
+            if self.system is not None and getattr(self, name):
+                option = name.replace("_", "-")
+                raise typer.BadParameter(f"--{option} goes with --traces; a system has its own")
+        if self.bandwidth and self.shared_network:
+            raise typer.BadParameter("either --bandwidth of links, or one --shared-network")
 
 
-def find_workload(
-    origin: Origin, step: Callable[[str], None], *, by: str = "type"
-) -> tuple[Workload, System | None]:
-    """The workload, and the system where it comes from one."""
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """A workload, to whom it is delivered (None: not known), and what was measured on the way."""
+
+    workload: Workload
+    audiences: tuple[Audience, ...] | None
+    measured: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def find_workload(origin: Origin, step: Callable[[str], None], *, by: str = "type") -> Found:
+    """The workload of a system, or of traces."""
     if origin.system is not None:
         system = reading.load(origin.system)
-        return workload_of(system, by=by), system
+        return Found(workload=workload_of(system, by=by), audiences=tuple(audiences_of(system)))
+    return _measured(origin, step)
+
+
+def _measured(origin: Origin, step: Callable[[str], None]) -> Found:
     # Only now: Spark takes its time even to be imported.
-    from tidings.characterisation.workloads import measure_workload
+    from tidings.characterisation.resources import SERVICES
+    from tidings.characterisation.wires import Bandwidths
+    from tidings.characterisation.workloads import Measuring, measure_workload
     from tidings.cli import spark
     from tidings.traces.reading import read_traces, require_tables, table_names
 
     assert origin.traces is not None
+    shared = origin.shared_network
+    how = Measuring(
+        event_type=origin.event_type,
+        services=origin.services or SERVICES[0],
+        bandwidths=Bandwidths(
+            bytes_per_s=dict(map(_named_rate, origin.bandwidth or ())),
+            shared_bytes_per_s=None if shared is None else _rate(shared),
+        ),
+    )
     names = table_names(origin.traces)
     if names is not None:
-        require_tables(origin.traces, ("publications", "hops"), names)
+        require_tables(origin.traces, how.tables, names)
     step("starting Spark")
-    with spark.started(None) as session:
+    with spark.started(origin.master) as session:
         step("measuring routing and service times")
-        traces = read_traces(session, origin.traces)
-        return measure_workload(traces, event_type=origin.event_type).workload, None
+        found = measure_workload(read_traces(session, origin.traces), how)
+    behind = found.client_links_s
+    return Found(
+        workload=found.workload,
+        audiences=None if behind is None else tuple(audiences_behind(behind)),
+        measured={
+            name: getattr(found, name).to_dict("records")
+            for name in ("routing", "paths", "services")
+        },
+        notes=found.notes,
+    )
+
+
+def _named_rate(text: str) -> tuple[str, float]:
+    name, _, rate = text.rpartition("=")
+    if not name:
+        raise typer.BadParameter(f"'{text}' is not LINK=RATE, such as hub--east=10Mbit/s")
+    return name, _rate(rate)
+
+
+def _rate(text: str) -> float:
+    found = units.parse(text, units.BYTES_PER_S)
+    if found is None or found <= 0.0:
+        raise typer.BadParameter(f"'{text}' is not a bandwidth above 0, such as 10Mbit/s or 1MB/s")
+    return found

@@ -78,7 +78,8 @@ class Flow:
     event_type: str
     share: float = 1.0  # of the publisher's events
     forwarding: tuple[tuple[int, float], ...] = ()  # connection, probability of being sent over it
-    services: tuple[tuple[int, Law], ...] = ()  # centre of a node, time it works on such an event
+    # Centre of a node, time it works on such an event; of NO_TIME: it passes without stopping.
+    services: tuple[tuple[int, Law], ...] = ()
     priorities: tuple[tuple[int, int], ...] = ()  # centre of a node, where it is not 0
     transfers: tuple[tuple[int, Law], ...] = ()  # connection, time its centre works on one
     joint: tuple[JointForwarding, ...] = ()  # where it is known how forwarding hangs together

@@ -17,10 +17,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tidings.model.laws import Exponential, Law
-from tidings.model.workload import Flow, Workload
+from tidings.model.workload import NO_TIME, Flow, Workload
 from tidings.petri.net import FORMAT_VERSION, Arc, Mode, Net, Place, Queue, Subnet, Transition
 
 CLOCK = "clock"  # the colour of tokens that stand for publishers
+COME, DONE = "come", "done"  # ends of a subnet some of whose queues are passed without stopping
 # How copies to several brokers hang together: as measured where that is known, or not at all.
 FORWARDING = ("joint", "independent")
 
@@ -38,7 +39,17 @@ def exit_place(workload: Workload, node: int) -> str:
     """The (flat) place of the generated net that events leave when a node is done with them."""
     centres = workload.nodes[node].centres
     name = _plain(workload.nodes[node].name)
+    if _is_passed_by(workload, node):
+        return f"{name}/{DONE}"
     return name if len(centres) < 2 else f"{name}/{_inner_name(workload, node, centres[-1])}"
+
+
+def _is_passed_by(workload: Workload, node: int) -> bool:
+    """Whether some flow does not use all queues of a node."""
+    centres = workload.nodes[node].centres
+    return any(
+        law == NO_TIME and at in centres for flow in workload.flows for at, law in flow.services
+    )
 
 
 def colour_of(workload: Workload, flow: int) -> str:
@@ -164,6 +175,8 @@ class _Generator:
                 continue
             if not node.centres:
                 yield Place(name=name)
+            elif _is_passed_by(self.workload, index):
+                yield Place(name=name, subnet=self._passed_subnet(index))
             elif len(node.centres) == 1:
                 yield Place(name=name, queue=self._queue(index, node.centres[0]))
             else:
@@ -197,15 +210,48 @@ class _Generator:
             transitions=tuple(steps),
         )
 
+    def _passed_subnet(self, node: int) -> Subnet:
+        """The queues of a node; each colour goes from one that it uses to the next."""
+        load = self.workload
+        names = {at: _inner_name(load, node, at) for at in load.nodes[node].centres}
+        steps: dict[tuple[str, str], list[Mode]] = {}
+        for flow in self._visited[node]:
+            colour, services = colour_of(load, flow), dict(load.flows[flow].services)
+            stops = [name for at, name in names.items() if services[at] != NO_TIME]
+            for before, after in itertools.pairwise([COME, *stops, DONE]):
+                take, put = (Arc(place=each, colour=colour) for each in (before, after))
+                steps.setdefault((before, after), []).append(Mode(take=(take,), put=(put,)))
+        queues = (
+            Place(name=name, queue=self._queue(node, at))
+            for at, name in names.items()
+            if self._stopping(node, at)
+        )
+        return Subnet(
+            first=COME,
+            last=DONE,
+            places=(Place(name=COME), *queues, Place(name=DONE)),
+            transitions=tuple(
+                Transition(name=f"from {before} to {after}", modes=tuple(modes))
+                for (before, after), modes in steps.items()
+            ),
+        )
+
+    def _stopping(self, node: int, centre: int) -> list[int]:
+        """The flows that use a queue of a node."""
+        flows = self.workload.flows
+        return [
+            flow for flow in self._visited[node] if dict(flows[flow].services)[centre] != NO_TIME
+        ]
+
     def _queue(self, node: int, centre: int) -> Queue:
         flows = self.workload.flows
         laws = {
             colour_of(self.workload, flow): dict(flows[flow].services)[centre]
-            for flow in self._visited[node]
+            for flow in self._stopping(node, centre)
         }
         priorities = {
             colour_of(self.workload, flow): dict(flows[flow].priorities).get(centre, 0)
-            for flow in self._visited[node]
+            for flow in self._stopping(node, centre)
         }
         found = self._queue_of(centre, laws)
         if found.discipline != "priority":

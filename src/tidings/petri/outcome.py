@@ -18,7 +18,7 @@ class NetOutcome:
     """Means and standard errors in the steady state of a net.
 
     ``cells``: throughput, population, residence time and age of tokens that leave, by place and
-    colour; ``places``: utilisation of queueing places.
+    colour; ``places``: utilisation of queueing places, residence and age of tokens of any colour.
     """
 
     cells: pd.DataFrame

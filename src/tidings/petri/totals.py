@@ -46,6 +46,9 @@ class NetTotals:
         self.throughput, self.population = Ratio(cells), Ratio(cells)
         self.residence, self.age = Ratio(cells), Ratio(cells)
         self.utilisation = Ratio(queues)
+        self.stay, self.age_at = Ratio(queues), Ratio(queues)  # of tokens of all colours
+        number = {name: at for at, name in enumerate(compiled.queue_names)}
+        self._queue_of = np.array([number.get(place, -1) for place, _ in compiled.cells.all])
         self.fired = np.zeros(len(compiled.cells.modes))
         shape = (cells, delay_grid.BINS) if quantiles else (0, 0)
         self._bins = {name: _empty_bins(shape) for name in ("residence", "age")}
@@ -58,6 +61,8 @@ class NetTotals:
         self.population.add(counts.population_s, counts.length_s * cells)
         self.residence.add(counts.residence_s, counts.departures)
         self.age.add(counts.age_s, counts.aged)
+        self.stay.add(self._by_queue(counts.residence_s), self._by_queue(counts.departures))
+        self.age_at.add(self._by_queue(counts.age_s), self._by_queue(counts.aged))
         servers = np.array([max(1, each) for each in self._servers()], dtype=np.float64)
         self.utilisation.add(counts.busy_s, counts.length_s * servers)
         self.fired += counts.fired
@@ -69,6 +74,13 @@ class NetTotals:
                 value += table["value"]
                 np.minimum(lowest, np.where(some, table["lowest"], np.inf), out=lowest)
                 np.maximum(highest, np.where(some, table["highest"], 0.0), out=highest)
+
+    def _by_queue(self, values: Floats) -> Floats:
+        """Values of cells added up over the colours of each queueing place."""
+        queued = self._queue_of >= 0
+        found: Floats = np.zeros(self.utilisation.x.size)
+        np.add.at(found, self._queue_of[queued], values[queued])
+        return found
 
     def _servers(self) -> Iterator[int]:
         places = self.compiled.cells.places
@@ -114,6 +126,8 @@ class NetTotals:
                 # Of an infinite server: how many are busy, on average.
                 "utilisation": busy.value,
                 "utilisation_se": busy.standard_error,
+                **_columns("residence_mean", self.stay, "_s"),
+                **_columns("age_mean", self.age_at, "_s"),
             }
         )
         return NetOutcome(cells=table, places=places, provenance=provenance)

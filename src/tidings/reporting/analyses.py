@@ -49,19 +49,67 @@ def connection_table(analysis: Mapping[str, Any], limit: int) -> FittingTable:
     )
 
 
+def routing_table(measured: Mapping[str, Any], limit: int) -> FittingTable:
+    """Measured routing probabilities, those of the most visited brokers first."""
+    rows = sorted(measured["routing"], key=lambda row: -row["visits"])
+    return _table(
+        "Routing, as measured",
+        rows,
+        limit,
+        [
+            *_flow_columns(rows),
+            ("broker", lambda row: str(row["broker"]), True, 0),
+            ("next", lambda row: str(row["next_broker"]), True, 0),
+            ("visits", lambda row: f"{row['visits']:,}", False, 1),
+            ("sent on", _sent_on, False, 0),
+        ],
+    )
+
+
+def _sent_on(row: Row) -> str:
+    return wording.percent(row["probability"], row["probability_se"])
+
+
+def service_table(measured: Mapping[str, Any], limit: int) -> FittingTable:
+    """Measured service times, the longest first."""
+    rows = sorted(measured["services"], key=lambda row: -row["service_mean_s"])
+    columns: list[_Column] = [
+        ("broker", lambda row: str(row["broker"]), True, 0),
+        ("mean service", lambda row: _time(row, "service_mean"), False, 0),
+        ("samples", lambda row: f"{row['count']:,}", False, 2),
+    ]
+    if any(row["type"] for row in rows):
+        columns.insert(1, ("type", lambda row: str(row["type"]), True, 0))
+    if any(row["resource"] for row in rows):
+        columns.insert(1, ("resource", lambda row: str(row["resource"]), True, 0))
+        columns += [
+            ("explained", lambda row: wording.percent(row["explained"]), False, 3),
+            ("background", lambda row: wording.percent(row["background"]), False, 1),
+        ]
+    return _table("Service times, as measured", rows, limit, columns)
+
+
+def _flow_columns(rows: Sequence[Row]) -> list[_Column]:
+    found: list[_Column] = [("publisher", lambda row: str(row["publisher"]), True, 0)]
+    if any(row["type"] for row in rows):
+        found.insert(0, ("type", lambda row: str(row["type"]), True, 0))
+    return found
+
+
 def delivery_table(analysis: Mapping[str, Any], limit: int) -> FittingTable:
     """Mean delivery latencies to brokers with subscribers, the longest first."""
     rows = sorted(analysis["deliveries"], key=lambda row: -row["latency_mean_s"])
-    has_types = any(row["type"] for row in rows)
     columns: list[_Column] = [
-        ("publisher", lambda row: str(row["publisher"]), True, 0),
+        *_flow_columns(rows),
         ("subscribers at", lambda row: str(row["broker"]), True, 0),
         ("mean latency", lambda row: wording.seconds(row["latency_mean_s"]), False, 0),
         ("arrivals", lambda row: wording.rate(row["arrivals_per_s"]), False, 1),
         ("hops", lambda row: str(row["hops"]), False, 2),
     ]
-    if has_types:
-        columns.insert(0, ("type", lambda row: str(row["type"]), True, 0))
+    if any(row["link_mean_s"] > 0.0 for row in rows):
+        columns.append(
+            ("of it last link", lambda row: wording.seconds(row["link_mean_s"]), False, 1)
+        )
     return _table("Delivery latencies", rows, limit, columns)
 
 
@@ -70,7 +118,7 @@ def net_tables(outcome: Mapping[str, Any], limit: int) -> tuple[FittingTable, Fi
     places = sorted(outcome["places"], key=lambda row: -row["utilisation"])
     cells = sorted(outcome["cells"], key=lambda row: -_known(row["residence_mean_s"]))
     queues = _table(
-        "Places with a queue, simulated",
+        "Places with a queue",
         places,
         limit,
         [
@@ -78,8 +126,9 @@ def net_tables(outcome: Mapping[str, Any], limit: int) -> tuple[FittingTable, Fi
             ("busy", _utilisation, False, 0),
             ("throughput", lambda row: wording.rate(row["throughput_per_s"]), False, 0),
             ("population", lambda row: f"{row['population']:.4g}", False, 0),
-            ("servers", lambda row: str(row["servers"]), False, 2),
-            ("discipline", lambda row: str(row["discipline"]), True, 1),
+            ("mean residence", lambda row: _time(row, "residence_mean"), False, 1),
+            ("servers", lambda row: str(row["servers"]), False, 3),
+            ("discipline", lambda row: str(row["discipline"]), True, 2),
         ],
     )
     tokens = _table(

@@ -8,7 +8,16 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.workloads import EventType, Origin, SystemIfAny, TracesInstead, find_workload
+from tidings.cli.workloads import (
+    Bandwidth,
+    EventType,
+    Origin,
+    Services,
+    SharedNetwork,
+    SystemIfAny,
+    TracesInstead,
+    find_workload,
+)
 from tidings.model.system_workload import FLOWS
 from tidings.model.writing import check_file
 from tidings.petri.generating import FORWARDING, generate_net
@@ -19,6 +28,9 @@ def generate(
     system: SystemIfAny = None,
     traces: TracesInstead = None,
     event_type: EventType = None,
+    services: Services = None,
+    bandwidth: Bandwidth = None,
+    shared_network: SharedNetwork = None,
     to: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where the net goes; else it is printed.")
     ] = None,
@@ -37,6 +49,7 @@ def generate(
             help="A colour for each publisher and event type, or for each class of contents.",
         ),
     ] = FLOWS[0],
+    master: options.Master = None,
     json: options.Json = False,
 ) -> None:
     """Make the queueing Petri net of a system: brokers and networks as places, events as tokens.
@@ -48,12 +61,21 @@ def generate(
             raise typer.BadParameter(f"'{value}' is not one of {', '.join(known)}")
     if to is not None:
         check_file(to)
-    origin = Origin(system=system, traces=traces, event_type=event_type)
+    origin = Origin(
+        system=system,
+        traces=traces,
+        event_type=event_type,
+        services=services,
+        bandwidth=bandwidth,
+        shared_network=shared_network,
+        master=master,
+    )
     if traces is not None and colours != FLOWS[0]:
         raise typer.BadParameter(f"traces tell flows by {FLOWS[0]}, not by {colours}")
     with console.progress("generating") as step:
-        load, _ = find_workload(origin, step, by=colours)
-        net = checked(generate_net(load, forwarding=forwarding))
+        found = find_workload(origin, step, by=colours)
+        net = checked(generate_net(found.workload, forwarding=forwarding))
+    console.warn(found.notes)
     if to is not None:
         save_net(net, to)
     if json:

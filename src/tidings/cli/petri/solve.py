@@ -1,4 +1,4 @@
-"""``tidings petri solve``: throughput, population and residence times of a net, by simulation."""
+"""``tidings petri solve``: throughput, population and residence times of a net."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
+from tidings.petri.exact import solve_exactly
 from tidings.petri.reading import load_net
 from tidings.petri.simulating import NetOptions, simulate_net
 from tidings.reporting.analyses import net_tables
@@ -40,14 +41,23 @@ def solve(
     max_tokens: Annotated[
         int, typer.Option(metavar="N", min=1, help="In the net at once, at most.")
     ] = USUAL.max_tokens,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Instead: the Markov chain of a small net, all of whose times are exponential.",
+        ),
+    ] = False,
     seed: options.Seed = 1,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Solve a queueing Petri net by simulation.
+    """Solve a queueing Petri net by simulation, or exactly where it is small.
 
     Example: [bold]tidings petri solve net.yaml --precision 0.01[/]
     """
+    if exact and not (precision is None and duration is None and warmup is None):
+        raise typer.BadParameter("--exact simulates nothing; --precision and times go without it")
     chosen = NetOptions(
         seed=seed,
         replications=replications,
@@ -59,7 +69,7 @@ def solve(
     )
     found = load_net(net)
     with console.progress("solving") as step:
-        outcome = simulate_net(found, chosen, progress=step)
+        outcome = solve_exactly(found) if exact else simulate_net(found, chosen, progress=step)
     console.warn(tuple(outcome.provenance["notes"]))
     if json:
         console.show_json(outcome.to_document())

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Law
-from tidings.model.workload import Centre, Workload
+from tidings.model.workload import NO_TIME, Centre, Workload
 from tidings.prediction.operational.paths import DeliveryPath, delivery_paths
 from tidings.prediction.operational.responses import Demands, responses_s
 from tidings.prediction.operational.visits import visit_ratios
@@ -28,6 +28,7 @@ Ints = NDArray[np.int64]
 
 # How queues respond: as their discipline says, or all as the paper has it (eqs. 4 and 8).
 FORMULAS = ("discipline", "paper")
+_POISSON = 0.05  # how far c² may be from 1 before it is worth a word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +153,19 @@ class Analysis:
         )
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was assumed although the workload says otherwise."""
+        uneven = [each for each in self.workload.sources if abs(each.every.scv - 1.0) > _POISSON]
+        if not uneven:
+            return ()
+        listed = ", ".join(f"{each.name} (c² = {each.every.scv:.3g})" for each in uneven[:5])
+        more = f" and {len(uneven) - 5} more" if len(uneven) > 5 else ""
+        return (
+            f"every queue is answered as if fed by Poisson streams, but {listed}{more} publish "
+            "otherwise; a queueing Petri net of the same keeps to their laws",
+        )
+
+    @property
     def bottleneck(self) -> str:
         """The queue that is the first to be overloaded when all rates grow alike; "" for none."""
         busy = self.centres["utilisation"]
@@ -205,6 +219,7 @@ class Analysis:
             "formula": self.formula,
             "bottleneck": self.bottleneck,
             "headroom": self.headroom,
+            "notes": list(self.notes),
             **{
                 name: getattr(self, name).to_dict("records")
                 for name in ("centres", "flows", "connections", "deliveries")
@@ -267,6 +282,8 @@ def _visits(workload: Workload, rates: Floats) -> Iterator[Visit]:
                         f"{workload.name_of(flow)} comes to '{workload.centres[centre].name}', but "
                         "has no service time there"
                     )
+                if services[centre] == NO_TIME:  # it does not use it, so it does not wait there
+                    continue
                 yield Visit(
                     centre=centre,
                     flow=index,

@@ -32,6 +32,7 @@ from tidings.reproduction.performance_methodology.case_study import (
     Scenario,
     case_workload,
 )
+from tidings.reproduction.performance_methodology.shared_network import TRUTHS, shared_network
 from tidings.reproduction.performance_methodology.systems import case_system
 from tidings.simulation.run import simulate
 
@@ -98,6 +99,19 @@ class Results:
     throughputs: pd.DataFrame  # scenario, broker, engine, per_s
     latencies: pd.DataFrame  # scenario, publisher, engine, latency_s, latency_se_s
     variants: pd.DataFrame  # scenario, variant, engine, publisher, latency_s, latency_se_s
+    shared: pd.DataFrame  # scenario, decisions, engine, wait and latency with standard errors
+
+    @cached_property
+    def shared_errors(self) -> pd.DataFrame:
+        """On the shared network: how far wait and latency are from those of the right net."""
+        keys = ["scenario", "decisions"]
+        right = self.shared["engine"] == self.shared["decisions"].map(TRUTHS)
+        truth = self.shared[right].drop(columns="engine")
+        both = self.shared.merge(truth, on=keys, suffixes=("", "_true"))
+        return both.assign(
+            wait_off=both["wait_s"] / both["wait_s_true"] - 1.0,
+            latency_off=both["latency_s"] / both["latency_s_true"] - 1.0,
+        )[[*self.shared.columns, "wait_off", "latency_off"]]
 
     @cached_property
     def engine_errors(self) -> pd.DataFrame:
@@ -120,6 +134,7 @@ class Results:
 def reproduce(plan: Plan, *, progress: Progress = lambda _: None) -> Results:
     """Run the case study; ``progress`` is told which run is under way."""
     throughputs, latencies, variants = [], [], []
+    shared: list[dict[str, Any]] = []
     for scenario in SCENARIOS:
         for variant in VARIANTS:
             progress(f"{scenario.name}: {variant.name}")
@@ -131,8 +146,11 @@ def reproduce(plan: Plan, *, progress: Progress = lambda _: None) -> Results:
                 letter = pd.DataFrame(_letter(scenario))
                 both = pd.concat([delays, letter], ignore_index=True)
                 latencies.append(both.assign(scenario=scenario.name))
+        progress(f"{scenario.name}: one shared network")
+        shared += shared_network(scenario, seed=plan.seed, replications=2 * plan.replications)
     return Results(
         plan=plan,
+        shared=pd.DataFrame(shared),
         throughputs=pd.concat(throughputs, ignore_index=True),
         latencies=pd.concat(latencies, ignore_index=True),
         variants=pd.concat(variants, ignore_index=True),

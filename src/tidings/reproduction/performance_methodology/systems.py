@@ -27,6 +27,7 @@ from tidings.reproduction.performance_methodology.case_study import (
 )
 
 DECISIONS = ("independent", "together")
+NETWORK, MESSAGE_BYTES = "lan", 1000
 
 
 def case_system(
@@ -35,17 +36,25 @@ def case_system(
     decisions: str = DECISIONS[0],
     service: Law | None = None,
     every: Law | None = None,
+    network_bytes_per_s: float | None = None,
 ) -> System:
-    """The scenario as a system; the measured subscriber ``s`` is behind a broker of its own."""
+    """The scenario as a system; the measured subscriber ``s`` is behind a broker of its own.
+
+    With a speed, brokers send to each other over one half-duplex network that all of them share.
+    """
     served = law_document(service or Exponential(mean_s=SERVICE_S))
     interval = law_document(every or Exponential(mean_s=1.0 / scenario.rate_per_s))
     leaf = f"b{scenario.subscriber}"
-    links = [[f"b{broker // 2}", f"b{broker}"] for broker in BROKERS if broker != ROOT]
+    ends = [[f"b{broker // 2}", f"b{broker}"] for broker in BROKERS if broker != ROOT]
+    shared = {} if network_bytes_per_s is None else {"network": NETWORK}
+    networks = {NETWORK: {"bandwidth": network_bytes_per_s, "duplex": "half"}} if shared else {}
     return from_document(
         {
             "tidings": 1,
+            **({"networks": networks, "size": MESSAGE_BYTES} if shared else {}),
             "brokers": {name: {"service": served} for name in [*map(_broker, BROKERS), "delivery"]},
-            "links": [{"between": ends} for ends in [*links, [leaf, "delivery"]]],
+            "links": [{"between": each, **shared} for each in ends]
+            + [{"between": [leaf, "delivery"]}],
             "publishers": {
                 _publisher(home): {
                     "at": _broker(home),

@@ -1,0 +1,98 @@
+"""The queues of brokers as measured, and how long events of each type are served there.
+
+Either from hop spans (one queue for each broker, whole laws), or from samples of how busy resources
+were, by the utilisation law (a queue for each CPU and disk, means only).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tidings.characterisation.fitting import fit_law
+from tidings.characterisation.samples import sample_from_rows
+from tidings.characterisation.utilisation_law import fit_rows, fit_services
+from tidings.errors import InvalidTracesError
+from tidings.model.laws import Exponential, Law
+from tidings.model.workload import NO_TIME, Centre
+
+SERVICES = ("spans", "utilisation")
+FIRST = ("cpu", "disk")  # in which order an event passes resources; others after, by name
+COLUMNS = ("broker", "resource", "type", "service_mean_s", "service_mean_se_s", "count")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """The queues of all brokers, laws of service by event type and queue, and how sure they are."""
+
+    centres: tuple[Centre, ...]
+    of_broker: Mapping[str, tuple[int, ...]]
+    laws: Mapping[tuple[str, int], Law]
+    table: pd.DataFrame  # broker, resource, type, mean with standard error, count
+    notes: tuple[str, ...] = ()
+
+
+def spanned_resources(cells: pd.DataFrame, brokers: Sequence[str]) -> Resources:
+    """One queue for each broker, with the fitted law of service of each type, from hop spans."""
+    laws, rows = {}, []
+    for (kind, broker), part in cells.groupby(["type", "broker"]):
+        sample = sample_from_rows(part)
+        if not sample.count:
+            raise InvalidTracesError(
+                f"nothing is known of service times at {broker}: hops have no 'started_ns'. Record "
+                "it, or sample how busy resources are and take --services utilisation"
+            )
+        laws[str(kind), brokers.index(str(broker))] = fit_law(sample).law
+        row = (broker, "", kind, sample.mean_s, sample.mean_se_s, sample.count)
+        rows.append(dict(zip(COLUMNS, row, strict=True)))
+    return Resources(
+        centres=tuple(Centre(name=name) for name in brokers),
+        of_broker={name: (at,) for at, name in enumerate(brokers)},
+        laws=laws,
+        table=pd.DataFrame(rows, columns=list(COLUMNS)),
+    )
+
+
+def sampled_resources(usage: pd.DataFrame, brokers: Sequence[str]) -> Resources:
+    """A queue for each resource that was sampled, with mean service times by the utilisation law.
+
+    All that cannot be told is refused at once.
+    """
+    known = usage[usage["broker"].isin(brokers) & ~usage["resource"].str.contains("--")]
+    fits = fit_services(known)
+    refusals = [each.refusal for each in fits if each.refusal]
+    if refusals:
+        told = "\n  ".join(["service times cannot be told from utilisation:", *refusals])
+        raise InvalidTracesError(told)
+    fits.sort(key=lambda fit: (brokers.index(fit.broker), *_order(fit.resource)))
+    missing = sorted(set(brokers) - {fit.broker for fit in fits})
+    centres, laws = [], {}
+    of_broker: dict[str, tuple[int, ...]] = dict.fromkeys(brokers, ())
+    for at, fit in enumerate(fits):
+        centres.append(Centre(name=f"{fit.broker} {fit.resource}"))
+        of_broker[fit.broker] += (at,)
+        for kind, mean_s in fit.services_s.items():
+            left = 1.0 - fit.background  # for events
+            laws[kind, at] = Exponential(mean_s=mean_s / left) if mean_s > 0.0 else NO_TIME
+    notes = ["the utilisation law tells means only: service times are taken as exponential"]
+    notes += [f"no resource of {name} was sampled: it takes no time here" for name in missing]
+    notes += [
+        f"{fit.resource} of {fit.broker} is busy {100 * fit.background:.3g} % of the time with "
+        "what is no event: events are served by what is left, "
+        f"{1.0 / (1.0 - fit.background):.3g} times as long"
+        for fit in fits
+        if fit.background > 0.0
+    ]
+    return Resources(
+        centres=tuple(centres),
+        of_broker=of_broker,
+        laws=laws,
+        table=pd.DataFrame(fit_rows(fits)),
+        notes=tuple(notes),
+    )
+
+
+def _order(resource: str) -> tuple[int, str]:
+    return FIRST.index(resource) if resource in FIRST else len(FIRST), resource
