@@ -8,6 +8,7 @@ from tidings.model.system import System
 TWO = """
 tidings: 1
 lifetime: 1s
+recovery: {scheme: periodic}
 brokers:
   hub: {service: {exponential: 100ms}}
   east: {service: {exponential: 50ms}, failure: {mtbf: 900s, mttr: 100s}}

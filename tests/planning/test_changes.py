@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from planning.small_systems import two_brokers
+from planning.small_systems import one_queue, two_brokers
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.laws import Deterministic, Exponential
@@ -96,7 +96,7 @@ def test_recovery(system):
         changed(system, ["scheme buffering", "refresh 10s", "scheme none"]).recovery.refresh_s == 0
     )
     with pytest.raises(InvalidInputError, match="name a scheme first"):
-        changed(system, ["refresh 10s"])
+        changed(one_queue(), ["refresh 10s"])
 
 
 def test_what_never_fails_has_no_failure(system):

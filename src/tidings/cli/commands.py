@@ -38,6 +38,7 @@ COMMANDS = (
     "validate",
     "report",
     "demo",
+    "explain",
     "whatif",
     "plan",
     "testbed",

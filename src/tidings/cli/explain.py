@@ -1,0 +1,51 @@
+"""``tidings explain``: why events are not on time, and which single change helps most."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.model import reading
+from tidings.planning.budget import draw_up
+from tidings.reporting import wording
+from tidings.reporting.budgets import delay_table, effect_table, remedy_table, worst_table
+
+
+def explain(
+    system: options.SystemFile,
+    remedies: Annotated[
+        bool,
+        typer.Option(
+            "--remedies/--no-remedies",
+            help="Also try single changes (faster brokers, better links, other schemes).",
+        ),
+    ] = True,
+    json: options.Json = False,
+    limit: options.Limit = 10,
+) -> None:
+    """Which effect costs whom how much on-time share and delay; the bottleneck; what helps most.
+
+    Example: [bold]tidings explain city.yaml[/]
+    """
+    found = reading.load(system)
+    with console.progress("explaining") as step:
+        budget = draw_up(found, remedies=remedies, progress=step)
+    if json:
+        console.show_json(budget.to_document())
+        return
+    document = budget.to_document(limit)
+    console.show(effect_table(document), worst_table(document), delay_table(document))
+    if budget.bottleneck:
+        busiest = document["bottleneck"]
+        console.show(
+            f"The bottleneck is {busiest['broker']}: busy "
+            f"{wording.percent(busiest['utilisation'])} of the time, events wait "
+            f"{wording.seconds(busiest['wait_mean_s'])} there."
+        )
+    if budget.remedies:
+        console.show(remedy_table(document, limit))
+    console.warn(
+        tuple(f"'{name}' cannot be left out: {why}" for name, why in budget.refused.items())
+    )
