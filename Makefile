@@ -38,6 +38,7 @@ bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	$(BIN)/python benchmarks/mobility.py --write
 	$(BIN)/python benchmarks/petri_nets.py --write
 	$(BIN)/python benchmarks/fault_prediction.py --write
+	$(BIN)/python benchmarks/admission.py --write
 	$(BIN)/python benchmarks/histories.py --write
 	$(BIN)/python benchmarks/characterisation.py --write
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tidings.reporting.terminal import Column, FittingTable
+from tidings.reporting import wording
+from tidings.reporting.terminal import Column, FittingTable, hidden, name_column, points
+from tidings.reporting.what_ifs import number
 
 Row = Mapping[str, Any]
 
@@ -42,3 +45,102 @@ def scheme_table(advice: Mapping[str, Any]) -> FittingTable:
 def _cost(row: Row) -> str:
     error = row["cost_se"]
     return f"{row['cost']:.3f}" + (f" ± {error:.3f}" if error is not None else "")
+
+
+def deadline_table(document: Row, limit: int | None = None) -> FittingTable:
+    """The shortest lifetimes, longest first."""
+    levels = [f"p{100 * level:g}_s" for level in document["levels"]]
+    rows = sorted(document["subscribers"], key=lambda row: -_time_s(row, levels[-1]))
+    shown = rows if limit is None else rows[:limit]
+    return FittingTable(
+        title="Shortest lifetime with which so much arrives in time",
+        columns=[
+            name_column([row["subscriber"] for row in shown], "subscriber"),
+            name_column([row["broker"] for row in shown], "at", spare=2),
+            *(
+                Column(title=f"{100 * level:g} %", cells=[_time(row, name) for row in shown])
+                for level, name in zip(document["levels"], levels, strict=True)
+            ),
+            Column(
+                title="ever", cells=[wording.percent(number(row, "best")) for row in shown], spare=1
+            ),
+        ],
+        caption=". ".join(
+            each
+            for each in (
+                "–: no lifetime is long enough; ever: the share that arrives at all",
+                hidden(len(shown), len(rows)),
+            )
+            if each
+        ),
+    )
+
+
+def capacity_table(document: Row) -> FittingTable:
+    """All sizes that were looked at, and how far each is from the target."""
+    return _standings(
+        "Sizes that were looked at",
+        document["options"],
+        Column(
+            title="times as fast" if document["what"] == "speed" else "brokers",
+            cells=[f"{row['size']:.4g}" for row in document["options"]],
+        ),
+        chosen=[row["size"] == document["choice"] for row in document["options"]],
+    )
+
+
+def homes_table(document: Row, limit: int | None = None) -> FittingTable:
+    """Who should move where."""
+    moves = list(document["moves"].items())
+    shown = moves if limit is None else moves[:limit]
+    return FittingTable(
+        title="Who should move" if moves else "Nobody needs to move",
+        columns=[
+            name_column([name for name, _ in shown], "subscriber"),
+            name_column([move["from"] for _, move in shown], "from"),
+            name_column([move["to"] for _, move in shown], "to"),
+        ],
+        caption=hidden(len(shown), len(moves), "moves"),
+    )
+
+
+def admission_table(document: Row, limit: int | None = None) -> FittingTable:
+    """What a newcomer would get at each broker, and who would be nearest to its target."""
+    rows = document["places"]
+    shown = rows if limit is None else rows[:limit]
+    return FittingTable(
+        title=f"{document['count']:,} like {document['subscriber'].removeprefix('newcomer like ')}",
+        columns=[
+            name_column([row["broker"] for row in shown], "at"),
+            Column(title="gets", cells=[wording.percent(number(row, "share")) for row in shown]),
+            Column(title="least margin", cells=[points(number(row, "margin")) for row in shown]),
+            name_column([row["who"] for row in shown], "of whom", spare=1),
+            Column(
+                title="", cells=["admitted" if row["admits"] else "" for row in shown], left=True
+            ),
+        ],
+        caption=hidden(len(shown), len(rows), "brokers"),
+    )
+
+
+def _standings(title: str, rows: Sequence[Row], first: Column, chosen: list[bool]) -> FittingTable:
+    return FittingTable(
+        title=title,
+        columns=[
+            first,
+            Column(title="on time", cells=[wording.percent(number(r, "on_time")) for r in rows]),
+            Column(title="content", cells=[wording.percent(number(r, "satisfied")) for r in rows]),
+            Column(title="least margin", cells=[points(number(r, "margin")) for r in rows]),
+            name_column([row["worst"] for row in rows], "of whom", spare=1),
+            Column(title="", cells=["◀" if each else "" for each in chosen], left=True),
+        ],
+        caption="content: subscribers that get their target; margin: share less target",
+    )
+
+
+def _time(row: Row, name: str) -> str:
+    return wording.UNKNOWN if row[name] is None else wording.seconds(float(row[name]))
+
+
+def _time_s(row: Row, name: str) -> float:
+    return math.inf if row[name] is None else float(row[name])

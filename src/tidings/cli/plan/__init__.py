@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from tidings.cli.plan import scheme
+from tidings.cli.plan import admission, capacity, deadline, homes, scheme, targets
 
 app = typer.Typer(
     help="What to change so that everybody gets what they should; exit code 1 where nothing does."
@@ -12,4 +12,9 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
+app.command("targets")(targets.targets)
+app.command("admission")(admission.admission)
+app.command("capacity")(capacity.capacity)
 app.command("scheme")(scheme.scheme)
+app.command("homes")(homes.homes)
+app.command("deadline")(deadline.deadline)

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.model import reading
+from tidings.cli.plan.asking import Of, Share, Slo, asked
 from tidings.planning.schemes import SchemeAdvice, compare_schemes
-from tidings.planning.targets import Target
 from tidings.reporting.plans import scheme_table
 from tidings.simulation.run import SimulationOptions
 
@@ -18,14 +17,9 @@ USUAL = SimulationOptions()
 
 def scheme(
     system: options.SystemFile,
-    target: Annotated[
-        float | None,
-        options.share("On-time share that subscribers without a 'target' of their own should get."),
-    ] = None,
-    of: Annotated[
-        float,
-        options.share("Share of subscribers that must."),
-    ] = 1.0,
+    target: Share = None,
+    of: Of = 1.0,
+    slo: Slo = None,
     duration: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Simulated time of each replication, such as 14d."),
@@ -40,8 +34,7 @@ def scheme(
 
     Example: [bold]tidings plan scheme city.yaml --target 0.99 --of 0.95[/]
     """
-    wanted = Target(share=target, of=of)
-    found = reading.load(system)
+    found, wanted = asked(system, slo, target, of)
     chosen = SimulationOptions(
         seed=seed,
         replications=replications,

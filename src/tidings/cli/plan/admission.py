@@ -1,0 +1,73 @@
+"""``tidings plan admission``: may this subscriber, or this thousand, be admitted, and where?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.cli.plan.asking import Of, Share, Simulated, Slo, asked, evidence, told
+from tidings.planning.admission import Admission, Admissions, newcomer_like
+from tidings.reporting import wording
+from tidings.reporting.plans import admission_table
+
+
+def admission(
+    system: options.SystemFile,
+    like: Annotated[
+        str, typer.Option(metavar="NAME", help="A subscriber that the newcomer is like.")
+    ],
+    count: Annotated[int, typer.Option(metavar="N", min=1, help="How many come.")] = 1,
+    at: Annotated[
+        list[str] | None, typer.Option(metavar="BROKER", help="Where; any broker if not given.")
+    ] = None,
+    target: Share = None,
+    of: Of = 1.0,
+    slo: Slo = None,
+    simulate: Simulated = True,
+    seed: options.Seed = 1,
+    json: options.Json = False,
+    limit: options.Limit = 10,
+) -> None:
+    """Whether newcomers get their target at some broker, and nobody falls below theirs.
+
+    Example: [bold]tidings plan admission city.yaml --like alice --count 1000 --target 0.95[/]
+    """
+    found, wanted = asked(system, slo, target, of)
+    newcomer = newcomer_like(found, like, count)
+    share = newcomer.target if newcomer.target is not None else target
+    if share is None:
+        raise typer.BadParameter(f"'{like}' has no target of its own; give --target")
+    for name in at or ():
+        if name not in found.broker_index:
+            raise typer.BadParameter(f"there is no broker '{name}'")
+    with console.progress("asking") as step:
+        desk = Admissions(system=found, target=wanted, progress=step)
+        answer = desk.ask(newcomer, target=share, brokers=tuple(at or ()))
+    proof = None
+    if simulate and answer.choice is not None:
+        desk.admit(newcomer, answer.choice)
+        desk.confirm()
+        proof = evidence(desk.system, wanted, seed)
+    document = answer.to_document()
+    if json:
+        console.show_json({**document, "simulated": proof.to_document() if proof else None})
+    else:
+        console.show(admission_table(document, limit), _answer(answer))
+        if proof is not None:
+            console.show(told(proof))
+    if answer.choice is None:
+        raise typer.Exit(1)
+
+
+def _answer(answer: Admission) -> str:
+    who = wording.plural(answer.count, "newcomer")
+    if answer.choice is not None:
+        place = answer.choice
+        return f"{who} may come, at {place.broker}: {wording.percent(place.share)} in time."
+    best = max(answer.places, key=lambda place: place.margin)
+    return (
+        f"{who} may not come. At best, at {best.broker}, {best.who} would be "
+        f"{wording.percent(-best.margin)} below the target."
+    )

@@ -1,0 +1,41 @@
+"""``tidings plan deadline``: the shortest lifetime that each subscriber can be promised."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.model import reading
+from tidings.planning.deadlines import LEVELS, shortest_lifetimes
+from tidings.reporting.plans import deadline_table
+
+
+def deadline(
+    system: options.SystemFile,
+    at: Annotated[
+        list[float] | None,
+        typer.Option(
+            metavar="SHARE", help="On-time shares to promise; 0.95, 0.99 and 0.999 if not given."
+        ),
+    ] = None,
+    json: options.Json = False,
+    limit: options.Limit = 10,
+) -> None:
+    """The shortest lifetime of events with which each subscriber gets so much in time.
+
+    Exit code 1 where somebody loses too many events for any lifetime; its best share is told.
+
+    Example: [bold]tidings plan deadline city.yaml --at 0.99[/]
+    """
+    found = reading.load(system)
+    with console.progress("finding deadlines") as step:
+        answer = shortest_lifetimes(found, tuple(at or LEVELS), progress=step)
+    document = answer.to_document()
+    if json:
+        console.show_json(document)
+    else:
+        console.show(deadline_table(document, limit))
+    if not answer.possible:
+        raise typer.Exit(1)
