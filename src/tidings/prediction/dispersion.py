@@ -9,14 +9,16 @@ its share of what leaves the broker:
 2. each station lets it through in two ways: as part of all that departs, G = w(t) A + (1 − w(t))
    I_S(ρt) (Whitt and You; I_S is the dispersion of its services in a row), and as events delayed by
    sojourns of their own, H (``displacement``). What leaves has q G + (1 − q) H;
-3. the arc's own random delays displace it once more.
+3. what is copied to other arcs too comes back the less (``echoes``), and the arc's own random
+   delays displace it once more.
 
 At a broker the curves of all that arrives count by their rates; where traffic goes both ways
 between brokers, what that does to the streams' independence is added (``echoes``). Spitzer's
 identity then gives the moments of the wait (``workload``), counts behind regular servers being
-skewed (``departures``). Sojourns need waits and waits need curves, so this repeats until the waits
-stand still. Where every curve is exactly 0, arrivals are Poisson and nothing is approximated; where
-one stream of independent intervals is all that arrives, no curve is needed (``lone_streams``).
+skewed (``departures``) and in an order (``direction``). Sojourns need waits and waits need curves,
+so this repeats until the waits stand still. Where every curve is exactly 0, arrivals are Poisson
+and nothing is approximated; where one stream of independent intervals is all that arrives, no curve
+is needed (``lone_streams``).
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction import queues
 from tidings.prediction.burstiness import mean_wait_gg1_s
-from tidings.prediction.echoes import Beyond, echo
+from tidings.prediction.dependence import Dependence
 from tidings.prediction.flows import Flows
 from tidings.prediction.lone_streams import LoneStream
 from tidings.prediction.mobility.completion import completion
@@ -48,7 +50,7 @@ from tidings.prediction.mobility.publishing import (
     settling_s,
 )
 from tidings.prediction.splitting import Splits, splits
-from tidings.prediction.stations import Curves, Station, busiest
+from tidings.prediction.stations import Curves, Station, Third
 from tidings.prediction.time_grid import TimeGrid, time_grid
 from tidings.prediction.workload import WaitMoments
 
@@ -59,7 +61,6 @@ _SETTLED = 1e-3  # change of a wait, in mean services, from which on it stands s
 _SHORT = 3e-3  # of the shortest mean service: where the grid begins
 _LONG_INTERVALS, _LONG_WAITS = 30.0, 100.0  # where it ends
 _LONG_ABSENCES = 1e3
-_FAINT = 1e-4  # an echo that is not listened to
 _LEAST_SPARE = 1e-2  # 1 − ρ below which the grid does not grow further
 
 
@@ -121,7 +122,8 @@ class Streams:
 
 def waits(system: System, routes: Routes, flows: Flows) -> Waits:
     """The mean wait at every station, in seconds; infinite where it is overloaded."""
-    if _all_exponential(system, flows):
+    network = _Network(system=system, routes=routes, flows=flows)
+    if _all_exponential(system, flows) and not network.dependence.copies.nnz:
         poisson: KnownBy = "poisson"
         return Waits(
             means_s=tuple(
@@ -131,7 +133,7 @@ def waits(system: System, routes: Routes, flows: Flows) -> Waits:
             squares_s2=tuple((math.nan,) * len(laws) for laws in flows.services),
             known_by=tuple((poisson,) * len(laws) for laws in flows.services),
         )
-    return _Network(system=system, routes=routes, flows=flows).settle()
+    return network.settle()
 
 
 def _all_exponential(system: System, flows: Flows) -> bool:
@@ -188,6 +190,17 @@ class _Network:
     def curves(self) -> Curves:
         """What is known of laws on the grid, each worked out once."""
         return Curves(grid=self.grid)
+
+    @cached_property
+    def dependence(self) -> Dependence:
+        """What its streams have to do with each other."""
+        delays_s = np.array([arc.channel.delay.mean_s for arc in self.routes.arcs])
+        return Dependence(
+            split=self.split,
+            arriving=self.arriving,
+            round_trips_s=delays_s + delays_s[np.arange(delays_s.size) ^ 1],
+            grid=self.grid,
+        )
 
     def emitted(self, index: int) -> Floats:
         """I − 1 of what a publisher hands to its link."""
@@ -319,6 +332,7 @@ class _Network:
         """One pass over all arcs: their curves from those of what feeds them."""
         count = self.split.publishers
         shares = self.split.arc_shares
+        copies = None if self.mobile else self.dependence.echoes_of_copies(stations)
         for level in self.levels:
             passing = self.memory[level] @ beyond
             by_broker = defaultdict(list)
@@ -329,16 +343,20 @@ class _Network:
                 for station in stations[broker]:
                     curves = station.departing(curves, shares[level[positions]])
                 passing[positions] = curves
+            if copies is not None:
+                passing += (1.0 + passing) * copies[level]
             for position, arc in enumerate(level):
                 channel = self.routes.arcs[arc].channel
                 one = passing[position : position + 1]
                 beyond[count + arc] = self.curves.jittered(one, channel.delay)[0]
 
     def _waits(self, beyond: Floats, stations: list[list[Station]]) -> Waits:
-        arriving = self.arriving @ beyond + self._echoes(beyond, stations)
-        skews = self._skews(beyond, stations)
+        arriving = self.arriving @ beyond
+        thirds = self.dependence.thirds(arriving, stations)
+        if not self.mobile:
+            arriving = arriving + self.dependence.echoes(arriving, beyond, stations)
         found = [
-            self._waits_at(broker, arriving[broker], stations[broker], skews[broker])
+            self._waits_at(broker, arriving[broker], stations[broker], thirds[broker])
             for broker in range(len(stations))
         ]
         return Waits(
@@ -348,7 +366,7 @@ class _Network:
         )
 
     def _waits_at(
-        self, broker: int, curve: Floats, stations: list[Station], skew: Floats
+        self, broker: int, curve: Floats, stations: list[Station], third: Third
     ) -> list[tuple[WaitMoments, KnownBy]]:
         """The waits at one broker's stations, from the curve of what arrives at the first."""
         working = iter(stations)
@@ -361,56 +379,10 @@ class _Network:
                 continue
             station = next(working)
             alone = station.wait_alone(lone) if lone is not None and by == "curves" else None
-            found.append((station.wait(curve, skew), by) if alone is None else (alone, "alone"))
-            skew = station.skew(curve)
+            found.append((station.wait(curve, third), by) if alone is None else (alone, "alone"))
+            third = Third(skew=station.skew(curve), orders=(station.order,))
             curve = station.departing(curve[None, :], np.ones(1))[0]
             lone = None
-        return found
-
-    def _echoes(self, beyond: Floats, stations: list[list[Station]]) -> Floats:
-        """[broker, time]: what is added to I where traffic goes both ways (``echoes``).
-
-        It is a first order in what is beyond Poisson, and not for the bursts of who comes and goes.
-        """
-        arriving = self.arriving @ beyond
-        if self.mobile:
-            return np.zeros_like(arriving)
-        sent = self.split.brought() @ beyond
-        found: Floats = np.zeros_like(arriving)
-        shares, first = self.split.arc_shares, self.split.publishers
-        for arc, there in enumerate(self.split.out_of):
-            here, back = self.split.into[first + arc], arc ^ 1
-            strength = 2.0 * shares[arc] * shares[back]
-            # Of several stations the busiest one stands for all of them.
-            near, far = (busiest(stations[broker]) for broker in (here, there))
-            if strength < _FAINT or near is None or far is None:
-                continue
-            added = echo(
-                near.passage,
-                far.passage,
-                sum(self.routes.arcs[each].channel.delay.mean_s for each in (arc, back)),
-                Beyond(arriving=arriving[here], sent=sent[back], serving=near.serving),
-                self.grid.times_s,
-            )
-            found[here] += strength * added
-        return found
-
-    def _skews(self, beyond: Floats, stations: list[list[Station]]) -> Floats:
-        """[broker, time]: third cumulants of what arrives, beyond laws with two moments.
-
-        Of a stream with the share q of what leaves a broker it is q³ times that of all.
-        """
-        arriving = self.arriving @ beyond
-        leaving = [
-            own[-1].skew(curve) if own else np.zeros(self.grid.points)
-            for own, curve in zip(stations, arriving, strict=True)
-        ]
-        kept = np.concatenate([np.zeros(self.split.publishers), self.split.arc_shares**2])
-        count = self.split.publishers
-        of_source = np.zeros_like(beyond)
-        for arc, there in enumerate(self.split.out_of):
-            of_source[count + arc] = leaving[there]
-        found: Floats = self.arriving @ (kept[:, None] * of_source)
         return found
 
     def lone_stream(self, broker: int) -> LoneStream | None:

@@ -18,6 +18,15 @@ counts, to first order
 
 κ the share of b → u in what leaves b, B_x the dispersion of the sources of b → u, d the delay of
 both links together.
+
+Copies do not cancel, not even there. An event that u copies to b and to v holds up at v what goes
+v → u → b, while its own copy is at b already: fewer follow where one has come. With λ_bv the rate
+of such events, q the share of v → u → b in what leaves v and p that of u → b in what leaves u,
+
+.. math:: δI_{ub}(t) = -\frac{2 λ_{bv} q}{λ_{ub} t} I_{ub}(t) \left( p \, E[H_v(t - a_u - d)]
+   + (1 - p) \, E[H_v(t - D_u - d)] \right).
+
+Copies that v sends on and that are held up further away are not followed.
 """
 
 from __future__ import annotations
@@ -47,14 +56,26 @@ class Beyond:
     serving: Floats  # S
 
 
-def echo(near: Passage, far: Passage, delay_s: float, beyond: Beyond, t_s: Floats) -> Floats:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """E[H(t − X)]/t at the far station, by how an event comes there from the near one."""
+
+    lagging: Floats  # X = a + d: as one more that has left
+    staying: Floats  # X = D + d: as one that leaves by itself
+
+
+def both_ways(near: Passage, far: Passage, delay_s: float, t_s: Floats) -> HeldBack:
+    """What one event more at the near station holds back at the far one and is missed here."""
+    return HeldBack(
+        lagging=held_back(near.lags_s + delay_s, far, t_s),
+        staying=held_back(near.stays_s + delay_s, far, t_s),
+    )
+
+
+def echo(held: HeldBack, beyond: Beyond) -> Floats:
     """What is added to I(t) of the arrivals at the near station, over 2qκ."""
-    late = held_back(near.lags_s + delay_s, far, t_s)
-    found: Floats = (beyond.serving - beyond.arriving) * late
-    apart = beyond.arriving - beyond.sent
-    if np.any(apart):
-        found = found + apart * held_back(near.stays_s + delay_s, far, t_s)
-    return found
+    found: Floats = (beyond.serving - beyond.arriving) * held.lagging
+    return found + (beyond.arriving - beyond.sent) * held.staying
 
 
 def held_back(before_s: Floats, far: Passage, t_s: Floats) -> Floats:

@@ -31,6 +31,7 @@ class Splits:
     into: Ints  # [source]: the broker it arrives at
     out_of: Ints  # [arc]: the broker it leaves
     handed: sparse.csr_array  # [arc, source]: what arrives over the arc that the source brought
+    copied: sparse.csr_array  # [arc, other arc]: what arrives over both, copied by their broker
     leaving: Floats  # [broker]: what gets through it
 
     @property
@@ -58,6 +59,23 @@ class Splits:
         over = _ratio(np.ones_like(self.arc_rates), self.arc_rates)
         return (sparse.diags_array(over) @ self.handed).tocsr()
 
+    def fed_back(self) -> sparse.csr_array:
+        """[arc, other arc]: how strongly copies hold up what comes to the arc from the other's end.
+
+        2 λ_both q/λ_arc, q the share of what leaves the other arc's end that goes back and on over
+        the arc.
+        """
+        table = self.copied.tocoo()
+        if not table.nnz:
+            return self.copied
+        arc, other = table.coords
+        into = self.into[self.publishers + other]
+        goes_on = np.asarray(self.handed[arc, self.publishers + (other ^ 1)]).ravel()
+        strength = 2.0 * table.data * _ratio(goes_on, self.leaving[into])
+        return sparse.coo_array(
+            (_ratio(strength, self.arc_rates[arc]), (arc, other)), shape=table.shape
+        ).tocsr()
+
     def memory(self) -> sparse.csr_array:
         """[arc, source]: how much of a source's dispersion beyond Poisson an arc inherits.
 
@@ -79,6 +97,7 @@ def splits(system: System, routes: Routes, flows: Flows) -> Splits:
     out_of = np.array([arc.source for arc in routes.arcs], dtype=np.int64)
     first_arc = len(system.publishers)
     parts: list[tuple[Ints, Ints, Floats]] = []
+    copies: list[tuple[Ints, Ints, Floats]] = []
     for broker in np.unique(out_of):
         sources, arcs = np.flatnonzero(into == broker), np.flatnonzero(out_of == broker)
         goes_on = (routes.interest[arcs] > 0).astype(np.float64)
@@ -87,6 +106,10 @@ def splits(system: System, routes: Routes, flows: Flows) -> Splits:
         rates *= flows.passes[broker] * reliability[arcs, None]
         row, column = np.nonzero(rates)
         parts.append((arcs[row], sources[column], rates[row, column]))
+        both = _on_both(goes_on, brought[sources].sum(axis=0), brought[first_arc + (arcs ^ 1)])
+        both *= flows.passes[broker] * np.outer(reliability[arcs], reliability[arcs])
+        row, column = np.nonzero(both)
+        copies.append((arcs[row], arcs[column], both[row, column]))
     shape = (len(routes.arcs), into.size)
     return Splits(
         publishers=first_arc,
@@ -94,8 +117,20 @@ def splits(system: System, routes: Routes, flows: Flows) -> Splits:
         into=into,
         out_of=out_of,
         handed=_joined(parts, shape),
+        copied=_joined(copies, (len(routes.arcs), len(routes.arcs))),
         leaving=flows.arrivals * flows.passes,
     )
+
+
+def _on_both(goes_on: Floats, brought: Floats, back: Floats) -> Floats:
+    """[arc, other arc]: events per second that a broker copies to both, never back to an end.
+
+    ``goes_on`` [arc, class], ``brought`` in all [class], ``back`` over the arcs [arc, class].
+    """
+    own = (goes_on * back) @ goes_on.T
+    found: Floats = np.maximum((goes_on * brought) @ goes_on.T - own - own.T, 0.0)
+    np.fill_diagonal(found, 0.0)
+    return found
 
 
 def brought_by_class(system: System, routes: Routes, flows: Flows) -> Floats:

@@ -21,6 +21,7 @@ from tidings.prediction.departures import (
     equal_parts,
     idle_cumulant,
 )
+from tidings.prediction.direction import Order, relieved_s
 from tidings.prediction.displacement import displacing, sojourn
 from tidings.prediction.echoes import Passage
 from tidings.prediction.lone_streams import LoneStream, lone_wait
@@ -77,6 +78,14 @@ class Curves:
         return displaced
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Third:
+    """Third cumulants of what arrives: beyond those of the law with two moments, and in order."""
+
+    skew: Floats | None = None
+    orders: tuple[Order, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Station:
     """A station as streams go through it, under a supposed mean wait."""
@@ -121,6 +130,21 @@ class Station:
         stays_s = equal_parts(times_s, masses)
         return Passage(lags_s=self.unit_s * departure_lags(), stays_s=stays_s)
 
+    @property
+    def smooths(self) -> bool:
+        """Whether arrivals are no more uneven than Poisson ones, and services no more than they."""
+        regular = self.limit <= 0.0 and self.service.scv <= 1.0 + self.limit
+        return regular and 0.0 < self.load < FULL_LOAD
+
+    @property
+    def order(self) -> Order:
+        """How far the order of its departures matters; like ``skew`` only where it smooths."""
+        if not self.smooths:
+            return Order(third=0.0, unit_s=1.0)
+        part = self.service.scv / self.uneven
+        events = self.uneven / (1.0 - self.load)
+        return Order(third=part * (1.0 - 2.0 * part) * events**3, unit_s=self.unit_s)
+
     def skew(self, curve: Floats) -> Floats:
         """By how much κ₃/E of the number that leaves falls short of the law with two moments.
 
@@ -128,8 +152,7 @@ class Station:
         than that, else nothing is known: κ₃ = E + the cumulant of ``departures``; the law with two
         moments has E·I(2I − 1). Only what is skewed to the left is counted.
         """
-        regular = self.limit <= 0.0 and self.service.scv <= 1.0 + self.limit
-        if not regular or not 0.0 < self.load < FULL_LOAD:
+        if not self.smooths:
             return np.zeros_like(curve)
         part = self.service.scv / self.uneven
         t_s = self.curves.grid.times_s
@@ -163,8 +186,8 @@ class Station:
             return None
         return lone_wait(stream, self.service, self.curves.sums(self.service))
 
-    def wait(self, curve: Floats, skew: Floats) -> WaitMoments:
-        """The moments of the wait of what arrives with this curve and this further skewness."""
+    def wait(self, curve: Floats, third: Third) -> WaitMoments:
+        """The moments of the wait of what arrives with this curve and these third cumulants."""
         if self.load >= FULL_LOAD:
             return WaitMoments(math.inf, math.inf)
         if self.load == 0.0 or not np.any(curve):
@@ -176,7 +199,7 @@ class Station:
         )
         if math.isfinite(self.peak_per_s):
             return peaks.wait_moments(server, 1.0 + curve, self.curves.grid, self.peak_per_s)
-        return uneven_wait(server, curve, self.curves.grid, limit=self.limit, skew=skew)
+        return uneven_wait(server, curve, self.curves.grid, limit=self.limit, third=third)
 
 
 def uneven_wait(
@@ -185,7 +208,7 @@ def uneven_wait(
     grid: TimeGrid,
     *,
     limit: float,
-    skew: Floats | None = None,
+    third: Third | None = None,
 ) -> WaitMoments:
     """The moments of the wait of a stream without a peak, from I − 1 and its limit; load below 1.
 
@@ -194,7 +217,10 @@ def uneven_wait(
     of such waits were further off for periodic streams; chosen on two random trees, and so again on
     four others.
     """
-    found = workload.wait_moments(server, 1.0 + beyond, grid, skew)
+    third = third or Third()
+    work_s, spread_s2 = workload.work_cumulants(server, 1.0 + beyond, grid, third.skew)
+    work_s -= relieved_s(server, work_s, third.orders)
+    found = workload.from_work(server, work_s, spread_s2)
     if limit + server.sums.scv <= 1.0:
         return WaitMoments(found.mean_s, 2.0 * found.mean_s**2 / server.load)
     return found

@@ -2,8 +2,8 @@
 
 Random trees with unequal or equal publishers and brokers, regular and bursty streams, services of
 many laws, links that jitter, from idle to busy. How ``law`` fits a wait was chosen by looking at
-the trees of seeds 201 and 202 (and 301, taken apart), its echoes and skewness by those of 11 to 14;
-``SEEDS`` are others.
+the trees of seeds 201 and 202 (and 301, taken apart), its echoes, skewness and order by those of 11
+to 14; ``SEEDS`` are others.
 """
 
 from __future__ import annotations
