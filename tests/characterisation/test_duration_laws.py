@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.characterisation.duration_laws import FAMILIES, fit, pareto_phases
+from tidings.characterisation.duration_laws import FAMILIES, fit, in_seconds, pareto_phases
 from tidings.characterisation.durations import Durations, durations, measure
 from tidings.model.laws import Exponential, HyperExponential, LogNormal, Weibull
 
@@ -93,3 +93,12 @@ def test_a_pareto_law_of_phases_follows_its_power(tail):
     found = 1.0 - pareto_phases(7.0, tail).cdf(times_s)
     assert found == pytest.approx(exact, rel=0.01)  # the mean is kept, at the cost of so much
     assert pareto_phases(7.0, tail).mean_s == pytest.approx(7.0 / (tail - 1.0), rel=1e-12)
+
+
+def test_a_mixture_of_regular_times_is_one_law():
+    """Times less variable than exponential ones: no second law is likelier than none."""
+    lengths_s = np.random.default_rng(5).gamma(3.0, 2.0, 400)
+    found = fit("hyperexponential", durations(lengths_s, np.ones(400, dtype=bool)), in_seconds)
+    assert isinstance(found.law, Exponential)
+    assert found.law.mean_s == pytest.approx(lengths_s.mean(), rel=1e-9)
+    assert found.parameters.endswith("a second one does not help")

@@ -18,9 +18,7 @@ from tidings.traces.connections import (
     OBSERVED,
     REPORTS,
     connections,
-    from_reports,
     trip_reports,
-    tuple_reports,
 )
 
 S = 1_000_000_000
@@ -75,9 +73,10 @@ def test_reports_become_changes_and_tell_how_long_a_journey_was_observed(frame):
         ("j1", "A - B", "what", 171.0),
     ]
     table = frame(tuples, "journey string, path string, state string, at_s double")
-    found = from_reports(tuple_reports(table))
+    found = connections(table, "here")
     assert rows_of(found.sessions) == [("j1", "disconnected", 140_500_000_000)]
     assert rows_of(found.observed) == [("j1", "A - B", 100 * S, 170 * S)]
+    assert rows_of(found.set_aside) == [("state is neither ON nor OFF", 1)]
 
 
 def test_throughput_below_the_threshold_is_disconnected(frame):
@@ -98,6 +97,26 @@ def test_throughput_below_the_threshold_is_disconnected(frame):
     assert rows_of(found.sessions) == [
         ("metro t1", "connected", 3 * S),
         ("metro t1", "disconnected", S),
+    ]
+
+
+def test_seconds_without_a_throughput_take_their_time_and_are_counted(frame):
+    seconds = [
+        ("t1", "0", "1000", "900"),
+        ("t1", "1", "2000", "n/a"),  # nobody knows: nothing is seen to change
+        ("t1", "2", "1000", "NaN"),
+        ("t1", "3", "1000", "0"),
+        ("t1", "4", "what", "0"),
+        ("t1", "5", "0", "0"),
+    ]
+    trips = frame(seconds, "trip string, seq string, duration_ms string, bandwidth_kbps string")
+    found = connections(trips, "here")
+    assert rows_of(found.sessions) == [("t1", "disconnected", 4 * S)]
+    assert rows_of(found.observed) == [("t1", "all", 0, 5 * S)]
+    assert rows_of(found.set_aside) == [
+        ("bandwidth_kbps is no number", 2),
+        ("duration_ms is no number", 1),
+        ("duration_ms is not above 0", 1),
     ]
 
 

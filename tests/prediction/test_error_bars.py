@@ -8,6 +8,7 @@ import pytest
 
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic, Exponential, Gamma
+from tidings.model.reading import loads
 from tidings.model.uncertainty import uncertain_parameters, with_values
 from tidings.prediction import predicting
 from tidings.prediction.error_bars import error_bars
@@ -176,3 +177,29 @@ def test_intervals_cover_the_truth_as_often_as_they_say(make):
         off = abs(again(measured)["on_time"][1] - true_share)
         covered += off <= 1.645 * error_bars(measured, again, str).errors["on_time"][1]
     assert 0.85 < covered / count < 0.95
+
+
+def test_means_of_connected_and_away_are_parameters_too():
+    system = loads(
+        """
+        tidings: 1
+        lifetime: 10s
+        brokers: {hub: {}}
+        publishers: {p: {at: hub, every: {exponential: 1s}, content: {event: {topic: a}}}}
+        subscribers:
+          s:
+            at: hub
+            wants: {}
+            connectivity:
+              {on: {exponential: 20s}, off: {exponential: 5s}, service: {exponential: 1ms}}
+        """
+    )
+    told = (("subscribers.s.connectivity.off", 0.5), ("subscribers.s.connectivity.on", 2.0))
+    row = predict(replace(system, standard_errors=told)).subscribers.iloc[0]
+    # Few events only wait for the peer: late are P[OFF] exp(−L/T_OFF); both derivatives by hand.
+    on_s, off_s, limit_s = 20.0, 5.0, 10.0
+    away, late = off_s / (on_s + off_s), math.exp(-limit_s / off_s)
+    by_off = late * (on_s / (on_s + off_s) ** 2 + away * limit_s / off_s**2)
+    by_on = -late * off_s / (on_s + off_s) ** 2
+    expected = math.hypot(0.5 * by_off, 2.0 * by_on)
+    assert row["on_time_se"] == pytest.approx(expected, rel=0.02)

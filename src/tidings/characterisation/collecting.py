@@ -1,9 +1,9 @@
 """Spark's part: all statistics of some traces, collected as tables the size of the model.
 
-How often a table is read: deliveries, states and subscriptions once, probes three times (delays,
-losses in a row, clocks), hops twice (what happens at
-brokers, and how far events came), publications four times (counts, how far they came, intervals,
-and to meet the deliveries). On top of that, and only where it is needed:
+How often a table is read: deliveries, states, sessions and subscriptions once, probes three times
+(delays, losses in a row, clocks), hops twice (what happens at brokers, and how far events came),
+publications four times (counts, how far they came, intervals, and to meet the deliveries). On top
+of that, and only where it is needed:
 
 - publications once, where several lifetimes of a content share a bin;
 - publications once, and put in order of events before every use, where some stand there twice;
@@ -24,6 +24,7 @@ from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import small_frame
 from tidings.characterisation.clocks import clock_statistics
+from tidings.characterisation.connectivity import peer_periods
 from tidings.characterisation.contents import (
     MOST_CONTENTS,
     MOST_LIFETIMES,
@@ -79,6 +80,7 @@ class Statistics:
     loss_runs: pd.DataFrame | None = None
     clocks: pd.DataFrame | None = None
     states: pd.DataFrame | None = None
+    sessions: pd.DataFrame | None = None  # periods of peers
     notes: tuple[str, ...] = ()
 
     def publications_by(self, statistic: str) -> pd.DataFrame:
@@ -119,7 +121,7 @@ def collect(
     intervals = bring_here(interval_statistics(good, window), _named(traces, "publications"))
     tell("links")
     probes, crossed = _collect_links(traces, good, hops)
-    runs, clocks, states = _collect_more(traces)
+    runs, clocks, states, sessions = _collect_more(traces)
     tell("deliveries")
     received = delivery_statistics(tables["deliveries"], good, measured)
     deliveries = bring_here(received, _named(traces, "deliveries", "publications"))
@@ -137,24 +139,24 @@ def collect(
         loss_runs=runs,
         clocks=clocks,
         states=states,
+        sessions=sessions,
         notes=(*notes, *published.notes),
     )
 
 
-def _collect_more(
-    traces: Traces,
-) -> tuple[pd.DataFrame | None, pd.DataFrame | None, pd.DataFrame | None]:
-    """What probes tell of losses in a row and of clocks; how long components are up and down."""
-    tables, runs, clocks, states = traces.tables, None, None, None
-    if "probes" in tables:
-        named = _named(traces, "probes")
-        runs = bring_here(loss_run_statistics(tables["probes"], traces.window), named)
-        clocks = bring_here(clock_statistics(tables["probes"]), named)
-    if "states" in tables:
-        states = bring_here(
-            state_periods(tables["states"], traces.window), _named(traces, "states")
-        )
-    return runs, clocks, states
+def _collect_more(traces: Traces) -> tuple[pd.DataFrame | None, ...]:
+    """What probes tell of losses in a row and of clocks; times up and down, connected and away."""
+    tables, window = traces.tables, traces.window
+    asked = (
+        ("probes", lambda table: loss_run_statistics(table, window)),
+        ("probes", clock_statistics),
+        ("states", lambda table: state_periods(table, window)),
+        ("sessions", lambda table: peer_periods(table, window)),
+    )
+    return tuple(
+        bring_here(count(tables[name]), _named(traces, name)) if name in tables else None
+        for name, count in asked
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

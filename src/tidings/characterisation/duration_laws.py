@@ -19,7 +19,8 @@ from tidings.characterisation.durations import Durations, Floats, measure
 from tidings.model.laws import Exponential, HyperExponential, Law, LogNormal, Weibull
 
 _LEAST_SHAPE, _MOST_SHAPE = 0.1, 5.0
-_MOST_RATIO = 1e4  # of the two means of a mixture
+_MOST_RATIO = 1e6  # of the two means of a mixture
+_ONE_LAW = 1e-3  # of the mean that a second law changes; less is none
 _LEAST_TAIL, _MOST_TAIL = 1.2, 50.0  # exponents of a Pareto law whose mean is kept: it has one
 _FAR = 40.0  # of a logit or logarithm that is looked at
 
@@ -99,8 +100,16 @@ def _mixture(scale_s: float, shapes: Sequence[float]) -> TwoSpeeds:
     return TwoSpeeds(short_s=scale_s, long_s=ratio * scale_s, share=share)
 
 
+def _is_one_law(found: TwoSpeeds) -> bool:
+    """Whether nothing is gained by a second law: times are no more variable than by one."""
+    second = min(found.share, 1.0 - found.share) * (found.long_s - found.short_s)
+    return second < _ONE_LAW * found.mean()
+
+
 def _mixture_law(scale_s: float, shapes: Sequence[float]) -> Law:
     found = _mixture(scale_s, shapes)
+    if _is_one_law(found):
+        return Exponential(mean_s=found.mean())
     return HyperExponential(
         weights=(1.0 - found.share, found.share), means_s=(found.short_s, found.long_s)
     )
@@ -108,6 +117,8 @@ def _mixture_law(scale_s: float, shapes: Sequence[float]) -> Law:
 
 def _describe_mixture(scale_s: float, shapes: Sequence[float], time: Callable[[float], str]) -> str:
     found = _mixture(scale_s, shapes)
+    if _is_one_law(found):
+        return f"mean {time(found.mean())}: a second one does not help"
     return f"mean {time(found.short_s)}, but {found.share:.2g} of them {time(found.long_s)}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -18,11 +19,13 @@ from tidings.characterisation.assembling import (
 from tidings.characterisation.channels import burst_notes, fit_channels, surest
 from tidings.characterisation.clocks import clock_notes, clock_offsets
 from tidings.characterisation.collecting import Progress, Statistics, collect, nothing_of_links
+from tidings.characterisation.connectivity import fit_connectivity, with_connectivity
 from tidings.characterisation.counting import count, measured_outcome
 from tidings.characterisation.coverage import coverage_table
 from tidings.characterisation.loss_runs import loss_runs
-from tidings.characterisation.parameters import parameter_table
+from tidings.characterisation.parameters import Parameter, parameter_table
 from tidings.characterisation.publishers import (
+    FittedPublishers,
     PublisherStatistics,
     fit_publishers,
     interval_samples,
@@ -30,10 +33,10 @@ from tidings.characterisation.publishers import (
 from tidings.characterisation.quality import quality_table
 from tidings.characterisation.states import fit_failures
 from tidings.characterisation.stationarity import drift_notes, stationarity
-from tidings.characterisation.subscribers import find_subscribers, with_links
+from tidings.characterisation.subscribers import FoundSubscribers, find_subscribers, with_links
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
-from tidings.model.system import System
+from tidings.model.system import Publisher, Subscriber, System
 from tidings.traces.reading import Traces, require_tables
 from tidings.traces.window import TraceWindow
 
@@ -122,17 +125,19 @@ def fit(
     failures, unsure = ({}, []) if seen.states is None else fit_failures(seen.states)
     network = with_failures(fit_network(seen.hops, channels, homes, base), failures)
     clients = with_links(found.subscribers, channels)
-    parameters = [*network.parameters, *publishers.parameters, *clients.parameters]
+    peers = _coming_and_going(seen, publishers, clients)
+    parameters = [
+        *network.parameters, *publishers.parameters, *clients.parameters, *peers.parameters,
+    ]  # fmt: skip
     with _noted(found.notes, network.notes, publishers.notes):
-        system, said = assemble(
-            network, publishers.publishers, clients.subscribers, parameters, base
-        )
+        system, said = assemble(network, peers.publishers, peers.subscribers, parameters, base)
     counted = count(seen, system, channels, traces, measured)
     scvs = {name: sample.scv for name, sample in interval_samples(seen.intervals).items()}
     steady = stationarity(seen.publications_by("batches"), scvs, measured.seconds)
     notes = (
         *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
-        *drift_notes(steady), *unsure, *burst_notes(probed_channels), *_said_of_clocks(seen), *said,
+        *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
+        *_said_of_clocks(seen), *said,
         *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
     )  # fmt: skip
     return Characterisation(
@@ -144,6 +149,26 @@ def fit(
         stationarity=steady,
         notes=notes,
     )
+
+
+class _Peers(NamedTuple):
+    """Publishers and subscribers as they come and go."""
+
+    publishers: tuple[Publisher, ...]
+    subscribers: tuple[Subscriber, ...]
+    parameters: list[Parameter]
+    notes: list[str]
+
+
+def _coming_and_going(
+    seen: Statistics, publishers: FittedPublishers, clients: FoundSubscribers
+) -> _Peers:
+    if seen.sessions is None:
+        return _Peers(publishers.publishers, clients.subscribers, [], [])
+    periods, notes = fit_connectivity(seen.sessions)
+    senders = with_connectivity(publishers.publishers, "publishers", periods)
+    takers = with_connectivity(clients.subscribers, "subscribers", periods)
+    return _Peers(senders[0], takers[0], senders[1] + takers[1], [*notes, *senders[2], *takers[2]])
 
 
 @contextmanager

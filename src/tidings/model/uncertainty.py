@@ -2,7 +2,8 @@
 
 A path names one number: the mean of a law (whose shape is kept), a rate, or a share:
 ``brokers.B.service``, ``links.A--B.delay`` and ``.reliability`` (``links.A--B.back.…`` for the way
-back), ``publishers.P.rate``, and ``….link.delay`` and ``….link.reliability`` of peers.
+back), ``publishers.P.rate``, and ``….link.delay``, ``….link.reliability``, ``….connectivity.on``
+and ``….connectivity.off`` of peers.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from tidings.model.laws import Law
 from tidings.model.record_tables import names
 from tidings.model.system import Broker, Link, Publisher, System
 
+_OF_PEERS = ("link.delay", "link.reliability", "connectivity.on", "connectivity.off")
 _FIELDS = {
     "brokers": ("service",),
     "links": ("back.delay", "back.reliability", "delay", "reliability"),
-    "publishers": ("rate", "link.delay", "link.reliability"),
-    "subscribers": ("link.delay", "link.reliability"),
+    "publishers": ("rate", *_OF_PEERS),
+    "subscribers": _OF_PEERS,
 }
 _LEAST = 1e-3  # of its value, to which a mean or a rate is lowered at most
 
@@ -116,6 +118,9 @@ def _value(owner: Any, field: str) -> float | None:
             return owner.service.law.mean_s if owner.service and owner.service.law.mean_s else None
         case Publisher(), "rate":
             return owner.rate_per_s if owner.every is not None else None
+    if field.startswith("connectivity."):
+        law = getattr(owner.connectivity, field.rpartition(".")[2], None)
+        return None if law is None else float(law.mean_s)
     channel = _channel(owner, field)
     value = channel.reliability if field.endswith("reliability") else channel.delay.mean_s
     return value or None
@@ -134,8 +139,11 @@ def _changed(owner: Any, field: str, value: float, *, both: bool) -> Any:
         return replace(owner, service=replace(service, law=_with_mean(service.law, value)))
     if field == "rate":
         return replace(owner, every=_with_mean(owner.every, 1.0 / value))
-    old = _channel(owner, field)
     name = field.rpartition(".")[2]
+    if field.startswith("connectivity."):
+        law = _with_mean(getattr(owner.connectivity, name), value)
+        return replace(owner, connectivity=replace(owner.connectivity, **{name: law}))
+    old = _channel(owner, field)
     own: Any = value if name == "reliability" else _with_mean(old.delay, value)
     new = replace(old, **{name: own})
     if not isinstance(owner, Link):

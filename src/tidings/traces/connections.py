@@ -10,13 +10,15 @@ Three kinds of tables are known, told apart by their columns:
   ``bandwidth_kbps``, and ``mode`` or ``route`` for the path): connected above a threshold.
 
 Of reports, the first of a journey is no change: nobody knows since when its state holds. The last
-one tells until when the journey was observed.
+one tells until when the journey was observed. Rows that tell no state or no time are set aside and
+counted; a row of a trip without a throughput still takes its time, in which nothing is known to
+change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -31,10 +33,12 @@ from tidings.traces.window import NANOSECONDS, TraceWindow
 
 # Until when and since when each peer was observed, and on which path (or of which kind) it was.
 OBSERVED = "peer string, path string, from_ns bigint, until_ns bigint"
+SET_ASIDE = "reason string, rows bigint"
 REPORTS = "peer string, path string, connected boolean, at_ns bigint, until_ns bigint"
 TUPLE_COLUMNS = ("journey", "path", "state", "at_s")
 TRIP_COLUMNS = ("trip", "seq", "duration_ms", "bandwidth_kbps")
 SESSION_COLUMNS = tuple(column.name for column in SESSIONS.columns)
+_TIMED = ("seq", "duration_ms", "bandwidth_kbps")
 OFF_KBPS = 20.0  # throughput up to which a peer counts as disconnected
 
 
@@ -44,6 +48,7 @@ class Connections:
 
     sessions: DataFrame
     observed: DataFrame  # OBSERVED
+    set_aside: DataFrame | None = None  # SET_ASIDE; None: nothing is looked for
 
 
 def connections(
@@ -52,8 +57,10 @@ def connections(
     """The connections in a table of any kind that is known; ``where`` names it in errors."""
     known: dict[tuple[str, ...], Callable[[], Connections]] = {
         SESSION_COLUMNS: lambda: _of_sessions(canonical(frame, SESSIONS, where), window),
-        TUPLE_COLUMNS: lambda: from_reports(tuple_reports(frame)),
-        TRIP_COLUMNS: lambda: from_reports(trip_reports(frame, off_kbps)),
+        TUPLE_COLUMNS: lambda: _counted(from_reports(tuple_reports(frame)), frame, _tuple_reason()),
+        TRIP_COLUMNS: lambda: _counted(
+            from_reports(trip_reports(frame, off_kbps)), frame, _trip_reason()
+        ),
     }
     for columns, read in known.items():
         if set(columns) <= set(frame.columns):
@@ -99,7 +106,7 @@ def from_reports(reports: DataFrame) -> Connections:
 
 def tuple_reports(tuples: DataFrame) -> DataFrame:
     """Reports from connectivity tuples; those that say neither ON nor OFF are left out."""
-    state = F.upper(F.trim(F.col("state").cast("string")))
+    state = _told_state()
     at_ns = _nanoseconds(F.col("at_s").try_cast("double"))
     return tuples.select(
         F.col("journey").cast("string").alias("peer"),
@@ -123,15 +130,47 @@ def trip_reports(trips: DataFrame, off_kbps: float = OFF_KBPS) -> DataFrame:
     rows = trips.select(
         whose.alias("peer"),
         (F.concat_ws(" ", *kind) if kind else F.lit("all")).alias("path"),
-        (F.col("bandwidth_kbps").cast("double") > off_kbps).alias("connected"),
-        F.col("seq").cast("bigint").alias("seq"),
-        (F.col("duration_ms").cast("double") * 1e6).cast("bigint").alias("length_ns"),
-    ).where(F.col("length_ns") > 0)
+        (_number("bandwidth_kbps") > off_kbps).alias("connected"),
+        F.col("seq").try_cast("bigint").alias("seq"),
+        (_number("duration_ms") * 1e6).cast("bigint").alias("length_ns"),
+    ).where((F.col("length_ns") > 0) & F.col("seq").isNotNull())
     until_ns = F.sum("length_ns").over(so_far)
-    return rows.withColumn("until_ns", until_ns).select(
+    timed = rows.withColumn("until_ns", until_ns).select(
         "peer", "path", "connected", (F.col("until_ns") - F.col("length_ns")).alias("at_ns"),
         "until_ns",
     )  # fmt: skip
+    return timed.where(F.col("connected").isNotNull())
+
+
+def _trip_reason() -> Column:
+    """Why a row of a trip tells nothing, or null."""
+    no_number = [F.when(_number(name).isNull(), F.lit(f"{name} is no number")) for name in _TIMED]
+    short = F.when(_number("duration_ms") <= 0, F.lit("duration_ms is not above 0"))
+    return F.coalesce(*no_number, short)
+
+
+def _tuple_reason() -> Column:
+    """Why a connectivity tuple tells nothing, or null."""
+    unknown = ~F.coalesce(_told_state().isin("ON", "OFF"), F.lit(False))
+    return F.coalesce(
+        F.when(unknown, F.lit("state is neither ON nor OFF")),
+        F.when(_number("at_s").isNull(), F.lit("at_s is no number")),
+    )
+
+
+def _counted(found: Connections, frame: DataFrame, reason: Column) -> Connections:
+    rows = frame.select(reason.alias("reason")).where(F.col("reason").isNotNull())
+    return replace(found, set_aside=rows.groupBy("reason").agg(F.count(F.lit(1)).alias("rows")))
+
+
+def _told_state() -> Column:
+    return F.upper(F.trim(F.col("state").cast("string")))
+
+
+def _number(name: str) -> Column:
+    """A column as numbers; NaN, as some write what is missing, is none."""
+    value = F.col(name).try_cast("double")
+    return F.when(~F.isnan(value), value)
 
 
 def _of_sessions(sessions: DataFrame, window: TraceWindow | None) -> Connections:

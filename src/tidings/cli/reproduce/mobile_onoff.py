@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,13 +64,15 @@ def mobile_onoff(
     check_folder(to)
     with console.progress("reproducing") as step:
         periods, rates = None, None
+        aside: tuple[str, ...] = ()
         if sessions is not None or activity is not None:
-            periods, rates = _from_traces(sessions, activity, off_kbps, master, step)
+            periods, rates, aside = _from_traces(sessions, activity, off_kbps, master, step)
         paths = examine(periods, str(sessions)) if periods is not None else []
         antennas = quietest_and_busiest(rates) if rates is not None else None
         effort = Effort(runs=runs, cycles=cycles, seed=seed)
         results = experiment.reproduce(step, effort=effort, paths=paths, antennas=antennas)
-    present(study(results), to, json=json)
+    found = study(results)
+    present(replace(found, choices=(*found.choices, *aside)), to, json=json)
 
 
 def _from_traces(
@@ -78,8 +81,8 @@ def _from_traces(
     off_kbps: float,
     master: str | None,
     step: Callable[[str], None],
-) -> tuple[dict[str, dict[bool, Durations]] | None, dict[str, DailyRates] | None]:
-    """What Spark makes of the traces; it is started only if there are any."""
+) -> tuple[dict[str, dict[bool, Durations]] | None, dict[str, DailyRates] | None, tuple[str, ...]]:
+    """What Spark makes of the traces, and what was set aside; started only if there are any."""
     from tidings.characterisation.activity import activity_rates, daily_rates
     from tidings.characterisation.sessions import (
         durations_by_path,
@@ -97,15 +100,21 @@ def _from_traces(
     if activity is not None:
         table_kind(activity)
     step("starting Spark")
-    periods, rates = None, None
+    periods, rates, aside = None, None, []
     with spark.started(master) as session:
         if sessions is not None:
             step("times connected and away")
             found = read_connections(session, sessions, off_kbps=off_kbps)
             cells = period_cells(session_periods(found.sessions, found.observed))
             periods = durations_by_path(bring_here(cells, str(sessions)))
+            if found.set_aside is not None:
+                counted = bring_here(found.set_aside, str(sessions)).sort_values("reason")
+                aside = [
+                    f"{sessions}: {row.rows:,} rows were set aside: {row.reason}."
+                    for row in counted.itertuples()
+                ]
         if activity is not None:
             step("rates of antennas")
-            counted = activity_rates(read_activity(session, activity), SLOT_S)
-            rates = daily_rates(bring_here(counted, str(activity)), SLOT_S)
-    return periods, rates
+            per_slot = activity_rates(read_activity(session, activity), SLOT_S)
+            rates = daily_rates(bring_here(per_slot, str(activity)), SLOT_S)
+    return periods, rates, tuple(aside)

@@ -7,6 +7,7 @@ exponential, the likeliest and the measured law, all of the same means.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from tidings.characterisation.duration_laws import FAMILIES, Fitted, fit, likeli
 from tidings.characterisation.durations import Durations, Measured, measure
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Exponential, Law
+from tidings.model.laws.writing import law_document
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.reproduction.duration_exhibits import AS_MEASURED, SECONDS
@@ -71,6 +73,34 @@ def examine(periods: Mapping[str, Mapping[bool, Durations]], where: str) -> list
         )
         for path, seen in enough.items()
     ]
+
+
+def law_table(findings: Sequence[PathFindings]) -> pd.DataFrame:
+    """Every law that was fitted; ``law`` is the one that keeps the measured mean, as in a system.
+
+    Its text is that of a law in a system file, in JSON.
+    """
+    return pd.DataFrame(
+        [
+            {
+                "path": found.path,
+                "state": state,
+                "family": each.family,
+                "parameters": each.parameters,
+                "aic": each.aic,
+                "distance": each.distance,
+                "law": json.dumps(law_document(each.law)),
+                "law_distance": each.kept_distance,
+                "whole": found.measured[state].whole,
+                "cut_off": found.measured[state].cut_off,
+                "mean_s": found.measured[state].mean_s,
+                "scv": found.measured[state].scv,
+            }
+            for found in findings
+            for state, fits in found.fits.items()
+            for each in fits
+        ]
+    )
 
 
 def response_rows(found: PathFindings, effort: Effort) -> Iterator[dict[str, object]]:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from tidings.model.study import Curves, Finding, Grid, Section, Study
+from tidings.reproduction.mobile_onoff.connectivity import law_table
 from tidings.reproduction.mobile_onoff.experiment import SIMULATED_RATES_PER_S, Results
 from tidings.reproduction.mobile_onoff.scenarios import MINUTE_S
 from tidings.reproduction.mobile_onoff.trace_sections import (
@@ -61,6 +62,7 @@ def study(results: Results) -> Study:
             "by_rate": results.by_rate,
             "end_to_end": results.end_to_end,
             "antennas": results.antennas,
+            **({"laws": law_table(results.paths)} if results.paths else {}),
             **({} if results.by_law is None else {"by_law": results.by_law}),
             **({} if results.traced is None else {"traced": results.traced}),
         },

@@ -1,7 +1,8 @@
 """The same experiments simulated: what theory says against what happens, with standard errors.
 
-Sojourns at a queue that comes and goes hang together over many periods, so that runs are long in
-periods ON and OFF and errors are those between independent runs.
+Sojourns at a queue that comes and goes hang together over many periods, the more the higher its
+load: runs are long in periods ON and OFF, longer at high load, and errors are those between
+independent runs. Every row has random numbers of its own, so that rows do not err together.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from tidings.prediction.mobility.centre import OnOff, exponential_centre, mean_r
 from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.simulation.run import simulate
 
-MINIMUM_EVENTS = 20_000  # of a run, at least
-_ROUNDS = 20.0  # times as many periods where rates change: events are few
+MINIMUM_EVENTS, MOST_EVENTS = 20_000, 1_000_000  # of a run
+_ROUNDS = 5.0  # times as many periods where rates change: events are few
 SETTLING_CYCLES = 50.0  # of ON and OFF at load 0 before a run is looked at; more at high load
 TRACE_HOURS, TRACE_MEANS_S, TRACE_SERVICE_S = 12.13, (155.88, 72.15), 0.0625
 TRACE_RATES_PER_S = (1.0, 5.0, 9.0)
@@ -35,8 +36,8 @@ TRACE_RATES_PER_S = (1.0, 5.0, 9.0)
 class Effort:
     """How much is simulated for every number; no runs: nothing."""
 
-    runs: int = 10
-    cycles: float = 500.0  # of ON and OFF, in each run
+    runs: int = 20
+    cycles: float = 2000.0  # of ON and OFF, in each run at low load
     seed: int = 1
 
 
@@ -55,13 +56,20 @@ def one_centre(centre: OnOff, arrivals: Law | DailyRates) -> System:
 
 
 def _behind(connectivity: Connectivity, arrivals: Law | DailyRates) -> System:
+    """Random numbers follow the peer's name, which says what it is."""
+    means_s = [law.mean_s for law in (connectivity.on, connectivity.off) if law is not None]
+    if isinstance(arrivals, DailyRates):
+        rate_per_s = sum(arrivals.per_s) / len(arrivals.per_s)
+    else:
+        rate_per_s = 1.0 / arrivals.mean_s
+    name = "-".join(["peer", *(f"{number:.6g}" for number in (*means_s, rate_per_s))])
     times = {"rates" if isinstance(arrivals, DailyRates) else "every": arrivals}
     return System(
         version=1,
         brokers=(Broker(name="hub"),),
         publishers=(
             Publisher(
-                name="peer",
+                name=name,
                 at="hub",
                 content=ContentTable(table=(ContentRow(probability=1.0, event={"topic": "a"}),)),
                 connectivity=connectivity,
@@ -79,11 +87,12 @@ def respond(
     if effort.runs == 0:
         return Simulated()
     spare = max(1.0 - load, 0.02)
+    events = np.clip(effort.cycles / spare * cycle_s * rate_per_s, MINIMUM_EVENTS, MOST_EVENTS)
     found = simulate(
         system,
         seed=effort.seed,
         replications=effort.runs,
-        duration_s=max(effort.cycles * cycle_s, MINIMUM_EVENTS / rate_per_s),
+        duration_s=float(events) / rate_per_s,
         warmup_s=SETTLING_CYCLES * cycle_s / spare,
     )
     row = found.subscribers.iloc[0]

@@ -1,0 +1,146 @@
+"""How peers come and go: laws of their times connected and away, from their sessions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidings.characterisation.duration_laws import fit, in_seconds, likeliest
+from tidings.characterisation.durations import Durations, measure
+from tidings.characterisation.parameters import Parameter
+from tidings.characterisation.sessions import durations_by_path, period_cells, session_periods
+from tidings.model.behaviour import Connectivity
+from tidings.model.laws import Law
+from tidings.model.system import Publisher, Subscriber
+from tidings.traces.window import TraceWindow
+
+LEAST_PERIODS = 5  # whole ones of each kind, to tell how a peer comes and goes
+ENOUGH_PERIODS = 30  # to tell more than a mean
+MOST_SHAPES = 100  # peers whose laws are looked at for more than their mean
+_FAMILIES = ("exponential", "weibull", "lognormal")
+
+Peer = TypeVar("Peer", Publisher, Subscriber)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedPeriods:
+    """The law of one kind of period of a peer, and how sure its mean is."""
+
+    law: Law
+    whole: int
+    mean_se_s: float
+    family: str
+    distance: float
+
+    def parameter(self, path: str) -> Parameter:
+        """The mean, with what it was fitted to."""
+        return Parameter(
+            path=path,
+            estimate=self.law.mean_s,
+            standard_error=self.mean_se_s,
+            count=self.whole,
+            unit="s",
+            family=self.family,
+            goodness=self.distance,
+            verdict="periods cut off count as at least as long",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedPeer:
+    """How one peer comes and goes."""
+
+    on: FittedPeriods
+    off: FittedPeriods
+
+    def connectivity(self, base: Connectivity | None) -> Connectivity:
+        """With these periods; sessions do not tell how long handing over takes: as in ``base``."""
+        known = base or Connectivity()
+        return replace(known, on=self.on.law, off=self.off.law, trace=None, replay="resample")
+
+
+def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
+    """Periods of every peer that was ever seen to change, by length; ``PERIOD_CELLS``."""
+    observed = sessions.groupBy("peer").agg(
+        F.first("peer").alias("path"),
+        F.lit(window.from_ns).alias("from_ns"),
+        F.lit(window.until_ns).alias("until_ns"),
+    )
+    return period_cells(session_periods(sessions, observed))
+
+
+def fit_connectivity(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[str]]:
+    """How every peer comes and goes, and a note of those of whom too little was seen to tell."""
+    seen = durations_by_path(cells)
+    told = {
+        name: states
+        for name, states in seen.items()
+        if all(state in states and states[state].whole >= LEAST_PERIODS for state in (True, False))
+    }
+    shaped = len(told) <= MOST_SHAPES
+    found = {
+        name: FittedPeer(
+            on=_fitted(states[True], shaped=shaped), off=_fitted(states[False], shaped=shaped)
+        )
+        for name, states in told.items()
+    }
+    thin = sorted(set(seen) - set(told))
+    notes = []
+    if thin:
+        shown = ", ".join(thin[:5]) + (f" and {len(thin) - 5} more" if thin[5:] else "")
+        notes.append(
+            f"{shown} came and went too rarely to tell how (fewer than {LEAST_PERIODS} whole "
+            "times each connected and away); taken as in the base system, or as always connected"
+        )
+    if not shaped:
+        notes.append(
+            f"{len(told)} peers come and go: their times connected and away are taken as "
+            f"exponential (their shapes are looked at for up to {MOST_SHAPES} peers)"
+        )
+    return found, notes
+
+
+def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
+    """The likeliest law with the measured mean; of few periods, or many peers, exponential."""
+    names = _FAMILIES if shaped and seen.whole >= ENOUGH_PERIODS else _FAMILIES[:1]
+    best = likeliest([fit(name, seen, in_seconds) for name in names])
+    scv = max(measure(seen).scv, 0.0)
+    return FittedPeriods(
+        law=best.law,
+        whole=seen.whole,
+        mean_se_s=best.law.mean_s * math.sqrt(scv / seen.whole),
+        family=best.family,
+        distance=best.kept_distance,
+    )
+
+
+def with_connectivity(
+    peers: Sequence[Peer], section: str, found: Mapping[str, FittedPeer]
+) -> tuple[tuple[Peer, ...], list[Parameter], list[str]]:
+    """The peers as they come and go, the parameters of that, and what had to be assumed."""
+    changed: list[Peer] = []
+    parameters: list[Parameter] = []
+    instant = []
+    for peer in peers:
+        fitted = found.get(peer.name)
+        if fitted is None:
+            changed.append(peer)
+            continue
+        changed.append(replace(peer, connectivity=fitted.connectivity(peer.connectivity)))
+        parameters += [
+            fitted.on.parameter(f"{section}.{peer.name}.connectivity.on"),
+            fitted.off.parameter(f"{section}.{peer.name}.connectivity.off"),
+        ]
+        if peer.connectivity is None or peer.connectivity.service is None:
+            instant.append(peer.name)
+    if not instant:
+        return tuple(changed), parameters, []
+    shown = ", ".join(instant[:5]) + (f" and {len(instant) - 5} more" if instant[5:] else "")
+    note = f"nothing tells how long it takes {shown} to hand an event over; taken as no time"
+    return tuple(changed), parameters, [note]

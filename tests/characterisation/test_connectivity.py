@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tidings.characterisation.connectivity import (
+    fit_connectivity,
+    peer_periods,
+    with_connectivity,
+)
+from tidings.characterisation.sessions import PERIOD_CELLS
+from tidings.model.behaviour import Connectivity
+from tidings.model.filters import as_filter
+from tidings.model.laws import Exponential, Weibull
+from tidings.model.system import Subscriber
+from tidings.model.trace_tables import SESSIONS
+from tidings.traces.window import TraceWindow
+
+S = 1_000_000_000
+ON, OFF = Weibull(scale_s=60.0, shape=3.0), Exponential(mean_s=30.0)
+
+
+def cells(peer, on_s, off_s):
+    """Whole periods as Spark would have counted them, each in a bin of its own."""
+    rows = [
+        (peer, connected, True, bin_, 1, length_s)
+        for connected, lengths_s in ((True, on_s), (False, off_s))
+        for bin_, length_s in enumerate(lengths_s)
+    ]
+    names = [column.strip().split(" ")[0] for column in PERIOD_CELLS.split(",")]
+    return pd.DataFrame(rows, columns=names)
+
+
+@pytest.mark.statistical
+def test_planted_times_come_back_within_their_standard_errors():
+    rng = np.random.default_rng(3)
+    seen = cells("ann", ON.sample(rng, 400), OFF.sample(rng, 400))
+    found, notes = fit_connectivity(seen)
+    assert notes == []
+    for fitted, truth in ((found["ann"].on, ON), (found["ann"].off, OFF)):
+        assert abs(fitted.law.mean_s - truth.mean_s) < 4.5 * fitted.mean_se_s
+        exact_se_s = truth.mean_s * math.sqrt(truth.scv / 400)
+        assert fitted.mean_se_s == pytest.approx(exact_se_s, rel=0.25)
+        assert fitted.distance < 1.63 / math.sqrt(400)  # of the measured law, 1 in 100
+    assert found["ann"].on.family == "weibull"
+    assert found["ann"].on.law.scv == pytest.approx(ON.scv, rel=0.2)
+
+
+def test_who_hardly_ever_changed_is_named_and_left_as_it_was():
+    seen = cells("ann", [10.0] * 4, [5.0] * 9)
+    found, (note,) = fit_connectivity(seen)
+    assert found == {}
+    assert "ann came and went too rarely" in note
+
+
+def test_peers_keep_what_sessions_do_not_tell():
+    found, _ = fit_connectivity(cells("ann", [8.0, 12.0] * 4, [4.0, 6.0] * 4))
+    service = Exponential(mean_s=0.1)
+    old = Connectivity(on=OFF, off=OFF, service=service, buffer=3)
+    ann, bob, cid = (
+        Subscriber(name=name, at="hub", wants=as_filter({}), connectivity=each)
+        for name, each in (("ann", old), ("bob", old), ("cid", None))
+    )
+    (new_ann, new_bob, new_cid), parameters, notes = with_connectivity(
+        [ann, bob, cid], "subscribers", found
+    )
+    assert (new_bob, new_cid, notes) == (bob, cid, [])
+    assert new_ann.connectivity == Connectivity(
+        on=Exponential(mean_s=10.0), off=Exponential(mean_s=5.0), service=service, buffer=3
+    )
+    assert [(each.path, each.estimate, each.count) for each in parameters] == [
+        ("subscribers.ann.connectivity.on", 10.0, 8),
+        ("subscribers.ann.connectivity.off", 5.0, 8),
+    ]
+    assert parameters[0].standard_error == pytest.approx(2.0 / math.sqrt(8), rel=1e-12)
+    _, _, (note,) = with_connectivity(
+        [Subscriber(name="ann", at="hub", wants=ann.wants)], "s", found
+    )
+    assert "nothing tells how long it takes ann to hand an event over" in note
+
+
+def test_periods_are_those_within_the_window(frame):
+    changes = [
+        ("ann", "disconnected", 0),
+        ("ann", "connected", 5 * S),
+        ("ann", "disconnected", 15 * S),
+        ("bob", "connected", 7 * S),
+    ]
+    window = TraceWindow(from_ns=0, until_ns=20 * S)
+    found = peer_periods(frame(changes, SESSIONS.ddl), window).collect()
+    assert sorted((row.path, row.connected, row.ended, row.total_s) for row in found) == [
+        ("ann", False, False, 5.0),
+        ("ann", True, True, 10.0),
+        ("bob", True, False, 13.0),
+    ]
