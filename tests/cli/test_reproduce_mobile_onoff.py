@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tidings.characterisation.duration_laws import FAMILIES
 from tidings.cli.commands import run
 from tidings.reproduction.mobile_onoff import experiment
 from tidings.reproduction.mobile_onoff.scenarios import TABLE_3
@@ -30,6 +31,11 @@ def test_samples_of_connectivity_and_activity_end_to_end(spark, tmp_path, monkey
     assert {row["path"] for row in found["by_law"]} == {"north - centre", "centre - north"}
     for row in found["by_law"]:  # the laws have the same means: they differ by spread alone
         assert row["as measured"] == pytest.approx(row["exponential"], rel=0.35)
+    laws = [row for row in found["laws"] if row["path"] == "north - centre"]
+    assert {row["state"] for row in laws} == {"connected", "away"}
+    assert len(laws) == 2 * len(FAMILIES)
+    exponential = json.loads(laws[0]["law"])["exponential"]  # as a system file has it
+    assert exponential == pytest.approx(laws[0]["mean_s"], rel=1e-6)
     page = (folder / "reproduction.html").read_text(encoding="utf-8")
     assert "Real times connected and away: north - centre" in page
     assert (folder / "by_law.csv").exists()

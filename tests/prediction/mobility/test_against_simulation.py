@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidings.model.reading import loads
+from tidings.model.standard_errors import share_se
 from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
 
@@ -45,36 +46,51 @@ MOBILE = (
     "connectivity: {on: {exponential: 5s}, off: {exponential: 4s}, service: {exponential: 200ms}}"
 )
 FAILING = ", failure: {mtbf: 300s, mttr: 15s}"
-# What independence of stages, two moments or Poisson streams may cost; nothing: it is exact.
+# What docs/mobile-peers.md states that predictions may be off by; what is not named is exact.
+STREAMS = 0.01  # behind a publisher that comes and goes
+OWN_QUEUE = 0.02  # a queue of its own behind a centre
+CRASHES = 0.01  # on top, with brokers that fail
 CASES = {
-    "always there": ({}, {"slow": 0.016}),
+    "always there": ({}, {"slow": OWN_QUEUE}),
     "a mobile publisher": (
         {"CONNECTIVITY": MOBILE},
-        {"plain": 0.006, "away": 0.006, "slow": 0.016},
+        {"plain": STREAMS, "away": STREAMS, "slow": OWN_QUEUE},
     ),
     "and a broker that fails": (
         {"CONNECTIVITY": MOBILE, "FAILURE": FAILING, "RECOVERY": "recovery: {scheme: periodic}"},
-        {"plain": 0.008, "away": 0.012, "slow": 0.016},
+        {"plain": STREAMS + CRASHES, "away": STREAMS + CRASHES, "slow": OWN_QUEUE},
     ),
 }
+
+
+def system_with(changes):
+    text = TEXT
+    for word in ("CONNECTIVITY", "FAILURE", "RECOVERY"):
+        text = text.replace(word, changes.get(word, ""))
+    return loads(text)
 
 
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", CASES)
 def test_predicted_and_simulated_shares_agree(name):
-    changes, allowed = CASES[name]
-    text = TEXT
-    for word in ("CONNECTIVITY", "FAILURE", "RECOVERY"):
-        text = text.replace(word, changes.get(word, ""))
-    system = loads(text)
-    predicted = predict(system, delays=False).subscribers.set_index("subscriber")
+    changes, stated = CASES[name]
+    system = system_with(changes)
+    predicted, ignoring = (
+        predict(each, delays=False).subscribers.set_index("subscriber")
+        for each in (system, system_with({}))
+    )
     outcome = simulate(system, seed=3, replications=40, duration_s=15_000.0, warmup_s=500.0)
     simulated = outcome.subscribers.set_index("subscriber")
     for who, found in simulated.iterrows():
         noise = found["on_time_se"]
         assert noise < 0.004
-        off = abs(predicted.loc[who, "on_time"] - found["on_time"])
-        assert off < 4.5 * noise + allowed.get(who, 0.0), who
+        allowed = 4.5 * noise + stated.get(who, 0.0)
+        assert abs(predicted.loc[who, "on_time"] - found["on_time"]) < allowed, who
+        if changes and who == "plain":  # sharp enough to notice what was added
+            assert abs(ignoring.loc[who, "on_time"] - found["on_time"]) > 3 * allowed
         for share in ("delivered", "lost_overflow", "lost_link"):
-            assert predicted.loc[who, share] == pytest.approx(found[share], abs=0.003), who
+            hits = found[share] * found["events"]
+            own = float(share_se(hits, found["events"]))
+            # Losses in a row make counts vary more than single ones do; no more than lateness does.
+            assert abs(predicted.loc[who, share] - found[share]) < 4.5 * max(own, noise), who

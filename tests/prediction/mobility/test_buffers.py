@@ -99,15 +99,18 @@ def test_patience_bounds_an_overloaded_queue():
     assert found.delivered + found.expired == pytest.approx(1.0, abs=1e-12)
 
 
-def simulated_fates(rng, centre, rate, lifetime, until_s):
-    """Delivered and on time, first come first served, who expires before the start is passed by."""
+def simulated_fates(rng, centre, rate, lifetime, until_s, asked_s=()):
+    """Delivered, on time, mean response of those delivered, and their share by some times.
+
+    First come first served; who expires before the start is passed by.
+    """
     arrivals = np.sort(rng.random(rng.poisson(rate * until_s)) * until_s)
     periods = int(1.5 * until_s / (centre.on.mean_s + centre.off.mean_s)) + 200
     ons, offs = centre.on.sample(rng, periods), centre.off.sample(rng, periods)
     begins = np.concatenate([[0.0], np.cumsum(ons + offs)])
     services = centre.service.sample(rng, arrivals.size)
     limits_s = lifetime.sample(rng, arrivals.size)
-    free_s, period, done, in_time, response_s = 0.0, 0, 0, 0, 0.0
+    free_s, period, in_time, responses_s = 0.0, 0, 0, []
     for arrival, service, limit in zip(arrivals, services, limits_s, strict=True):
         start = max(arrival, free_s, begins[period])
         while start >= begins[period + 1]:
@@ -121,10 +124,11 @@ def simulated_fates(rng, centre, rate, lifetime, until_s):
             period += 1
             start = begins[period]
         free_s = start + service
-        done += 1
         in_time += free_s - arrival <= limit
-        response_s += free_s - arrival
-    return done / arrivals.size, in_time / arrivals.size, response_s / done
+        responses_s.append(free_s - arrival)
+    done = np.array(responses_s)
+    within = [np.mean(done <= at_s) for at_s in asked_s]
+    return done.size / arrivals.size, in_time / arrivals.size, done.mean(), *within
 
 
 @pytest.mark.statistical
@@ -136,8 +140,10 @@ def test_simulated_expiry_agrees(kind):
         centre = OnOff(service=Deterministic(value_s=0.25), on=CENTRE.on, off=CENTRE.off)
     exponential = kind == "exponential"
     lifetime = Exponential(mean_s=3.0) if exponential else Deterministic(value_s=2.0)
+    timed = fate_with_lifetime(centre, rate, 2.0)
+    quantiles_s = (timed.delay_p50_s, timed.delay_p95_s, timed.delay_p99_s)
     runs = [
-        simulated_fates(rng, centre, rate, lifetime, 6_000.0)
+        simulated_fates(rng, centre, rate, lifetime, 6_000.0, quantiles_s)
         for rng in np.random.default_rng(7).spawn(12)
     ]
     means, noise = np.mean(runs, axis=0), np.std(runs, axis=0, ddof=1) / np.sqrt(len(runs))
@@ -147,9 +153,12 @@ def test_simulated_expiry_agrees(kind):
         assert means[0] == pytest.approx(found.delivered, abs=4.5 * noise[0])
         assert means[2] == pytest.approx(found.response_s, abs=4.5 * noise[2])
     else:
-        timed = fate_with_lifetime(centre, rate, 2.0)
         assert means[0] == pytest.approx(timed.delivered, abs=4.5 * noise[0])
         assert means[1] == pytest.approx(timed.on_time, abs=4.5 * noise[1])
+        assert means[2] == pytest.approx(timed.delay_mean_s, abs=4.5 * noise[2])
+        # A constant service makes steps at its own length, which quantiles may meet.
+        assert np.all(np.abs(means[3:] - [0.5, 0.95, 0.99]) < 4.5 * noise[3:] + 1e-4)
+        assert timed.delay_p99_s > 2.0  # some are begun in time and finished late
         assert timed.delivered + timed.expired == pytest.approx(1.0, abs=1e-12)
 
 

@@ -117,7 +117,7 @@ def test_antennas_and_end_to_end_times_simulated_agree_with_theory():
         patch.setattr(antennas, "DAYS", 1)
         rates = antennas.synthetic_rates(antennas.ANTENNAS[1])
     exact = varying_response(antennas.CENTRE, rates).response_s
-    found = respond_to_rates(antennas.CENTRE, rates, Effort(runs=20, cycles=500.0))
+    found = respond_to_rates(antennas.CENTRE, rates, Effort(runs=20, cycles=1000.0))
     assert found.error_s < 0.02 * exact
     assert abs(found.mean_s - exact) < 4.5 * found.error_s
     centre = exponential_centre(0.125, 20.0, 20.0)

@@ -56,11 +56,11 @@ def _part_of_mean(stage: Stage, law: PathLaw, lifetime: Lifetime) -> float:
         return _over_cells(stage, law, lifetime)
     if lifetime.certain_s == math.inf:
         return law.mean_s * law.mass
-    return float(_up_to(stage, law, np.array([lifetime.certain_s]))[0])
+    return float(mean_up_to_s(stage, law, np.array([lifetime.certain_s]))[0])
 
 
-def _up_to(stage: Stage, law: PathLaw, t_s: Floats) -> Floats:
-    """E[X; X ≤ t] = t F(t) − ∫ F up to t."""
+def mean_up_to_s(stage: Stage, law: PathLaw, t_s: Floats) -> Floats:
+    """E[X; X ≤ t] = t F(t) − ∫ F up to t, in seconds."""
     rest_s = np.maximum(t_s - stage.shift_s, 0.0)
     area_s = rest_s.copy()
     inside = rest_s > 0.0
@@ -94,6 +94,6 @@ def _over_cells(stage: Stage, law: PathLaw, lifetime: Lifetime) -> float:
     """∫ P[L ≥ t] dE[X; X ≤ t], a small cell of time after the other."""
     end_s = 60.0 * max(law.mean_s - law.shift_s, 1e-9)
     cuts_s = law.shift_s + end_s * np.geomspace(_NARROWEST, 1.0, _CELLS)
-    parts_s = np.diff(_up_to(stage, law, cuts_s), prepend=0.0)
+    parts_s = np.diff(mean_up_to_s(stage, law, cuts_s), prepend=0.0)
     middles_s = np.concatenate([cuts_s[:1], np.sqrt(cuts_s[1:] * cuts_s[:-1])])
     return float(parts_s @ left_of(lifetime, middles_s))

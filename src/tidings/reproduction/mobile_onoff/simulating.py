@@ -25,8 +25,8 @@ from tidings.prediction.mobility.centre import OnOff, exponential_centre, mean_r
 from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.simulation.run import simulate
 
-MINIMUM_EVENTS, MOST_EVENTS = 20_000, 1_000_000  # of a run
-_ROUNDS = 5.0  # times as many periods where rates change: events are few
+MINIMUM_EVENTS, MOST_EVENTS = 20_000, 500_000  # of a run
+_ROUNDS = 10.0  # times as many periods where rates change: events are few
 SETTLING_CYCLES = 50.0  # of ON and OFF at load 0 before a run is looked at; more at high load
 TRACE_HOURS, TRACE_MEANS_S, TRACE_SERVICE_S = 12.13, (155.88, 72.15), 0.0625
 TRACE_RATES_PER_S = (1.0, 5.0, 9.0)
@@ -37,7 +37,7 @@ class Effort:
     """How much is simulated for every number; no runs: nothing."""
 
     runs: int = 20
-    cycles: float = 2000.0  # of ON and OFF, in each run at low load
+    cycles: float = 1000.0  # of ON and OFF, in each run at low load
     seed: int = 1
 
 
