@@ -39,7 +39,7 @@ def test_a_closed_network_is_its_mean_value_analysis(discipline):
     assert found.place("cpu")["utilisation"] == pytest.approx(throughput * serve_s, rel=1e-12)
     assert found.place("think")["utilisation"] == pytest.approx(throughput * think_s, rel=1e-12)
     assert found.cells["population"].sum() == pytest.approx(jobs, rel=1e-12)
-    assert found.provenance["markings"] == jobs + 1
+    assert found.provenance["engine"] == f"exact: Markov chain of {jobs + 1} markings"
 
 
 def test_a_source_behind_permits_is_an_erlang_loss_system():
@@ -74,6 +74,85 @@ def test_shares_and_weights_are_those_of_the_traffic_equations():
     found = solve_exactly(net(places, moves))
     rates = [found.cell(name, "job")["throughput_per_s"] for name in "ab"]
     assert rates[1] == pytest.approx(0.3 * rates[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("discipline", ["fcfs", "processor-sharing"])
+@pytest.mark.parametrize("servers", [1, 3])
+def test_an_open_queue_is_its_birth_and_death_chain(servers, discipline):
+    load = 0.8 * servers
+    model = net(
+        {"cpu": queue(exponential(load), servers=servers, discipline=discipline)},
+        {"come": come("cpu.job"), "go": [mode("cpu.job")]},
+    )
+    weights = [1.0]
+    for n in range(1, 500):
+        weights.append(weights[-1] * load / min(n, servers))
+    number = sum(n * weight for n, weight in enumerate(weights)) / sum(weights)
+    found = solve_exactly(model)
+    assert found.cell("cpu", "job")["population"] == pytest.approx(number, rel=1e-12)
+    assert found.place("cpu")["utilisation"] == pytest.approx(0.8, rel=1e-12)
+    assert found.provenance["engine"] == "exact: product form"
+
+
+FORKED = {
+    "root": queue(exponential(0.5)),
+    "left": queue(exponential(0.6)),
+    "right": queue({"uniform": [0.0, 2.0]}, discipline="infinite-server"),
+}
+FORKS = {
+    "come": come("root.job"),
+    "fork": [mode("root.job", "left.job right.job@0.4")],
+    "go": [mode("left.job"), mode("right.job")],
+}
+
+
+def test_branches_that_never_meet_are_solved_queue_by_queue():
+    found = solve_exactly(net(FORKED, FORKS))
+    stays = [found.cell(place, "job")["residence_mean_s"] for place in FORKED]
+    assert stays == pytest.approx([0.5 / 0.5, 0.6 / 0.4, 1.0], rel=1e-12)
+    assert found.place("right")["utilisation"] == pytest.approx(0.4, rel=1e-12)
+
+
+def test_loops_and_colours_of_a_jackson_network():
+    services = {"a": 0.1, "b": {"uniform": [0.0, 0.6]}}
+    model = net(
+        {
+            "first": queue(exponential(0.2)),
+            "shared": queue_by_colour(services, discipline="processor-sharing"),
+        },
+        {
+            "come": [*come("first.a"), *come("first.b", 2.0)],
+            "on": [mode("first.a", "shared.a"), mode("first.b", "shared.b")],
+            "back": [mode("shared.a", "first.a@0.5"), mode("shared.b")],
+        },
+        ["a", "b"],
+    )
+    found = solve_exactly(model)  # a comes 2 times a second, b 0.5 times, to both
+    assert found.cell("first", "a")["residence_mean_s"] == pytest.approx(0.2 / 0.5, rel=1e-12)
+    busy = 2.0 * 0.1 + 0.5 * 0.3
+    assert found.cell("shared", "b")["residence_mean_s"] == pytest.approx(0.3 / (1 - busy))
+
+
+@pytest.mark.parametrize(
+    ("why", "places", "moves"),
+    [
+        (
+            "copies of one token meet again at 'right'",
+            {},
+            {"go": [mode("left.job", "right.job"), mode("right.job")]},
+        ),
+        ("a source is not Poisson", {}, {"come": [mode(put="root.job", after=1.0)]}),
+        ("'left' does not serve all colours by one exponential", {"left": queue(0.5)}, {}),
+        (
+            "tokens are there in the beginning",
+            {"root": FORKED["root"] | {"tokens": {"job": 1}}},
+            {},
+        ),
+    ],
+)
+def test_nets_without_a_product_form_are_told_why(why, places, moves):
+    with pytest.raises(UnsupportedError, match=f"Nor has it a product form: {why}"):
+        solve_exactly(net(FORKED | places, FORKS | moves), most_states=300)
 
 
 @pytest.mark.statistical
@@ -124,11 +203,12 @@ def test_the_simulator_agrees_on_joins_forks_and_competing_clocks():
 
 
 def test_what_cannot_be_solved_exactly_is_refused_by_name():
-    open_net = net(
-        {"cpu": queue(exponential(0.5))}, {"come": come("cpu.job"), "go": [mode("cpu.job")]}
+    batches = net(
+        {"cpu": queue(exponential(0.2))}, {"come": come("cpu.job*2"), "go": [mode("cpu.job")]}
     )
-    with pytest.raises(UnsupportedError, match="more than 500 markings, or no end of them"):
-        solve_exactly(open_net, most_states=500)
+    told = "more than 500 markings, or no end of them.*Nor has it a product form: several tokens"
+    with pytest.raises(UnsupportedError, match=told):
+        solve_exactly(batches, most_states=500)
     with pytest.raises(UnsupportedError, match="is not exponential"):
         solve_exactly(random_net(5, closed=True))
     either = net(

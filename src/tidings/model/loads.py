@@ -1,4 +1,4 @@
-"""How an overloaded broker or peer is spoken of, the same wherever it is found."""
+"""Loads of queues: when one is overloaded and how that is spoken of, how likely one must wait."""
 
 from __future__ import annotations
 
@@ -17,3 +17,16 @@ def overload(name: str, load: float, arrivals_per_s: float, *, what: str = "brok
         f"{what} '{name}' is offered {load:.3g} times the work it can do (ρ = {load:.3g}): "
         f"{arrivals_per_s:.4g} events/s arrive, {arrivals_per_s / load:.4g} can leave"
     )
+
+
+def waiting_probability(servers: int, offered: float) -> float:
+    """Probability that an arrival must wait in M/M/m (Erlang's C), for an offered load below m.
+
+    >>> waiting_probability(1, 0.25), round(waiting_probability(2, 1.0), 12)
+    (0.25, 0.333333333333)
+    """
+    blocked = 1.0  # Erlang's B, by its recursion over the number of servers
+    for count in range(1, servers + 1):
+        blocked = offered * blocked / (count + offered * blocked)
+    load = offered / servers
+    return blocked / (1.0 - load * (1.0 - blocked))

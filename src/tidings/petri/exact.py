@@ -1,4 +1,4 @@
-"""Small nets with exponential times solved exactly: the stationary law of their Markov chain."""
+"""Nets solved exactly: queue by queue where there is a product form, else by their Markov chain."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tidings.petri.flattening import flatten
 from tidings.petri.markings import Event, Marking, Markings
 from tidings.petri.net import Net
 from tidings.petri.outcome import NetOutcome
+from tidings.petri.product_form import ProductForm
 from tidings.petri.reading import checked
 from tidings.petri.traffic import refuse_overload, solve_traffic
 
@@ -24,16 +25,30 @@ MOST_STATES = 20_000
 
 
 def solve_exactly(net: Net, *, most_states: int = MOST_STATES) -> NetOutcome:
-    """Throughput, population, residence and utilisation of a small net, exactly.
+    """Throughput, population, residence and utilisation of a net, exactly.
 
-    All times must be exponential, and the markings that can be reached must be few: closed nets and
-    those whose sources stop when something is full. Residence times are by Little's law; quantiles
-    and ages are not told.
+    Open nets need a product form (:mod:`tidings.petri.product_form`). Of any other all times must
+    be exponential, and the markings that can be reached few: closed nets, and those whose sources
+    stop when something is full. Residence times are by Little's law; quantiles and ages are not
+    told.
     """
     cells = Cells(net=flatten(checked(net)))
-    refuse_overload(solve_traffic(cells))
-    rules = Markings(cells=cells)
-    reached, events = _explored(rules, most_states)
+    traffic = solve_traffic(cells)
+    refuse_overload(traffic)
+    form = ProductForm(cells=cells, traffic=traffic)
+    if not form.problem:
+        names = [place.name for place in cells.net.places if place.queue is not None]
+        busy = np.array([form.busy_servers(name) for name in names])
+        return _outcome(cells, traffic.rates_per_s, form.populations, busy, "product form")
+    return _by_chain(cells, most_states, form.problem)
+
+
+def _by_chain(cells: Cells, most_states: int, no_form: str) -> NetOutcome:
+    try:
+        rules = Markings(cells=cells)
+        reached, events = _explored(rules, most_states)
+    except UnsupportedError as problem:
+        raise UnsupportedError(f"{problem}. Nor has it a product form: {no_form}") from problem
     share = _stationary(reached, events)
     throughput, population = np.zeros(len(cells.all)), np.zeros(len(cells.all))
     busy = np.zeros(len(rules.queues))
@@ -43,12 +58,12 @@ def solve_exactly(net: Net, *, most_states: int = MOST_STATES) -> NetOutcome:
             np.add.at(population, [*serving, *waiting], weight)
             queue = rules.queues[number]
             infinite = queue.discipline == "infinite-server"
-            servers = max(1, len(serving)) if infinite else queue.servers
-            busy[number] += weight * min(len(serving), servers) / (1 if infinite else servers)
+            busy[number] += weight * min(len(serving), len(serving) if infinite else queue.servers)
         for event in events[marking]:
             for cell, mean in event.arrivals.items():
                 throughput[cell] += weight * event.rate_per_s * mean
-    return _outcome(rules, throughput, population, busy, len(reached))
+    how = f"Markov chain of {len(reached):,} markings"
+    return _outcome(cells, throughput, population, busy, how)
 
 
 def _explored(
@@ -107,9 +122,9 @@ def _stationary(reached: dict[Marking, int], events: dict[Marking, list[Event]])
 
 
 def _outcome(
-    rules: Markings, throughput: Floats, population: Floats, busy: Floats, states: int
+    cells: Cells, throughput: Floats, population: Floats, busy: Floats, how: str
 ) -> NetOutcome:
-    cells = rules.cells
+    """The tables, as a simulation gives them; ``busy`` counts servers at work."""
     stay_s = np.divide(
         population, throughput, out=np.full(population.size, np.nan), where=throughput > 0.0
     )
@@ -131,21 +146,20 @@ def _outcome(
     names = [place.name for place in cells.net.places if place.queue is not None]
     here = table.groupby("place", sort=False)[["throughput_per_s", "population"]].sum()
     here = here.reindex(names, fill_value=0.0)
+    queues = [place.queue for place in cells.net.places if place.queue is not None]
+    servers = [1 if queue.discipline == "infinite-server" else queue.servers for queue in queues]
     places = pd.DataFrame(
         {
             "place": names,
-            "servers": [
-                1 if queue.discipline == "infinite-server" else queue.servers
-                for queue in rules.queues
-            ],
-            "discipline": [queue.discipline for queue in rules.queues],
+            "servers": servers,
+            "discipline": [queue.discipline for queue in queues],
             "throughput_per_s": here["throughput_per_s"].to_numpy(),
             "population": here["population"].to_numpy(),
-            "utilisation": busy,
+            "utilisation": busy / np.array(servers),
             "utilisation_se": np.zeros(len(names)),
             "residence_mean_s": (here["population"] / here["throughput_per_s"]).to_numpy(),
             "residence_mean_se_s": np.zeros(len(names)),
         }
     )
-    provenance = {"engine": "exact: Markov chain of the net", "markings": states, "notes": []}
+    provenance = {"engine": f"exact: {how}", "notes": []}
     return NetOutcome(cells=table, places=places, provenance=provenance)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from tidings.errors import UnsupportedError
+from tidings.model.loads import waiting_probability
 from tidings.model.workload import Centre
-from tidings.prediction.operational.responses import Demands, responses_s, waiting_probability
+from tidings.prediction.operational.responses import Demands, responses_s
 
 
 def demands(*kinds):

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
+from tidings.model.loads import waiting_probability
 from tidings.model.workload import Centre
 
 Floats = NDArray[np.float64]
@@ -94,16 +95,3 @@ def _by_priority(centre: Centre, demands: Demands, squares: float) -> Floats:
     with_own = np.array([loads[ranks >= rank].sum() for rank in ranks])
     found: Floats = demands.means_s + 0.5 * squares / ((1.0 - above) * (1.0 - with_own))
     return found
-
-
-def waiting_probability(servers: int, offered: float) -> float:
-    """Probability that an arrival must wait in M/M/m (Erlang's C), for an offered load below m.
-
-    >>> waiting_probability(1, 0.25), round(waiting_probability(2, 1.0), 12)
-    (0.25, 0.333333333333)
-    """
-    blocked = 1.0  # Erlang's B, by its recursion over the number of servers
-    for count in range(1, servers + 1):
-        blocked = offered * blocked / (count + offered * blocked)
-    load = offered / servers
-    return blocked / (1.0 - load * (1.0 - blocked))
