@@ -211,6 +211,33 @@ def test_solve_for_a_person_and_for_a_program(net, capsys):
     assert place["utilisation"] == pytest.approx(0.5, abs=0.1)
 
 
+def test_an_exact_solution_has_no_errors_to_show(net, capsys):
+    assert run(["petri", "solve", str(net), "--exact"]) == 0
+    text = capsys.readouterr().out
+    assert "50.0 %" in text
+    assert "±" not in text
+    assert run(["petri", "solve", str(net), "--exact", "--json"]) == 0
+    (cell,) = json.loads(capsys.readouterr().out)["cells"]
+    assert (cell["residence_mean_s"], cell["residence_mean_se_s"]) == (2.0, 0.0)
+    assert run(["petri", "solve", str(net), "--exact", "--precision", "0.1"]) == 2
+
+
+def test_loads_that_the_equations_do_not_tell_are_not_told(net, capsys):
+    joined = NET.replace(
+        "go: {modes: [{take: [{place: cpu, colour: job}]}]}",
+        "go: {modes: [{take: [{place: cpu, colour: job, count: 2}], "
+        "put: [{place: out, colour: job}]}]}\n"
+        "  end: {modes: [{take: [{place: out, colour: job}]}]}",
+    ).replace("transitions:", "  out: {queue: {service: {exponential: 1s}}}\ntransitions:")
+    net.write_text(joined)
+    assert run(["petri", "check", str(net)]) == 0
+    text = capsys.readouterr().out
+    assert "The busiest place is 'cpu', at ρ = 0.5." in text
+    assert "do not tell the load of out" in text
+    assert run(["petri", "check", str(net), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["utilisation"] == {"cpu": 0.5, "out": None}
+
+
 def test_malformed_and_overloaded_nets_are_refused(net, capsys):
     wrong = NET.replace("cpu, colour: job", "cpu, colour: task", 1)
     net.write_text(wrong.replace("go: {", "go: {weight: -1, "))

@@ -171,11 +171,16 @@ def _times(factor: float) -> str:
 def _utilisation(row: Row) -> str:
     if row["discipline"] == "infinite-server":
         return f"{row['utilisation']:.4g} servers"
-    return wording.percent(row["utilisation"], row["utilisation_se"])
+    return wording.percent(row["utilisation"], _chance(row["utilisation_se"]))
 
 
 def _time(row: Row, name: str) -> str:
-    return wording.seconds(row[f"{name}_s"], row[f"{name}_se_s"])
+    return wording.seconds(row[f"{name}_s"], _chance(row[f"{name}_se_s"]))
+
+
+def _chance(standard_error: float) -> float:
+    """A standard error to be shown; of what is exact there is none."""
+    return standard_error if standard_error > 0.0 else math.nan
 
 
 def _known(value: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -35,18 +36,31 @@ def check(
     cells = Cells(net=flatten(load_net(net)))
     traffic = solve_traffic(cells)
     refuse_overload(traffic)
+    # What waits for other tokens, or goes round, has a load that only a solution tells.
+    untold = [
+        name
+        for name in traffic.loads
+        if any(
+            cell[0] == name and math.isnan(rate)
+            for cell, rate in zip(cells.all, traffic.rates_per_s, strict=True)
+        )
+    ]
     facts = {
         "colours": len(cells.net.colours),
         "places": len(cells.net.places),
         "transitions": len(cells.net.transitions),
         "modes": len(cells.modes),
-        "utilisation": traffic.loads,
+        "utilisation": {**traffic.loads, **dict.fromkeys(untold)},
     }
     if json:
         console.show_json({"valid": True, **facts})
         return
     counts = ", ".join(f"{facts[name]} {name}" for name in list(facts)[:4])
     console.show(f"{net}: a valid net ({counts})")
-    if traffic.loads:
-        busiest = max(traffic.loads, key=lambda name: traffic.loads[name])
-        console.show(f"The busiest place is '{busiest}', at ρ = {traffic.loads[busiest]:.3g}.")
+    told = {name: load for name, load in traffic.loads.items() if name not in untold}
+    if told:
+        busiest = max(told, key=lambda name: told[name])
+        console.show(f"The busiest place is '{busiest}', at ρ = {told[busiest]:.3g}.")
+    if untold:
+        listed = ", ".join(untold[:8]) + (", …" if len(untold) > 8 else "")
+        console.show(f"The traffic equations do not tell the load of {listed}; solving does.")
