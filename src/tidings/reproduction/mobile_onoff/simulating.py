@@ -25,7 +25,8 @@ from tidings.prediction.mobility.centre import OnOff, exponential_centre, mean_r
 from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.simulation.run import simulate
 
-MINIMUM_EVENTS, MOST_EVENTS = 20_000, 500_000  # of a run
+MINIMUM_EVENTS = 20_000  # of a run
+MOST_EVENTS = 500_000  # to which a run is lengthened for its load
 _ROUNDS = 10.0  # times as many periods where rates change: events are few
 SETTLING_CYCLES = 50.0  # of ON and OFF at load 0 before a run is looked at; more at high load
 TRACE_HOURS, TRACE_MEANS_S, TRACE_SERVICE_S = 12.13, (155.88, 72.15), 0.0625
@@ -87,7 +88,8 @@ def respond(
     if effort.runs == 0:
         return Simulated()
     spare = max(1.0 - load, 0.02)
-    events = np.clip(effort.cycles / spare * cycle_s * rate_per_s, MINIMUM_EVENTS, MOST_EVENTS)
+    asked = effort.cycles * cycle_s * rate_per_s
+    events = max(asked * np.clip(MOST_EVENTS / asked, 1.0, 1.0 / spare), MINIMUM_EVENTS)
     found = simulate(
         system,
         seed=effort.seed,
