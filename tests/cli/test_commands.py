@@ -236,6 +236,26 @@ def test_predict_turns_standard_errors_into_error_bars(tmp_path, capsys):
     assert "±" not in result(capsys, "predict", path, "--no-error-bars")[1]
 
 
+def test_predict_from_contents_believed_to_be_skewed(tmp_path, capsys):
+    """On-time shares are weighted by 0.2 and 0.8, or by their squares 1/17 and 16/17."""
+    path = tmp_path / "system.yaml"
+    content = "[{p: 0.2, event: {x: 1}, lifetime: 1ms}, {p: 0.8, event: {x: 1}}]"
+    path.write_text(SYSTEM.replace("{event: {x: 1}}", content))
+
+    def near(alpha):
+        printed = result(capsys, "predict", path, "--json", "--contents-skew", alpha)[1]
+        return json.loads(printed)["subscribers"][0]["on_time"]
+
+    long_lived = near(60)
+    short_lived = 2.0 * near(0) - long_lived
+    assert short_lived < 0.5 < long_lived
+    assert near(1) == pytest.approx(0.2 * short_lived + 0.8 * long_lived, abs=1e-9)
+    assert near(2) == pytest.approx((short_lived + 16.0 * long_lived) / 17.0, abs=1e-9)
+    code, _, err = result(capsys, "predict", path, "--contents-skew", -1)
+    assert code == 2
+    assert "alpha is -1" in err
+
+
 def test_predict_simulate_validate_report(system, capsys, tmp_path):
     predicted, simulated, page = (
         tmp_path / n for n in ("predicted.json", "simulated", "page.html")

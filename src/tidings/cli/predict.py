@@ -9,6 +9,7 @@ import typer
 from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
+from tidings.model.skewness import skewed
 from tidings.prediction.faults.modelling import FAULT_MODELS
 from tidings.prediction.predicting import predict as predict_outcome
 from tidings.prediction.queue_models import QUEUE_MODELS
@@ -33,6 +34,15 @@ def predict(
             "unasked where it has them and that is quick.",
         ),
     ] = None,
+    contents_skew: Annotated[
+        float,
+        typer.Option(
+            "--contents-skew",
+            metavar="ALPHA",
+            help="Believe in contents' probabilities to this power: below 1 more alike than they "
+            "are, above 1 less.",
+        ),
+    ] = 1.0,
     json: options.Json = False,
     output: options.Output = None,
     limit: options.Limit = 10,
@@ -46,7 +56,7 @@ def predict(
     if faults not in FAULT_MODELS:
         raise typer.BadParameter(f"'{faults}' is not one of {', '.join(FAULT_MODELS)}")
     check_output(output)
-    found = reading.load(system)
+    found = skewed(reading.load(system), contents_skew)
     with console.progress("predicting") as step:
         outcome = predict_outcome(
             found,

@@ -29,7 +29,8 @@ Progress = Callable[[str], None]
 BATCHES = 8  # parts of drawn contents that are compared
 
 ASSUMED = (
-    "standard errors from those of the parameters, to first order, as if these were independent"
+    "standard errors from those of the parameters, to first order, as if these were independent; "
+    "how often contents are published is taken as known"
 )
 
 

@@ -18,6 +18,7 @@ import pandas as pd
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
+from tidings.model.skewness import skewed
 from tidings.model.system import System
 from tidings.prediction.predicting import predict
 from tidings.prediction.queue_models import QUEUE_MODELS
@@ -30,7 +31,6 @@ from tidings.reproduction.content_timeliness.random_systems import (
     random_system,
     rate_for_load,
 )
-from tidings.reproduction.content_timeliness.skewness import skewed
 from tidings.reproduction.latencies import LinkDelays, wide_area
 from tidings.simulation.run import simulate
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tidings.errors import InvalidInputError
 from tidings.model import reading
-from tidings.reproduction.content_timeliness.skewness import powers, skewed
+from tidings.model.skewness import powers, skewed
 
 TABLE = """
 tidings: 1
