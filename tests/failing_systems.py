@@ -23,7 +23,14 @@ def rates(availability):
 
 
 def graph(brokers, links, recovery, *, lifetime="1h", routing="", every="{exponential: 5s}"):
-    """One publisher at the first broker, one subscriber at the last.
+    """One publisher at the first broker, one subscriber at the last."""
+    return loads(text_of(brokers, links, recovery, lifetime=lifetime, routing=routing, every=every))
+
+
+def text_of(
+    brokers, links, recovery, *, lifetime="1h", routing="", every="{exponential: 5s}", end=None
+):
+    """The same as text, the subscriber at any broker.
 
     ``brokers`` maps names to availabilities (or to the text of a broker), ``links`` pairs of names
     to availabilities (or to the text of a link).
@@ -34,18 +41,16 @@ def graph(brokers, links, recovery, *, lifetime="1h", routing="", every="{expone
 
     names = list(brokers)
     parts = [f"{{between: [{a}, {b}], {text(v)}}}" for (a, b), v in links.items()]
-    return loads(
-        f"""
-        tidings: 1
-        lifetime: {lifetime}
-        recovery: {{{recovery}}}
-        {f"routing: {routing}" if routing else ""}
-        brokers: {{{", ".join(f"{name}: {{{text(v)}}}" for name, v in brokers.items())}}}
-        links: [{", ".join(part.replace("], }", "]}") for part in parts)}]
-        publishers: {{p: {{at: {names[0]}, every: {every}, content: {{event: {{k: 1}}}}}}}}
-        subscribers: {{s: {{at: {names[-1]}, wants: {{}}}}}}
-        """
-    )
+    return f"""
+tidings: 1
+lifetime: {lifetime}
+recovery: {{{recovery}}}
+{f"routing: {routing}" if routing else ""}
+brokers: {{{", ".join(f"{name}: {{{text(v)}}}" for name, v in brokers.items())}}}
+links: [{", ".join(part.replace("], }", "]}") for part in parts)}]
+publishers: {{p: {{at: {names[0]}, every: {every}, content: {{event: {{k: 1}}}}}}}}
+subscribers: {{s: {{at: {end or names[-1]}, wants: {{}}}}}}
+"""
 
 
 def path(broker_shares, link_shares, recovery, **more):

@@ -12,6 +12,8 @@ from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.planning.schemes import SERIOUS, compare_schemes, under
 from tidings.planning.targets import Target
+from tidings.reporting.plans import scheme_table
+from tidings.simulation.run import SimulationOptions
 
 # A square: where the way along a--b--d is down there is the one along a--c--d.
 SQUARE = """
@@ -89,6 +91,32 @@ def test_costs_that_chance_explains_are_told_as_equal(advice):
     found = compare_schemes(reading.loads(line), Target(share=0.81))
     assert [each.scheme for each in found.cheapest] == ["buffering", "bypass-buffering"]
     assert found.to_document()["equally_cheap"] == ["buffering", "bypass-buffering"]
+
+
+def test_what_cannot_be_predicted_is_simulated_and_said():
+    slow = reading.loads(SQUARE + "recovery: {scheme: periodic, detection: 5s}")
+    found = compare_schemes(slow, Target(share=0.5), SimulationOptions(duration_s=4000.0))
+    sources = {each.scheme: each.source for each in found.reports}
+    assert sources == dict.fromkeys(SERIOUS, "simulated") | {"periodic": "predicted"}
+    for each in found.reports:
+        if each.source == "simulated":
+            assert each.on_time["mean"] == each.simulated
+            assert "recovery.detection" in each.warnings[0]
+            assert each.warnings[0].endswith("its simulated shares count")
+    table = scheme_table(found.to_document())
+    cells = {column.title: column.cells for column in table.columns}
+    assert [cell.startswith("~") for cell in cells["on time"]] == [False, True, True, True]
+
+
+def test_errors_of_the_prediction_are_told(advice):
+    assert {each.error for each in advice.reports} == {0.0}
+    # Two homes behind one link refresh for each other: how far that is off nobody knows.
+    text = SQUARE.replace("near: {at: a", "near: {at: b")
+    several = reading.loads(text + "recovery: {scheme: buffering, refresh: 60s}")
+    found = compare_schemes(several, Target(share=0.5), SimulationOptions(duration_s=4000.0))
+    assert {each.error for each in found.reports} == {None}
+    cells = {each.title: each.cells for each in scheme_table(found.to_document()).columns}
+    assert cells["error"] == ["?"] * 4
 
 
 def test_a_target_nobody_meets_names_what_comes_nearest(system):

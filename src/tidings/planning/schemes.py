@@ -1,7 +1,8 @@
 """Which recovery scheme: what each gives to subscribers and what it costs in messages.
 
 Shares are predicted, so that small differences are not lost in noise; what a scheme costs is
-counted in a simulation, whose own shares stand beside the predicted ones as evidence.
+counted in a simulation, whose own shares stand beside the predicted ones as evidence. Where the
+prediction cannot honour what a system says under a scheme, the simulated shares count.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.errors import InvalidInputError
+from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import SCHEMES, Recovery, System
@@ -33,9 +34,12 @@ class SchemeReport:
     """What one scheme gives and costs."""
 
     scheme: str
-    on_time: dict[str, float]  # predicted: mean over events, and quantiles over subscribers
+    source: str  # of the shares that count: predicted, or simulated where that is refused
+    on_time: dict[str, float]  # mean over events, and quantiles over subscribers
+    error: float | None  # how far predicted shares can be off; None: not known, or simulated
     simulated: float  # mean over events
-    satisfied: float  # share of subscribers that get their target, predicted
+    simulated_se: float  # the largest standard error of a subscriber's simulated share
+    satisfied: float  # share of subscribers that get their target
     satisfied_simulated: float
     transmissions: float  # of events between brokers, for each delivery
     acknowledgements: float  # of those, for each delivery
@@ -44,6 +48,7 @@ class SchemeReport:
     cost: float  # messages of all kinds between brokers, for each delivery
     cost_se: float  # its standard error; NaN where there was one replication
     meets: bool
+    warnings: tuple[str, ...] = ()  # of the prediction, or why there is none
 
     def costs_as_much_as(self, other: SchemeReport) -> bool:
         """Whether the simulation cannot tell the two costs apart."""
@@ -108,10 +113,18 @@ def compare_schemes(
     for scheme in SERIOUS:
         progress(scheme)
         changed = under(system, scheme)
-        predicted = predict(changed, delays=False)
+        predicted = _predicted(changed)
         simulated = simulate(changed, options, progress=_prefixed(progress, scheme))
-        reports.append(_report(scheme, changed, target, predicted, simulated))
+        reports.append(_report(changed, target, predicted, simulated))
     return SchemeAdvice(target=target, reports=tuple(reports))
+
+
+def _predicted(system: System) -> Outcome | UnsupportedError:
+    """The prediction, or why there is none."""
+    try:
+        return predict(system, delays=False)
+    except UnsupportedError as refusal:
+        return refusal
 
 
 def _prefixed(progress: Progress, scheme: str) -> Progress:
@@ -131,9 +144,11 @@ def _can_fail(system: System) -> bool:
 
 
 def _report(
-    scheme: str, system: System, target: Target, predicted: Outcome, simulated: Outcome
+    system: System, target: Target, predicted: Outcome | UnsupportedError, simulated: Outcome
 ) -> SchemeReport:
-    satisfied = target.satisfied(system, predicted)
+    assert system.recovery is not None  # it has been set
+    counts = simulated if isinstance(predicted, UnsupportedError) else predicted
+    satisfied = target.satisfied(system, counts)
     costs = simulated.provenance["messages"]["per_delivery"]
 
     def cost(name: str, what: str = "value") -> float:
@@ -141,9 +156,12 @@ def _report(
         return math.nan if found is None else float(found)
 
     return SchemeReport(
-        scheme=scheme,
-        on_time={"mean": predicted.on_time, **_quantiles(predicted)},
+        scheme=system.recovery.scheme,
+        source=counts.source,
+        on_time={"mean": counts.on_time, **_quantiles(counts)},
+        error=_error(predicted),
         simulated=simulated.on_time,
+        simulated_se=float(simulated.subscribers["on_time_se"].max()),
         satisfied=satisfied,
         satisfied_simulated=target.satisfied(system, simulated),
         transmissions=cost("transmissions"),
@@ -153,7 +171,23 @@ def _report(
         cost=cost("messages"),
         cost_se=cost("messages", "se"),
         meets=target.is_met(satisfied),
+        warnings=_warnings(predicted),
     )
+
+
+def _error(predicted: Outcome | UnsupportedError) -> float | None:
+    """How far the shares of a prediction can be off, as far as its methods say; None: unknown."""
+    if isinstance(predicted, UnsupportedError):
+        return None
+    known = [row["error"] for row in predicted.provenance.get("faults", {}).get("methods", ())]
+    errors = [each for each in known if each is not None]
+    return None if len(errors) < len(known) else max(errors, default=0.0)
+
+
+def _warnings(predicted: Outcome | UnsupportedError) -> tuple[str, ...]:
+    if isinstance(predicted, UnsupportedError):
+        return (f"{str(predicted).splitlines()[0]}; its simulated shares count",)
+    return tuple(predicted.provenance["warnings"])
 
 
 def _quantiles(outcome: Outcome) -> dict[str, float]:

@@ -20,31 +20,48 @@ def scheme_table(advice: Mapping[str, Any]) -> FittingTable:
     def column(title: str, write: Callable[[Row], str], **how: Any) -> Column:
         return Column(title=title, cells=[write(row) for row in rows], **how)
 
-    chosen = advice["choice"]
+    chosen, equal = advice["choice"], advice["equally_cheap"]
+
+    def mark(row: Row) -> str:
+        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else ""
+
     return FittingTable(
         title="On-time shares and messages under each recovery scheme",
         columns=[
             column("scheme", lambda row: str(row["scheme"]), left=True),
-            column("on time", lambda row: f"{row['on_time']['mean']:.4f}"),
+            column("on time", _on_time),
             column("worst", lambda row: f"{row['on_time']['worst']:.4f}"),
             column("5 % below", lambda row: f"{row['on_time']['p05']:.4f}", spare=3),
             column("half below", lambda row: f"{row['on_time']['p50']:.4f}", spare=4),
+            column("error", _error, spare=2),
             column("simulated", lambda row: f"{row['simulated']:.4f}", spare=2),
             column("content", lambda row: f"{100 * row['satisfied']:.1f} %"),
+            column("simulated", lambda row: f"{100 * row['satisfied_simulated']:.1f} %", spare=2),
             column("messages", _cost),
             column("duplicates", lambda row: f"{row['duplicates']:.3f}", spare=1),
-            column("", lambda row: "◀" if row["scheme"] == chosen else "", left=True),
+            column("", mark, left=True),
         ],
-        caption="on time: predicted, mean over events; worst, 5 %, half below: over subscribers; "
-        "content: subscribers that get their target; messages between brokers (events, their "
-        "acknowledgements, subscriptions; with standard error) and duplicates: for each delivery, "
-        "simulated",
+        caption="on time: predicted (~ simulated), mean over events; worst, 5 %, half below: over "
+        "subscribers; error: how far the prediction can be off (?: not known); content: who gets "
+        "their target; =: costs the same, as far as can be told; messages between brokers (events, "
+        "their acknowledgements, subscriptions; with standard error) and duplicates: for each "
+        "delivery, simulated",
     )
 
 
 def _cost(row: Row) -> str:
     error = row["cost_se"]
     return f"{row['cost']:.3f}" + (f" ± {error:.3f}" if error is not None else "")
+
+
+def _on_time(row: Row) -> str:
+    return f"{'~' if row['source'] == 'simulated' else ''}{row['on_time']['mean']:.4f}"
+
+
+def _error(row: Row) -> str:
+    if row["source"] == "simulated":
+        return "" if row["simulated_se"] is None else f"± {row['simulated_se']:.4f}"
+    return "?" if row["error"] is None else f"{row['error']:.2g}"
 
 
 def deadline_table(document: Row, limit: int | None = None) -> FittingTable:

@@ -12,6 +12,7 @@ import pytest
 
 import failing_systems as systems
 from tidings.model.filters import as_filter
+from tidings.model.reading import loads
 from tidings.model.system import Subscriber
 from tidings.prediction import predict
 from tidings.simulation.run import simulate
@@ -96,3 +97,60 @@ def lossy_square(reliability):
 def test_what_chance_loses_on_a_way_round_waits_for_the_usual_way():
     seen = agree(lossy_square(0.7))
     is_told_apart(seen, lossy_square(1.0))
+
+
+# ---- every scheme with everything that may come together ----------------------------------------
+
+GROUP = "{g: {members: [a, a--b, d], failure: {availability: 0.9, period: 100s}}}"
+LINKS = {
+    "line": {("a", "b"): 0.9, ("b", "d"): 0.95, ("d", "c"): 0.9},
+    "square": systems.SQUARE_LINKS,
+}
+
+
+def together(shape, recovery, *, group=False, times=None, link="", lifetime="20s"):
+    """Four brokers, in a row or a square, that fail all the time."""
+
+    def fails(share):
+        if times is None:
+            return systems.failing(share)
+        up, down = (f"{100 * each:g}s" for each in (share, 1 - share))
+        return f"failure: {{up: {{{times[0]}: {up}}}}}, down: {{{times[1]}: {down}}}}}}}"
+
+    text = systems.text_of(
+        {name: fails(share) for name, share in systems.SQUARE.items()},
+        {ends: f"{fails(share)}{link}" for ends, share in LINKS[shape].items()},
+        recovery,
+        lifetime=lifetime,
+        routing="{tree: [[a,b],[b,d],[a,c]]}" if shape == "square" else "",
+        end="d",
+    )
+    return loads(text + (f"failure_groups: {GROUP}\n" if group else ""))
+
+
+UNEVEN = ("erlang: {shape: 2, mean", "erlang: {shape: 3, mean")
+STATIC, AROUND = ("periodic", "buffering"), ("bypass", "bypass-buffering")
+TIMEOUTS = ("", ", timeout: 20s", ", timeout: 75s")
+SWEEP = [
+    pytest.param(shape, f"scheme: {scheme}, refresh: 30s{timeout}", {"group": group})
+    for shape, schemes in (("line", STATIC), ("square", AROUND))
+    for scheme in schemes
+    for timeout, group in (*((each, False) for each in TIMEOUTS), ("", True), (TIMEOUTS[1], True))
+    if (timeout, group, scheme) != (TIMEOUTS[2], False, "bypass-buffering")  # takes long
+] + [
+    pytest.param(shape, f"scheme: {scheme}, refresh: {refresh}s", more)
+    for shape, scheme, refresh, more in (
+        ("line", "buffering", 0, {"link": ", reliability: 0.8"}),
+        ("line", "periodic", 30, {"link": ", reliability: 0.8"}),
+        ("square", "bypass", 0, {"link": ", reliability: 0.8"}),
+        ("line", "buffering", 30, {"lifetime": "{exponential: 30s}"}),
+        ("square", "bypass-buffering", 0, {"lifetime": "{uniform: [5s, 50s]}"}),
+        ("line", "periodic", 30, {"times": UNEVEN}),
+    )
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("shape", "recovery", "more"), SWEEP)
+def test_whatever_comes_together_is_predicted_by_cause(shape, recovery, more):
+    agree(together(shape, recovery, **more))

@@ -14,6 +14,7 @@ from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.disjoint_products import network
 from tidings.prediction.faults.other_homes import OtherHome, helped_per_s
 from tidings.prediction.faults.reachability import Reachability, cut_off
+from tidings.prediction.faults.refresh import Refresh
 from tidings.prediction.faults.refresh_chain import Refreshes, refresh_chain
 from tidings.prediction.faults.refreshed_buffers import refreshed_wait
 from tidings.prediction.faults.waiting import Wait
@@ -23,7 +24,7 @@ SQUARE = ((0, 1), (1, 2), (0, 3), (3, 2))
 
 def lone_broker_wait(faulty, every_s):
     graph = network(faulty.row((0.9,), 100.0), ())
-    refreshes = Refreshes(every_s=every_s, helped_per_s=(0.0,))
+    refreshes = Refreshes(own=Refresh(every_s=every_s), helped_per_s=(0.0,))
     return refreshed_wait(refresh_chain(graph, Path(brokers=(0,), links=()), refreshes))
 
 

@@ -18,6 +18,7 @@ from tidings.model.laws import Deterministic, Exponential, Weibull, ended_share
 from tidings.model.outcome import LOSSES
 from tidings.model.system import FailureGroup, Link, Recovery, Routing, Subscriber
 from tidings.prediction import predict
+from tidings.prediction.faults import refresh_chain
 from tidings.prediction.faults.buffered_ways import hops
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.waiting import up_start, wait
@@ -374,9 +375,6 @@ def test_a_lone_subscribers_refreshes_cost_what_is_simulated(make, faulty):
 
 
 def test_what_cannot_be_honoured_is_refused_by_name(make, faulty):
-    forgetful = failing_row(make, faulty, "bypass-buffering", refresh_s=20.0, timeout_s=10.0)
-    with pytest.raises(UnsupportedError, match=r"recovery\.timeout"):
-        predict(forgetful)
     late = failing_row(make, faulty, "buffering", detection_s=5.0)
     with pytest.raises(UnsupportedError, match=r"recovery\.detection"):
         predict(late)
@@ -389,7 +387,8 @@ def test_what_cannot_be_honoured_is_refused_by_name(make, faulty):
         predict(grouped, faults="guess")
 
 
-def test_methods_and_their_errors_are_told(make, faulty):
+def test_methods_and_their_errors_are_told(make, faulty, monkeypatch):
+    monkeypatch.setattr(refresh_chain, "MOST_STATES", 10)  # as if there were too many to follow
     told = predict(everything(make, faulty, "buffering", refresh_s=120.0)).provenance
     methods = {row["method"]: row for row in told["faults"]["methods"]}
     fitted = methods["times up or down fitted by phases"]

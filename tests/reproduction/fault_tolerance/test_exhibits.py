@@ -63,7 +63,7 @@ def test_the_best_scheme_is_named_and_errors_stand_beside_the_noise(results):
         ("tree", "low-end", "buffering"),
         ("tree", "high-end", "buffering"),
         ("graph, own trees", "low-end", "bypass-buffering"),
-        ("graph, own trees", "high-end", "bypass-buffering"),
+        ("graph, own trees", "high-end", "bypass-buffering = buffering"),  # within the noise
     ]
     errors, *plots = graph.exhibits
     noise = f"{0.001 * (2 / 3.141592653589793) ** 0.5:.5f}"

@@ -46,6 +46,8 @@ def scheme(
         console.show_json(advice.to_document())
     else:
         console.show(scheme_table(advice.to_document()), _answer(advice))
+        said = (f"{each.scheme}: {text}" for each in advice.reports for text in each.warnings)
+        console.warn(tuple(said))
     if advice.choice is None:
         raise typer.Exit(1)
 

@@ -299,6 +299,12 @@ class TabulatedWait:
         """The wait of those that wait at all."""
         return replace(self, left=self.left / self.left[0])
 
+    def with_held(self, held: float) -> TabulatedWait:
+        """The same law of those that wait, where it is known better how many do."""
+        if held <= 0.0:
+            return replace(self, left=np.zeros(1))
+        return replace(self, left=self.left * (held / self.left[0]))
+
     @property
     def _end_s(self) -> float:
         return self.step_s * (self.left.size - 1)

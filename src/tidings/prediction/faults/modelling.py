@@ -62,12 +62,6 @@ def _refuse(system: System, recovery: Recovery, *, published: bool) -> None:
             f"with the scheme '{recovery.scheme}'\n"
             "Take the field out to go on as if they were noticed at once, or simulate."
         )
-    if recovery.timeout_s is not None and recovery.scheme in BUFFERING and not published:
-        raise UnsupportedError(
-            "prediction does not follow subscriptions that are forgotten (recovery.timeout) with "
-            f"the scheme '{recovery.scheme}'\n"
-            "Take the field out to go on as if none ever were, or simulate."
-        )
     if published and system.failure_groups:
         raise UnsupportedError(
             "the published formulas know no components that fail together (failure_groups)\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -66,13 +66,26 @@ class Reachability:
             return Reached(share=math.fsum(parts), error=0.0, method="exact")
         except TooWideError:
             pass
-        low, high = ways_used(
-            self.network, usual, gap=_CLOSE, most_cells=_CELLS, shortest=True
-        ).bounds
+        low, high = self._bounds(usual)
         if high - low <= _CLOSE:
             return Reached(share=0.5 * (low + high), error=0.5 * (high - low), method="bounds")
         seen = self.samples.connected(source, target)
-        return Reached(share=min(max(seen.share, low), high), error=seen.se, method="sampled")
+        share = min(max(seen.share, low), high)
+        return Reached(share=share, error=min(seen.se, high - low), method="sampled")
+
+    def _bounds(self, usual: Path) -> tuple[float, float]:
+        """Between which the probability surely lies, whatever bounds it best.
+
+        Cells cut the states by ways one after the other; ways without a common broker, where
+        components fail independently, bound better what has many of them.
+        """
+        components, ends = self.network.components, (usual.brokers[0], usual.brokers[-1])
+        used = ways_used(self.network, usual, gap=_CLOSE, most_cells=_CELLS, shortest=True)
+        low, high = used.bounds
+        if not components.shared:
+            low = max(low, disjoint_path_bound(_graph(self.network, {}), *ends))
+        both = {each for end in ends for each in components.of_broker[end]}
+        return low, max(min(high, components.all_up(both)), low)
 
     @property
     def samples(self) -> Samples:
@@ -207,7 +220,26 @@ def way_states(network: Network, usual: Path) -> WayStates | None:
         reduce(np.logical_and, [up[each] for each in needed], np.ones(count, np.bool_))
         for needed in needs
     ]
-    reached = np.zeros(count)
+    reached = reached_given(network, usual, up)
+    known = np.ones(count, np.bool_)
+    for needed, broker_up in zip(needs[::2], element_up[::2], strict=True):
+        for each in needed:
+            known &= ~broker_up | able[followed.index(each)]
+    return WayStates(processes=followed, shares=shares, up=element_up, reached=reached, known=known)
+
+
+def reached_given(network: Network, usual: Path, up: Mapping[int, NDArray[np.bool_]]) -> Floats:
+    """P[the ends of a way reach each other], in many states of the processes of the way.
+
+    Raises TooWideError where what lies beside the way cannot be followed exactly.
+    """
+    components = network.components
+    count = next((each.size for each in up.values()), 1)
+    element_up = [
+        reduce(np.logical_and, [up[each] for each in needed], np.ones(count, np.bool_))
+        for needed in components.of_path(usual)
+    ]
+    found = np.zeros(count)
     block = set(_graph(network, {}).between(usual.brokers[0], usual.brokers[-1]).brokers)
     for state, share, graph in graphs(network, usual.brokers[0], usual.brokers[-1]):
         mine = np.ones(count, np.bool_)
@@ -216,12 +248,8 @@ def way_states(network: Network, usual: Path) -> WayStates | None:
                 mine &= up[each] == works
                 share /= _share(components, each) if works else 1.0 - _share(components, each)
         given = [each[mine] for each in element_up]
-        reached[mine] += share * _reached_given(_beside(graph, usual, block), usual, given)
-    known = np.ones(count, np.bool_)
-    for needed, broker_up in zip(needs[::2], element_up[::2], strict=True):
-        for each in needed:
-            known &= ~broker_up | able[followed.index(each)]
-    return WayStates(processes=followed, shares=shares, up=element_up, reached=reached, known=known)
+        found[mine] += share * _reached_given(_beside(graph, usual, block), usual, given)
+    return found
 
 
 def cut_off(network: Network, usual: Path, survives: float = 1.0) -> Start | None:

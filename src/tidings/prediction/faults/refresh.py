@@ -44,6 +44,14 @@ class Refresh:
             return 1
         return math.ceil(self.timeout_s / self.every_s * (1.0 - 1e-12))
 
+    @property
+    def oldest_gone_s(self) -> float | None:
+        """How long after a refresh the oldest tables time out; None: not before the next one."""
+        if self.timeout_s is None:
+            return None
+        rest_s = self.timeout_s - (self.ages - 1) * self.every_s
+        return rest_s if rest_s < self.every_s * (1.0 - 1e-12) else None
+
     def holds(self, age: int, since_s: Floats) -> Bools:
         """Whether a table is still there so many refreshes and so long after it was renewed."""
         limit_s = math.inf if self.timeout_s is None else self.timeout_s

@@ -1,24 +1,20 @@
-"""Waits in buffers of brokers that after a crash know no subscriptions until the next refresh.
-
-Such a broker keeps what it has; what it gets from others it takes, and keeps too. All brokers and
-links from where the event is to its end are one chain; every ``every_s`` seconds a refresh comes
-from the end and goes as far as all is up. At the moment at which it reaches the broker that has
-the event, all behind that is up and knows the subscription, and the event goes through.
-"""
+"""Waits in buffers of brokers that after a crash know no subscriptions until the next refresh."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
 from tidings.prediction.faults.buffer_delays import TabulatedWait
-from tidings.prediction.faults.buffered_ways import hops
+from tidings.prediction.faults.evolution import Evolution
 from tidings.prediction.faults.processes import Floats, Process
-from tidings.prediction.faults.refresh_chain import Evolution, RefreshChain
-from tidings.prediction.faults.waiting import Hop, Journey, Start, Wait, journey
+from tidings.prediction.faults.refresh_chain import RefreshChain, moved
+from tidings.prediction.faults.refreshed_journeys import RefreshedJourney, refreshed_journey
+from tidings.prediction.faults.waiting import Wait
 
 _MOMENTS, _MOST_MOMENTS = 16, 64  # of an interval between refreshes, for publications
 _LONG_REPAIRS = 20.0  # intervals; where repairs take longer, refreshes might as well be random
@@ -30,46 +26,31 @@ def refreshed_wait(chain: RefreshChain, waits: Floats | None = None) -> Tabulate
     """The wait of an event whose home is up, on its usual way.
 
     ``waits`` is, where an event may go other ways, the probability that it has to wait for its
-    usual one, by joint phase of the chain.
+    usual one, by joint state of the chain.
     """
-    around = chain.surroundings
-    processes = around.network.components.processes
-    phases = around.phases()
-    home_up = around.up(phases, around.network.components.of_broker[around.path.brokers[0]])
+    states, own = chain.surroundings.states, chain.refreshes.own
+    home_up = states.broker_up(states.values, chain.surroundings.path.brokers[0])
     chosen = home_up if waits is None else home_up * waits
-    start = Start(processes=around.processes, shares=chain.after)
-    going = journey(processes, _hops(chain), start)
-    renewal, generator = _renewal(chain, going)
-    longest_s = max(_mean_down_s(processes[each]) for each in around.processes)
-    often = longest_s > _LONG_REPAIRS * chain.refreshes.every_s
-    evolution = Evolution(generator)
-    count = math.ceil(evolution.per_s * chain.refreshes.every_s)
-    count = _MOMENTS if often else min(max(_MOMENTS, count), _MOST_MOMENTS)
-    rows = np.array(
-        [
-            going.initial(
-                processes,
-                Start(processes=around.processes, shares=shares * chosen / (shares @ home_up)),
-            )
-            for shares in chain.moments(count)
-        ]
-    )
-    if often:
-        return _with_random_refreshes(rows, generator, renewal, chain.refreshes.every_s)
-    return _tabulated(rows, evolution, renewal, chain.refreshes.every_s)
+    going = refreshed_journey(chain)
 
+    def starting(shares: Floats) -> Floats:
+        return going.initial(shares * chosen / (shares @ home_up))
 
-def _hops(chain: RefreshChain) -> list[Hop]:
-    """The hops of the way; to its end all that refreshes depend on is followed."""
-    around = chain.surroundings
-    components = around.network.components
-    found = hops(components, around.path)
-    own = {each for needed in components.of_path(around.path) for each in needed}
-    beside = {
-        each: np.ones(len(components.processes[each].up), np.bool_)
-        for each in set(around.processes) - own
-    }
-    return [*found[:-1], {**found[-1], **beside}]
+    exact = starting(chain.mean_shares)
+    if not np.any(exact > 0.0):
+        return Wait(initial=np.zeros(1), generator=sparse.csr_array([[-1.0]]))
+    processes = states.components.processes
+    longest_s = max((_mean_down_s(processes[each]) for each in states.processes), default=0.0)
+    if longest_s > _LONG_REPAIRS * own.every_s and own.timeout_s is None:
+        return _with_random_refreshes(exact, going, own.every_s)
+    walk = Evolution(going.generator)
+    count = min(max(_MOMENTS, math.ceil(walk.per_s * own.every_s)), _MOST_MOMENTS)
+    steps = None
+    if own.oldest_gone_s is not None:
+        count, steps = _in_steps(own.oldest_gone_s / own.every_s, count)
+    rows = np.array([starting(shares) for shares in _middles(chain, count, steps)])
+    found = _Table(going=going, walk=walk, every_s=own.every_s, gone=steps).tabulated(rows)
+    return found.with_held(float(exact.sum()))
 
 
 def _mean_down_s(process: Process) -> float:
@@ -79,71 +60,104 @@ def _mean_down_s(process: Process) -> float:
     return (1.0 - process.availability) / breaks_per_s if breaks_per_s > 0.0 else 0.0
 
 
-def _renewal(chain: RefreshChain, going: Journey) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """What a refresh makes of waiting states, and the rates between them with others' refreshes."""
-    around = chain.surroundings
-    origins = [None, *(origin for origin, _ in chain.refreshes.streams)]
-    rows: list[list[sparse.csr_array]] = [[] for _ in origins]
-    processes = around.network.components.processes
-    for followed, waiting, entering in zip(
-        going.followed, going.waiting, going.entering, strict=True
-    ):
-        sizes = [len(processes[each].up) for each in followed]
-        places = np.flatnonzero(waiting)
-        phases = dict(zip(followed, np.unravel_index(places, sizes), strict=True))
-        for origin, found in zip(origins, rows, strict=True):
-            after = around.renewed(phases, origin) if places.size else phases
-            index = np.ravel_multi_index([after[each] for each in followed], sizes)
-            found.append(entering[index])
-    renewals = [sparse.csr_array(sparse.vstack(found)) for found in rows]
-    generator = going.generator
-    stays = sparse.eye_array(generator.shape[0])
-    for (_, per_s), renewal in zip(chain.refreshes.streams, renewals[1:], strict=True):
-        generator = generator + per_s * (renewal - stays)
-    return renewals[0], sparse.csr_array(generator)
+def _in_steps(share: float, count: int) -> tuple[int, int]:
+    """Into how many steps to cut an interval so that a share of it is nearly so many whole ones."""
+    best = min(range(count, 2 * count), key=lambda each: abs(round(share * each) / each - share))
+    return best, min(max(round(share * best), 1), best - 1)
 
 
-def _with_random_refreshes(
-    rows: Floats, generator: sparse.csr_array, renewal: sparse.csr_array, every_s: float
-) -> Wait:
+def _middles(chain: RefreshChain, count: int, gone: int | None) -> list[Floats]:
+    """Shares of joint states in the middle of so many equal parts of an interval."""
+    evolution, step_s = chain.evolution, chain.refreshes.own.every_s / count
+    found = [evolution.shares(chain.after, 0.5 * step_s)]
+    for place in range(1, count):
+        if place == gone:
+            edge = evolution.shares(found[-1], 0.5 * step_s)
+            after = moved(chain.oldest_gone, edge)
+            found.append(evolution.shares(after, 0.5 * step_s))
+        else:
+            found.append(evolution.shares(found[-1], step_s))
+    return found
+
+
+def _with_random_refreshes(initial: Floats, going: RefreshedJourney, every_s: float) -> Wait:
     """Refreshes at random moments, with the same mean time to the next."""
-    stays = sparse.eye_array(generator.shape[0])
-    rates = generator + (renewal - stays) * (2.0 / every_s)
-    return Wait(initial=rows.mean(axis=0), generator=sparse.csr_array(rates))
+    stays = sparse.eye_array(going.generator.shape[0])
+    rates = sparse.csr_array(going.generator + (going.renewal - stays) * (2.0 / every_s))
+    inside = slice(0, going.waiting)
+    return Wait(initial=initial[inside], generator=sparse.csr_array(rates[inside, inside]))
 
 
-def _tabulated(
-    rows: Floats, chain: Evolution, renewal: sparse.csr_array, every_s: float
-) -> TabulatedWait:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Table:
     """P[wait > t] at regular moments, for events published in the middle between these.
 
     In half steps: an event published (j + ½) steps after a refresh meets the next one in the
     middle of a step, and so all others.
     """
-    count = len(rows)
-    half_s = 0.5 * every_s / count
-    seen = [np.ones(rows.shape[1])]
-    for _ in range(2 * count - 1):
-        seen.append(chain.means(seen[-1], half_s))
-    remains = np.array(seen).T  # of each state, so many half steps later if no refresh comes
-    lines = [[row @ remains[:, : 2 * (count - place) - 1]] for place, row in enumerate(rows)]
-    refreshed = np.empty_like(rows)
-    for elapsed in range(1, 2 * count):
-        rows = chain.shares(rows, half_s)
-        if elapsed % 2:
-            place = count - (elapsed + 1) // 2
-            refreshed[place] = rows[place] @ renewal
-    begun = float(sum(line[0][0] for line in lines))
-    for _ in range(_MOST_INTERVALS):
-        for line, block in zip(lines, refreshed @ remains, strict=True):
-            line.append(block)
-        refreshed = chain.shares(refreshed, every_s) @ renewal
-        if float(refreshed.sum()) <= _LEFT * begun:
-            break
-    left = _averaged(lines)
-    return TabulatedWait(
-        step_s=2.0 * half_s, left=left, tail_per_s=_falling(left[-1 - count], left[-1]) / every_s
-    )
+
+    going: RefreshedJourney
+    walk: Evolution
+    every_s: float
+    gone: int | None  # steps after a refresh at which the oldest tables time out
+
+    def tabulated(self, rows: Floats) -> TabulatedWait:
+        """The table from the shares of states at publication, [moment, state]."""
+        count = len(rows)
+        half_s = 0.5 * self.every_s / count
+        begun = float(rows.mean(axis=0).sum())
+        lines, refreshed = self._until_refreshed(rows, half_s)
+        remains = self._remains(2 * count, half_s)
+        for _ in range(_MOST_INTERVALS):
+            for line, block in zip(lines, refreshed @ remains, strict=True):
+                line.append(block)
+            refreshed = self._next_interval(refreshed, count)
+            if float(refreshed[:, : self.going.waiting].sum()) <= _LEFT * begun * count:
+                break
+        left = _averaged(lines)
+        return TabulatedWait(
+            step_s=2.0 * half_s,
+            left=left,
+            tail_per_s=_falling(left[-1 - count], left[-1]) / self.every_s,
+        )
+
+    def _until_refreshed(self, rows: Floats, half_s: float) -> tuple[list[list[Floats]], Floats]:
+        """What is left of each row until the first refresh, half step by half step, and after."""
+        count, waiting = len(rows), self.going.waiting
+        lines = [[rows[place, :waiting].sum(keepdims=True)] for place in range(count)]
+        refreshed = np.empty_like(rows)
+        now = rows
+        for elapsed in range(1, 2 * count):
+            now = self.walk.shares(now, half_s)
+            if elapsed % 2:  # then rows are at whole steps after a refresh
+                if self.gone is not None and (place := self.gone - (elapsed + 1) // 2) >= 0:
+                    now[place] = now[place] @ self.going.oldest_gone
+                refreshed[len(now) - 1] = now[-1] @ self.going.renewal
+                now = now[:-1]
+            for line, left in zip(lines, now[:, :waiting].sum(axis=1, keepdims=True), strict=False):
+                line.append(left)
+        return lines, refreshed
+
+    def _remains(self, halves: int, half_s: float) -> Floats:
+        """P[still waiting] so many half steps after a refresh, [state, half step]."""
+        size = int(self.going.generator.shape[0])
+        seen = [np.where(np.arange(size) < self.going.waiting, 1.0, 0.0)]
+        for _ in range(halves - 1):
+            seen.append(self.walk.means(seen[-1], half_s))
+        found = np.array(seen).T
+        if self.gone is not None:
+            before = 2 * self.gone
+            after = self.going.oldest_gone @ found[:, 1 : halves - before]
+            found[:, before + 1 :] = self.walk.means(after, before * half_s)
+        return found
+
+    def _next_interval(self, rows: Floats, count: int) -> Floats:
+        """Rows just after a refresh, just after the next one."""
+        if self.gone is None:
+            return np.asarray(self.walk.shares(rows, self.every_s) @ self.going.renewal)
+        gone_s = self.every_s * self.gone / count
+        first = self.walk.shares(rows, gone_s) @ self.going.oldest_gone
+        return np.asarray(self.walk.shares(first, self.every_s - gone_s) @ self.going.renewal)
 
 
 def _averaged(lines: Sequence[Sequence[Floats]]) -> Floats:

@@ -16,9 +16,9 @@ from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.connectivity import joined
 from tidings.prediction.faults.disjoint_products import Network
 from tidings.prediction.faults.processes import Bools, Floats, keeps_table
-from tidings.prediction.faults.reachability import graphs
+from tidings.prediction.faults.reachability import graphs, reached_given
 from tidings.prediction.faults.refresh import Passed, Refresh, helped_processes
-from tidings.prediction.faults.refresh_chain import RefreshChain
+from tidings.prediction.faults.refresh_chain import JOINED, RefreshChain
 
 
 class Known(NamedTuple):
@@ -33,7 +33,7 @@ class Meeting(NamedTuple):
 
     home: Bools  # its home is up
     way: Bools  # all of its usual way is up
-    reached: Bools  # there is a way to the end
+    reached: Floats  # P[there is a way to the end]
     known: Bools  # all brokers of the usual way that it meets know the subscription
 
     def waits(self, survives: float) -> Floats:
@@ -43,43 +43,50 @@ class Meeting(NamedTuple):
 
 
 def meeting(chain: RefreshChain) -> Meeting:
-    """What events meet, where all that lies between the ends is followed."""
-    around = chain.surroundings
-    phases = around.phases()
-    brokers = around.path.brokers
-    found = around.joined(phases, brokers[0])
-    known = [~found[broker] | around.able(phases, broker) for broker in brokers]
-    needed = {e for element in around.network.components.of_path(around.path) for e in element}
+    """What events meet in each joint state.
+
+    Where what is beside the way is not followed, its brokers that are up count as met. Raises
+    TooWideError where that cannot be worked out.
+    """
+    around, states = chain.surroundings, chain.surroundings.states
+    brokers, values = around.path.brokers, states.values
+    needed = {e for element in states.components.of_path(around.path) for e in element}
+    if around.reach == JOINED:
+        joined = around.joined(values, brokers[0])
+        reached = joined[brokers[-1]].astype(np.float64)
+    else:
+        joined = {broker: states.broker_up(values, broker) for broker in brokers}
+        processes = states.components.processes
+        ups = {each: processes[each].up[values.phases[each]] for each in needed}
+        reached = reached_given(around.network, around.path, ups)
+    known = [~joined[broker] | states.able(values, broker) for broker in brokers]
     return Meeting(
-        home=found[brokers[0]],
-        way=around.up(phases, needed),
-        reached=found[brokers[-1]],
+        home=joined[brokers[0]],
+        way=states.up(values, needed),
+        reached=reached,
         known=np.all(known, axis=0),
     )
 
 
 def followed_shares(chain: RefreshChain) -> Known:
     """Whether an event gets through, is cut off, or (the rest) meets a broker that forgot."""
-    met = meeting(chain)
-    shares = np.mean(chain.moments(), axis=0)
+    met, shares = meeting(chain), chain.mean_shares
     return Known(
-        float(shares @ (met.reached & met.known)),
-        float(shares @ (met.home & ~met.reached & met.known)),
+        float(shares @ (met.reached * met.known)),
+        float(shares @ (met.home * (1.0 - met.reached) * met.known)),
     )
 
 
 def followed_passed(chain: RefreshChain) -> Passed:
     """The checks of a way along which events are sent, whatever is down."""
-    around = chain.surroundings
-    phases = around.phases()
-    left = np.mean(chain.moments(), axis=0)
+    around, states = chain.surroundings, chain.surroundings.states
+    left = chain.mean_shares
     up, table = [], []
-    needs = around.network.components.of_path(around.path)
-    for place, needed in enumerate(needs):
-        left = left * around.up(phases, needed)
+    for place, needed in enumerate(states.components.of_path(around.path)):
+        left = left * states.up(states.values, needed)
         up.append(float(left.sum()))
         if place % 2 == 0:
-            left = left * around.able(phases, around.path.brokers[place // 2])
+            left = left * states.able(states.values, around.path.brokers[place // 2])
         table.append(float(left.sum()))
     return Passed(up=tuple(up), table=tuple(table), off=0.0)
 

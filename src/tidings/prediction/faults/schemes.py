@@ -20,12 +20,7 @@ from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.connectivity import TooWideError
 from tidings.prediction.faults.notes import Notes
 from tidings.prediction.faults.other_homes import OtherHome, helped_per_s
-from tidings.prediction.faults.reachability import (
-    Reachability,
-    Reached,
-    lying_between,
-    way_states,
-)
+from tidings.prediction.faults.reachability import Reachability, Reached, lying_between
 from tidings.prediction.faults.refresh import Passed, Refresh, bounded_passed, exact_passed
 from tidings.prediction.faults.refresh_chain import (
     JOINED,
@@ -51,7 +46,7 @@ from tidings.prediction.faults.static_ways import (
     up_checks,
 )
 from tidings.prediction.faults.waiting import Wait, wait
-from tidings.prediction.stages import Floats, Stage
+from tidings.prediction.stages import Stage
 
 Pieces = Callable[[Path], Sequence[Stage]]  # the stages of a way: broker, link, broker, …
 
@@ -126,8 +121,8 @@ def _periodic(known: Faults, way: _Way) -> Stage:
 
 def _passed(known: Faults, way: _Way, refresh: Refresh, helped: tuple[float, ...]) -> Passed | None:
     """The checks of a way from refresh to refresh; None where its states are too many."""
-    if any(helped) and refresh.timeout_s is None:
-        refreshes = Refreshes(every_s=refresh.every_s, helped_per_s=helped)
+    if any(helped) or known.components.fail_together(way.path):
+        refreshes = Refreshes(own=refresh, helped_per_s=helped)
         chain = refresh_chain(known.reachability.network, way.path, refreshes)
         if chain is not None:
             return followed_passed(chain)
@@ -143,12 +138,12 @@ def _wait(known: Faults, way: _Way) -> Wait | TabulatedWait:
     """The wait of an event whose home is up, on its usual way."""
     components = known.components
     if known.refresh is not None:
-        refreshes = Refreshes(every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way))
+        refreshes = Refreshes(own=known.refresh, helped_per_s=known.helped_per_s(way))
         chain = refresh_chain(known.reachability.network, way.path, refreshes)
         if chain is not None:
             _note_refreshes(known, "buffers", chain)
             return refreshed_wait(chain)
-        known.notes.add("buffers: the wait for a refresh taken as exponential", None)
+        _note_exponential(known, "buffers")
         components = forgetful_on_average(components, way.path, refreshes)
     waiting, remembered = stationary_wait(components, way.path)
     if not remembered:
@@ -168,6 +163,13 @@ def _note_refreshes(known: Faults, where: str, chain: RefreshChain) -> None:
         known.notes.add(f"{where}: followed from refresh to refresh", 0.0)
 
 
+def _note_exponential(known: Faults, where: str) -> None:
+    """That states are too many to be followed from refresh to refresh."""
+    assert known.refresh is not None
+    left_out = "" if known.refresh.timeout_s is None else ", time-outs left out"
+    known.notes.add(f"{where}: the wait for a refresh taken as exponential{left_out}", None)
+
+
 def _bypass(known: Faults, way: _Way) -> Stage:
     if not known.has_way_around(way.path):
         return _periodic(known, way)
@@ -185,12 +187,15 @@ def _bypass(known: Faults, way: _Way) -> Stage:
 def _known(known: Faults, way: _Way, refresh: Refresh) -> Known:
     """Whether an event gets through, or is cut off, before it meets a broker that forgot."""
     graph, helped = known.reachability.network, known.helped_per_s(way)
-    refreshes = Refreshes(every_s=refresh.every_s, helped_per_s=helped, any_way=True)
-    chain = refresh_chain(graph, way.path, refreshes) if refresh.timeout_s is None else None
+    refreshes = Refreshes(own=refresh, helped_per_s=helped, any_way=True)
+    chain = refresh_chain(graph, way.path, refreshes)
     if chain is not None and chain.surroundings.reach == JOINED:
         _note_refreshes(known, "refresh", chain)
         return followed_shares(chain)
-    known.notes.add("refresh: taken to reach all brokers that are up", None)
+    timeout_s = refresh.timeout_s
+    left_out = timeout_s is not None and timeout_s > refresh.every_s
+    how = ", time-outs left out" if left_out else ""
+    known.notes.add(f"refresh: taken to reach all brokers that are up{how}", None)
     with suppress(TooWideError):
         found = refreshed_shares(graph, way.path, refresh, helped)
         known.notes.add("connectivity: exact", 0.0)
@@ -223,17 +228,12 @@ def _wait_beside(known: Faults, way: _Way, around: Detours) -> Wait | TabulatedW
     graph, path = known.reachability.network, way.path
     if known.refresh is None:
         return _wait_in_partition(known, path, around)
-    refreshes = Refreshes(
-        every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way), any_way=True
-    )
+    refreshes = Refreshes(own=known.refresh, helped_per_s=known.helped_per_s(way), any_way=True)
     chain = refresh_chain(graph, path, refreshes)
     if chain is not None:
-        waits = _waits(chain, around)
-        if waits is not None:
-            _note_refreshes(known, "buffers beside ways around", chain)
-            return refreshed_wait(chain, waits)
-    how = "the wait for a refresh taken as exponential"
-    known.notes.add(f"buffers beside ways around: {how}", None)
+        _note_refreshes(known, "buffers beside ways around", chain)
+        return refreshed_wait(chain, meeting(chain).waits(around.survives))
+    _note_exponential(known, "buffers beside ways around")
     forgets = forgetful_on_average(known.components, path, refreshes)
     return exact_wait(replace(graph, components=forgets), path, around.survives)
 
@@ -254,21 +254,13 @@ def _wait_in_partition(known: Faults, path: Path, around: Detours) -> Wait | Non
         return wait(known.components.processes, hops(known.components, path), start)
 
 
-def _waits(chain: RefreshChain, around: Detours) -> Floats | None:
-    """By joint phase of a chain, P[an event must wait for its usual way]; None: too many."""
-    if chain.surroundings.reach == JOINED:
-        return meeting(chain).waits(around.survives)
-    states = way_states(chain.surroundings.network, chain.surroundings.path)
-    return None if states is None else states.waits(around.survives)
-
-
 def _published_wait(known: Faults, way: _Way, around: Detours) -> Wait:
     path, components = way.path, known.components
     needed = {each for element in components.of_path(path) for each in element}
     usual = components.all_up(needed)
     reached = known.reached(path).share
     if known.refresh is not None:
-        refreshes = Refreshes(every_s=known.refresh.every_s, helped_per_s=known.helped_per_s(way))
+        refreshes = Refreshes(own=known.refresh, helped_per_s=known.helped_per_s(way))
         components = forgetful_on_average(components, path, refreshes)
         through = refreshed_at_least(
             known.reachability.network, path, known.refresh, refreshes.helped_per_s, reached

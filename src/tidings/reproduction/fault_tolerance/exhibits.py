@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pandas as pd
 
@@ -74,13 +74,16 @@ def _best(by_run: pd.DataFrame) -> Section:
     rows = []
     for (topology, machines), group in exact.groupby(["topology", "machines"], sort=False):
         means = dict(zip(group["scheme"], group["actual"], strict=True))
-        best = max(means, key=lambda scheme: means[scheme])
+        best = " = ".join(
+            best_schemes(means, dict(zip(group["scheme"], group["noise"], strict=True)))
+        )
         shown = (f"{means[each]:.5f}" if each in means else "" for each in schemes)
         rows.append((str(topology), str(machines), best, *shown))
     return Section(
         title="Which scheme is best for which machines",
-        words="Simulated on-time share, mean over subscribers and systems. What bypassing gains "
-        "depends on how long the static path is, and so on where the topic's tree has its root.",
+        words="Simulated on-time share, mean over subscribers and systems; = is between schemes "
+        "that the noise does not tell apart from the best. What bypassing gains depends on how "
+        "long the static path is, and so on where the topic's tree has its root.",
         exhibits=(
             Grid(
                 title="On-time share under each scheme",
@@ -90,6 +93,16 @@ def _best(by_run: pd.DataFrame) -> Section:
             ),
         ),
     )
+
+
+def best_schemes(means: Mapping[str, float], noise: Mapping[str, float]) -> list[str]:
+    """The scheme with the largest share, then those whose share the noise may have put below it."""
+    best = max(means, key=lambda scheme: means[scheme])
+    return [best] + [
+        each
+        for each in means
+        if each != best and means[best] - means[each] <= math.hypot(noise[best], noise[each])
+    ]
 
 
 def _topologies(results: Results) -> Iterator[Section]:
