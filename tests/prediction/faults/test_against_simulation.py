@@ -142,7 +142,7 @@ SWEEP = [
     for shape, scheme, refresh, more in (
         ("line", "buffering", 0, {"link": ", reliability: 0.8"}),
         ("line", "periodic", 30, {"link": ", reliability: 0.8"}),
-        ("square", "bypass", 0, {"link": ", reliability: 0.8"}),
+        ("square", "bypass-buffering", 30, {"link": ", reliability: 0.8"}),
         ("line", "buffering", 30, {"lifetime": "{exponential: 30s}"}),
         ("square", "bypass-buffering", 0, {"lifetime": "{uniform: [5s, 50s]}"}),
         ("line", "periodic", 30, {"times": UNEVEN}),
