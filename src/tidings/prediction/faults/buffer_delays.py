@@ -18,7 +18,8 @@ from tidings.prediction.lattice import Lattice
 from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
 SMALL, MOST_DENSE_STATES = 24, 300
-_WORTH_COUNTING = 8_000  # jumps; beyond that, rates differ too much to count them
+_WORTH_COUNTING = 8_000  # jumps of a large chain; beyond that, rates differ too much to count them
+_WORK = 2_000_000_000  # jumps times rates, up to which a smaller chain may jump more often
 _FIRST_LOOK = 125  # jumps after which, and after twice as many, it is seen whether that will do
 _FEW, _TABLE = 16, 240  # times that are asked for exactly, and those of a table for more
 _LATTICE_TIMES, _LATTICE_TERMS = 96, 10
@@ -157,13 +158,13 @@ class _LargeWait:
         return None
 
 
-def _is_slow(remains: list[float]) -> bool:
-    """Whether, at the rate of late, what remains will not be gone within the jumps worth it."""
+def _is_slow(remains: list[float], most: int) -> bool:
+    """Whether, at the rate of late, what remains will not be gone within so many jumps."""
     begin, end = remains[len(remains) // 2], remains[-1]
     if end <= 0.0:
         return False
     fall = math.log(begin / end) / (len(remains) - len(remains) // 2)
-    return math.log(end / (_LEFT * remains[0])) > fall * (_WORTH_COUNTING - len(remains))
+    return math.log(end / (_LEFT * remains[0])) > fall * (most - len(remains))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,13 +191,13 @@ class CountedJumps(_LargeWait):
         jump = sparse.csr_array((sparse.eye_array(rates.shape[0]) + rates / per_s).T)
         left = self.wait.initial.copy()
         remains = [float(left.sum())]
-        look = _FIRST_LOOK
-        while remains[-1] > _LEFT * remains[0] and len(remains) <= _WORTH_COUNTING:
+        look, most = _FIRST_LOOK, max(_WORTH_COUNTING, _WORK // jump.nnz)
+        while remains[-1] > _LEFT * remains[0] and len(remains) <= most:
             left = jump @ left
             remains.append(float(left.sum()))
             if len(remains) == look:
                 look *= 2
-                if _is_slow(remains):
+                if _is_slow(remains, most):
                     break
         return per_s, np.array(remains)
 
