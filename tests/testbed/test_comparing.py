@@ -8,7 +8,7 @@ import pytest
 
 from tidings.errors import UnstableError
 from tidings.model.reading import loads
-from tidings.testbed.comparing import confront, scaled_rates, with_workload_of
+from tidings.testbed.comparing import Bench, calibrate, confront, scaled_rates, with_workload_of
 from tidings.testbed.runs import TestbedOptions
 
 PAIR = """
@@ -45,15 +45,18 @@ def test_a_fitted_system_gets_the_workload_and_keeps_its_own_links():
 
 
 def test_an_overloaded_system_is_not_compared(tmp_path):
+    bench = Bench(spark=None, options=TestbedOptions())
     with pytest.raises(UnstableError, match=r"load of 1"):
-        confront(loads(PAIR.replace("20/s", "300/s")), None, tmp_path, TestbedOptions())
+        calibrate(bench, loads(PAIR.replace("20/s", "300/s")), tmp_path)
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path):
-    options = TestbedOptions(duration_s=4.0, warmup_s=0.5)
-    found = confront(loads(PAIR), spark, tmp_path, options, repetitions=1)
+    options, system = TestbedOptions(duration_s=3.0, warmup_s=0.5), loads(PAIR)
+    bench = Bench(spark=spark, options=options, repetitions=1)
+    known = calibrate(bench, system, tmp_path / "calibration")
+    found = confront(bench, system, known, tmp_path)
     calibration, run = (
         json.loads((tmp_path / name / "traces.json").read_text(encoding="utf-8"))
         for name in ("calibration", "run-1")

@@ -1,7 +1,8 @@
 """A system on real servers beside its prediction, from parameters measured in a separate run.
 
 1. *Calibration*: the system at a low load, on the servers; its traces give service times and link
-   delays as they are on this machine, with whatever servers, relays and timers cost.
+   delays as they are on this machine. How late relays and timers are, and what servers cost, is in
+   the delays of links: a stage of the prediction like any other.
 2. *Prediction*: those brokers and links under the rates of the system itself.
 3. *Reality*: the system at its own load, several times. Nothing of it goes into the prediction.
 """
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 Progress = Callable[[str], None]
 
 CALIBRATION_LOAD = 0.15  # of the busiest broker
+CALIBRATION_LENGTH = 3.0  # beside that of a run
+MOST_SHARE, MOST_LATENCY = 0.02, 0.10  # a run agrees that is off by no more, mean over subscribers
 _SEEDS_APART = 1_000  # repetitions and the calibration share no random numbers
 
 
@@ -42,15 +45,30 @@ class Repetition:
     measured: Outcome
     against_predicted: Comparison
     against_simulated: Comparison
+    duration_s: float
     lateness_s: float  # of relays, 99th percentile
     doubts: tuple[str, ...]
 
     @property
     def latency_error(self) -> float:
         """Mean over subscribers of |predicted − measured| mean delay, as a share of the latter."""
-        table = self.against_predicted.subscribers
-        off = (table["delay_mean_s_difference"] / table["delay_mean_s_b"]).abs()
-        return float(off.mean())
+        return _latency_error(self.against_predicted)
+
+    @property
+    def simulated_latency_error(self) -> float:
+        """The same of what was simulated."""
+        return _latency_error(self.against_simulated)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the prediction is as near to reality as it should be."""
+        share = self.against_predicted.summary.mean_absolute
+        return share <= MOST_SHARE and self.latency_error <= MOST_LATENCY
+
+
+def _latency_error(compared: Comparison) -> float:
+    table = compared.subscribers
+    return float((table["delay_mean_s_difference"] / table["delay_mean_s_b"]).abs().mean())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,31 +83,63 @@ class Reality:
     notes: tuple[str, ...]
 
 
-def confront(
-    system: System,
-    spark: SparkSession,
-    folder: Path,
-    options: TestbedOptions,
-    *,
-    repetitions: int = 3,
-    progress: Progress = lambda _: None,
-) -> Reality:
-    """Calibrate, predict and measure; all traces are left in ``folder``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where and how reality is run: traces are read on ``spark``, every run is as ``options`` say.
+
+    A run has the seed of the options and its number.
+    """
+
+    spark: SparkSession
+    options: TestbedOptions
+    repetitions: int = 3
+    progress: Progress = lambda _: None
+
+    def within(self, what: str) -> Bench:
+        """The same, each step told as one of something larger."""
+        return replace(self, progress=lambda step: self.progress(f"{what}: {step}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What a run at low load says of brokers and links."""
+
+    fitted: System
+    notes: tuple[str, ...]
+
+
+def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
+    """Run a system at low load and fit brokers and links to it; the traces are left in ``folder``.
+
+    It publishes ``CALIBRATION_LENGTH`` times as long: at low load little happens, and whatever
+    is fitted badly spoils every prediction.
+    """
     calm = scaled_rates(system, CALIBRATION_LOAD / _busiest(predict(system, delays=False)))
-    progress("calibrating at low load")
-    seed = options.seed + _SEEDS_APART
-    _recorded(calm, replace(options, seed=seed), folder / "calibration", progress)
-    found = characterise(read_traces(spark, folder / "calibration"), progress=progress)
-    fitted = with_workload_of(system, found.system)
-    progress("predicting and simulating what was calibrated")
-    predicted = predict(fitted)
-    simulated = simulate(fitted, seed=options.seed)
+    bench.progress("calibrating at low load")
+    longer = replace(
+        bench.options,
+        seed=bench.options.seed + _SEEDS_APART,
+        duration_s=CALIBRATION_LENGTH * bench.options.duration_s,
+    )
+    run = _recorded(calm, longer, folder, bench.progress)
+    found = characterise(read_traces(bench.spark, folder), progress=bench.progress)
+    doubtful = tuple(f"calibration: {doubt}" for doubt in doubts(run))
+    return Calibration(fitted=found.system, notes=(*found.notes, *doubtful))
+
+
+def confront(bench: Bench, system: System, calibration: Calibration, folder: Path) -> Reality:
+    """Predict a system from what was calibrated and measure it; traces are left in ``folder``."""
+    fitted = with_workload_of(system, calibration.fitted)
+    bench.progress("predicting and simulating what was calibrated")
+    # Errors of parameters by hundreds of further predictions would take longer than reality.
+    predicted = predict(fitted, pairs=True, error_bars=False)
+    simulated = simulate(fitted, seed=bench.options.seed)
     done = []
-    for number in range(1, repetitions + 1):
+    for number in range(1, bench.repetitions + 1):
         place = folder / f"run-{number}"
-        chosen = replace(options, seed=options.seed + number)
-        run = _recorded(system, chosen, place, _within(progress, f"reality {number}"))
-        measured = characterise(read_traces(spark, place)).measured
+        chosen = replace(bench.options, seed=bench.options.seed + number)
+        run = _recorded(system, chosen, place, bench.within(f"reality {number}").progress)
+        measured = characterise(read_traces(bench.spark, place)).measured
         done.append(_repetition(run, measured, predicted, simulated))
     return Reality(
         fitted=fitted,
@@ -97,13 +147,8 @@ def confront(
         predicted=predicted,
         simulated=simulated,
         repetitions=tuple(done),
-        notes=found.notes,
+        notes=calibration.notes,
     )
-
-
-def _within(progress: Progress, what: str) -> Progress:
-    """Tells each step as one of something larger."""
-    return lambda step: progress(f"{what}, {step}")
 
 
 def scaled_rates(system: System, factor: float) -> System:
@@ -118,8 +163,9 @@ def scaled_rates(system: System, factor: float) -> System:
 
 
 def with_workload_of(system: System, fitted: System) -> System:
-    """Fitted brokers and links under the publishers' rates and contents that a system states."""
+    """Fitted brokers and links under the rates, contents and filters that a system states."""
     links = {each.name: each.link for each in fitted.publishers}
+    links |= {each.name: each.link for each in fitted.subscribers}
     known = {
         path: error
         for path, error in fitted.standard_errors
@@ -129,6 +175,9 @@ def with_workload_of(system: System, fitted: System) -> System:
         fitted,
         publishers=tuple(
             replace(each, link=links.get(each.name, each.link)) for each in system.publishers
+        ),
+        subscribers=tuple(
+            replace(each, link=links.get(each.name, each.link)) for each in system.subscribers
         ),
         lifetime=system.lifetime,
         standard_errors=tuple(known.items()),
@@ -157,6 +206,7 @@ def _repetition(run: Run, measured: Outcome, predicted: Outcome, simulated: Outc
         measured=measured,
         against_predicted=compare(predicted, measured),
         against_simulated=compare(simulated, measured),
+        duration_s=run.options.duration_s,
         lateness_s=lateness(run)["relay_p99_s"],
         doubts=tuple(doubts(run)),
     )

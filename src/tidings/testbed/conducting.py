@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
@@ -11,6 +12,7 @@ from tidings.model import topology
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.testbed import tracing
+from tidings.testbed.breaking import follow_outages
 from tidings.testbed.layout import lane_name
 from tidings.testbed.ports import HOST
 from tidings.testbed.relays import EVENT
@@ -22,6 +24,7 @@ try:
     import nats
     from nats.aio.client import Client
     from nats.aio.msg import Msg
+    from nats.errors import OutboundBufferLimitError
 except ModuleNotFoundError as problem:
     raise EngineError(
         "the testbed needs the client library of NATS: pip install 'tidings[testbed]' brings it"
@@ -33,6 +36,7 @@ _HEADER = EVENT.decode()
 _SETTLE_S = 10.0  # until interest must have reached every broker
 _DRAIN_S = 30.0  # after the last publication, until everything must have arrived
 _LOOK_S = 0.05
+_AGAIN_S = 0.05  # between two tries of a client to connect again
 
 
 class Conductor:
@@ -42,7 +46,7 @@ class Conductor:
         self, run: Run, names: Subjects, routes: Routes, running: Servers, tell: Progress
     ) -> None:
         self._run, self._names = run, names
-        self._spread = _interest(run.system, routes, names)
+        run.layout.journal.wanted = _interest(run.system, routes, names)
         self._servers, self._tell = running, tell
         self._clients: list[Client] = []
         self._problem: str | None = None
@@ -54,7 +58,7 @@ class Conductor:
         try:
             await self._set_up()
             self._tell("running")
-            await self._publish()
+            await self._publish_among_outages()
             self._tell("waiting for the last events")
             await self._drain()
         except EngineError as problem:
@@ -82,27 +86,41 @@ class Conductor:
             for subject in self._names.of_subscriber[index]:
                 await client.subscribe(subject, cb=self._receiver(index))
         self._tell("spreading subscriptions")
-        await self._until(lambda: not self._unspread(), "spread", self._unspread_told)
+        journal = self._run.layout.journal
+        await self._until(lambda: not journal.unready(), "spread", self._unspread_told)
 
-    async def _publish(self) -> None:
-        run, loop = self._run, asyncio.get_running_loop()
+    async def _publish_among_outages(self) -> None:
+        run = self._run
         ports, system = run.layout.publisher_ports, run.system
         clients = [
             await self._connect(port, publisher.name)
             for port, publisher in zip(ports, system.publishers, strict=True)
         ]
-        run.start_s = loop.time() + 2.0 * _LOOK_S
+        run.start_s = asyncio.get_running_loop().time() + 2.0 * _LOOK_S
+        breaking = asyncio.create_task(follow_outages(run, self._servers))
+        try:
+            await self._publish(clients)
+        finally:
+            breaking.cancel()
+            ended = await asyncio.gather(breaking, return_exceptions=True)
+        for problem in ended:
+            if isinstance(problem, Exception):
+                raise EngineError(f"an outage could not be brought about: {problem}") from problem
+
+    async def _publish(self, clients: list[Client]) -> None:
+        run, loop = self._run, asyncio.get_running_loop()
         looked_s = run.start_s
         for each in run.publications:
             due_s = run.start_s + each.at_s
             if (left_s := due_s - loop.time()) > 0.0:
                 await asyncio.sleep(left_s)
             run.published_late_s.append(loop.time() - due_s)
-            await clients[each.publisher].publish(
-                self._names.of_content[each.content.text],
-                each.content.text.encode(),
-                headers={_HEADER: each.event, "Nats-Trace-Dest": tracing.DESTINATION},
-            )
+            with contextlib.suppress(OutboundBufferLimitError):  # its broker is down: lost
+                await clients[each.publisher].publish(
+                    self._names.of_content[each.content.text],
+                    each.content.text.encode(),
+                    headers={_HEADER: each.event, "Nats-Trace-Dest": tracing.DESTINATION},
+                )
             if loop.time() - looked_s > 1.0:
                 looked_s = loop.time()
                 self._check()
@@ -127,7 +145,12 @@ class Conductor:
     async def _connect(self, port: int, name: str) -> Client:
         try:
             client = await nats.connect(
-                f"nats://{HOST}:{port}", name=name, error_cb=self._fail, max_reconnect_attempts=-1
+                f"nats://{HOST}:{port}",
+                name=name,
+                error_cb=self._fail,
+                max_reconnect_attempts=-1,
+                reconnect_time_wait=_AGAIN_S,
+                pending_size=0,  # what is published while the broker is down is lost, not kept
             )
         except Exception as problem:
             raise EngineError(f"'{name}' cannot connect to its broker: {problem}") from problem
@@ -135,12 +158,14 @@ class Conductor:
         return client
 
     async def _fail(self, problem: Exception) -> None:
+        if self._run.outages:
+            return  # connections are meant to break; the servers are looked at all the same
         self._problem = self._problem or f"a client lost its connection: {problem!r}"
 
     def _check(self) -> None:
         self._servers.require_alive()
-        if self._problem:
-            raise EngineError(self._problem)
+        if problem := self._run.layout.journal.problem or self._problem:
+            raise EngineError(problem)
 
     async def _collect(self, message: Msg) -> None:
         self._run.documents.append(message.data)
@@ -167,13 +192,8 @@ class Conductor:
     def _unlinked(self) -> str:
         return f"brokers {', '.join(self._servers.unlinked())} have not found all their neighbours"
 
-    def _unspread(self) -> list[str]:
-        """The lanes over which not all has been asked for that is wanted behind them."""
-        asked = self._run.layout.journal.interest
-        return [lane for lane, names in self._spread.items() if not names <= asked.get(lane, set())]
-
     def _unspread_told(self) -> str:
-        return f"subscriptions have not crossed {', '.join(self._unspread()[:4])}"
+        return f"subscriptions have not crossed {', '.join(self._run.layout.journal.unready()[:4])}"
 
 
 def _interest(system: System, routes: Routes, names: Subjects) -> dict[str, set[str]]:
@@ -189,4 +209,6 @@ def _interest(system: System, routes: Routes, names: Subjects) -> dict[str, set[
                 arc = routes.arcs[into]
                 lane = lane_name(brokers[arc.source], brokers[arc.target])
                 found.setdefault(lane, set()).update(asked)
+    for one, mine in zip(system.subscribers, names.of_subscriber, strict=True):
+        found[lane_name(one.name, one.at)] = set(mine)
     return found

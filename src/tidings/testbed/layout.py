@@ -11,8 +11,9 @@ from tidings.model import topology
 from tidings.model.behaviour import Channel
 from tidings.model.routes import Routes
 from tidings.model.system import System
+from tidings.testbed.journal import Journal
 from tidings.testbed.ports import free_ports
-from tidings.testbed.relays import Journal, Lane, Relay
+from tidings.testbed.relays import Lane, Relay
 from tidings.testbed.servers import ServerPlan
 from tidings.testbed.stations import Station, draws
 
@@ -25,6 +26,8 @@ class Layout:
     relays: tuple[Relay, ...]
     publisher_ports: tuple[int, ...]  # of the relays they dial
     subscriber_ports: tuple[int, ...]
+    links: dict[str, Relay]  # by the names of links
+    stations: dict[str, Station]  # by broker
     journal: Journal
 
 
@@ -62,6 +65,8 @@ def layout(system: System, routes: Routes, seed: int) -> Layout:
         relays=(*relays, *upward, *downward),
         publisher_ports=tuple(relay.port for relay in upward),
         subscriber_ports=tuple(relay.port for relay in downward),
+        links=_by_link(system, relays),
+        stations=dict(zip(plans, maker.stations, strict=True)),
         journal=maker.journal,
     )
 
@@ -69,6 +74,15 @@ def layout(system: System, routes: Routes, seed: int) -> Layout:
 def lane_name(source: str, target: str) -> str:
     """How one direction of a link is called."""
     return f"{source}→{target}"
+
+
+def _by_link(system: System, relays: list[Relay]) -> dict[str, Relay]:
+    by_lane = {lane.name: relay for relay in relays for lane in relay.lanes}
+    return {
+        link.name: by_lane[lane_name(*link.between)]
+        for link in system.links
+        if lane_name(*link.between) in by_lane
+    }
 
 
 def _dialled_arcs(routes: Routes) -> dict[int, int]:
@@ -103,8 +117,8 @@ class _Maker:
         lanes = []
         for each in (arc, arc ^ 1):
             one = routes.arcs[each]
-            name = lane_name(*(self.system.brokers[end].name for end in (one.source, one.target)))
-            lanes.append(self._lane(name, one.channel, (2, each), to=one.target))
+            ends = (self.system.brokers[one.source].name, self.system.brokers[one.target].name)
+            lanes.append(self._lane(ends, one.channel, (2, each), to=one.target))
         parent = self.system.brokers[routes.arcs[arc].target].name
         return Relay(port, plans[parent].leaf_port, (lanes[0], lanes[1]), self.journal)
 
@@ -112,24 +126,25 @@ class _Maker:
         """The relay of a publisher's link."""
         one = self.system.publishers[index]
         home = self.system.broker_index[one.at]
-        up = self._lane(lane_name(one.name, one.at), one.link, (3, index), to=home)
-        down = _at_once(lane_name(one.at, one.name))
+        up = self._lane((one.name, one.at), one.link, (3, index), to=home)
+        down = _at_once((one.at, one.name))
         return Relay(port, plans[one.at].client_port, (up, down), self.journal)
 
     def of_subscriber(self, port: int, index: int, plans: dict[str, ServerPlan]) -> Relay:
         """The relay of a subscriber's link."""
         one = self.system.subscribers[index]
         # The subscription takes as long to its broker as an event takes back.
-        up = self._lane(lane_name(one.name, one.at), one.link, (4, index), to=None)
-        down = self._lane(lane_name(one.at, one.name), one.link, (5, index), to=None)
+        up = self._lane((one.name, one.at), one.link, (4, index), to=None)
+        down = self._lane((one.at, one.name), one.link, (5, index), to=None)
         return Relay(port, plans[one.at].client_port, (up, down), self.journal)
 
     def _lane(
-        self, name: str, channel: Channel, purpose: tuple[int, int], *, to: int | None
+        self, ends: tuple[str, str], channel: Channel, purpose: tuple[int, int], *, to: int | None
     ) -> Lane:
         generator = np.random.default_rng([self.seed, *purpose])
         return Lane(
-            name=name,
+            name=lane_name(*ends),
+            source=ends[0],
             delay=draws(channel.delay, generator),
             is_lost=_losses(channel.reliability, np.random.default_rng([self.seed, *purpose, 6])),
             broker=None if to is None else self.system.brokers[to].name,
@@ -143,5 +158,5 @@ def _losses(reliability: float, generator: np.random.Generator) -> Callable[[], 
     return lambda: bool(generator.random() >= reliability)
 
 
-def _at_once(name: str) -> Lane:
-    return Lane(name=name, delay=lambda: 0.0, is_lost=lambda: False)
+def _at_once(ends: tuple[str, str]) -> Lane:
+    return Lane(name=lane_name(*ends), source=ends[0], delay=lambda: 0.0, is_lost=lambda: False)

@@ -11,40 +11,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from tidings.errors import EngineError
 from tidings.testbed.frames import Frame, FrameReader
+from tidings.testbed.journal import Journal, Visit
 from tidings.testbed.ports import HOST
 from tidings.testbed.stations import Station
 from tidings.testbed.subjects import PREFIX
 
 EVENT = b"Tidings-Event"
 _OURS = f"{PREFIX}.".encode()
-_DIAL_S = 10.0
-_AGAIN_S = 0.05
+_ASKS = {b"SUB": True, b"LS+": True, b"LS-": False}  # UNSUB names no subject
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Visit:
-    """An event at a broker's station; times of the loop's clock, in seconds."""
-
-    event: str
-    broker: str
-    came_over: str  # the name of the lane
-    arrived_s: float
-    started_s: float
-    left_s: float
-
-
-@dataclass(slots=True, kw_only=True)
-class Journal:
-    """What the relays write down."""
-
-    visits: list[Visit] = field(default_factory=list)
-    lateness_s: list[float] = field(default_factory=list)
-    interest: dict[str, set[str]] = field(default_factory=dict)  # by lane: subjects asked for
-    lost: dict[str, int] = field(default_factory=dict)  # by lane
-    under_way: int = 0  # events that a relay holds
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +32,7 @@ class Lane:
     """One direction of a relay: how events fare on it, and at the broker it leads to."""
 
     name: str
+    source: str  # the broker or client it comes from
     delay: Callable[[], float]
     is_lost: Callable[[], bool]
     broker: str | None = None  # None: it leads to a subscriber
@@ -63,57 +44,77 @@ class Relay:
 
     def __init__(self, port: int, behind: int, lanes: tuple[Lane, Lane], journal: Journal) -> None:
         self.port, self._behind = port, behind
-        self._in, self._out = lanes  # from the dialling end, and towards it
+        self.lanes = lanes  # from the dialling end, and towards it
         self._journal = journal
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: asyncio.Server | None = None
+        self._is_cut = False
 
     async def open(self) -> None:
         """Begin to listen."""
-        self._listener = await asyncio.start_server(self._accept, HOST, self.port)
+        try:
+            self._listener = await asyncio.start_server(self._accept, HOST, self.port)
+        except OSError as problem:
+            raise EngineError(
+                f"the relay {self.lanes[0].name} cannot listen at port {self.port}: {problem}; "
+                "another program has taken it, so run the command again"
+            ) from problem
 
     async def close(self) -> None:
         """Stop listening, and end what is connected."""
         if self._listener is not None:
             self._listener.close()
-        for task in self._tasks:
+        await self.cut()
+
+    async def cut(self) -> None:
+        """End what is connected and let nobody through; what is under way is lost."""
+        self._is_cut = True
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def mend(self) -> None:
+        """Let connections through again; whoever dials must try again."""
+        self._is_cut = False
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         try:
-            there, back = await self._dial()
-            ways = [
-                asyncio.create_task(_Way(self._in, back, self._journal).carry(reader)),
-                asyncio.create_task(_Way(self._out, writer, self._journal).carry(there)),
-            ]
-            try:
-                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for way in ways:
-                    way.cancel()
-                await asyncio.gather(*ways, return_exceptions=True)
-                for end in (back, writer):
-                    end.close()
-        except (OSError, asyncio.CancelledError):  # nobody behind, or the relay is being closed
-            writer.close()
+            if not self._is_cut:
+                there, back = await asyncio.open_connection(HOST, self._behind)
+                await self._join((reader, writer), (there, back))
+        except (OSError, asyncio.CancelledError):  # nobody behind, or the relay is being cut
+            pass
+        except Exception as problem:  # of ours: the run must not go on as if nothing had been
+            self._journal.problem = f"the relay {self.lanes[0].name} died: {problem!r}"
         finally:
+            writer.close()
             self._tasks.discard(task)
 
-    async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to the server behind, which may be starting just now."""
+    async def _join(self, dialling: Ends, behind: Ends) -> None:
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + _DIAL_S
-        while True:
-            try:
-                return await asyncio.open_connection(HOST, self._behind)
-            except OSError:
-                if loop.time() > deadline_s:
-                    raise
-                await asyncio.sleep(_AGAIN_S)
+        inward, outward = self.lanes
+        ways = [
+            asyncio.create_task(_Way(inward, behind[1], self._journal).carry(dialling[0])),
+            asyncio.create_task(_Way(outward, dialling[1], self._journal).carry(behind[0])),
+        ]
+        for lane in self.lanes:
+            self._journal.joined(lane.name, loop.time())
+        try:
+            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in done:
+                way.result()  # a relay that died says so
+        finally:
+            for way in ways:
+                way.cancel()
+            for end in (behind[1], dialling[1]):
+                end.close()
+            for lane in self.lanes:
+                self._journal.parted(lane.name, loop.time())
+            await asyncio.gather(*ways, return_exceptions=True)
 
 
 class _Way:
@@ -149,7 +150,7 @@ class _Way:
         arrival_s = now_s + self._lane.delay()
         self._journal.under_way += 1
         if self._lane.station is None:
-            self._loop.call_at(arrival_s, self._deliver, frame, arrival_s)
+            self._loop.call_at(arrival_s, self._deliver, frame, arrival_s, None)
         else:
             # Whoever arrives first is served first, also where delays let one overtake another.
             self._loop.call_at(arrival_s, self._serve, frame, arrival_s)
@@ -158,32 +159,37 @@ class _Way:
         lane = self._lane
         assert lane.station is not None
         assert lane.broker is not None
+        if self._to.is_closing():  # the broker is down, or the link was cut meanwhile
+            self._journal.under_way -= 1
+            return
         start_s, end_s = lane.station.serve(arrival_s)
-        event = (frame.value_of(EVENT) or b"").decode()
-        self._journal.visits.append(
-            Visit(
-                event=event,
-                broker=lane.broker,
-                came_over=lane.name,
-                arrived_s=arrival_s,
-                started_s=start_s,
-                left_s=end_s,
-            )
+        visit = Visit(
+            event=(frame.value_of(EVENT) or b"").decode(),
+            broker=lane.broker,
+            came_from=lane.source,
+            arrived_s=arrival_s,
+            started_s=start_s,
+            left_s=end_s,
         )
-        self._loop.call_at(end_s, self._deliver, frame, end_s)
+        self._loop.call_at(end_s, self._deliver, frame, end_s, visit)
 
-    def _deliver(self, frame: Frame, due_s: float) -> None:
-        self._journal.lateness_s.append(self._loop.time() - due_s)
+    def _deliver(self, frame: Frame, due_s: float, visit: Visit | None) -> None:
         self._journal.under_way -= 1
-        self._write(frame.data)
+        if self._to.is_closing():
+            return
+        self._journal.lateness_s.append(self._loop.time() - due_s)
+        if visit is not None:
+            self._journal.visits.append(visit)
+        self._to.write(frame.data)
 
     def _pass_interest(self, frame: Frame) -> None:
-        asked = self._journal.interest.setdefault(self._lane.name, set())
-        if frame.verb == b"LS+":
-            asked.add(frame.subject.decode())
-        elif frame.verb == b"LS-":
-            asked.discard(frame.subject.decode())
-        self._write(frame.data)
+        if self._to.is_closing():
+            return
+        if frame.verb in _ASKS:
+            self._journal.crossed(
+                self._lane.name, frame.subject.decode(), self._loop.time(), wanted=_ASKS[frame.verb]
+            )
+        self._to.write(frame.data)
 
     def _write(self, data: bytes) -> None:
         if not self._to.is_closing():

@@ -9,18 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tidings.errors import InvalidInputError
+from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.features import require_only
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.testbed.conducting import Conductor, Progress
 from tidings.testbed.layout import layout
+from tidings.testbed.outages import draw_outages, fails
 from tidings.testbed.runs import Run, TestbedOptions
 from tidings.testbed.servers import servers
 from tidings.testbed.subjects import contents_of, subjects
 from tidings.testbed.workload import schedule
 
-HANDLED = frozenset({"random lifetimes"})
+HANDLED = frozenset({"random lifetimes", "failures", "recovery"})
 _MOST_SELECTED = 900  # file descriptors; select, whose timers are the sharpest, takes 1024
 
 
@@ -34,9 +35,11 @@ def run_testbed(
     chosen = options or TestbedOptions()
     tell = progress or (lambda _: None)
     require_only(system, HANDLED, "the testbed")
+    _refuse_recovery(system)
     contents = contents_of(system)
     routes = route(system)
-    planned = schedule(system, contents, chosen.warmup_s + chosen.duration_s, chosen.seed)
+    length_s = chosen.warmup_s + chosen.duration_s
+    planned = schedule(system, contents, length_s, chosen.seed)
     if len(planned) > chosen.most_events:
         raise InvalidInputError(
             f"{len(planned):,} events would be published in {chosen.warmup_s:g} + "
@@ -48,9 +51,7 @@ def run_testbed(
         options=chosen,
         layout=layout(system, routes, chosen.seed),
         publications=planned,
-        published_late_s=[],
-        deliveries=[],
-        documents=[],
+        outages=draw_outages(system, length_s, chosen.seed),
     )
     names = subjects(system, contents)
     with tempfile.TemporaryDirectory(prefix="tidings-testbed-") as folder:
@@ -58,6 +59,18 @@ def run_testbed(
         with servers(run.layout.servers, Path(folder)) as running, _loop(run) as runner:
             runner.run(Conductor(run, names, routes, running, tell).conduct())
     return run
+
+
+def _refuse_recovery(system: System) -> None:
+    """Plain NATS asks for everything again as soon as a neighbour is back, and keeps no events."""
+    if fails(system):
+        known = system.recovery
+        if known is None or known.scheme != "periodic" or known.refresh_s > 0.0:
+            saw = "none" if known is None else f"'{known.scheme}', refresh {known.refresh_s:g} s"
+            raise UnsupportedError(
+                f"recovery is {saw}; servers restore subscriptions as soon as they have found each "
+                "other again and keep no events: wants {scheme: periodic, refresh: 0s}"
+            )
 
 
 @contextmanager

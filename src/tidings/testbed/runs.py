@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidings.errors import InvalidInputError
 from tidings.model.system import System
 from tidings.testbed.layout import Layout
+from tidings.testbed.outages import Outage
 from tidings.testbed.workload import Publication
 
 MOST_EVENTS = 50_000
@@ -40,6 +41,15 @@ class Delivery:
     received_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """A broker or link that went down or came up again, by the loop's clock."""
+
+    component: str
+    is_up: bool
+    at_s: float
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """What happened: everything that was published, seen and received, and how far to trust it."""
@@ -48,12 +58,14 @@ class Run:
     options: TestbedOptions
     layout: Layout
     publications: list[Publication]
+    outages: list[Outage] = field(default_factory=list)  # as they were drawn
+    states: list[StateChange] = field(default_factory=list)  # as they came about
     start_s: float = 0.0  # by the loop's clock
     epoch_ns: int = 0  # the Unix time of the loop's zero
     subscribed_s: float = 0.0
-    published_late_s: list[float]
-    deliveries: list[Delivery]
-    documents: list[bytes]  # as the servers sent them
+    published_late_s: list[float] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    documents: list[bytes] = field(default_factory=list)  # as the servers sent them
     incomplete: str | None = None  # why it ended early
 
     def nanoseconds(self, at_s: float) -> int:

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -29,6 +30,7 @@ _SERVER = "nats-server"
 _READY_S = 10.0  # until all servers must have found each other
 _LOOK_S = 0.02
 _READY = "Server is ready"
+_RECONNECT = "100ms"  # between two tries to join a neighbour again
 _LAST_LINES = 3  # of a server's log, told when it ends by itself
 
 _CONFIGURATION = """\
@@ -42,7 +44,7 @@ accounts {{
 system_account: SYS
 no_auth_user: app
 leafnodes {{
-  listen: "{host}:{leaf_port}", compression: off, no_advertise: true, reconnect: "500ms"
+  listen: "{host}:{leaf_port}", compression: off, no_advertise: true, reconnect: "{reconnect}"
   {remotes}
 }}
 """
@@ -70,6 +72,7 @@ class ServerPlan:
             client_port=self.client_port,
             monitor_port=self.monitor_port,
             leaf_port=self.leaf_port,
+            reconnect=_RECONNECT,
             remotes=remotes,
         )
 
@@ -95,6 +98,7 @@ class Servers:
         self.plans = plans
         self._folder = folder
         self._processes = processes
+        self._one_at_a_time = threading.Lock()
 
     def start(self, name: str) -> int:
         """Start the server of a broker; gives its process id."""
@@ -164,9 +168,10 @@ class Servers:
         assert self._processes.stdin is not None
         assert self._processes.stdout is not None
         try:
-            self._processes.stdin.write(json.dumps(command) + "\n")
-            self._processes.stdin.flush()
-            answer = self._processes.stdout.readline()
+            with self._one_at_a_time:
+                self._processes.stdin.write(json.dumps(command) + "\n")
+                self._processes.stdin.flush()
+                answer = self._processes.stdout.readline()
         except OSError as problem:
             raise EngineError(f"the supervisor of the servers is gone: {problem}") from problem
         said = json.loads(answer or '{"failed": "the supervisor of the servers is gone"}')

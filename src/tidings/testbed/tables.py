@@ -21,9 +21,10 @@ MOST_LATENESS = 0.05  # of the shortest mean service, at the 99th percentile
 def trace_tables(run: Run) -> dict[str, pa.Table]:
     """The trace tables of a run: what was published after its warm-up, to the end of each event.
 
-    A hop is what two saw: when an event arrived and its service began by the relay that holds it
-    as long as the broker works, when it was done, and where it went, by the server's own tracing.
-    So whatever server, relay and timers cost beyond the drawn service is in the hop.
+    A hop is what two saw: arrival, start and end of service by the relay that holds an event as
+    long as the broker works, and where it went by the server's own tracing. Whatever server, relay
+    and timers cost beyond the drawn times occupies no station; it is on the way to the next one,
+    and so in the delay of the link that is measured.
     """
     kept = {each.event: each for each in run.publications if each.at_s >= run.options.warmup_s}
     return {
@@ -33,6 +34,7 @@ def trace_tables(run: Run) -> dict[str, pa.Table]:
         "subscriptions": subscription_table(
             run.system.subscribers, run.nanoseconds(run.subscribed_s)
         ),
+        **({"states": _states(run)} if run.outages else {}),
     }
 
 
@@ -110,22 +112,28 @@ def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
         one = sighting(document, EVENT.decode())
         if one is not None:
             seen[one.event, one.broker] = one
-    both = [
-        (visit, seen[visit.event, visit.broker])
-        for visit in run.layout.journal.visits
-        if visit.event in kept and (visit.event, visit.broker) in seen
-    ]
-    started = [run.nanoseconds(visit.started_s) for visit, _ in both]
+    visits = [each for each in run.layout.journal.visits if each.event in kept]
+    told = [seen.get((each.event, each.broker)) for each in visits]
     columns = {
-        "event": [visit.event for visit, _ in both],
-        "broker": [visit.broker for visit, _ in both],
-        "came_from": [one.came_from for _, one in both],
-        "arrived_ns": [run.nanoseconds(visit.arrived_s) for visit, _ in both],
-        "started_ns": started,
-        "left_ns": [max(one.seen_ns, at) for (_, one), at in zip(both, started, strict=True)],
-        "sent_to": [list(one.sent_to) for _, one in both],
+        "event": [each.event for each in visits],
+        "broker": [each.broker for each in visits],
+        "came_from": [each.came_from for each in visits],
+        "arrived_ns": [run.nanoseconds(each.arrived_s) for each in visits],
+        "started_ns": [run.nanoseconds(each.started_s) for each in visits],
+        "left_ns": [run.nanoseconds(each.left_s) for each in visits],
+        # Not known where the server was killed before it said so.
+        "sent_to": [None if one is None else list(one.sent_to) for one in told],
     }
     return trace_table("hops", columns)
+
+
+def _states(run: Run) -> pa.Table:
+    columns = {
+        "component": [each.component for each in run.states],
+        "state": ["up" if each.is_up else "down" for each in run.states],
+        "at_ns": [run.nanoseconds(each.at_s) for each in run.states],
+    }
+    return trace_table("states", columns)
 
 
 def _deliveries(run: Run, kept: Mapping[str, Publication]) -> pa.Table:

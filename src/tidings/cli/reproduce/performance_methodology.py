@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidings.cli import console, options
 from tidings.cli.reproduce.presenting import USUAL_FOLDER, Folder, present
+from tidings.model.study import Study
+from tidings.model.writing import check_new_folder
 from tidings.reproduction.performance_methodology import experiment
 from tidings.reproduction.performance_methodology.exhibits import study
 from tidings.reproduction.saving import check_folder
 
 USUAL = experiment.Plan()
+TESTBED = "testbed"  # the folder of traces and fitted systems, in that of the study
 
 
 def performance_methodology(
@@ -25,6 +30,29 @@ def performance_methodology(
     seeds: Annotated[
         int, typer.Option(metavar="N", min=2, help="Simulations of each case.")
     ] = USUAL.replications,
+    real: Annotated[
+        bool,
+        typer.Option(
+            "--real",
+            help="On real brokers of this machine, beside all predictions from a calibration run; "
+            "--precision, --seed and the next four options count.",
+        ),
+    ] = False,
+    factor: Annotated[
+        float, typer.Option(metavar="N", help="Real: all times, so many times the paper's.")
+    ] = 5.0,
+    load: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="Real: of the root in scenario 1; else as in the paper."
+        ),
+    ] = None,
+    duration: Annotated[
+        str, typer.Option(metavar="TIME", help="Real: how long every run publishes and records.")
+    ] = "40s",
+    repetitions: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Real: runs of each scenario.")
+    ] = 3,
     to: Folder = USUAL_FOLDER,
     seed: options.Seed = 1,
     json: options.Json = False,
@@ -32,9 +60,50 @@ def performance_methodology(
     """Fifteen brokers under two loads: operational analysis, Petri net, simulator, side by side.
 
     Example: [bold]tidings reproduce performance-methodology --precision 0.02[/]
+
+    On real brokers: [bold]tidings reproduce performance-methodology --real --to for-real[/]
     """
     check_folder(to)
+    if real:
+        chosen = _RealChoice(
+            factor=factor, load=load, precision=precision, duration_s=options.seconds(duration),
+            repetitions=repetitions, seed=seed,
+        )  # fmt: skip
+        present(_for_real(chosen, to), to, json=json)
+        return
     plan = experiment.Plan(precision=precision, events=events, replications=seeds, seed=seed)
     with console.progress("reproducing") as step:
         results = experiment.reproduce(plan, progress=step)
     present(study(results), to, json=json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _RealChoice:
+    factor: float
+    load: float | None
+    precision: float
+    duration_s: float
+    repetitions: int
+    seed: int
+
+
+def _for_real(chosen: _RealChoice, to: Path) -> Study:
+    """The study on real brokers; the client library comes with an extra, so it is loaded late."""
+    from tidings.cli import spark
+    from tidings.reproduction.performance_methodology.real import RealPlan, reproduce_for_real
+    from tidings.reproduction.performance_methodology.real_exhibits import real_study
+    from tidings.testbed.comparing import Bench
+    from tidings.testbed.runs import TestbedOptions
+
+    named = {"factor": chosen.factor, "precision": chosen.precision}
+    plan = RealPlan(**named) if chosen.load is None else RealPlan(load=chosen.load, **named)
+    length = TestbedOptions(duration_s=chosen.duration_s, seed=chosen.seed)
+    check_new_folder(to / TESTBED)
+    with console.progress("testbed") as step:
+        step("starting Spark")
+        with spark.started(None, small=True) as session:
+            bench = Bench(
+                spark=session, options=length, repetitions=chosen.repetitions, progress=step
+            )
+            results = reproduce_for_real(plan, bench, to / TESTBED)
+    return real_study(results)

@@ -37,24 +37,32 @@ def case_system(
     service: Law | None = None,
     every: Law | None = None,
     network_bytes_per_s: float | None = None,
+    delivering: bool = True,
 ) -> System:
     """The scenario as a system; the measured subscriber ``s`` is behind a broker of its own.
 
     With a speed, brokers send to each other over one half-duplex network that all of them share.
+    Without ``delivering`` ``s`` is at its leaf, and the fifteen brokers are all there are.
     """
     served = law_document(service or Exponential(mean_s=SERVICE_S))
     interval = law_document(every or Exponential(mean_s=1.0 / scenario.rate_per_s))
-    leaf = f"b{scenario.subscriber}"
-    ends = [[f"b{broker // 2}", f"b{broker}"] for broker in BROKERS if broker != ROOT]
+    leaf = _broker(scenario.subscriber)
+    brokers = list(map(_broker, BROKERS))
+    ends = [[_broker(broker // 2), _broker(broker)] for broker in BROKERS if broker != ROOT]
     shared = {} if network_bytes_per_s is None else {"network": NETWORK}
     networks = {NETWORK: {"bandwidth": network_bytes_per_s, "duplex": "half"}} if shared else {}
+    links: list[dict[str, Any]] = [{"between": each, **shared} for each in ends]
+    last = leaf
+    if delivering:
+        last = "delivery"
+        brokers.append(last)
+        links.append({"between": [leaf, last]})
     return from_document(
         {
             "tidings": 1,
             **({"networks": networks, "size": MESSAGE_BYTES} if shared else {}),
-            "brokers": {name: {"service": served} for name in [*map(_broker, BROKERS), "delivery"]},
-            "links": [{"between": each, **shared} for each in ends]
-            + [{"between": [leaf, "delivery"]}],
+            "brokers": {name: {"service": served} for name in brokers},
+            "links": links,
             "publishers": {
                 _publisher(home): {
                     "at": _broker(home),
@@ -71,7 +79,7 @@ def case_system(
                     }
                     for broker in BROKERS
                 },
-                "s": {"at": "delivery", "wants": _wants(scenario, scenario.subscriber, decisions)},
+                "s": {"at": last, "wants": _wants(scenario, scenario.subscriber, decisions)},
             },
         }
     )

@@ -1,0 +1,100 @@
+"""Breaks and mends a running testbed as its outages say, and finds how long joining again takes."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidings.testbed.layout import Layout
+from tidings.testbed.outages import Outage
+from tidings.testbed.runs import Run, StateChange
+from tidings.testbed.servers import Servers
+
+
+async def follow_outages(run: Run, running: Servers) -> None:
+    """Kill and restart servers, cut and mend links, each at its moment; writes down when it did."""
+    loop = asyncio.get_running_loop()
+    for at_s, component, is_up in _changes(run.outages):
+        if (left_s := run.start_s + at_s - loop.time()) > 0.0:
+            await asyncio.sleep(left_s)
+        if component in run.layout.links:
+            relay = run.layout.links[component]
+            if is_up:
+                relay.mend()
+            else:
+                await relay.cut()
+        elif is_up:
+            await asyncio.to_thread(running.start, component)
+        else:
+            await asyncio.to_thread(running.stop, component, signal.SIGKILL)
+            run.layout.stations[component].free_s = 0.0  # its queue is gone
+        run.states.append(StateChange(component=component, is_up=is_up, at_s=loop.time()))
+
+
+def _changes(outages: list[Outage]) -> list[tuple[float, str, bool]]:
+    return sorted(
+        change
+        for each in outages
+        for change in (
+            (each.begin_s, each.component, False),
+            (each.end_s, each.component, True),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejoining:
+    """How long after its repair a component took part again: all its lanes joined and asked for."""
+
+    component: str
+    took_s: float
+
+
+def rejoinings(run: Run) -> list[Rejoining]:
+    """Every repair whose end was seen before anything else failed.
+
+    It is over when over every lane at the component there is again all the interest that should
+    have crossed it.
+    """
+    failures_s = [each.at_s for each in run.states if not each.is_up]
+    found = []
+    for change in run.states:
+        if change.is_up and _alone(run, change):
+            until_s = min((at for at in failures_s if at > change.at_s), default=float("inf"))
+            ready_s = _ready_s(run, set(_lanes_at(run.layout, change.component)), change.at_s)
+            if ready_s is not None and ready_s <= until_s:
+                took_s = ready_s - change.at_s
+                found.append(Rejoining(component=change.component, took_s=took_s))
+    return found
+
+
+def _alone(run: Run, repair: StateChange) -> bool:
+    """Whether everything else was up at a repair."""
+    is_up: dict[str, bool] = {}
+    for each in run.states:
+        if each.at_s <= repair.at_s:
+            is_up[each.component] = each.is_up
+    return all(is_up.values())
+
+
+def _lanes_at(layout: Layout, component: str) -> Iterator[str]:
+    if component in layout.links:
+        yield from (lane.name for lane in layout.links[component].lanes)
+        return
+    for relay in layout.relays:
+        inward, outward = relay.lanes
+        if component in (inward.source, outward.source):
+            yield from (inward.name, outward.name)
+
+
+def _ready_s(run: Run, lanes: set[str], after_s: float) -> float | None:
+    """When all these lanes were ready at once, at or after a moment; None if never."""
+    ready = dict.fromkeys(lanes, False)
+    for each in run.layout.journal.readiness:
+        if each.lane in ready:
+            ready[each.lane] = each.ready
+            if each.at_s >= after_s and all(ready.values()):
+                return each.at_s
+    return None
