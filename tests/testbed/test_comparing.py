@@ -8,7 +8,7 @@ import pytest
 
 from tidings.errors import UnstableError
 from tidings.model.reading import loads
-from tidings.testbed.comparing import Bench, calibrate, confront, scaled_rates, with_workload_of
+from tidings.testbed.comparing import Bench, calibrate, confront, scaled_rates, with_measured
 from tidings.testbed.runs import TestbedOptions
 
 PAIR = """
@@ -38,7 +38,7 @@ def test_a_fitted_system_gets_the_workload_and_keeps_its_own_links():
         + "standard_errors: {publishers.p.every: 0.1, publishers.p.link.delay: 0.2,"
         + " brokers.a.service: 0.3}\n"
     )
-    found = with_workload_of(system, fitted)
+    found = with_measured(system, fitted)
     assert found.publishers[0].every == system.publishers[0].every
     assert found.publishers[0].link.delay.mean_s == 0.002
     assert dict(found.standard_errors) == {"publishers.p.link.delay": 0.2, "brokers.a.service": 0.3}

@@ -21,6 +21,13 @@ def check_folder(folder: Path) -> None:
         raise InvalidInputError(f"{folder} exists and is not of ours; choose another with --to")
 
 
+def claim_folder(folder: Path) -> None:
+    """Make a folder ours before anything is in it, where traces come before the study."""
+    check_folder(folder)
+    if not (folder / MARKER).exists():
+        write_file(folder / MARKER, b'{"unfinished": true}\n')
+
+
 def save(study: Study, folder: Path) -> None:
     """Write the tables as CSV and the whole study as JSON."""
     check_folder(folder)

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
 
 from tidings.testbed.layout import Layout
 from tidings.testbed.outages import Outage
-from tidings.testbed.runs import Run, StateChange
+from tidings.testbed.runs import Rejoining, Run, StateChange
 from tidings.testbed.servers import Servers
 
+Change = Callable[[str, bool], Awaitable[None]]  # of a component: whether it is up from now on
 
-async def follow_outages(run: Run, running: Servers) -> None:
-    """Kill and restart servers, cut and mend links, each at its moment; writes down when it did."""
+
+async def follow_outages(run: Run, change: Change) -> None:
+    """Break and mend components, each at its moment; writes down when it came about."""
     loop = asyncio.get_running_loop()
     for at_s, component, is_up in _changes(run.outages):
         if (left_s := run.start_s + at_s - loop.time()) > 0.0:
             await asyncio.sleep(left_s)
-        if component in run.layout.links:
-            relay = run.layout.links[component]
+        await change(component, is_up)
+        run.states.append(StateChange(component=component, is_up=is_up, at_s=loop.time()))
+
+
+def plain_change(layout: Layout, running: Servers) -> Change:
+    """Kills and restarts servers, cuts and mends the relays of links."""
+
+    async def change(component: str, is_up: bool) -> None:
+        if component in layout.links:
+            relay = layout.links[component]
             if is_up:
                 relay.mend()
             else:
@@ -28,9 +36,10 @@ async def follow_outages(run: Run, running: Servers) -> None:
         elif is_up:
             await asyncio.to_thread(running.start, component)
         else:
-            await asyncio.to_thread(running.stop, component, signal.SIGKILL)
-            run.layout.stations[component].free_s = 0.0  # its queue is gone
-        run.states.append(StateChange(component=component, is_up=is_up, at_s=loop.time()))
+            await asyncio.to_thread(running.kill, component)
+            layout.stations[component].free_s = 0.0  # its queue is gone
+
+    return change
 
 
 def _changes(outages: list[Outage]) -> list[tuple[float, str, bool]]:
@@ -44,20 +53,14 @@ def _changes(outages: list[Outage]) -> list[tuple[float, str, bool]]:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rejoining:
-    """How long after its repair a component took part again: all its lanes joined and asked for."""
-
-    component: str
-    took_s: float
-
-
 def rejoinings(run: Run) -> list[Rejoining]:
     """Every repair whose end was seen before anything else failed.
 
     It is over when over every lane at the component there is again all the interest that should
-    have crossed it.
+    have crossed it; of stores, when they answer.
     """
+    if run.rejoined:
+        return run.rejoined
     failures_s = [each.at_s for each in run.states if not each.is_up]
     found = []
     for change in run.states:

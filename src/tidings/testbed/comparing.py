@@ -9,20 +9,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from tidings.characterisation.job import characterise
 from tidings.errors import EngineError, UnstableError
+from tidings.model.behaviour import Channel
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
 from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
+from tidings.testbed.drilling import Reconnection, drill
+from tidings.testbed.outages import compressed, failing, without_failures
 from tidings.testbed.running import run_testbed
-from tidings.testbed.runs import Run, TestbedOptions
+from tidings.testbed.runs import Run, StateChange, TestbedOptions
 from tidings.testbed.tables import doubts, lateness, manifest, trace_tables
 from tidings.traces.reading import read_traces
 from tidings.validation.comparison import Comparison, compare
@@ -35,6 +41,9 @@ Progress = Callable[[str], None]
 CALIBRATION_LOAD = 0.15  # of the busiest broker
 CALIBRATION_LENGTH = 3.0  # beside that of a run
 MOST_SHARE, MOST_LATENCY = 0.02, 0.10  # a run agrees that is off by no more, mean over subscribers
+MOST_ERRORS = 3.0
+_RUNS_ALIKE = 200  # simulated, each as long as a real one, to know how much runs differ by chance
+_SAME = 1e-6  # shares that differ by less, or vary by less from run to run, do not differ
 _SEEDS_APART = 1_000  # repetitions and the calibration share no random numbers
 
 
@@ -45,8 +54,11 @@ class Repetition:
     measured: Outcome
     against_predicted: Comparison
     against_simulated: Comparison
+    on_time_errors: pd.Series  # by subscriber: predicted − measured, in standard errors of a run
+    is_steady: bool  # nothing fails or comes and goes: shares and delays themselves must agree
     duration_s: float
     lateness_s: float  # of relays, 99th percentile
+    timeline: tuple[StateChange, ...]  # by seconds from the beginning of the window
     doubts: tuple[str, ...]
 
     @property
@@ -60,8 +72,19 @@ class Repetition:
         return _latency_error(self.against_simulated)
 
     @property
+    def most_errors(self) -> float:
+        """The largest difference of on-time shares, in standard errors of a run as long as this."""
+        return float(self.on_time_errors.abs().max())
+
+    @property
     def agrees(self) -> bool:
-        """Whether the prediction is as near to reality as it should be."""
+        """Whether the prediction is as near to reality as it should be.
+
+        Where outages make most of the chance in a run, that is within ``MOST_ERRORS`` of the
+        standard errors that runs of this length have.
+        """
+        if not self.is_steady:
+            return self.most_errors <= MOST_ERRORS
         share = self.against_predicted.summary.mean_absolute
         return share <= MOST_SHARE and self.latency_error <= MOST_LATENCY
 
@@ -79,6 +102,7 @@ class Reality:
     load: float  # of the busiest broker, predicted
     predicted: Outcome
     simulated: Outcome
+    reconnection: Reconnection | None  # None: nothing fails
     repetitions: tuple[Repetition, ...]
     notes: tuple[str, ...]
 
@@ -111,10 +135,11 @@ class Calibration:
 def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
     """Run a system at low load and fit brokers and links to it; the traces are left in ``folder``.
 
-    It publishes ``CALIBRATION_LENGTH`` times as long: at low load little happens, and whatever
-    is fitted badly spoils every prediction.
+    Nothing fails meanwhile. It publishes ``CALIBRATION_LENGTH`` times as long: at low load little
+    happens, and whatever is fitted badly spoils every prediction.
     """
-    calm = scaled_rates(system, CALIBRATION_LOAD / _busiest(predict(system, delays=False)))
+    sound = without_failures(system)
+    calm = scaled_rates(sound, CALIBRATION_LOAD / _busiest(predict(sound, delays=False)))
     bench.progress("calibrating at low load")
     longer = replace(
         bench.options,
@@ -129,11 +154,21 @@ def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
 
 def confront(bench: Bench, system: System, calibration: Calibration, folder: Path) -> Reality:
     """Predict a system from what was calibrated and measure it; traces are left in ``folder``."""
-    fitted = with_workload_of(system, calibration.fitted)
+    fitted = with_measured(compressed(system, bench.options.compression), calibration.fitted)
+    rejoined = None
+    if failing(system):
+        bench.progress("taking down what fails, to see how long it takes to join again")
+        rejoined = drill(system, bench.options, bench.within("drill").progress)
+        fitted = rejoined.added_to(fitted)
     bench.progress("predicting and simulating what was calibrated")
     # Errors of parameters by hundreds of further predictions would take longer than reality.
     predicted = predict(fitted, pairs=True, error_bars=False)
-    simulated = simulate(fitted, seed=bench.options.seed)
+    simulated = simulate(
+        fitted,
+        seed=bench.options.seed,
+        replications=_RUNS_ALIKE,
+        duration_s=bench.options.duration_s,
+    )
     done = []
     for number in range(1, bench.repetitions + 1):
         place = folder / f"run-{number}"
@@ -146,6 +181,7 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
         load=_busiest(predicted),
         predicted=predicted,
         simulated=simulated,
+        reconnection=rejoined,
         repetitions=tuple(done),
         notes=calibration.notes,
     )
@@ -162,25 +198,46 @@ def scaled_rates(system: System, factor: float) -> System:
     )
 
 
-def with_workload_of(system: System, fitted: System) -> System:
-    """Fitted brokers and links under the rates, contents and filters that a system states."""
-    links = {each.name: each.link for each in fitted.publishers}
-    links |= {each.name: each.link for each in fitted.subscribers}
-    known = {
-        path: error
+def with_measured(system: System, fitted: System) -> System:
+    """A system with the services, delays and losses that were fitted; all else is as it states."""
+    services = {each.name: each.service for each in fitted.brokers}
+    channels = {each.name: each.link for each in fitted.publishers}
+    channels |= {each.name: each.link for each in fitted.subscribers}
+    arcs = {each.between: each.there for each in fitted.links}
+    arcs |= {each.between[::-1]: each.back for each in fitted.links}
+    known = [
+        (path, error)
         for path, error in fitted.standard_errors
         if not path.startswith("publishers.") or ".link." in path
-    }
+    ]
+
+    def crossed(stated: Channel, found: Channel | None) -> Channel:
+        if found is None:
+            return stated
+        return replace(stated, delay=found.delay, reliability=found.reliability)
+
     return replace(
-        fitted,
+        system,
+        brokers=tuple(
+            replace(each, service=services.get(each.name, each.service)) for each in system.brokers
+        ),
+        links=tuple(
+            replace(
+                each,
+                there=crossed(each.there, arcs.get(each.between)),
+                back=crossed(each.back, arcs.get(each.between[::-1])),
+            )
+            for each in system.links
+        ),
         publishers=tuple(
-            replace(each, link=links.get(each.name, each.link)) for each in system.publishers
+            replace(each, link=crossed(each.link, channels.get(each.name)))
+            for each in system.publishers
         ),
         subscribers=tuple(
-            replace(each, link=links.get(each.name, each.link)) for each in system.subscribers
+            replace(each, link=crossed(each.link, channels.get(each.name)))
+            for each in system.subscribers
         ),
-        lifetime=system.lifetime,
-        standard_errors=tuple(known.items()),
+        standard_errors=tuple(known),
     )
 
 
@@ -202,11 +259,19 @@ def _recorded(system: System, options: TestbedOptions, place: Path, progress: Pr
 
 
 def _repetition(run: Run, measured: Outcome, predicted: Outcome, simulated: Outcome) -> Repetition:
+    compared = compare(predicted, measured)
+    of_mean = simulated.subscribers.set_index("subscriber")["on_time_se"]
+    of_run = of_mean * math.sqrt(_RUNS_ALIKE)
+    off = compared.subscribers.set_index("subscriber")["on_time_difference"]
+    begin_s = run.start_s + run.options.warmup_s
     return Repetition(
         measured=measured,
-        against_predicted=compare(predicted, measured),
+        against_predicted=compared,
         against_simulated=compare(simulated, measured),
+        on_time_errors=off.where(off.abs() > _SAME, 0.0) / of_run.clip(lower=_SAME),
+        is_steady=not run.outages,
         duration_s=run.options.duration_s,
         lateness_s=lateness(run)["relay_p99_s"],
+        timeline=tuple(replace(each, at_s=each.at_s - begin_s) for each in run.states),
         doubts=tuple(doubts(run)),
     )

@@ -31,8 +31,11 @@ class Layout:
     journal: Journal
 
 
-def layout(system: System, routes: Routes, seed: int) -> Layout:
-    """Lay a system out over the free ports of this machine."""
+def layout(system: System, routes: Routes, seed: int, *, stores: bool = False) -> Layout:
+    """Lay a system out over the free ports of this machine.
+
+    Brokers that store events are not joined: agents carry events between them.
+    """
     dialled = _dialled_arcs(routes)
     clients = len(system.publishers) + len(system.subscribers)
     ports = iter(free_ports(3 * len(system.brokers) + len(dialled) + clients))
@@ -44,8 +47,9 @@ def layout(system: System, routes: Routes, seed: int) -> Layout:
             client_port=next(ports),
             leaf_port=next(ports),
             monitor_port=next(ports),
-            dials=relay_port.get(index),
-            links=degree[index],
+            dials=None if stores else relay_port.get(index),
+            links=0 if stores else degree[index],
+            stores=stores,
         )
         for index, broker in enumerate(system.brokers)
     }

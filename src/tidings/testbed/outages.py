@@ -139,9 +139,9 @@ def without_failures(system: System) -> System:
     )
 
 
-def fails(system: System) -> bool:
-    """Whether anything of a system fails."""
-    return next(_processes(system), None) is not None
+def failing(system: System) -> list[str]:
+    """The brokers and links of a system that fail, by themselves or in a group."""
+    return list(dict.fromkeys(name for members, _ in _processes(system) for name in members))
 
 
 def _with_failures(system: System, change: Change, of_links: Change | None = None) -> System:

@@ -5,37 +5,48 @@ from __future__ import annotations
 import asyncio
 import selectors
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tidings.errors import InvalidInputError, UnsupportedError
+from tidings.errors import EngineError, InvalidInputError, UnsupportedError
 from tidings.model.features import require_only
 from tidings.model.routes import route
 from tidings.model.system import System
-from tidings.testbed.conducting import Conductor, Progress
+from tidings.testbed.conducting import Conductor
+from tidings.testbed.interest import interest_by_lane
 from tidings.testbed.layout import layout
-from tidings.testbed.outages import draw_outages, fails
+from tidings.testbed.outages import Outage, compressed, draw_outages, failing
+from tidings.testbed.pacing import Progress
 from tidings.testbed.runs import Run, TestbedOptions
 from tidings.testbed.servers import servers
+from tidings.testbed.storing import StoringConductor
 from tidings.testbed.subjects import contents_of, subjects
 from tidings.testbed.workload import schedule
 
 HANDLED = frozenset({"random lifetimes", "failures", "recovery"})
+SCHEMES = ("periodic", "buffering")  # plain servers, and servers that store events
 _MOST_SELECTED = 900  # file descriptors; select, whose timers are the sharpest, takes 1024
 
 
 def run_testbed(
-    system: System, options: TestbedOptions | None = None, *, progress: Progress | None = None
+    system: System,
+    options: TestbedOptions | None = None,
+    *,
+    outages: list[Outage] | None = None,
+    progress: Progress | None = None,
 ) -> Run:
     """Run a system on real servers of this machine.
 
+    What fails is killed or cut by its failure laws, or as ``outages`` say.
     A run that breaks half-way comes back with what there is of it and ``incomplete`` saying why.
     """
     chosen = options or TestbedOptions()
     tell = progress or (lambda _: None)
     require_only(system, HANDLED, "the testbed")
-    _refuse_recovery(system)
+    system = compressed(system, chosen.compression)
+    stores = _keeps_events(system)
     contents = contents_of(system)
     routes = route(system)
     length_s = chosen.warmup_s + chosen.duration_s
@@ -49,28 +60,43 @@ def run_testbed(
     run = Run(
         system=system,
         options=chosen,
-        layout=layout(system, routes, chosen.seed),
+        layout=layout(system, routes, chosen.seed, stores=stores),
         publications=planned,
-        outages=draw_outages(system, length_s, chosen.seed),
+        outages=draw_outages(system, length_s, chosen.seed) if outages is None else outages,
     )
     names = subjects(system, contents)
+    run.layout.journal.wanted = interest_by_lane(system, routes, names)
     with tempfile.TemporaryDirectory(prefix="tidings-testbed-") as folder:
         tell("starting servers")
         with servers(run.layout.servers, Path(folder)) as running, _loop(run) as runner:
-            runner.run(Conductor(run, names, routes, running, tell).conduct())
+            kind = StoringConductor if stores else Conductor
+            runner.run(_conduct(run, kind(run, names, running, tell)))
     return run
 
 
-def _refuse_recovery(system: System) -> None:
-    """Plain NATS asks for everything again as soon as a neighbour is back, and keeps no events."""
-    if fails(system):
-        known = system.recovery
-        if known is None or known.scheme != "periodic" or known.refresh_s > 0.0:
-            saw = "none" if known is None else f"'{known.scheme}', refresh {known.refresh_s:g} s"
-            raise UnsupportedError(
-                f"recovery is {saw}; servers restore subscriptions as soon as they have found each "
-                "other again and keep no events: wants {scheme: periodic, refresh: 0s}"
-            )
+async def _conduct(run: Run, conductor: Conductor | StoringConductor) -> None:
+    """The whole run; what there is of one that breaks is kept once it has begun."""
+    run.epoch_ns = time.time_ns() - round(asyncio.get_running_loop().time() * 1e9)
+    try:
+        await conductor.conduct()
+    except EngineError as problem:
+        if not run.start_s:
+            raise
+        run.incomplete = str(problem)
+
+
+def _keeps_events(system: System) -> bool:
+    """Whether brokers must store events; refuses what servers do not do about failures."""
+    known = system.recovery
+    if not failing(system):
+        return known is not None and known.scheme == "buffering"
+    if known is None or known.scheme not in SCHEMES or known.refresh_s > 0.0:
+        saw = "none" if known is None else f"'{known.scheme}', refresh {known.refresh_s:g} s"
+        raise UnsupportedError(
+            f"recovery is {saw}; servers restore subscriptions as soon as they have found each "
+            f"other again: wants the scheme {' or '.join(SCHEMES)}, and refresh: 0s"
+        )
+    return known.scheme == "buffering"
 
 
 @contextmanager

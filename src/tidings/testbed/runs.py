@@ -24,6 +24,7 @@ class TestbedOptions:
     warmup_s: float = 2.0  # before, published and not recorded
     seed: int = 1
     most_events: int = MOST_EVENTS
+    compression: float = 1.0  # times between failures and of repair are so many times shorter
 
     def __post_init__(self) -> None:
         if not 0.0 < self.duration_s < math.inf:
@@ -50,6 +51,14 @@ class StateChange:
     at_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejoining:
+    """How long after its repair a component took part again, with all that should cross it."""
+
+    component: str
+    took_s: float
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """What happened: everything that was published, seen and received, and how far to trust it."""
@@ -60,6 +69,7 @@ class Run:
     publications: list[Publication]
     outages: list[Outage] = field(default_factory=list)  # as they were drawn
     states: list[StateChange] = field(default_factory=list)  # as they came about
+    rejoined: list[Rejoining] = field(default_factory=list)  # of stores
     start_s: float = 0.0  # by the loop's clock
     epoch_ns: int = 0  # the Unix time of the loop's zero
     subscribed_s: float = 0.0

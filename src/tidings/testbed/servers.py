@@ -37,8 +37,9 @@ _CONFIGURATION = """\
 server_name: "{name}"
 listen: "{host}:{client_port}"
 http: "{host}:{monitor_port}"
+{storing}
 accounts {{
-  APP {{ users: [{{user: app, password: app}}] }}
+  APP {{ {of_account} users: [{{user: app, password: app}}] }}
   SYS {{ users: [{{user: sys, password: sys}}] }}
 }}
 system_account: SYS
@@ -48,6 +49,7 @@ leafnodes {{
   {remotes}
 }}
 """
+_STORING = 'jetstream {{ store_dir: "{folder}/{name}" }}'
 _REMOTE = 'remotes: [ {{ url: "nats-leaf://{host}:{port}", account: "APP", compression: off }} ]'
 
 
@@ -61,10 +63,11 @@ class ServerPlan:
     monitor_port: int
     dials: int | None  # the port of the relay to its parent; None: it is the root
     links: int  # how many brokers it is joined to
+    stores: bool = False  # whether it keeps events on disk
 
-    @property
-    def configuration(self) -> str:
-        """The text of its configuration file."""
+    def configuration(self, folder: Path) -> str:
+        """The text of its configuration file; what it stores is under the folder."""
+        storing = _STORING.format(folder=folder, name=self.name) if self.stores else ""
         remotes = "" if self.dials is None else _REMOTE.format(host=HOST, port=self.dials)
         return _CONFIGURATION.format(
             name=self.name,
@@ -73,6 +76,8 @@ class ServerPlan:
             monitor_port=self.monitor_port,
             leaf_port=self.leaf_port,
             reconnect=_RECONNECT,
+            storing=storing,
+            of_account="jetstream: enabled," if self.stores else "",
             remotes=remotes,
         )
 
@@ -103,7 +108,7 @@ class Servers:
     def start(self, name: str) -> int:
         """Start the server of a broker; gives its process id."""
         place = self._folder / f"{name}.conf"
-        place.write_text(self.plans[name].configuration, encoding="utf-8")
+        place.write_text(self.plans[name].configuration(self._folder), encoding="utf-8")
         command = [server_binary(), "-c", str(place)]
         said = self._ask(start=name, command=command, log=str(self._log(name)))
         return int(said["pid"])
@@ -111,6 +116,10 @@ class Servers:
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
         """End the server of a broker."""
         self._ask(stop=name, signal=int(how))
+
+    def kill(self, name: str) -> None:
+        """Kill the server of a broker, as a crash would."""
+        self.stop(name, signal.SIGKILL)
 
     def require_alive(self) -> None:
         """Raise :class:`EngineError` if a server ended by itself, with what it said last."""

@@ -12,7 +12,7 @@ from tidings.model.trace_files import subscription_table, trace_table
 from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.testbed.relays import EVENT
 from tidings.testbed.runs import Run
-from tidings.testbed.tracing import Sighting, sighting
+from tidings.testbed.tracing import sighting
 from tidings.testbed.workload import Publication
 
 MOST_LATENESS = 0.05  # of the shortest mean service, at the 99th percentile
@@ -49,6 +49,9 @@ def manifest(run: Run) -> dict[str, Any]:
         "seed": run.options.seed,
         "lateness": lateness(run),
     }
+    if run.outages:
+        said["outages"] = len(run.outages)
+        said["failures_compressed"] = run.options.compression
     if run.incomplete is not None:
         said["incomplete"] = run.incomplete
     return said
@@ -107,13 +110,8 @@ def _publications(run: Run, kept: list[Publication]) -> pa.Table:
 
 
 def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
-    seen: dict[tuple[str, str], Sighting] = {}
-    for document in run.documents:
-        one = sighting(document, EVENT.decode())
-        if one is not None:
-            seen[one.event, one.broker] = one
+    sent = _sent_to(run)
     visits = [each for each in run.layout.journal.visits if each.event in kept]
-    told = [seen.get((each.event, each.broker)) for each in visits]
     columns = {
         "event": [each.event for each in visits],
         "broker": [each.broker for each in visits],
@@ -122,9 +120,21 @@ def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
         "started_ns": [run.nanoseconds(each.started_s) for each in visits],
         "left_ns": [run.nanoseconds(each.left_s) for each in visits],
         # Not known where the server was killed before it said so.
-        "sent_to": [None if one is None else list(one.sent_to) for one in told],
+        "sent_to": [sent.get((each.event, each.broker)) for each in visits],
     }
     return trace_table("hops", columns)
+
+
+def _sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
+    """By event and broker: where the server says it sent it, or, of stores, who took it from it."""
+    if any(plan.stores for plan in run.layout.servers.values()):
+        found = {(each.event, each.broker): list[str]() for each in run.layout.journal.visits}
+        for each in run.layout.journal.visits:
+            if (each.event, each.came_from) in found:
+                found[each.event, each.came_from].append(each.broker)
+        return found
+    seen = (sighting(document, EVENT.decode()) for document in run.documents)
+    return {(one.event, one.broker): list(one.sent_to) for one in seen if one is not None}
 
 
 def _states(run: Run) -> pa.Table:

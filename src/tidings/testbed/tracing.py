@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import calendar
 import json
-import time
 from dataclasses import dataclass
 
 DESTINATION = "trace.out"
@@ -14,12 +12,11 @@ _CLIENT, _BROKER = 0, 4  # kinds of connections
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """An event as a server took it in: when, from whom, and to which brokers it sent it on."""
+    """An event as a server took it in: from whom, and to which brokers it sent it on."""
 
     event: str
     broker: str
     came_from: str
-    seen_ns: int
     sent_to: tuple[str, ...]
 
 
@@ -35,17 +32,5 @@ def sighting(document: bytes, header: str) -> Sighting | None:
         event=names[0],
         broker=told["server"]["name"],
         came_from=came[0].get("name", ""),
-        seen_ns=nanoseconds(came[0]["ts"]),
         sent_to=tuple(each["name"] for each in leaving if each.get("kind") == _BROKER),
     )
-
-
-def nanoseconds(text: str) -> int:
-    """A moment as Go writes it, in whole nanoseconds since the Unix epoch.
-
-    >>> nanoseconds("1970-01-01T00:00:01.5Z"), nanoseconds("1970-01-01T00:00:00.000000007Z")
-    (1500000000, 7)
-    """
-    whole, _, part = text.removesuffix("Z").partition(".")
-    seconds = calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S"))
-    return seconds * 1_000_000_000 + int(part.ljust(9, "0")[:9] or 0)

@@ -14,7 +14,7 @@ from tidings.model.study import Study
 from tidings.model.writing import check_new_folder
 from tidings.reproduction.performance_methodology import experiment
 from tidings.reproduction.performance_methodology.exhibits import study
-from tidings.reproduction.saving import check_folder
+from tidings.reproduction.saving import check_folder, claim_folder
 
 USUAL = experiment.Plan()
 TESTBED = "testbed"  # the folder of traces and fitted systems, in that of the study
@@ -99,6 +99,7 @@ def _for_real(chosen: _RealChoice, to: Path) -> Study:
     plan = RealPlan(**named) if chosen.load is None else RealPlan(load=chosen.load, **named)
     length = TestbedOptions(duration_s=chosen.duration_s, seed=chosen.seed)
     check_new_folder(to / TESTBED)
+    claim_folder(to)
     with console.progress("testbed") as step:
         step("starting Spark")
         with spark.started(None, small=True) as session:

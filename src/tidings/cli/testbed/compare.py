@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,6 +33,12 @@ def compare(
     repetitions: Annotated[
         int, typer.Option(metavar="N", min=1, help="How often reality is run.")
     ] = 3,
+    compress: Annotated[
+        float,
+        typer.Option(
+            metavar="N", help="Times between failures and of repair, so many times shorter."
+        ),
+    ] = 1.0,
     seed: options.Seed = 1,
     master: options.Master = None,
     memory: options.Memory = None,
@@ -39,7 +47,8 @@ def compare(
     """Predict a system from a calibration run on real brokers, then measure it at its own load.
 
     Parameters come from a run at low load, through Spark, never from the runs that are predicted.
-    Exit code 1 where on-time shares are off by more than 0.02 or mean delays by more than 10 %.
+    Exit code 1 where on-time shares are off by more than 0.02 or mean delays by more than 10 %;
+    where something fails, by more than three standard errors of runs as long as these.
 
     Example: [bold]tidings testbed compare city.yaml --to city-for-real[/]
     """
@@ -47,7 +56,7 @@ def compare(
     from tidings.testbed.comparing import Bench, calibrate, confront
     from tidings.testbed.runs import TestbedOptions
 
-    chosen = TestbedOptions(duration_s=options.seconds(duration), seed=seed)
+    chosen = TestbedOptions(duration_s=options.seconds(duration), seed=seed, compression=compress)
     check_new_folder(to)
     found = reading.load(system)
     with console.progress("testbed") as step:
@@ -66,6 +75,8 @@ def compare(
         console.show(terminal.side_by_side([first, result.simulated, result.predicted], limit=12))
         for number, (each, fits) in enumerate(zip(result.repetitions, agreed, strict=True), 1):
             console.show_checked(fits, ("agrees", "does not"), f"run {number}: {_told(each)}")
+        for note in _rejoining(result):
+            console.note(note)
         console.show(f"\nThe page: {to / 'report.html'} (open it in a browser)")
     doubts = tuple(dict.fromkeys(doubt for each in result.repetitions for doubt in each.doubts))
     console.warn((*result.notes, *doubts))
@@ -74,24 +85,36 @@ def compare(
 
 def _told(one: Repetition) -> str:
     shares, play = one.against_predicted.summary, one.against_simulated.summary
+    chance = "" if one.is_steady else f", {one.most_errors:.1f} standard errors of such a run"
     believed = "" if not one.doubts else "; not to be believed: this machine was too busy"
     return (
         f"predicted on-time shares are off by {shares.mean_absolute:.4f} (largest "
-        f"{shares.maximum:.4f}; simulated {play.mean_absolute:.4f}), mean delays by "
+        f"{shares.maximum:.4f}{chance}; simulated {play.mean_absolute:.4f}), mean delays by "
         f"{one.latency_error:.1%}; relays {1e3 * one.lateness_s:.2g} ms late (99 %){believed}"
     )
+
+
+def _rejoining(result: Reality) -> Iterator[str]:
+    if (found := result.reconnection) is not None:
+        yield (
+            f"what was repaired joined again after {found.brokers_s:.2g} s (brokers) and "
+            f"{found.links_s:.2g} s (links) on average of {found.repairs} repairs in a separate "
+            "run; predicted times down are longer by it"
+        )
 
 
 def _document(result: Reality, folder: Path) -> dict[str, object]:
     return {
         "folder": str(folder),
         "busiest_broker": result.load,
+        "joining_again": result.reconnection and asdict(result.reconnection),
         "runs": [
             {
                 "agrees": each.agrees,
                 "on_time_error": each.against_predicted.summary.mean_absolute,
                 "on_time_error_largest": each.against_predicted.summary.maximum,
                 "on_time_error_simulated": each.against_simulated.summary.mean_absolute,
+                "on_time_error_in_standard_errors": each.most_errors,
                 "mean_delay_error": each.latency_error,
                 "lateness_p99_s": each.lateness_s,
                 "doubts": list(each.doubts),
@@ -107,6 +130,7 @@ def _write(result: Reality, title: str, place: Path) -> None:
     outcomes = {each.source: each for each in (result.predicted, result.simulated, measured)}
     for source, outcome in outcomes.items():
         save_outcome(outcome, place / f"{source}.json")
-    notes = [f"run {n}: {_told(each)}" for n, each in enumerate(result.repetitions, 1)]
+    notes = [*_rejoining(result)]
+    notes += [f"run {n}: {_told(each)}" for n, each in enumerate(result.repetitions, 1)]
     page = Report(title=title, system=result.fitted, outcomes=outcomes, notes=notes)
     write_page(page, place / "report.html")

@@ -28,6 +28,12 @@ def run(
     max_events: Annotated[
         int, typer.Option(metavar="N", min=1, help="Refuse to publish more events than that.")
     ] = 50_000,
+    compress: Annotated[
+        float,
+        typer.Option(
+            metavar="N", help="Times between failures and of repair, so many times shorter."
+        ),
+    ] = 1.0,
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
@@ -48,6 +54,7 @@ def run(
         warmup_s=options.seconds(warmup, or_zero=True),
         seed=seed,
         most_events=max_events,
+        compression=compress,
     )
     check_new_folder(to)
     found = reading.load(system)

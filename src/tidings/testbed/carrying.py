@@ -1,0 +1,157 @@
+"""Agents that carry events from stream to stream, and from streams to subscribers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from tidings.testbed.journal import Visit
+from tidings.testbed.relays import Lane
+from tidings.testbed.runs import Delivery, Run
+from tidings.testbed.stores import Part, Store, StoredEvent
+
+_AGAIN_S = 0.01
+
+
+class Works:
+    """What is being done for events, each beside all others."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, object]) -> None:
+        """Begin to work on an event; it counts as under way until that is done."""
+
+        async def whole() -> None:
+            self.run.layout.journal.under_way += 1
+            try:
+                await work
+            finally:
+                self.run.layout.journal.under_way -= 1
+
+        task = asyncio.create_task(whole())
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    async def end(self) -> None:
+        """Stop whatever is not done."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def sleep_until(self, at_s: float) -> None:
+        """Sleep until a moment, and write down how late it was."""
+        loop = asyncio.get_running_loop()
+        if (left_s := at_s - loop.time()) > 0.0:
+            await asyncio.sleep(left_s)
+            self.run.layout.journal.lateness_s.append(loop.time() - at_s)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            self.run.layout.journal.problem = f"a relay died: {problem!r}"
+
+
+async def pass_over(
+    works: Works, lane: Lane, parts: tuple[Store, *tuple[Part, ...]], event: StoredEvent,
+    source: str, sent_s: float,
+) -> bool:  # fmt: skip
+    """One attempt to bring an event over a lane into the next broker's stream; whether it is there.
+
+    ``parts`` are the broker it leads to and the link, if that can fail: what they lose is told.
+    """
+    assert lane.broker is not None
+    assert lane.station is not None
+    store = parts[0]
+    before = [part.failures for part in parts]
+    arrived_s = sent_s + lane.delay()
+    await works.sleep_until(arrived_s)
+    if before != [part.failures for part in parts]:
+        return False  # lost under way
+    started_s, left_s = lane.station.serve(arrived_s)
+    await works.sleep_until(left_s)
+    if before[0] != store.failures or (stored := await store.keep(source, event)) is None:
+        return False  # lost in the queue
+    if stored.duplicate:
+        return True
+    visit = Visit(
+        event=event.name,
+        broker=lane.broker,
+        came_from=lane.source,
+        arrived_s=arrived_s,
+        started_s=started_s,
+        left_s=left_s,
+    )
+    works.run.layout.journal.visits.append(visit)
+    return True
+
+
+class Carrier:
+    """Carries events over one direction of a link, each until the next broker has it."""
+
+    def __init__(
+        self, works: Works, lane: Lane, ends: tuple[Store, Store], link: Part, source: str
+    ) -> None:
+        self._works, self._lane, self._link, self._source = works, lane, link, source
+        self._here, self._there = ends
+        self._held: dict[str, Msg] = {}  # by event: what it was last handed out as
+        self._done: set[str] = set()
+
+    async def take(self, message: Msg) -> None:
+        """Take over what the stream hands out; perhaps again, where nobody acknowledged it yet."""
+        event = StoredEvent.of(message)
+        if event.name in self._done:
+            await self._here.acknowledge(message)
+            return
+        known = event.name in self._held
+        self._held[event.name] = message
+        if not known:
+            self._works.start(self._carry(event))
+
+    async def _carry(self, event: StoredEvent) -> None:
+        loop = asyncio.get_running_loop()
+        while not await self._attempt(event):
+            await asyncio.sleep(_AGAIN_S)
+            if loop.time() > event.expires_s:
+                break  # expired in the buffer
+        self._done.add(event.name)
+        await self._here.acknowledge(self._held.pop(event.name))
+
+    async def _attempt(self, event: StoredEvent) -> bool:
+        parts = (self._there, self._link)
+        for part in (self._here, *parts):
+            if not part.works.is_set():
+                return False
+        while self._lane.is_lost():  # not acknowledged, so repeated at once
+            pass
+        now_s = asyncio.get_running_loop().time()
+        return await pass_over(self._works, self._lane, parts, event, self._source, now_s)
+
+
+class Receiver:
+    """A subscriber: takes each event once, over its own link."""
+
+    def __init__(self, works: Works, lane: Lane, home: Store, subscriber: int) -> None:
+        self._works, self._lane, self._home, self._subscriber = works, lane, home, subscriber
+        self._known: set[str] = set()
+
+    async def take(self, message: Msg) -> None:
+        """Take an event, and acknowledge it."""
+        event = StoredEvent.of(message)
+        if event.name not in self._known:
+            self._known.add(event.name)
+            if not self._lane.is_lost():
+                self._works.start(self._deliver(event))
+        await self._home.acknowledge(message)
+
+    async def _deliver(self, event: StoredEvent) -> None:
+        loop = asyncio.get_running_loop()
+        await self._works.sleep_until(loop.time() + self._lane.delay())
+        self._works.run.deliveries.append(
+            Delivery(event=event.name, subscriber=self._subscriber, received_s=loop.time())
+        )

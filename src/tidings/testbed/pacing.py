@@ -1,0 +1,63 @@
+"""The course of a run in time: publishing on schedule, and waiting for what is still to come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tidings.errors import EngineError
+from tidings.testbed.runs import Run
+from tidings.testbed.workload import Publication
+
+Progress = Callable[[str], None]
+Check = Callable[[], None]
+
+LOOK_S = 0.05
+_SETTLE_S = 10.0  # until everything must be ready
+_DRAIN_S = 30.0  # after the last publication, until everything must have arrived
+
+
+async def publish_on_schedule(
+    run: Run, publish: Callable[[Publication], Awaitable[None]], check: Check, tell: Progress
+) -> None:
+    """Publish every event when it is due, whatever became of those before it."""
+    loop = asyncio.get_running_loop()
+    looked_s = run.start_s
+    for each in run.publications:
+        due_s = run.start_s + each.at_s
+        if (left_s := due_s - loop.time()) > 0.0:
+            await asyncio.sleep(left_s)
+        run.published_late_s.append(loop.time() - due_s)
+        await publish(each)
+        if loop.time() - looked_s > 1.0:
+            looked_s = loop.time()
+            check()
+            tell(f"running, {each.at_s / run.publications[-1].at_s:.0%}")
+
+
+async def drain(run: Run, check: Check, *, quiet: int = 4) -> None:
+    """Wait until nothing is under way and nothing new has come for so many looks."""
+    journal, loop = run.layout.journal, asyncio.get_running_loop()
+    looks, deadline_s = 0, loop.time() + _DRAIN_S
+    while looks < quiet:
+        before = len(run.documents) + len(run.deliveries)
+        await asyncio.sleep(2.0 * LOOK_S)
+        check()
+        after = len(run.documents) + len(run.deliveries)
+        looks = looks + 1 if journal.under_way == 0 and before == after else 0
+        if loop.time() > deadline_s:
+            raise EngineError(
+                f"{journal.under_way} events had not arrived {_DRAIN_S:g} s after the last one "
+                "was published; is a broker overloaded?"
+            )
+
+
+async def until(ready: Callable[[], bool], otherwise: Callable[[], str], check: Check) -> None:
+    """Wait for something that is looked at aside from the loop; not for ever."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + _SETTLE_S
+    while not await asyncio.to_thread(ready):
+        check()
+        if loop.time() > deadline_s:
+            raise EngineError(f"after {_SETTLE_S:g} s {otherwise()}")
+        await asyncio.sleep(LOOK_S)
