@@ -32,22 +32,22 @@ def trace_table(name: str, columns: Mapping[str, Any]) -> pa.Table:
     return pa.table([pa.array(columns[each.name]) for each in fields], schema=schema)
 
 
+def filter_text(subscriber: Subscriber) -> str:
+    """What a subscriber wants, as canonical JSON."""
+    document = filter_document(subscriber.wants)
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def subscription_table(subscribers: Iterable[Subscriber], at_ns: int) -> pa.Table:
     """Everybody's subscription as it stands from a moment on."""
     everyone = list(subscribers)
-    filters = [
-        json.dumps(
-            filter_document(each.wants), sort_keys=True, separators=(",", ":"), ensure_ascii=False
-        )
-        for each in everyone
-    ]
     columns = {
         "subscription": [f"{each.name}/1" for each in everyone],
         "subscriber": [each.name for each in everyone],
         "broker": [each.at for each in everyone],
         "action": ["subscribe"] * len(everyone),
         "at_ns": [at_ns] * len(everyone),
-        "filter": filters,
+        "filter": [filter_text(each) for each in everyone],
     }
     return trace_table("subscriptions", columns)
 

@@ -33,7 +33,11 @@ class Works:
             finally:
                 self.run.layout.journal.under_way -= 1
 
-        task = asyncio.create_task(whole())
+        self.beside(whole())
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin something that goes on beside all events until the end."""
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 

@@ -42,9 +42,14 @@ class Clients:
         self._open.append(client)
         return client
 
+    async def leave(self, client: Client) -> None:
+        """End one connection."""
+        self._open.remove(client)
+        await client.close()
+
     async def close(self) -> None:
         """End all connections."""
-        for client in self._open:
+        for client in list(self._open):
             await client.close()
 
     def check(self) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tidings.characterisation.job import characterise
-from tidings.errors import EngineError, UnstableError
+from tidings.errors import EngineError, UnstableError, UnsupportedError
 from tidings.model.behaviour import Channel
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
@@ -53,7 +53,7 @@ class Repetition:
 
     measured: Outcome
     against_predicted: Comparison
-    against_simulated: Comparison
+    against_simulated: Comparison | None  # None: the simulator does not handle the system
     on_time_errors: pd.Series  # by subscriber: predicted − measured, in standard errors of a run
     is_steady: bool  # nothing fails or comes and goes: shares and delays themselves must agree
     duration_s: float
@@ -68,8 +68,9 @@ class Repetition:
 
     @property
     def simulated_latency_error(self) -> float:
-        """The same of what was simulated."""
-        return _latency_error(self.against_simulated)
+        """The same of what was simulated; NaN where nothing was."""
+        compared = self.against_simulated
+        return math.nan if compared is None else _latency_error(compared)
 
     @property
     def most_errors(self) -> float:
@@ -101,7 +102,7 @@ class Reality:
     fitted: System
     load: float  # of the busiest broker, predicted
     predicted: Outcome
-    simulated: Outcome
+    simulated: Outcome | None
     reconnection: Reconnection | None  # None: nothing fails
     repetitions: tuple[Repetition, ...]
     notes: tuple[str, ...]
@@ -135,10 +136,10 @@ class Calibration:
 def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
     """Run a system at low load and fit brokers and links to it; the traces are left in ``folder``.
 
-    Nothing fails meanwhile. It publishes ``CALIBRATION_LENGTH`` times as long: at low load little
-    happens, and whatever is fitted badly spoils every prediction.
+    Nothing fails, comes or goes meanwhile. It publishes ``CALIBRATION_LENGTH`` times as long: at
+    low load little happens, and whatever is fitted badly spoils every prediction.
     """
-    sound = without_failures(system)
+    sound = steady(system)
     calm = scaled_rates(sound, CALIBRATION_LOAD / _busiest(predict(sound, delays=False)))
     bench.progress("calibrating at low load")
     longer = replace(
@@ -163,12 +164,7 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
     bench.progress("predicting and simulating what was calibrated")
     # Errors of parameters by hundreds of further predictions would take longer than reality.
     predicted = predict(fitted, pairs=True, error_bars=False)
-    simulated = simulate(
-        fitted,
-        seed=bench.options.seed,
-        replications=_RUNS_ALIKE,
-        duration_s=bench.options.duration_s,
-    )
+    simulated = _simulated(fitted, bench.options)
     done = []
     for number in range(1, bench.repetitions + 1):
         place = folder / f"run-{number}"
@@ -184,6 +180,27 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
         reconnection=rejoined,
         repetitions=tuple(done),
         notes=calibration.notes,
+    )
+
+
+def _simulated(fitted: System, options: TestbedOptions) -> Outcome | None:
+    """Many runs as long as the real ones; None where the simulator does not handle the system."""
+    try:
+        return simulate(
+            fitted, seed=options.seed, replications=_RUNS_ALIKE, duration_s=options.duration_s
+        )
+    except UnsupportedError:
+        return None
+
+
+def steady(system: System) -> System:
+    """The system with everybody there and subscribed all the time, and nothing that fails."""
+    return replace(
+        without_failures(system),
+        publishers=tuple(replace(each, connectivity=None) for each in system.publishers),
+        subscribers=tuple(
+            replace(each, connectivity=None, stays=None, away=None) for each in system.subscribers
+        ),
     )
 
 
@@ -258,20 +275,35 @@ def _recorded(system: System, options: TestbedOptions, place: Path, progress: Pr
     return run
 
 
-def _repetition(run: Run, measured: Outcome, predicted: Outcome, simulated: Outcome) -> Repetition:
+def _repetition(
+    run: Run, measured: Outcome, predicted: Outcome, simulated: Outcome | None
+) -> Repetition:
     compared = compare(predicted, measured)
-    of_mean = simulated.subscribers.set_index("subscriber")["on_time_se"]
-    of_run = of_mean * math.sqrt(_RUNS_ALIKE)
-    off = compared.subscribers.set_index("subscriber")["on_time_difference"]
     begin_s = run.start_s + run.options.warmup_s
     return Repetition(
         measured=measured,
         against_predicted=compared,
-        against_simulated=compare(simulated, measured),
-        on_time_errors=off.where(off.abs() > _SAME, 0.0) / of_run.clip(lower=_SAME),
-        is_steady=not run.outages,
+        against_simulated=None if simulated is None else compare(simulated, measured),
+        on_time_errors=_in_standard_errors(compared, measured, simulated),
+        is_steady=run.system == steady(run.system),
         duration_s=run.options.duration_s,
         lateness_s=lateness(run)["relay_p99_s"],
         timeline=tuple(replace(each, at_s=each.at_s - begin_s) for each in run.states),
         doubts=tuple(doubts(run)),
     )
+
+
+def _in_standard_errors(
+    compared: Comparison, measured: Outcome, simulated: Outcome | None
+) -> pd.Series:
+    """Predicted − measured on-time shares in what runs of this length differ by, by chance.
+
+    Known from simulated runs; without any from the measured one itself, event by event.
+    """
+    if simulated is None:
+        of_run = measured.subscribers.set_index("subscriber")["on_time_se"]
+    else:
+        of_mean = simulated.subscribers.set_index("subscriber")["on_time_se"]
+        of_run = of_mean * math.sqrt(_RUNS_ALIKE)
+    off = compared.subscribers.set_index("subscriber")["on_time_difference"]
+    return off.where(off.abs() > _SAME, 0.0) / of_run.clip(lower=_SAME)

@@ -6,18 +6,23 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 
+from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import OutboundBufferLimitError
 
 from tidings.errors import EngineError
+from tidings.model.system import Publisher
 from tidings.testbed import tracing
 from tidings.testbed.breaking import follow_outages, plain_change
+from tidings.testbed.carrying import Works
+from tidings.testbed.churning import Visitor
 from tidings.testbed.clients import Clients
+from tidings.testbed.layout import lane_name
+from tidings.testbed.mobile import MobilePublisher, MobileSubscriber, Presence
 from tidings.testbed.pacing import LOOK_S, Progress, drain, publish_on_schedule, until
 from tidings.testbed.relays import EVENT
 from tidings.testbed.runs import Delivery, Run
 from tidings.testbed.servers import Servers
-from tidings.testbed.subjects import Subjects
 from tidings.testbed.workload import Publication
 
 _HEADER = EVENT.decode()
@@ -26,10 +31,12 @@ _HEADER = EVENT.decode()
 class Conductor:
     """Leads one run from the first connection to the last delivery."""
 
-    def __init__(self, run: Run, names: Subjects, running: Servers, tell: Progress) -> None:
-        self._run, self._names = run, names
+    def __init__(self, run: Run, running: Servers, tell: Progress) -> None:
+        self._run, self._names = run, run.subjects
         self._servers, self._tell = running, tell
-        self._clients = Clients(run, running)
+        self._clients, self._works = Clients(run, running), Works(run)
+        self._coming: list[Presence | Visitor] = []
+        self._publishers: list[Client | MobilePublisher] = []
 
     async def conduct(self) -> None:
         """The whole run."""
@@ -40,6 +47,7 @@ class Conductor:
             self._tell("waiting for the last events")
             await drain(self._run, self._clients.check)
         finally:
+            await self._works.end()
             await self._clients.close()
             for relay in self._run.layout.relays:
                 await relay.close()
@@ -53,35 +61,65 @@ class Conductor:
             collector = await self._clients.connect(plan.client_port, f"collector at {plan.name}")
             await collector.subscribe(tracing.DESTINATION, queue=tracing.QUEUE, cb=self._collect)
         self._run.subscribed_s = asyncio.get_running_loop().time()
-        for index, subscriber in enumerate(self._run.system.subscribers):
-            port = self._run.layout.subscriber_ports[index]
-            client = await self._clients.connect(port, subscriber.name)
-            for subject in self._names.of_subscriber[index]:
-                await client.subscribe(subject, cb=self._receiver(index))
+        for index in range(len(self._run.system.subscribers)):
+            await self._subscribe(index)
         self._tell("spreading subscriptions")
         journal = self._run.layout.journal
         await until(lambda: not journal.unready(), self._unspread, self._clients.check)
 
+        for index, publisher in enumerate(self._run.system.publishers):
+            await self._add_publisher(index, publisher)
+
+    async def _subscribe(self, index: int) -> None:
+        subscriber, wanted = self._run.system.subscribers[index], self._names.of_subscriber[index]
+        if subscriber.connectivity is None:
+            port = self._run.layout.subscriber_ports[index]
+            client = await self._clients.connect(port, subscriber.name)
+            if subscriber.stays is None:
+                for subject in wanted:
+                    await client.subscribe(subject, cb=self._receiver(index))
+            else:
+                receive = self._receiver(index)
+                self._coming.append(Visitor(self._works, index, client, wanted, receive))
+        else:
+            lane = next(
+                lane
+                for relay in self._run.layout.relays
+                for lane in relay.lanes
+                if lane.name == lane_name(subscriber.at, subscriber.name)
+            )
+            mobile = MobileSubscriber(self._works, self._clients, index, lane)
+            await mobile.open(wanted)
+            self._coming.append(mobile)
+
+    async def _add_publisher(self, index: int, publisher: Publisher) -> None:
+        if publisher.connectivity is None:
+            port = self._run.layout.publisher_ports[index]
+            self._publishers.append(await self._clients.connect(port, publisher.name))
+        else:
+            mobile = MobilePublisher(self._works, self._clients, index)
+            self._publishers.append(mobile)
+            self._coming.append(mobile)
+
+    async def _publish(self, each: Publication) -> None:
+        publisher = self._publishers[each.publisher]
+        subject = self._names.of_content[each.content.text]
+        headers = {_HEADER: each.event, "Nats-Trace-Dest": tracing.DESTINATION}
+        content = each.content.text.encode()
+        if not isinstance(publisher, MobilePublisher):
+            with contextlib.suppress(OutboundBufferLimitError):  # its broker is down: lost
+                await publisher.publish(subject, content, headers=headers)
+        elif (due_s := publisher.accept(each.at_s)) is not None:
+            self._works.start(publisher.publish(due_s, subject, content, headers))
+
     async def _publish_among_outages(self) -> None:
         run = self._run
-        ports, system = run.layout.publisher_ports, run.system
-        publishers = [
-            await self._clients.connect(port, publisher.name)
-            for port, publisher in zip(ports, system.publishers, strict=True)
-        ]
-
-        async def publish(each: Publication) -> None:
-            with contextlib.suppress(OutboundBufferLimitError):  # its broker is down: lost
-                await publishers[each.publisher].publish(
-                    self._names.of_content[each.content.text],
-                    each.content.text.encode(),
-                    headers={_HEADER: each.event, "Nats-Trace-Dest": tracing.DESTINATION},
-                )
-
         run.start_s = asyncio.get_running_loop().time() + 2.0 * LOOK_S
+        for each in self._coming:
+            self._works.beside(each.come_and_go())
         breaking = asyncio.create_task(follow_outages(run, plain_change(run.layout, self._servers)))
         try:
-            await publish_on_schedule(run, publish, self._clients.check, self._tell)
+            await publish_on_schedule(run, self._publish, self._clients.check, self._tell)
         finally:
             breaking.cancel()
             ended = await asyncio.gather(breaking, return_exceptions=True)

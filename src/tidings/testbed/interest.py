@@ -14,8 +14,10 @@ def interest_by_lane(system: System, routes: Routes, names: Subjects) -> dict[st
     found: dict[str, set[str]] = {}
     brokers = [broker.name for broker in system.brokers]
     wanted: dict[int, set[str]] = {}
-    for home, mine in zip(routes.home_of_subscriber.tolist(), names.of_subscriber, strict=True):
-        wanted.setdefault(home, set()).update(mine)
+    homes = routes.home_of_subscriber.tolist()
+    for one, home, mine in zip(system.subscribers, homes, names.of_subscriber, strict=True):
+        if one.stays is None:  # else it asks, and no longer asks, in the course of the run
+            wanted.setdefault(home, set()).update(mine)
     for home, asked in wanted.items():
         for _, into in topology.walk(routes.trees[0], routes.arcs, home):
             if into >= 0:
@@ -23,5 +25,6 @@ def interest_by_lane(system: System, routes: Routes, names: Subjects) -> dict[st
                 lane = lane_name(brokers[arc.source], brokers[arc.target])
                 found.setdefault(lane, set()).update(asked)
     for one, mine in zip(system.subscribers, names.of_subscriber, strict=True):
-        found[lane_name(one.name, one.at)] = set(mine)
+        if one.connectivity is None and one.stays is None:  # else its broker asks for it, or later
+            found[lane_name(one.name, one.at)] = set(mine)
     return found

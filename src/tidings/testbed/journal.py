@@ -48,7 +48,8 @@ class Journal:
     crossings: list[Crossing] = field(default_factory=list)
     readiness: list[Readiness] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)  # by lane, by chance
-    under_way: int = 0  # events that a relay holds
+    overflowed: dict[str, int] = field(default_factory=dict)  # by peer: refused by full buffers
+    under_way: int = 0  # events that a relay or a stream holds
     problem: str | None = None  # why a relay ended that should not have
 
     def joined(self, lane: str, at_s: float) -> None:

@@ -26,20 +26,22 @@ class Layout:
     relays: tuple[Relay, ...]
     publisher_ports: tuple[int, ...]  # of the relays they dial
     subscriber_ports: tuple[int, ...]
+    carried: bool  # whether agents carry events from stream to stream, not servers
     links: dict[str, Relay]  # by the names of links
     stations: dict[str, Station]  # by broker
     journal: Journal
 
 
-def layout(system: System, routes: Routes, seed: int, *, stores: bool = False) -> Layout:
+def layout(system: System, routes: Routes, seed: int, *, carried: bool = False) -> Layout:
     """Lay a system out over the free ports of this machine.
 
-    Brokers that store events are not joined: agents carry events between them.
+    Where events are ``carried`` from stream to stream, servers are not joined.
     """
     dialled = _dialled_arcs(routes)
     clients = len(system.publishers) + len(system.subscribers)
     ports = iter(free_ports(3 * len(system.brokers) + len(dialled) + clients))
     relay_port = {broker: next(ports) for broker in dialled}
+    homes = {each.at for each in system.subscribers if each.connectivity is not None}
     degree = [len(outgoing) for outgoing in routes.trees[0].outgoing]
     plans = {
         broker.name: ServerPlan(
@@ -47,9 +49,9 @@ def layout(system: System, routes: Routes, seed: int, *, stores: bool = False) -
             client_port=next(ports),
             leaf_port=next(ports),
             monitor_port=next(ports),
-            dials=None if stores else relay_port.get(index),
-            links=0 if stores else degree[index],
-            stores=stores,
+            dials=None if carried else relay_port.get(index),
+            links=0 if carried else degree[index],
+            stores=carried or broker.name in homes,
         )
         for index, broker in enumerate(system.brokers)
     }
@@ -69,6 +71,7 @@ def layout(system: System, routes: Routes, seed: int, *, stores: bool = False) -
         relays=(*relays, *upward, *downward),
         publisher_ports=tuple(relay.port for relay in upward),
         subscriber_ports=tuple(relay.port for relay in downward),
+        carried=carried,
         links=_by_link(system, relays),
         stations=dict(zip(plans, maker.stations, strict=True)),
         journal=maker.journal,

@@ -10,6 +10,7 @@ from tidings.testbed.runs import Run
 from tidings.testbed.workload import Publication
 
 Progress = Callable[[str], None]
+_ABSENCES = 10.0  # mean times away of a peer, until it must have come back and taken all
 Check = Callable[[], None]
 
 LOOK_S = 0.05
@@ -38,7 +39,8 @@ async def publish_on_schedule(
 async def drain(run: Run, check: Check, *, quiet: int = 4) -> None:
     """Wait until nothing is under way and nothing new has come for so many looks."""
     journal, loop = run.layout.journal, asyncio.get_running_loop()
-    looks, deadline_s = 0, loop.time() + _DRAIN_S
+    limit_s = _DRAIN_S + _ABSENCES * _longest_absence_s(run)
+    looks, deadline_s = 0, loop.time() + limit_s
     while looks < quiet:
         before = len(run.documents) + len(run.deliveries)
         await asyncio.sleep(2.0 * LOOK_S)
@@ -47,9 +49,17 @@ async def drain(run: Run, check: Check, *, quiet: int = 4) -> None:
         looks = looks + 1 if journal.under_way == 0 and before == after else 0
         if loop.time() > deadline_s:
             raise EngineError(
-                f"{journal.under_way} events had not arrived {_DRAIN_S:g} s after the last one "
+                f"{journal.under_way} events had not arrived {limit_s:g} s after the last one "
                 "was published; is a broker overloaded?"
             )
+
+
+def _longest_absence_s(run: Run) -> float:
+    """The longest mean time that a peer is away; what is kept for it comes only afterwards."""
+    system = run.system
+    known = [each.connectivity for each in system.publishers]
+    known += [each.connectivity for each in system.subscribers]
+    return max((c.off.mean_s for c in known if c is not None and c.off is not None), default=0.0)
 
 
 async def until(ready: Callable[[], bool], otherwise: Callable[[], str], check: Check) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidings.errors import EngineError
 from tidings.testbed.frames import Frame, FrameReader
@@ -22,7 +22,7 @@ from tidings.testbed.subjects import PREFIX
 
 EVENT = b"Tidings-Event"
 _OURS = f"{PREFIX}.".encode()
-_ASKS = {b"SUB": True, b"LS+": True, b"LS-": False}  # UNSUB names no subject
+_ASKS = {b"SUB": True, b"UNSUB": False, b"LS+": True, b"LS-": False}
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -124,6 +124,7 @@ class _Way:
         self._lane, self._to, self._journal = lane, to, journal
         self._loop = asyncio.get_running_loop()
         self._interest_s = 0.0
+        self._named: dict[bytes, bytes] = {}  # subjects by the numbers a client gave them
 
     async def carry(self, reader: asyncio.StreamReader) -> None:
         """Pass everything on until the connection ends."""
@@ -134,6 +135,7 @@ class _Way:
                 self._pass(frame, now_s)
 
     def _pass(self, frame: Frame, now_s: float) -> None:
+        frame = self._with_subject(frame)
         ours = frame.subject.startswith(_OURS)
         if ours and frame.is_message:
             self._event(frame, now_s)
@@ -142,6 +144,14 @@ class _Way:
             self._loop.call_at(self._interest_s, self._pass_interest, frame)
         else:
             self._write(frame.data)
+
+    def _with_subject(self, frame: Frame) -> Frame:
+        """A client withdraws by number; what that was is known from when it asked."""
+        if frame.verb == b"SUB":
+            self._named[frame.data.split()[-1]] = frame.subject
+        elif frame.verb == b"UNSUB":
+            return replace(frame, subject=self._named.get(frame.subject, b""))
+        return frame
 
     def _event(self, frame: Frame, now_s: float) -> None:
         if self._lane.is_lost():
@@ -185,10 +195,9 @@ class _Way:
     def _pass_interest(self, frame: Frame) -> None:
         if self._to.is_closing():
             return
-        if frame.verb in _ASKS:
-            self._journal.crossed(
-                self._lane.name, frame.subject.decode(), self._loop.time(), wanted=_ASKS[frame.verb]
-            )
+        self._journal.crossed(
+            self._lane.name, frame.subject.decode(), self._loop.time(), wanted=_ASKS[frame.verb]
+        )
         self._to.write(frame.data)
 
     def _write(self, data: bytes) -> None:

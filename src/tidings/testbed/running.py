@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidings.errors import EngineError, InvalidInputError, UnsupportedError
-from tidings.model.features import require_only
+from tidings.model.features import FEATURES, require_only
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.testbed.conducting import Conductor
@@ -25,7 +25,16 @@ from tidings.testbed.storing import StoringConductor
 from tidings.testbed.subjects import contents_of, subjects
 from tidings.testbed.workload import schedule
 
-HANDLED = frozenset({"random lifetimes", "failures", "recovery"})
+HANDLED = frozenset(
+    {
+        "random lifetimes",
+        "failures",
+        "recovery",
+        "connectivity",
+        "bounded buffers of peers",
+        "subscription churn",
+    }
+)
 SCHEMES = ("periodic", "buffering")  # plain servers, and servers that store events
 _MOST_SELECTED = 900  # file descriptors; select, whose timers are the sharpest, takes 1024
 
@@ -46,7 +55,7 @@ def run_testbed(
     tell = progress or (lambda _: None)
     require_only(system, HANDLED, "the testbed")
     system = compressed(system, chosen.compression)
-    stores = _keeps_events(system)
+    carried = _keeps_events(system)
     contents = contents_of(system)
     routes = route(system)
     length_s = chosen.warmup_s + chosen.duration_s
@@ -57,20 +66,22 @@ def run_testbed(
             f"{chosen.duration_s:g} s; wants at most {chosen.most_events:,}: "
             "run it for a shorter time, or allow more"
         )
+    names = subjects(system, contents)
     run = Run(
         system=system,
+        routes=routes,
+        subjects=names,
         options=chosen,
-        layout=layout(system, routes, chosen.seed, stores=stores),
+        layout=layout(system, routes, chosen.seed, carried=carried),
         publications=planned,
         outages=draw_outages(system, length_s, chosen.seed) if outages is None else outages,
     )
-    names = subjects(system, contents)
     run.layout.journal.wanted = interest_by_lane(system, routes, names)
     with tempfile.TemporaryDirectory(prefix="tidings-testbed-") as folder:
         tell("starting servers")
         with servers(run.layout.servers, Path(folder)) as running, _loop(run) as runner:
-            kind = StoringConductor if stores else Conductor
-            runner.run(_conduct(run, kind(run, names, running, tell)))
+            kind = StoringConductor if carried else Conductor
+            runner.run(_conduct(run, kind(run, running, tell)))
     return run
 
 
@@ -88,6 +99,13 @@ async def _conduct(run: Run, conductor: Conductor | StoringConductor) -> None:
 def _keeps_events(system: System) -> bool:
     """Whether brokers must store events; refuses what servers do not do about failures."""
     known = system.recovery
+    if failing(system) or (known is not None and known.scheme == "buffering"):
+        for feature in ("connectivity", "subscription churn"):
+            for place in FEATURES[feature](system):
+                raise UnsupportedError(
+                    f"the testbed does not handle {feature} on brokers that fail or store events: "
+                    f"{place}; take that or the failures out of the file"
+                )
     if not failing(system):
         return known is not None and known.scheme == "buffering"
     if known is None or known.scheme not in SCHEMES or known.refresh_s > 0.0:

@@ -6,9 +6,11 @@ import math
 from dataclasses import dataclass, field
 
 from tidings.errors import InvalidInputError
+from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.testbed.layout import Layout
 from tidings.testbed.outages import Outage
+from tidings.testbed.subjects import Subjects
 from tidings.testbed.workload import Publication
 
 MOST_EVENTS = 50_000
@@ -52,6 +54,24 @@ class StateChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SessionChange:
+    """A client that has connected or disconnected, by the loop's clock."""
+
+    peer: str
+    is_connected: bool
+    at_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Stay:
+    """One life of a subscription, by the loop's clock."""
+
+    subscriber: int
+    begin_s: float
+    end_s: float | None = None  # None: it had not ended when the run did
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rejoining:
     """How long after its repair a component took part again, with all that should cross it."""
 
@@ -64,12 +84,17 @@ class Run:
     """What happened: everything that was published, seen and received, and how far to trust it."""
 
     system: System
+    routes: Routes
+    subjects: Subjects
     options: TestbedOptions
     layout: Layout
     publications: list[Publication]
     outages: list[Outage] = field(default_factory=list)  # as they were drawn
     states: list[StateChange] = field(default_factory=list)  # as they came about
     rejoined: list[Rejoining] = field(default_factory=list)  # of stores
+    sessions: list[SessionChange] = field(default_factory=list)
+    stays: list[Stay] = field(default_factory=list)  # of subscribers that come and go
+    connecting_s: list[float] = field(default_factory=list)  # how late clients were back
     start_s: float = 0.0  # by the loop's clock
     epoch_ns: int = 0  # the Unix time of the loop's zero
     subscribed_s: float = 0.0

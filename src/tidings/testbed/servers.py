@@ -16,6 +16,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ leafnodes {{
   {remotes}
 }}
 """
-_STORING = 'jetstream {{ store_dir: "{folder}/{name}" }}'
+_STORING = 'jetstream {{ store_dir: "{folder}/{name}", domain: "{domain}" }}'
 _REMOTE = 'remotes: [ {{ url: "nats-leaf://{host}:{port}", account: "APP", compression: off }} ]'
 
 
@@ -67,7 +68,7 @@ class ServerPlan:
 
     def configuration(self, folder: Path) -> str:
         """The text of its configuration file; what it stores is under the folder."""
-        storing = _STORING.format(folder=folder, name=self.name) if self.stores else ""
+        storing = _storing(folder, self.name) if self.stores else ""
         remotes = "" if self.dials is None else _REMOTE.format(host=HOST, port=self.dials)
         return _CONFIGURATION.format(
             name=self.name,
@@ -80,6 +81,11 @@ class ServerPlan:
             of_account="jetstream: enabled," if self.stores else "",
             remotes=remotes,
         )
+
+
+def _storing(folder: Path, name: str) -> str:
+    """A domain of its own, so that nobody else answers for its streams; a plain word."""
+    return _STORING.format(folder=folder, name=name, domain=f"d{zlib.crc32(name.encode()):x}")
 
 
 def server_binary() -> str:

@@ -19,7 +19,6 @@ from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Rejoining, Run
 from tidings.testbed.servers import Servers
 from tidings.testbed.stores import Part, Store, StoredEvent
-from tidings.testbed.subjects import Subjects
 from tidings.testbed.workload import Publication
 
 _LOCAL = "local"
@@ -30,8 +29,9 @@ _QUIET = 16  # looks without anything new: longer than a server waits for an ack
 class StoringConductor:
     """Leads one run from the first connection to the last delivery."""
 
-    def __init__(self, run: Run, names: Subjects, running: Servers, tell: Progress) -> None:
-        self._run, self._names, self._servers, self._tell = run, names, running, tell
+    def __init__(self, run: Run, running: Servers, tell: Progress) -> None:
+        self._run, self._names = run, run.subjects
+        self._servers, self._tell = running, tell
         self._clients, self._works = Clients(run, running), Works(run)
         self._lanes = {lane.name: lane for relay in run.layout.relays for lane in relay.lanes}
         self._stores: dict[str, Store] = {}

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidings.model.trace_files import subscription_table, trace_table
+from tidings.model.trace_files import filter_text, subscription_table, trace_table
 from tidings.model.trace_tables import FORMAT_VERSION
+from tidings.testbed.churning import learnings
 from tidings.testbed.relays import EVENT
 from tidings.testbed.runs import Run
 from tidings.testbed.tracing import sighting
@@ -31,10 +32,9 @@ def trace_tables(run: Run) -> dict[str, pa.Table]:
         "publications": _publications(run, list(kept.values())),
         "hops": _hops(run, kept),
         "deliveries": _deliveries(run, kept),
-        "subscriptions": subscription_table(
-            run.system.subscribers, run.nanoseconds(run.subscribed_s)
-        ),
+        "subscriptions": _subscriptions(run),
         **({"states": _states(run)} if run.outages else {}),
+        **({"sessions": _sessions(run)} if run.sessions else {}),
     }
 
 
@@ -58,10 +58,11 @@ def manifest(run: Run) -> dict[str, Any]:
 
 
 def lateness(run: Run) -> dict[str, float]:
-    """How late relays and publishers of the testbed were, in seconds."""
+    """How late relays, publishers and clients that came back were, in seconds."""
     late_s = {
         "relay": np.array(run.layout.journal.lateness_s),
         "publisher": np.array(run.published_late_s),
+        **({"connecting": np.array(run.connecting_s)} if run.connecting_s else {}),
     }
     return {
         f"{who}_{name}_s": float(np.quantile(values, level)) if values.size else 0.0
@@ -78,7 +79,7 @@ def doubts(run: Run) -> list[str]:
     ]
     shortest_s = min((mean_s for mean_s in services if mean_s > 0.0), default=None)
     found = [] if run.incomplete is None else [f"the run is incomplete: {run.incomplete}"]
-    late_s = max(value for name, value in lateness(run).items() if "p99" in name)
+    late_s = max(lateness(run)[f"{who}_p99_s"] for who in ("relay", "publisher"))
     if shortest_s is not None and late_s > MOST_LATENESS * shortest_s:
         found.append(
             f"this machine was late by {1e3 * late_s:.2g} ms (99th percentile), more than "
@@ -127,7 +128,7 @@ def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
 
 def _sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
     """By event and broker: where the server says it sent it, or, of stores, who took it from it."""
-    if any(plan.stores for plan in run.layout.servers.values()):
+    if run.layout.carried:
         found = {(each.event, each.broker): list[str]() for each in run.layout.journal.visits}
         for each in run.layout.journal.visits:
             if (each.event, each.came_from) in found:
@@ -144,6 +145,46 @@ def _states(run: Run) -> pa.Table:
         "at_ns": [run.nanoseconds(each.at_s) for each in run.states],
     }
     return trace_table("states", columns)
+
+
+def _subscriptions(run: Run) -> pa.Table:
+    """Who wants what from the beginning, and the steps in the lives of what comes and goes."""
+    lasting = [each for each in run.system.subscribers if each.stays is None]
+    found = subscription_table(lasting, run.nanoseconds(run.subscribed_s))
+    if not run.stays:
+        return found
+    rows: list[tuple[int, str, float, str]] = []  # number of the stay, action, when, where
+    for number, stay in enumerate(run.stays):
+        home = run.system.subscribers[stay.subscriber].at
+        rows.append((number, "subscribe", stay.begin_s, home))
+        if stay.end_s is not None:
+            rows.append((number, "unsubscribe", stay.end_s, home))
+    for each in learnings(run, run.routes, run.subjects.of_subscriber):
+        action = "learnt" if each.learnt else "forgotten"
+        rows.append((each.stay, action, each.at_s, each.broker))
+    who = [run.system.subscribers[run.stays[number].subscriber] for number, *_ in rows]
+    texts = {each.name: filter_text(each) for each in who}
+    columns = {
+        "subscription": [f"{one.name}/{row[0]}" for one, row in zip(who, rows, strict=True)],
+        "subscriber": [one.name for one in who],
+        "broker": [where for *_, where in rows],
+        "action": [action for _, action, *_ in rows],
+        "at_ns": [run.nanoseconds(at_s) for _, _, at_s, _ in rows],
+        "filter": [
+            texts[one.name] if row[1] == "subscribe" else None
+            for one, row in zip(who, rows, strict=True)
+        ],
+    }
+    return pa.concat_tables([found, trace_table("subscriptions", columns)])
+
+
+def _sessions(run: Run) -> pa.Table:
+    columns = {
+        "peer": [each.peer for each in run.sessions],
+        "state": ["connected" if each.is_connected else "disconnected" for each in run.sessions],
+        "at_ns": [run.nanoseconds(each.at_s) for each in run.sessions],
+    }
+    return trace_table("sessions", columns)
 
 
 def _deliveries(run: Run, kept: Mapping[str, Publication]) -> pa.Table:

@@ -72,7 +72,8 @@ def compare(
         console.show_json(_document(result, to))
     else:
         first = result.repetitions[0].measured
-        console.show(terminal.side_by_side([first, result.simulated, result.predicted], limit=12))
+        beside = [each for each in (result.simulated, result.predicted) if each is not None]
+        console.show(terminal.side_by_side([first, *beside], limit=12))
         for number, (each, fits) in enumerate(zip(result.repetitions, agreed, strict=True), 1):
             console.show_checked(fits, ("agrees", "does not"), f"run {number}: {_told(each)}")
         for note in _rejoining(result):
@@ -84,12 +85,14 @@ def compare(
 
 
 def _told(one: Repetition) -> str:
-    shares, play = one.against_predicted.summary, one.against_simulated.summary
+    shares = one.against_predicted.summary
+    played = one.against_simulated
+    simulated = "" if played is None else f"; simulated {played.summary.mean_absolute:.4f}"
     chance = "" if one.is_steady else f", {one.most_errors:.1f} standard errors of such a run"
     believed = "" if not one.doubts else "; not to be believed: this machine was too busy"
     return (
         f"predicted on-time shares are off by {shares.mean_absolute:.4f} (largest "
-        f"{shares.maximum:.4f}{chance}; simulated {play.mean_absolute:.4f}), mean delays by "
+        f"{shares.maximum:.4f}{chance}{simulated}), mean delays by "
         f"{one.latency_error:.1%}; relays {1e3 * one.lateness_s:.2g} ms late (99 %){believed}"
     )
 
@@ -113,7 +116,8 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
                 "agrees": each.agrees,
                 "on_time_error": each.against_predicted.summary.mean_absolute,
                 "on_time_error_largest": each.against_predicted.summary.maximum,
-                "on_time_error_simulated": each.against_simulated.summary.mean_absolute,
+                "on_time_error_simulated": each.against_simulated
+                and each.against_simulated.summary.mean_absolute,
                 "on_time_error_in_standard_errors": each.most_errors,
                 "mean_delay_error": each.latency_error,
                 "lateness_p99_s": each.lateness_s,
@@ -127,7 +131,8 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
 def _write(result: Reality, title: str, place: Path) -> None:
     reading.save(result.fitted, place / "fitted.yaml")
     measured = result.repetitions[0].measured
-    outcomes = {each.source: each for each in (result.predicted, result.simulated, measured)}
+    known = (result.predicted, result.simulated, measured)
+    outcomes = {each.source: each for each in known if each is not None}
     for source, outcome in outcomes.items():
         save_outcome(outcome, place / f"{source}.json")
     notes = [*_rejoining(result)]

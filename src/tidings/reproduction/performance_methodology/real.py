@@ -130,6 +130,7 @@ def _engines(scenario: Scenario, plan: RealPlan, found: Reality) -> tuple[Rows, 
     """Throughputs and latencies by every engine, and as measured."""
     rates: Rows = []
     delays: Rows = []
+    assert found.simulated is not None
     outcomes = [("simulation", 0, found.simulated), ("prediction", 0, found.predicted)]
     outcomes += [
         ("measured", number, each.measured) for number, each in enumerate(found.repetitions, 1)

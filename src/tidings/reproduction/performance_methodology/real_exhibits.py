@@ -175,6 +175,7 @@ def _on_time(results: RealResults) -> Section:
 def _delay_laws(results: RealResults) -> Section:
     figures = []
     for name, found in results.realities.items():
+        assert found.simulated is not None
         outcomes = {"prediction": found.predicted, "simulation": found.simulated}
         outcomes |= {f"run {n}": each.measured for n, each in enumerate(found.repetitions, 1)}
         lines = {}

@@ -1,0 +1,74 @@
+"""Subscriptions that come and go on real servers: who learns of them when, and what is missed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidings.model.reading import loads
+from tidings.testbed.running import run_testbed
+from tidings.testbed.runs import TestbedOptions
+from tidings.testbed.tables import trace_tables
+
+CHURN = """
+tidings: 1
+brokers: {a: {service: 2ms}, b: {service: 2ms}, c: {service: 2ms}}
+links: [{between: [a, b], delay: 60ms}, {between: [b, c], delay: 40ms}]
+publishers: {p: {at: a, every: {rate: 80/s}, content: [{p: 1, event: {topic: x}}]}}
+subscribers:
+  near: {at: b, wants: {topic: z}}
+  far:
+    {at: c, wants: {topic: x}, link: {delay: 20ms},
+     stays: {uniform: [600ms, 1s]}, away: {uniform: [400ms, 600ms]}}
+"""
+UP_S = {"c": 0.020, "b": 0.060, "a": 0.120}  # how long a subscription takes to each broker
+DOWN_S = 0.006 + 0.120  # services and links of an event
+
+
+@pytest.fixture(scope="module")
+def run():
+    return run_testbed(loads(CHURN), TestbedOptions(duration_s=5.0, warmup_s=0.0, seed=7))
+
+
+def test_brokers_learn_of_a_subscription_one_after_the_other(run):
+    steps = trace_tables(run)["subscriptions"].to_pandas()
+    far = steps[steps["subscriber"] == "far"]
+    assert far["filter"].notna().sum() == (far["action"] == "subscribe").sum() == len(run.stays)
+    for begin, spread in (("subscribe", "learnt"), ("unsubscribe", "forgotten")):
+        began = far[far["action"] == begin].set_index("subscription")["at_ns"]
+        known = far[far["action"] == spread]
+        whole = known.groupby("subscription").filter(lambda rows: len(rows) == 3)
+        assert len(whole)
+        took_s = (whole["at_ns"] - whole["subscription"].map(began)) / 1e9
+        least_s = whole["broker"].map(UP_S)
+        assert (took_s >= least_s - 1e-4).all()  # links delay it as they delay events
+        assert (took_s - least_s).median() < 0.05
+        order = whole.sort_values("at_ns").groupby("subscription")["broker"].agg(list)
+        assert all(each == ["c", "b", "a"] for each in order)
+
+
+def test_what_is_published_before_a_subscription_has_spread_is_missed(run):
+    got = {each.event for each in run.deliveries}
+    published_s = {each.event: run.start_s + each.at_s for each in run.publications}
+    margin_s = 0.06
+    missed, notified = 0, 0
+    for stay in run.stays:
+        if stay.end_s is None or stay.begin_s < run.start_s + 0.2:
+            continue
+        for event, at_s in published_s.items():
+            if stay.begin_s < at_s < stay.begin_s + UP_S["a"] - 0.02:
+                missed += 1
+                assert event not in got  # its broker had not heard of it
+            if stay.end_s - DOWN_S < at_s < stay.end_s:
+                assert event not in got  # still on its way
+            if stay.begin_s + UP_S["a"] + margin_s < at_s < stay.end_s - DOWN_S - margin_s:
+                notified += 1
+                assert event in got
+    assert missed > 10
+    assert notified > 50
+
+
+def test_nobody_gets_what_it_does_not_want_any_more(run):
+    stays = [(each.begin_s, each.end_s or np.inf) for each in run.stays]
+    for each in run.deliveries:
+        assert any(begin <= each.received_s <= end + 1e-3 for begin, end in stays)
