@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -59,6 +60,10 @@ def spans(run, name):
     return list(zip(times_s[::2], [*times_s[1::2], math.inf], strict=False))
 
 
+def absences(run, name):
+    return [(end, begin) for (_, end), (begin, _) in itertools.pairwise(spans(run, name))]
+
+
 def test_everything_is_kept_for_a_subscriber_that_is_away(run):
     assert run.incomplete is None
     at_s = {each.event: each.at_s for each in run.publications}
@@ -67,14 +72,12 @@ def test_everything_is_kept_for_a_subscriber_that_is_away(run):
     assert set(got) == wanted
     order = sorted(wanted, key=at_s.__getitem__)
     times_s = np.array([got[event] for event in order])
-    assert (np.diff(times_s) > 0.005 - 0.001).all()  # one after the other, 5 ms each
-    connected = spans(run, "roams")
-    for time_s in times_s:  # handed over while it was there, then 4 ms on its link
-        assert any(begin <= time_s - 0.004 + 1e-3 for begin, _ in connected)
-    away = [(e, b) for (_, e), (b, _) in zip(connected, connected[1:], strict=False)]
-    assert away
-    for begin_s, end_s in away:
-        assert not ((times_s > begin_s + 0.1) & (times_s < end_s)).any()
+    late_s = 2.0 * max(run.layout.journal.lateness_s)  # after handing over, and after the link
+    apart_s = times_s[10:] - times_s[:-10]
+    assert (apart_s >= 10 * 0.005 - late_s).all()  # one after the other, 5 ms each
+    assert absences(run, "roams")
+    for begin_s, end_s in absences(run, "roams"):  # what left before may still be on the link
+        assert not ((times_s > begin_s + 0.004 + late_s) & (times_s < end_s)).any()
 
 
 def test_a_bounded_buffer_refuses_what_is_too_much(run):
@@ -82,16 +85,14 @@ def test_a_bounded_buffer_refuses_what_is_too_much(run):
     got = received(run, "forgets")
     assert set(got) < wanted
     assert len(wanted) - len(got) == run.layout.journal.overflowed["forgets"]
-    burst = [end for _, end in spans(run, "forgets")]
-    assert burst
 
 
 def test_a_publisher_that_is_away_keeps_its_events_itself(run):
     at_s = {each.event: each.at_s for each in run.publications if each.event.startswith("q/")}
     got = {event: at for event, at in received(run, "near").items() if event in at_s}
     assert set(got) == set(at_s)
-    away = [(e, b) for (_, e), (b, _) in zip(spans(run, "q"), spans(run, "q")[1:], strict=False)]
-    for begin_s, end_s in away:
+    assert absences(run, "q")
+    for begin_s, end_s in absences(run, "q"):
         held = [event for event in at_s if begin_s < at_s[event] < end_s]
         assert all(got[event] >= end_s for event in held)
 
