@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from io import StringIO
 from itertools import pairwise
 
@@ -8,7 +9,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from tidings.model.study import Curves, Finding, Grid, Scatter, Section, Study
+from tidings.model.study import Curves, Finding, Grid, Scatter, Section, Study, Timeline
 from tidings.reporting import figures
 from tidings.reporting.study_page import render_study, write_study
 from tidings.reporting.study_tables import study_tables
@@ -127,3 +128,26 @@ def test_points_stay_out_of_the_document(study):
     document = study.to_document()
     assert document["errors"] == [{"y": 2.0}]
     assert "points" not in document
+
+
+def test_a_time_line_has_a_row_for_every_name_and_a_bar_for_every_span():
+    plot = Timeline(
+        title=NASTY,
+        spans={NASTY: ((0.0, 2.5), (5.0, 10.0)), "calm": ()},
+        x_label="seconds",
+        end=10.0,
+    )
+    drawn = figures.timeline(plot)
+    first, second = re.findall(r'class="span series-1" d="([^"]*)"', drawn)
+    ends = re.findall(r"([\d.]+) ([\d.]+)", first)
+    across = [float(x) for x, _ in ends]
+    assert across[1] - across[0] == pytest.approx(0.25 * (across[3] - across[0]), abs=0.2)
+    assert len({y for _, y in ends}) == 1
+    assert second == ""
+    assert NASTY not in drawn
+
+
+def test_a_study_of_no_paper_does_not_speak_of_one(study):
+    own = replace(study, paper="", settings={})
+    assert "the paper" not in render_study(own)
+    assert "What should hold" in render_study(own)

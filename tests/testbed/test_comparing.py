@@ -8,7 +8,17 @@ import pytest
 
 from tidings.errors import UnstableError
 from tidings.model.reading import loads
-from tidings.testbed.comparing import Bench, calibrate, confront, scaled_rates, with_measured
+from tidings.reporting.study_page import render_study
+from tidings.testbed import drilling
+from tidings.testbed.comparing import (
+    Bench,
+    calibrate,
+    confront,
+    scaled_rates,
+    steady,
+    with_measured,
+)
+from tidings.testbed.reality_study import reality_study
 from tidings.testbed.runs import TestbedOptions
 
 PAIR = """
@@ -50,10 +60,25 @@ def test_an_overloaded_system_is_not_compared(tmp_path):
         calibrate(bench, loads(PAIR.replace("20/s", "300/s")), tmp_path)
 
 
+def test_a_steady_system_has_nothing_that_fails_comes_or_goes():
+    restless = PAIR.replace(
+        "{exponential: 8ms}}", "{exponential: 8ms}, failure: {mtbf: 2s, mttr: 1s}}"
+    )
+    restless = restless.replace("wants: {}", "wants: {}, stays: 3s, away: 1s")
+    restless += "recovery: {scheme: periodic, refresh: 0s}\n"
+    assert steady(loads(restless)) == loads(PAIR)
+    assert steady(loads(PAIR)) == loads(PAIR)
+
+
 @pytest.mark.spark
 @pytest.mark.slow
-def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path):
-    options, system = TestbedOptions(duration_s=3.0, warmup_s=0.5), loads(PAIR)
+def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(drilling, "_REPAIRS", 2)
+    failing = "{exponential: 8ms}, failure: {up: {uniform: [1s, 2s]}, down: 600ms}}"
+    system = loads(
+        PAIR.replace("{exponential: 8ms}}", failing) + "recovery: {scheme: periodic, refresh: 0s}\n"
+    )
+    options = TestbedOptions(duration_s=3.0, warmup_s=0.5)
     bench = Bench(spark=spark, options=options, repetitions=1)
     known = calibrate(bench, system, tmp_path / "calibration")
     found = confront(bench, system, known, tmp_path)
@@ -62,11 +87,21 @@ def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path):
         for name in ("calibration", "run-1")
     )
     assert calibration["seed"] != run["seed"]
+    assert "outages" not in calibration
+    assert run["outages"] > 0
     assert found.fitted.publishers[0].rate_per_s == pytest.approx(20.0)
     services = {each.name: each.service.law.mean_s for each in found.fitted.brokers}
     assert services["a"] != 0.006  # measured, not told
-    assert found.load == pytest.approx(20.0 * max(services.values()))
+    joined = found.reconnection
+    assert joined.repairs == 2
+    assert 0.0 < joined.brokers_s < 1.2
+    down_s = found.fitted.brokers[1].failure.down.mean_s
+    assert down_s == pytest.approx(0.6 + joined.brokers_s)
     (one,) = found.repetitions
+    assert not one.is_steady
     assert one.against_predicted.summary.compared == 1
-    assert one.latency_error > 0.0
+    assert {each.component for each in one.timeline} == {"b"}
     assert one.measured.source == "measured"
+    page = render_study(reality_study(found, "a pair"))
+    assert "Faults in time" in page
+    assert "joined again after" in page

@@ -4,44 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tidings.errors import EngineError, InvalidInputError, UnsupportedError
+from real_servers import LINE
 from tidings.model.reading import loads
-from tidings.testbed import servers as servers_module
-from tidings.testbed.ports import free_ports
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
-from tidings.testbed.servers import ServerPlan, servers
 from tidings.testbed.tables import doubts, lateness, manifest, trace_tables
-
-LINE = """
-tidings: 1
-lifetime: 500ms
-brokers:
-  left: {service: 4ms}
-  hub: {service: 3ms}
-  right: {service: 5ms}
-links:
-  - {between: [left, hub], delay: 20ms}
-  - {between: [right, hub], delay: 10ms, back: {delay: 30ms, reliability: 0.8}}
-publishers:
-  p:
-    {at: left, every: {rate: 60/s}, link: {delay: 5ms},
-     content:
-       [{p: 0.5, event: {topic: a}}, {p: 0.3, event: {topic: b}}, {p: 0.2, event: {topic: c}}]}
-subscribers:
-  near: {at: left, wants: {topic: a}}
-  far: {at: right, wants: {topic: [a, b]}, link: {delay: 7ms}}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +24,6 @@ def run():
 @pytest.fixture(scope="module")
 def tables(run):
     return {name: table.to_pandas() for name, table in trace_tables(run).items()}
-
-
-def ours():
-    """The servers that run now, by process id."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = place.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"nats-server") and b"tidings-testbed-" in b" ".join(words):
-            found.append(int(place.parent.name))
-    return found
 
 
 def test_events_go_where_they_are_wanted_and_nowhere_else(tables):
@@ -135,77 +94,3 @@ def test_nothing_stays_behind(run):
     listening = Path("/proc/net/tcp").read_text(encoding="ascii")
     ports = {str(int(line.split()[1].split(":")[1], 16)) for line in listening.splitlines()[1:]}
     assert not mine & ports
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
-def test_servers_are_gone_even_if_the_testbed_is_killed(tmp_path):
-    before = set(ours())
-    (tmp_path / "line.yaml").write_text(LINE, encoding="utf-8")
-    code = "import sys; from tidings.cli.main import main; main()"
-    words = ["testbed", "run", str(tmp_path / "line.yaml"), "--to", str(tmp_path / "traces")]
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    ) as testbed:
-        wait_for(lambda: len(set(ours()) - before) >= 3)
-        testbed.kill()
-    wait_for(lambda: not set(ours()) - before)
-    assert not (tmp_path / "traces").exists()
-
-
-def test_a_server_that_dies_ends_the_run_and_what_there_was_is_kept(monkeypatch):
-    mine: list[int] = []
-    start = servers_module.Servers.start
-
-    def remember(self, name):
-        mine.append(start(self, name))
-        return mine[-1]
-
-    monkeypatch.setattr(servers_module.Servers, "start", remember)
-
-    def strike(step):
-        if step.startswith("running,"):
-            os.kill(mine[-1], signal.SIGKILL)
-
-    found = run_testbed(loads(LINE), TestbedOptions(duration_s=30.0), progress=strike)
-    assert found.incomplete is not None
-    assert "'right' ended by itself" in found.incomplete
-    assert manifest(found)["incomplete"] == found.incomplete
-    assert trace_tables(found)["publications"].num_rows > 0
-    assert any("incomplete" in doubt for doubt in doubts(found))
-
-
-def test_a_port_that_is_taken_is_told_with_the_servers_own_words(tmp_path):
-    first, second, third = free_ports(3)
-    plan = ServerPlan(
-        name="a", client_port=first, leaf_port=second, monitor_port=third, dials=None, links=0
-    )
-    with servers({"a": plan}, tmp_path):
-        (tmp_path / "again").mkdir()
-        with (
-            pytest.raises(EngineError, match=r"broker 'a' ended by itself.*in use"),
-            servers({"a": plan}, tmp_path / "again"),
-        ):
-            pass
-
-
-def test_what_cannot_be_run_is_refused(monkeypatch, tmp_path):
-    with pytest.raises(UnsupportedError, match=r"lifetimes of subscribers: subscribers\.far"):
-        run_testbed(loads(LINE.replace("topic: [a, b]}", "topic: [a, b]}, lifetime: 1s")))
-    with pytest.raises(InvalidInputError, match="wants at most 100"):
-        run_testbed(loads(LINE), TestbedOptions(most_events=100))
-    with pytest.raises(InvalidInputError, match="duration_s is 0"):
-        TestbedOptions(duration_s=0.0)
-    monkeypatch.setattr(servers_module.sysconfig, "get_path", lambda _: str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineError, match=r"no nats-server .*tidings\[testbed\]"):
-        run_testbed(loads(LINE))
-
-
-def wait_for(happened, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

@@ -67,19 +67,29 @@ class Curves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """Spans of time by name, one row each, from 0 to ``end``."""
+
+    title: str
+    spans: Mapping[str, Points]  # begin and end of each
+    x_label: str
+    end: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """One question of a study: words, tables, plots."""
 
     title: str
     words: str = ""
-    exhibits: tuple[Grid | Scatter | Curves, ...] = ()
+    exhibits: tuple[Grid | Scatter | Curves | Timeline, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """An experiment of a paper, run again."""
+    """An experiment of a paper, run again; or one of ours, which has none."""
 
-    paper: str  # short name
+    paper: str  # short name; empty: there is none
     title: str
     summary: str  # what was run, in a sentence or two
     settings: Mapping[str, str]  # what the paper states

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tidings.model.study import Curves, Points, Scatter
+from tidings.model.study import Curves, Points, Scatter, Timeline
 
 SIDE = 250  # pixels of a scatter plot
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 36
 SERIES = 6  # colours in the style sheet
+_ROW = 26  # pixels of a row of a time line
 _MARKED = 20  # points of a line that are marked one by one; more would hide the line
 
 
@@ -129,6 +130,31 @@ def curves(plot: Curves) -> str:
             drawn.append(f'<path class="line {style}" d="M{path}"/>')
         if name in plot.marks or len(points) <= _MARKED:
             drawn.append(f'<path class="dots {style}" d="{_dots(frame, points)}"/>')
+    return frame.draw(drawn)
+
+
+def timeline(plot: Timeline) -> str:
+    """A row for every name, with a bar for every span of time."""
+    rows = max(len(plot.spans), 1)
+    frame = Frame(
+        title=plot.title,
+        width=420,
+        height=_TOP + _BOTTOM + _ROW * rows,
+        x=_axis(plot.x_label, (0.0, plot.end), logarithmic=False, from_zero=True),
+        y=Axis(label="", low=0.0, high=float(rows), ticks=()),
+    )
+    drawn = []
+    for number, (name, spans) in enumerate(plot.spans.items()):
+        middle = rows - number - 0.5
+        across, up = frame.at(0.0, middle).split()
+        bars = "".join(
+            f"M{frame.at(begin, middle)}L{frame.at(end, middle)}" for begin, end in spans
+        )
+        drawn.append(f'<path class="span series-1" d="{bars}"/>')
+        drawn.append(
+            f'<text class="small" x="{float(across) + 3:.1f}" y="{float(up) - 4:.1f}">'
+            f"{escape(name)}</text>"
+        )
     return frame.draw(drawn)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tidings.model.study import Curves, Grid, Scatter, Section, Study
+from tidings.model.study import Curves, Grid, Scatter, Section, Study, Timeline
 from tidings.model.writing import write_file
 from tidings.reporting import figures
 from tidings.reporting.templates import asset, fill
@@ -47,5 +47,10 @@ def _section(section: Section) -> dict[str, Any]:
             }
             for each in section.exhibits
             if isinstance(each, Curves)
+        ]
+        + [
+            {"title": each.title, "svg": figures.timeline(each), "names": []}
+            for each in section.exhibits
+            if isinstance(each, Timeline)
         ],
     }

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from nats.errors import Error as NatsError
+
 from tidings.errors import EngineError, InvalidInputError, UnsupportedError
 from tidings.model.features import FEATURES, require_only
 from tidings.model.routes import route
@@ -87,13 +89,21 @@ def run_testbed(
 
 async def _conduct(run: Run, conductor: Conductor | StoringConductor) -> None:
     """The whole run; what there is of one that breaks is kept once it has begun."""
-    run.epoch_ns = time.time_ns() - round(asyncio.get_running_loop().time() * 1e9)
+    loop = asyncio.get_running_loop()
+    run.epoch_ns = time.time_ns() - round(loop.time() * 1e9)
+    loop.set_exception_handler(lambda _, context: _note(run, context.get("exception")))
     try:
         await conductor.conduct()
     except EngineError as problem:
         if not run.start_s:
             raise
         run.incomplete = str(problem)
+
+
+def _note(run: Run, problem: BaseException | None) -> None:
+    """What goes wrong in a relay ends the run at the next look; connections may break."""
+    if problem is not None and not isinstance(problem, OSError | NatsError):
+        run.layout.journal.problem = f"a relay died: {problem!r}"
 
 
 def _keeps_events(system: System) -> bool:

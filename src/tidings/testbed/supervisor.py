@@ -47,7 +47,8 @@ def _obey(command: dict[str, object], running: dict[str, subprocess.Popen[bytes]
         _wait(process)
         _answer(name=name, exit_code=process.returncode)
     elif "alive" in command:
-        _answer(ended={name: each.poll() for name, each in running.items() if each.poll()})
+        codes = {name: each.poll() for name, each in running.items()}
+        _answer(ended={name: code for name, code in codes.items() if code is not None})
 
 
 def _wait(process: subprocess.Popen[bytes]) -> None:

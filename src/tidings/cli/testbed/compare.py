@@ -15,11 +15,13 @@ from tidings.model.outcome_files import save_outcome
 from tidings.model.writing import check_new_folder
 from tidings.reporting import terminal
 from tidings.reporting.page import Report, write_page
+from tidings.reporting.study_page import write_study
 
 if TYPE_CHECKING:
     from tidings.testbed.comparing import Reality, Repetition
 
 DISAGREE = 1
+REALITY = "reality.html"
 
 
 def compare(
@@ -78,7 +80,8 @@ def compare(
             console.show_checked(fits, ("agrees", "does not"), f"run {number}: {_told(each)}")
         for note in _rejoining(result):
             console.note(note)
-        console.show(f"\nThe page: {to / 'report.html'} (open it in a browser)")
+        console.show(f"\nReality beside its prediction: {to / REALITY} (open it in a browser)")
+        console.show(f"Who gets late events, and why: {to / 'report.html'}")
     doubts = tuple(dict.fromkeys(doubt for each in result.repetitions for doubt in each.doubts))
     console.warn((*result.notes, *doubts))
     return 0 if all(agreed) else DISAGREE
@@ -129,6 +132,8 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
 
 
 def _write(result: Reality, title: str, place: Path) -> None:
+    from tidings.testbed.reality_study import reality_study
+
     reading.save(result.fitted, place / "fitted.yaml")
     measured = result.repetitions[0].measured
     known = (result.predicted, result.simulated, measured)
@@ -139,3 +144,4 @@ def _write(result: Reality, title: str, place: Path) -> None:
     notes += [f"run {n}: {_told(each)}" for n, each in enumerate(result.repetitions, 1)]
     page = Report(title=title, system=result.fitted, outcomes=outcomes, notes=notes)
     write_page(page, place / "report.html")
+    write_study(reality_study(result, f"{title}: reality beside its prediction"), place / REALITY)

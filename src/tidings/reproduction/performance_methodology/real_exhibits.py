@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 from scipy import stats
 
@@ -26,6 +24,7 @@ from tidings.testbed.comparing import (
     Reality,
     Repetition,
 )
+from tidings.testbed.reality_study import interval_text
 
 ENGINES = (*BY_MEANS, *BY_LAWS)
 MOST_ERRORS = 3.0  # of a routing probability, in standard errors
@@ -83,17 +82,6 @@ def _choices(plan: RealPlan) -> tuple[str, ...]:
 # ---- tables ------------------------------------------------------------------------------------
 
 
-def _measured(values: pd.Series, digits: int, scale: float = 1.0) -> str:
-    """A mean over repetitions with half its confidence interval, where there are several."""
-    found = scale * values.to_numpy(dtype=np.float64)
-    mean = float(found.mean())
-    if found.size < 2:
-        return f"{mean:.{digits}f}"
-    spread = float(found.std(ddof=1)) / math.sqrt(found.size)
-    half = float(stats.t.ppf(0.975, found.size - 1)) * spread
-    return f"{mean:.{digits}f} ± {half:.{digits}f}"
-
-
 def _grid(
     table: pd.DataFrame, title: str, key: str, value: str, engines: tuple[str, ...], digits: int = 2
 ) -> Grid:
@@ -105,7 +93,7 @@ def _grid(
     rows = tuple(
         (
             str(name),
-            _measured(measured.get_group(name), digits, scale),
+            interval_text(measured.get_group(name).tolist(), digits, scale),
             *(f"{scale * float(predicted[engine][name]):.{digits}f}" for engine in engines),
         )
         for name in predicted.index

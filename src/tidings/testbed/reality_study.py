@@ -1,0 +1,183 @@
+"""Reality beside its prediction as a study: throughput, delays, deadlines, faults in time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from scipy import stats
+
+from tidings.model.outcome import Outcome
+from tidings.model.study import Curves, Finding, Grid, Section, Study, Timeline
+from tidings.testbed.comparing import (
+    CALIBRATION_LOAD,
+    MOST_ERRORS,
+    MOST_LATENCY,
+    MOST_SHARE,
+    Reality,
+    Repetition,
+)
+from tidings.testbed.outages import merged
+
+_MOST_CURVES = 12  # subscribers whose delays are drawn, the worst first
+
+
+def reality_study(found: Reality, title: str) -> Study:
+    """What was measured beside what was predicted, to be shown."""
+    return Study(
+        paper="",
+        title=title,
+        summary=f"{len(found.repetitions)} runs on real servers of one machine, predicted from a "
+        f"separate run at a load of {CALIBRATION_LOAD:g}; the busiest broker has "
+        f"{found.load:.2f}.",
+        settings={},
+        choices=tuple(_notes(found)),
+        findings=tuple(_findings(found)),
+        sections=tuple(_sections(found)),
+        tables={},
+        plan={},
+    )
+
+
+def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
+    """A mean over repetitions with half its confidence interval (95 %), where there are several.
+
+    >>> interval_text([1.0, 3.0], 1), interval_text([0.25], 2)
+    ('2.0 ± 12.7', '0.25')
+    """
+    found = scale * np.asarray(values, dtype=np.float64)
+    mean = float(found.mean())
+    if found.size < 2:
+        return f"{mean:.{digits}f}"
+    spread = float(found.std(ddof=1)) / math.sqrt(found.size)
+    half = float(stats.t.ppf(0.975, found.size - 1)) * spread
+    return f"{mean:.{digits}f} ± {half:.{digits}f}"
+
+
+def _notes(found: Reality) -> Iterator[str]:
+    yield (
+        "One machine, one clock: no error of synchronisation, and all servers share its "
+        "processors. How late relays and timers are is in the calibrated delays of links, a stage "
+        "of the prediction; nothing is subtracted."
+    )
+    yield "± is half a confidence interval (95 %, Student's t over the runs)."
+    if (joined := found.reconnection) is not None:
+        yield (
+            f"What was repaired joined again after {joined.brokers_s:.2g} s (brokers) and "
+            f"{joined.links_s:.2g} s (links), on average of {joined.repairs} repairs in a separate "
+            "run; predicted times down are longer by it."
+        )
+    yield from found.notes
+
+
+def _findings(found: Reality) -> Iterator[Finding]:
+    for number, one in enumerate(found.repetitions, 1):
+        summary = one.against_predicted.summary
+        if one.is_steady:
+            says = f"On-time shares are within {MOST_SHARE}, mean delays within {MOST_LATENCY:.0%}."
+        else:
+            says = f"On-time shares are within {MOST_ERRORS:g} standard errors of such a run."
+        doubts = "".join(f"; NOT TO BE BELIEVED: {doubt}" for doubt in one.doubts)
+        yield Finding(
+            section="–",
+            says=says,
+            case=f"run {number}",
+            found=f"shares off by {summary.mean_absolute:.4f} (mean over subscribers; largest "
+            f"{summary.maximum:.4f}, {one.most_errors:.1f} standard errors), mean delays by "
+            f"{one.latency_error:.1%}; relays {1e3 * one.lateness_s:.2g} ms late (99 %){doubts}",
+            holds=one.agrees,
+        )
+
+
+def _sections(found: Reality) -> Iterator[Section]:
+    yield Section(
+        title="Throughput",
+        words="In a stable network it only repeats the routing: agreement proves little.",
+        exhibits=(_grid(found, "brokers", "broker", "arrivals_per_s", "Arrivals per second"),),
+    )
+    yield Section(
+        title="On time",
+        exhibits=(
+            _grid(found, "subscribers", "subscriber", "on_time", "On-time share"),
+            _grid(found, "subscribers", "subscriber", "delivered", "Delivered share"),
+            _grid(found, "subscribers", "subscriber", "delay_mean_s", "Mean delay in ms"),
+        ),
+    )
+    yield Section(title="Delays", words="Share of the wanted events that has arrived.",
+                  exhibits=tuple(_curves(found)))  # fmt: skip
+    if any(one.timeline for one in found.repetitions):
+        yield Section(
+            title="Faults in time",
+            words="When brokers were killed and links cut.",
+            exhibits=tuple(
+                Timeline(
+                    title=f"Run {number}",
+                    spans=_down_spans(one),
+                    x_label="seconds",
+                    end=one.duration_s,
+                )
+                for number, one in enumerate(found.repetitions, 1)
+            ),
+        )
+
+
+def _predictions(found: Reality) -> dict[str, Outcome]:
+    known = {"predicted": found.predicted, "simulated": found.simulated}
+    return {name: outcome for name, outcome in known.items() if outcome is not None}
+
+
+def _grid(found: Reality, table: str, key: str, value: str, title: str) -> Grid:
+    scale, digits = (1e3, 2) if value.endswith("_mean_s") else (1.0, 3)
+    beside = {
+        name: getattr(outcome, table).set_index(key)[value]
+        for name, outcome in _predictions(found).items()
+    }
+    runs = [getattr(one.measured, table).set_index(key)[value] for one in found.repetitions]
+    rows = tuple(
+        (
+            str(name),
+            interval_text([float(run[name]) for run in runs if name in run.index], digits, scale),
+            *(f"{scale * float(column[name]):.{digits}f}" for column in beside.values()),
+        )
+        for name in beside["predicted"].index
+        if any(name in run.index for run in runs)
+    )
+    return Grid(title=title, columns=(key, "measured", *beside), rows=rows)
+
+
+def _curves(found: Reality) -> Iterator[Curves]:
+    outcomes = _predictions(found)
+    outcomes |= {f"run {n}": one.measured for n, one in enumerate(found.repetitions, 1)}
+    for subscriber in found.predicted.worst(_MOST_CURVES)["subscriber"]:
+        lines = {}
+        for name, outcome in outcomes.items():
+            mine = outcome.delays[outcome.delays["subscriber"] == subscriber]
+            points = zip(mine["delay_s"], mine["arrived"], strict=True)
+            lines[name] = tuple((float(x), float(y)) for x, y in points)
+        if any(lines.values()):
+            yield Curves(
+                title=str(subscriber), lines=lines, x_label="delay in s", y_label="share arrived"
+            )
+
+
+def _down_spans(one: Repetition) -> dict[str, tuple[tuple[float, float], ...]]:
+    """When each component was down, from the beginning of the window to its end."""
+    begun: dict[str, float] = {}
+    spans: dict[str, list[tuple[float, float]]] = {}
+    for change in one.timeline:
+        mine = spans.setdefault(change.component, [])
+        if change.is_up:
+            mine.append((begun.pop(change.component, 0.0), change.at_s))
+        else:
+            begun[change.component] = change.at_s
+    for component, begin_s in begun.items():
+        spans[component].append((begin_s, one.duration_s))
+    return {
+        component: tuple(
+            (max(begin_s, 0.0), min(end_s, one.duration_s))
+            for begin_s, end_s in merged(mine)
+            if end_s > 0.0 and begin_s < one.duration_s
+        )
+        for component, mine in spans.items()
+    }

@@ -1,0 +1,145 @@
+"""What can go wrong around a run: a clear message, a clean stop, and what there is of it kept."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from real_servers import LINE, servers_under, wait_for
+from tidings.cli.commands import run as command
+from tidings.errors import EngineError, InvalidInputError, UnsupportedError
+from tidings.model.reading import loads
+from tidings.testbed import servers as servers_module
+from tidings.testbed.journal import Journal
+from tidings.testbed.ports import HOST, free_ports
+from tidings.testbed.relays import Lane, Relay
+from tidings.testbed.running import run_testbed
+from tidings.testbed.runs import TestbedOptions
+from tidings.testbed.servers import ServerPlan, servers
+from tidings.testbed.stations import Station
+from tidings.testbed.tables import doubts, manifest, trace_tables
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_servers_are_gone_even_if_the_testbed_is_killed_or_interrupted(tmp_path, how):
+    (tmp_path / "line.yaml").write_text(LINE, encoding="utf-8")
+    code = "import sys; from tidings.cli.main import main; main()"
+    words = ["testbed", "run", str(tmp_path / "line.yaml"), "--to", str(tmp_path / "traces")]
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)},
+    ) as testbed:
+        wait_for(lambda: len(servers_under(tmp_path)) >= 3)
+        testbed.send_signal(how)
+    wait_for(lambda: not servers_under(tmp_path))
+    assert not (tmp_path / "traces").exists()
+
+
+def test_a_server_that_dies_ends_the_run_and_what_there_was_is_kept(monkeypatch):
+    mine: list[int] = []
+    start = servers_module.Servers.start
+
+    def remember(self, name):
+        mine.append(start(self, name))
+        return mine[-1]
+
+    monkeypatch.setattr(servers_module.Servers, "start", remember)
+
+    def strike(step):
+        if step.startswith("running,"):
+            os.kill(mine[-1], signal.SIGKILL)
+
+    found = run_testbed(loads(LINE), TestbedOptions(duration_s=30.0), progress=strike)
+    assert found.incomplete is not None
+    assert "'right' ended by itself" in found.incomplete
+    assert manifest(found)["incomplete"] == found.incomplete
+    assert trace_tables(found)["publications"].num_rows > 0
+    assert any("incomplete" in doubt for doubt in doubts(found))
+
+
+def test_a_port_that_is_taken_is_told_with_the_servers_own_words(tmp_path):
+    first, second, third = free_ports(3)
+    plan = ServerPlan(
+        name="a", client_port=first, leaf_port=second, monitor_port=third, dials=None, links=0
+    )
+    with servers({"a": plan}, tmp_path):
+        (tmp_path / "again").mkdir()
+        with (
+            pytest.raises(EngineError, match=r"broker 'a' ended by itself.*in use"),
+            servers({"a": plan}, tmp_path / "again"),
+        ):
+            pass
+
+
+def test_what_cannot_be_run_is_refused(monkeypatch, tmp_path):
+    with pytest.raises(UnsupportedError, match=r"lifetimes of subscribers: subscribers\.far"):
+        run_testbed(loads(LINE.replace("topic: [a, b]}", "topic: [a, b]}, lifetime: 1s")))
+    with pytest.raises(InvalidInputError, match="wants at most 100"):
+        run_testbed(loads(LINE), TestbedOptions(most_events=100))
+    with pytest.raises(InvalidInputError, match="duration_s is 0"):
+        TestbedOptions(duration_s=0.0)
+    monkeypatch.setattr(servers_module.sysconfig, "get_path", lambda _: str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EngineError, match=r"no nats-server .*tidings\[testbed\]"):
+        run_testbed(loads(LINE))
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("#!/bin/sh\necho 'no licence' >&2; exit 3\n", r"exit code 3\): no licence"),
+        ("#!/bin/sh\nexit 0\n", r"exit code 0\): it said nothing"),
+        ("not a program at all", "a server could not be started or ended: OSError"),
+        ("#!/bin/sh\nexec sleep 60\n", r"after 0\.5 s the server of broker 'left' is not ready"),
+    ],
+)
+def test_a_server_that_will_not_start_is_told_with_its_own_words(
+    script, said, tmp_path, monkeypatch
+):
+    binary = tmp_path / "nats-server"
+    binary.write_text(script, encoding="utf-8")
+    binary.chmod(0o755)
+    monkeypatch.setattr(servers_module, "server_binary", lambda: str(binary))
+    monkeypatch.setattr(servers_module, "_READY_S", 0.5)
+    with pytest.raises(EngineError, match=said):
+        run_testbed(loads(LINE))
+
+
+def test_a_port_that_a_relay_finds_taken_is_told():
+    lane = Lane(name="a→b", source="a", delay=lambda: 0.0, is_lost=lambda: False)
+    with socket.socket() as other:
+        other.bind((HOST, free_ports(1)[0]))
+        other.listen()
+        relay = Relay(other.getsockname()[1], 1, (lane, lane), Journal())
+        with pytest.raises(EngineError, match=r"relay a→b cannot listen at port .*run the command"):
+            asyncio.run(relay.open())
+
+
+def test_a_relay_that_dies_ends_the_run_and_the_traces_are_kept(tmp_path, monkeypatch, capsys):
+    serve, served = Station.serve, []
+
+    def until_it_breaks(self, arrival_s):
+        served.append(arrival_s)
+        if len(served) > 60:
+            raise RuntimeError("a bug of ours")
+        return serve(self, arrival_s)
+
+    monkeypatch.setattr(Station, "serve", until_it_breaks)
+    (tmp_path / "line.yaml").write_text(LINE, encoding="utf-8")
+    words = ["testbed", "run", str(tmp_path / "line.yaml"), "--to", str(tmp_path / "traces")]
+    assert command([*words, "--warmup", "0s", "--duration", "20s"]) not in (0, None)
+    assert "ended early, its traces are kept: a relay died" in capsys.readouterr().err
+    said = json.loads((tmp_path / "traces" / "traces.json").read_text(encoding="utf-8"))
+    assert "a bug of ours" in said["incomplete"]
+    assert (tmp_path / "traces" / "hops").is_dir()
