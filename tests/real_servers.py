@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
+from tidings.testbed.runs import Run
+
 LINE = """
 tidings: 1
 lifetime: 500ms
@@ -37,6 +41,17 @@ def servers_under(folder: Path) -> list[int]:
         if words[0].endswith(b"nats-server") and str(folder).encode() in b" ".join(words):
             found.append(int(place.parent.name))
     return found
+
+
+def latest_s(run: Run) -> float:
+    """How late this machine was at its worst."""
+    return max(*run.published_late_s, *run.layout.journal.lateness_s, *run.connecting_s)
+
+
+def skip_if_later(run: Run, limit_s: float) -> None:
+    """What is certain only on a machine that keeps its times is not judged on one that did not."""
+    if latest_s(run) > limit_s:
+        pytest.skip(f"this machine was {latest_s(run):.2f} s late; at most {limit_s:g} s will do")
 
 
 def wait_for(happened, seconds=90.0):

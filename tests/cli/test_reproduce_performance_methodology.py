@@ -51,3 +51,21 @@ def test_a_plan_that_cannot_be_is_refused(tmp_path, capsys):
     command = ["reproduce", "performance-methodology", "--precision", "0"]
     assert run([*command, "--to", str(tmp_path / "out")]) == 2
     assert "precision is 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--real", "--factor", "0"], "factor is 0"),
+        (["--real", "--load", "1"], "the load is 1"),
+        (["--real", "--events", "9"], "--events does not go with --real"),
+        (["--factor", "3"], "--factor goes only with --real"),
+    ],
+)
+def test_what_makes_no_sense_for_real_is_refused_before_anything_starts(
+    words, said, tmp_path, capsys
+):
+    command = ["reproduce", "performance-methodology", *words, "--to", str(tmp_path / "out")]
+    assert run(command) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

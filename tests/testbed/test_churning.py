@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from real_servers import skip_if_later
 from tidings.model.reading import loads
+from tidings.testbed.comparing import steady
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
+from tidings.testbed.spreading import event_spread, subscription_spread
 from tidings.testbed.tables import trace_tables
+
+pytestmark = pytest.mark.slow
 
 CHURN = """
 tidings: 1
@@ -22,12 +27,15 @@ subscribers:
      stays: {uniform: [600ms, 1s]}, away: {uniform: [400ms, 600ms]}}
 """
 UP_S = {"c": 0.020, "b": 0.060, "a": 0.120}  # how long a subscription takes to each broker
+LATE_S = 0.015  # of each of at most six timers on a way
 DOWN_S = 0.006 + 0.120  # services and links of an event
 
 
 @pytest.fixture(scope="module")
 def run():
-    return run_testbed(loads(CHURN), TestbedOptions(duration_s=5.0, warmup_s=0.0, seed=7))
+    found = run_testbed(loads(CHURN), TestbedOptions(duration_s=5.0, warmup_s=0.0, seed=7))
+    skip_if_later(found, LATE_S)
+    return found
 
 
 def test_brokers_learn_of_a_subscription_one_after_the_other(run):
@@ -42,7 +50,7 @@ def test_brokers_learn_of_a_subscription_one_after_the_other(run):
         took_s = (whole["at_ns"] - whole["subscription"].map(began)) / 1e9
         least_s = whole["broker"].map(UP_S)
         assert (took_s >= least_s - 1e-4).all()  # links delay it as they delay events
-        assert (took_s - least_s).median() < 0.05
+        assert (took_s < least_s + 4 * LATE_S).all()
         order = whole.sort_values("at_ns").groupby("subscription")["broker"].agg(list)
         assert all(each == ["c", "b", "a"] for each in order)
 
@@ -50,13 +58,13 @@ def test_brokers_learn_of_a_subscription_one_after_the_other(run):
 def test_what_is_published_before_a_subscription_has_spread_is_missed(run):
     got = {each.event for each in run.deliveries}
     published_s = {each.event: run.start_s + each.at_s for each in run.publications}
-    margin_s = 0.06
+    margin_s = 6 * LATE_S
     missed, notified = 0, 0
     for stay in run.stays:
         if stay.end_s is None or stay.begin_s < run.start_s + 0.2:
             continue
         for event, at_s in published_s.items():
-            if stay.begin_s < at_s < stay.begin_s + UP_S["a"] - 0.02:
+            if stay.begin_s < at_s < stay.begin_s + UP_S["a"] - LATE_S:
                 missed += 1
                 assert event not in got  # its broker had not heard of it
             if stay.end_s - DOWN_S < at_s < stay.end_s:
@@ -72,3 +80,18 @@ def test_nobody_gets_what_it_does_not_want_any_more(run):
     stays = [(each.begin_s, each.end_s or np.inf) for each in run.stays]
     for each in run.deliveries:
         assert any(begin <= each.received_s <= end + 1e-3 for begin, end in stays)
+
+
+def test_how_things_spread_is_set_beside_the_delays_of_links(run):
+    told = subscription_spread(run, run.system).set_index("broker")
+    for broker, delay_s in UP_S.items():
+        assert told["predicted_s"][broker] == pytest.approx(delay_s)
+    assert (told["measured_s"] >= told["predicted_s"] - 1e-4).all()
+    assert (told["measured_s"] < told["predicted_s"] + 4 * LATE_S).all()
+    came = event_spread(run, steady(run.system)).set_index("broker")
+    assert set(came.index) == {"a", "b", "c"}
+    # Operational analysis: waits of Poisson arrivals at exponential servers are longer than here.
+    alone_s = {"a": 0.0, "b": 0.062, "c": 0.104}
+    for broker, least_s in alone_s.items():
+        assert came["measured_s"][broker] >= least_s - 1e-4
+        assert least_s <= came["predicted_s"][broker] < least_s + 0.002

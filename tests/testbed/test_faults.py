@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from real_servers import skip_if_later
 from tidings.errors import UnsupportedError
 from tidings.model.reading import loads
 from tidings.testbed.breaking import rejoinings
@@ -16,6 +17,8 @@ from tidings.testbed.outages import Outage
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
 from tidings.testbed.tables import manifest, trace_tables
+
+pytestmark = pytest.mark.slow
 
 CHAIN = """
 tidings: 1
@@ -50,6 +53,7 @@ class Told:
 
     def __init__(self, scheme):
         self.run = run_testbed(loads(CHAIN.replace("SCHEME", scheme)), OPTIONS, outages=OUTAGES)
+        skip_if_later(self.run, MARGIN_S / 5)
         self.tables = {name: each.to_pandas() for name, each in trace_tables(self.run).items()}
         self.at_s = {each.event: each.at_s for each in self.run.publications}
         self.topic = {each.event: each.content.event["topic"] for each in self.run.publications}

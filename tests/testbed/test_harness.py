@@ -29,6 +29,7 @@ from tidings.testbed.tables import doubts, manifest, trace_tables
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_servers_are_gone_even_if_the_testbed_is_killed_or_interrupted(tmp_path, how):
     (tmp_path / "line.yaml").write_text(LINE, encoding="utf-8")
@@ -46,6 +47,7 @@ def test_servers_are_gone_even_if_the_testbed_is_killed_or_interrupted(tmp_path,
     assert not (tmp_path / "traces").exists()
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_ends_the_run_and_what_there_was_is_kept(monkeypatch):
     mine: list[int] = []
     start = servers_module.Servers.start
@@ -126,6 +128,7 @@ def test_a_port_that_a_relay_finds_taken_is_told():
             asyncio.run(relay.open())
 
 
+@pytest.mark.slow
 def test_a_relay_that_dies_ends_the_run_and_the_traces_are_kept(tmp_path, monkeypatch, capsys):
     serve, served = Station.serve, []
 

@@ -29,6 +29,7 @@ from tidings.testbed.drilling import Reconnection, drill
 from tidings.testbed.outages import compressed, failing, without_failures
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import Run, StateChange, TestbedOptions
+from tidings.testbed.spreading import event_spread, subscription_spread
 from tidings.testbed.tables import doubts, lateness, manifest, trace_tables
 from tidings.traces.reading import read_traces
 from tidings.validation.comparison import Comparison, compare
@@ -60,6 +61,8 @@ class Repetition:
     lateness_s: float  # of relays, 99th percentile
     timeline: tuple[StateChange, ...]  # by seconds from the beginning of the window
     doubts: tuple[str, ...]
+    subscription_spread: pd.DataFrame | None  # T_sub by broker; None: nothing comes and goes
+    event_spread: pd.DataFrame | None  # T_diff by broker
 
     @property
     def latency_error(self) -> float:
@@ -171,7 +174,7 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
         chosen = replace(bench.options, seed=bench.options.seed + number)
         run = _recorded(system, chosen, place, bench.within(f"reality {number}").progress)
         measured = characterise(read_traces(bench.spark, place)).measured
-        done.append(_repetition(run, measured, predicted, simulated))
+        done.append(_repetition(run, measured, predicted, simulated, fitted))
     return Reality(
         fitted=fitted,
         load=_busiest(predicted),
@@ -276,7 +279,7 @@ def _recorded(system: System, options: TestbedOptions, place: Path, progress: Pr
 
 
 def _repetition(
-    run: Run, measured: Outcome, predicted: Outcome, simulated: Outcome | None
+    run: Run, measured: Outcome, predicted: Outcome, simulated: Outcome | None, fitted: System
 ) -> Repetition:
     compared = compare(predicted, measured)
     begin_s = run.start_s + run.options.warmup_s
@@ -290,6 +293,8 @@ def _repetition(
         lateness_s=lateness(run)["relay_p99_s"],
         timeline=tuple(replace(each, at_s=each.at_s - begin_s) for each in run.states),
         doubts=tuple(doubts(run)),
+        subscription_spread=subscription_spread(run, fitted) if run.stays else None,
+        event_spread=event_spread(run, steady(fitted)) if run.stays else None,
     )
 
 

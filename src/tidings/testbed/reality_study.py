@@ -106,6 +106,13 @@ def _sections(found: Reality) -> Iterator[Section]:
     )
     yield Section(title="Delays", words="Share of the wanted events that has arrived.",
                   exhibits=tuple(_curves(found)))  # fmt: skip
+    if spreads := tuple(_spreads(found)):
+        yield Section(
+            title="How subscriptions and events spread",
+            words="T_sub: until a broker has learnt of a subscription; T_diff: until an event has "
+            "come to it. Who is told too late misses what was published meanwhile.",
+            exhibits=spreads,
+        )
     if any(one.timeline for one in found.repetitions):
         yield Section(
             title="Faults in time",
@@ -120,6 +127,29 @@ def _sections(found: Reality) -> Iterator[Section]:
                 for number, one in enumerate(found.repetitions, 1)
             ),
         )
+
+
+def _spreads(found: Reality) -> Iterator[Grid]:
+    for number, one in enumerate(found.repetitions, 1):
+        tables = {"T_sub of": one.subscription_spread, "T_diff of events of": one.event_spread}
+        for title, table in tables.items():
+            if table is not None and len(table):
+                rows = tuple(
+                    (
+                        str(row[1]),
+                        str(row[2]),
+                        f"{1e3 * row.measured_s:.1f} ± {1.96e3 * row.standard_error_s:.1f}",
+                        f"{1e3 * row.predicted_s:.1f}",
+                        f"{row.times}",
+                    )
+                    for row in table.itertuples()
+                )
+                yield Grid(
+                    title=f"{title} {table.columns[0]}s, run {number}",
+                    columns=(str(table.columns[0]), "broker", "ms", "predicted", "times"),
+                    rows=rows,
+                    names=2,
+                )
 
 
 def _predictions(found: Reality) -> dict[str, Outcome]:

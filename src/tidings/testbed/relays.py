@@ -141,7 +141,7 @@ class _Way:
             self._event(frame, now_s)
         elif ours and frame.is_interest:
             self._interest_s = max(self._interest_s, now_s + self._lane.delay())
-            self._loop.call_at(self._interest_s, self._pass_interest, frame)
+            self._loop.call_at(self._interest_s, self._pass_interest, frame, self._interest_s)
         else:
             self._write(frame.data)
 
@@ -192,9 +192,10 @@ class _Way:
             self._journal.visits.append(visit)
         self._to.write(frame.data)
 
-    def _pass_interest(self, frame: Frame) -> None:
+    def _pass_interest(self, frame: Frame, due_s: float) -> None:
         if self._to.is_closing():
             return
+        self._journal.lateness_s.append(self._loop.time() - due_s)
         self._journal.crossed(
             self._lane.name, frame.subject.decode(), self._loop.time(), wanted=_ASKS[frame.verb]
         )

@@ -79,6 +79,8 @@ def as_if(system):
                 lateness_s=0.0005,
                 timeline=(),
                 doubts=() if seed < 3 else ("too busy",),
+                subscription_spread=None,
+                event_spread=None,
             )
         )
     return Reality(

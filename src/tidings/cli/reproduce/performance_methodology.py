@@ -17,10 +17,12 @@ from tidings.reproduction.performance_methodology.exhibits import study
 from tidings.reproduction.saving import check_folder, claim_folder
 
 USUAL = experiment.Plan()
+_NOT_REAL, _REAL = ("events", "seeds"), ("factor", "load", "duration", "repetitions")
 TESTBED = "testbed"  # the folder of traces and fitted systems, in that of the study
 
 
 def performance_methodology(
+    context: typer.Context,
     precision: Annotated[
         float, typer.Option(metavar="SHARE", help="Of residence times in the net (95 %).")
     ] = USUAL.precision,
@@ -35,7 +37,7 @@ def performance_methodology(
         typer.Option(
             "--real",
             help="On real brokers of this machine, beside all predictions from a calibration run; "
-            "--precision, --seed and the next four options count.",
+            "goes with --precision and the next four options.",
         ),
     ] = False,
     factor: Annotated[
@@ -64,6 +66,7 @@ def performance_methodology(
     On real brokers: [bold]tidings reproduce performance-methodology --real --to for-real[/]
     """
     check_folder(to)
+    _refuse_without_meaning(context, real=real)
     if real:
         chosen = _RealChoice(
             factor=factor, load=load, precision=precision, duration_s=options.seconds(duration),
@@ -75,6 +78,14 @@ def performance_methodology(
     with console.progress("reproducing") as step:
         results = experiment.reproduce(plan, progress=step)
     present(study(results), to, json=json)
+
+
+def _refuse_without_meaning(context: typer.Context, *, real: bool) -> None:
+    for name in _NOT_REAL if real else _REAL:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            does = "does not go" if real else "goes only"
+            raise typer.BadParameter(f"--{name} {does} with --real")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,95 @@
+"""How subscriptions and events spread over the brokers: measured beside what the delays predict."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tidings.model import topology
+from tidings.model.routes import route
+from tidings.model.system import System
+from tidings.model.system_workload import workload_of
+from tidings.prediction.operational.analysing import analyse
+from tidings.testbed.churning import learnings
+from tidings.testbed.runs import Run
+
+
+def subscription_spread(run: Run, fitted: System) -> pd.DataFrame:
+    """How long a subscription takes until each broker has learnt of it (T_sub), in seconds.
+
+    Predicted: the mean delays of the links on its way, as nothing else holds it up.
+    """
+    took = pd.DataFrame(
+        [
+            {
+                "subscriber": run.system.subscribers[run.stays[each.stay].subscriber].name,
+                "broker": each.broker,
+                "took_s": each.at_s - run.stays[each.stay].begin_s,
+            }
+            for each in learnings(run, run.routes, run.subjects.of_subscriber)
+            if each.learnt
+        ],
+        columns=["subscriber", "broker", "took_s"],
+    )
+    predicted = {
+        (name, broker): delay_s
+        for name in took["subscriber"].unique()
+        for broker, delay_s in _delays_from(fitted, name).items()
+    }
+    return _summary(took, "subscriber", predicted)
+
+
+def event_spread(run: Run, fitted: System) -> pd.DataFrame:
+    """How long an event takes until it has come to each broker (T_diff), in seconds.
+
+    Predicted by means, as operational analysis does.
+    """
+    kept = {each.event: each for each in run.publications if each.at_s >= run.options.warmup_s}
+    took = pd.DataFrame(
+        [
+            {
+                "publisher": run.system.publishers[kept[each.event].publisher].name,
+                "broker": each.broker,
+                "took_s": each.arrived_s - run.start_s - kept[each.event].at_s,
+            }
+            for each in run.layout.journal.visits
+            if each.event in kept
+        ],
+        columns=["publisher", "broker", "took_s"],
+    )
+    found = analyse(workload_of(fitted))
+    at_broker = found.centres.set_index("centre")["response_mean_s"]
+    predicted = {
+        (str(row.publisher), str(row.broker)): float(row.latency_mean_s)
+        - float(at_broker.get(row.broker, 0.0))
+        for row in found.deliveries.itertuples()
+    }
+    return _summary(took, "publisher", predicted)
+
+
+def _delays_from(fitted: System, subscriber: str) -> dict[str, float]:
+    """The mean delay from a subscriber to every broker."""
+    routes = route(fitted)
+    at = next(i for i, each in enumerate(fitted.subscribers) if each.name == subscriber)
+    found: dict[int, float] = {}
+    for broker, into in topology.walk(
+        routes.trees[0], routes.arcs, int(routes.home_of_subscriber[at])
+    ):
+        if into < 0:
+            found[broker] = fitted.subscribers[at].link.delay.mean_s
+        else:
+            arc = routes.arcs[into]
+            found[broker] = found[arc.source] + arc.channel.delay.mean_s
+    return {fitted.brokers[broker].name: delay_s for broker, delay_s in found.items()}
+
+
+def _summary(took: pd.DataFrame, key: str, predicted: dict[tuple[str, str], float]) -> pd.DataFrame:
+    grouped = took.groupby([key, "broker"], sort=False)["took_s"]
+    table = pd.DataFrame(
+        {
+            "measured_s": grouped.mean(),
+            "standard_error_s": grouped.sem(),
+            "times": grouped.size(),
+        }
+    ).reset_index()
+    pairs = zip(table[key], table["broker"], strict=True)
+    return table.assign(predicted_s=[predicted.get(pair, float("nan")) for pair in pairs])
