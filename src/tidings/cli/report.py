@@ -12,6 +12,7 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome_files import load_outcome
 from tidings.model.writing import check_file
+from tidings.reporting.annexes import load_annex
 from tidings.reporting.page import Report, write_page
 from tidings.validation.origins import doubts
 
@@ -28,6 +29,15 @@ def report(
     to: Annotated[Path, typer.Option(metavar="FILE", help="Where the page goes.")] = Path(
         "report.html"
     ),
+    annex: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="Also show a budget, a what-if or a plan: what explain, whatif or plan printed "
+            "with --json; may be given several times.",
+        ),
+    ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     json: options.Json = False,
 ) -> None:
@@ -43,10 +53,11 @@ def report(
         if outcome.source in loaded:
             raise InvalidInputError(f"{path}: a second {outcome.source} outcome; give one of each")
         loaded[outcome.source] = outcome
+    sections = tuple(load_annex(path) for path in annex or ())
     name = title or found.description or Path(system).stem
     warnings = doubts(list(loaded.values()), reading.fingerprint(found))
     with console.progress("writing the page"):
-        page = Report(title=name, system=found, outcomes=loaded, notes=warnings)
+        page = Report(title=name, system=found, outcomes=loaded, notes=warnings, sections=sections)
         write_page(page, to)
     if json:
         console.show_json({"page": str(to), "bytes": to.stat().st_size, "warnings": list(warnings)})

@@ -17,11 +17,13 @@ import pandas as pd
 
 from tidings.errors import TidingsError
 from tidings.model.outcome import SOURCES, Outcome
+from tidings.model.study import Section
 from tidings.model.system import System
 from tidings.model.writing import check_file, write_file
 from tidings.reporting import headline
 from tidings.reporting.page_data import page_data, to_script
 from tidings.reporting.reasons import Reasons, explain
+from tidings.reporting.study_page import section_parts
 from tidings.reporting.templates import asset, fill
 
 # In the order in which they need each other.
@@ -41,6 +43,7 @@ class Report:
     outcomes: Mapping[str, Outcome]
     parameters: pd.DataFrame | None = None
     notes: Sequence[str] = field(default_factory=tuple)
+    sections: Sequence[Section] = ()  # what else there is to show: budgets, what-ifs, plans
 
     def __post_init__(self) -> None:
         unknown = [source for source in self.outcomes if source not in SOURCES]
@@ -70,7 +73,8 @@ def render_page(report: Report) -> str:
         provenance={source: list(_facts(each.provenance)) for source, each in outcomes.items()},
         has_parameters=report.parameters is not None and len(report.parameters) > 0,
         data=to_script(data.document),
-        style=asset("page.css"),
+        sections=[section_parts(each) for each in report.sections],
+        style=asset("page.css") + (asset("study.css") if report.sections else ""),
         script=script,
         script_hash=_script_hash(script),
     )

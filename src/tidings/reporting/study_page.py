@@ -16,7 +16,7 @@ def render_study(study: Study) -> str:
     return fill(
         "study.html.jinja",
         study=study,
-        sections=[_section(each) for each in study.sections],
+        sections=[section_parts(each) for each in study.sections],
         style=asset("page.css") + asset("study.css"),
     )
 
@@ -28,8 +28,8 @@ def write_study(study: Study, path: str | Path) -> Path:
     return target
 
 
-def _section(section: Section) -> dict[str, Any]:
-    """Tables first, then what there is to look at."""
+def section_parts(section: Section) -> dict[str, Any]:
+    """What a page shows of a section: tables first, then what there is to look at."""
     return {
         "title": section.title,
         "words": section.words,

@@ -18,6 +18,10 @@ def asset(name: str) -> str:
 def fill(template: str, **values: Any) -> str:
     """A template with its values; whatever is not marked as markup is escaped."""
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=jinja2.FunctionLoader(asset),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return environment.from_string(asset(template)).render(**values)
+    return environment.get_template(template).render(**values)

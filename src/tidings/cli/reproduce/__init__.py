@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from tidings.cli.reproduce import (
+    combined,
     content_timeliness,
     fault_tolerance,
     mobile_onoff,
@@ -25,3 +26,4 @@ app.command("mobile-onoff")(mobile_onoff.mobile_onoff)
 app.command("notification-loss")(notification_loss.notification_loss)
 app.command("performance-methodology")(performance_methodology.performance_methodology)
 app.command("published-fits")(published_fits.published_fits)
+app.command("combined")(combined.combined)

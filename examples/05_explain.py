@@ -1,0 +1,27 @@
+"""5. Explain: what costs how much, and what if something changed?"""
+
+import json
+from pathlib import Path
+
+import tidings as td
+from tidings.planning.budget import draw_up
+from tidings.planning.scenarios import Scenario, difference, foretell
+
+system = td.load(Path(__file__).parent / "city.yaml")
+
+# Every effect is switched off once: what is gained is what it costs.
+budget = draw_up(system)
+for effect, share in sorted(budget.totals.items(), key=lambda each: -each[1]):
+    print(f"without {effect:17} {share:+.2%} on time")
+print(f"the bottleneck is {budget.bottleneck['broker']}")
+print(f"what helps most: {budget.remedies[0].change} ({budget.remedies[0].gain:+.2%})")
+Path("budget.json").write_text(json.dumps(budget.to_document()))
+
+rush = Scenario(name="rush hour", changes=("rate exchange x1.1", "add 100 like trader at hub"))
+found = difference(system, rush, foretell)
+for row in found.subscribers().to_dict("records"):
+    print(
+        f"{row['subscriber']:24} {row['on_time_before']:.3f} → {row['on_time_after']:.3f}"
+        f"  {row['why']}"
+    )
+Path("whatif.json").write_text(json.dumps({"predicted": found.to_document()}))

@@ -1,0 +1,148 @@
+"""A system of twenty brokers in which everything happens at once, and its parts.
+
+Contents with filters, lossy links with random delays, queueing brokers of several laws, brokers and
+links that crash, publishers and subscribers that come and go, subscriptions that last a while,
+lifetimes that vary. Every effect is strong enough to be seen in everybody's on-time share.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tidings.model import reading
+from tidings.model.routes import route
+from tidings.model.system import System
+from tidings.planning.changes import changed
+from tidings.planning.effects import EFFECTS
+from tidings.prediction.flows import flows
+
+BROKERS, PUBLISHERS, SUBSCRIBERS = 20, 8, 40
+LOAD = 0.65  # of the busiest broker
+TOPICS = ("news", "sport", "stock", "weather")
+SERVICES = ("exponential", "uniform", "erlang", "deterministic")
+
+
+def everything(seed: int = 1, *, scheme: str = "periodic") -> System:
+    """The system with all effects on, random by its seed."""
+    rng = np.random.default_rng(seed)
+    brokers = {f"b{i:02}": _broker(rng, i) for i in range(BROKERS)}
+    names = list(brokers)
+    links = [_link(rng, names[rng.integers(max(0, i - 4), i)], names[i]) for i in range(1, BROKERS)]
+    publishers = {f"p{i}": _publisher(rng, names, i) for i in range(PUBLISHERS)}
+    subscribers = {f"s{i:02}": _subscriber(rng, names, i) for i in range(SUBSCRIBERS)}
+    system = reading.from_document(
+        {
+            "tidings": 1,
+            "description": "everything at once",
+            "lifetime": {"exponential": 20.0},
+            "recovery": {"scheme": scheme},
+            "brokers": brokers,
+            "links": links,
+            "publishers": publishers,
+            "subscribers": subscribers,
+        }
+    )
+    return _loaded(system)
+
+
+def _broker(rng: np.random.Generator, number: int) -> dict[str, Any]:
+    mean = float(rng.uniform(0.03, 0.06))
+    laws: dict[str, Any] = {
+        "exponential": {"exponential": mean},
+        "uniform": {"uniform": [0.0, 2 * mean]},
+        "erlang": {"erlang": {"mean": mean, "shape": 3}},
+        "deterministic": {"deterministic": mean},
+    }
+    up_share = float(rng.uniform(0.94, 0.97))
+    return {
+        "service": laws[SERVICES[number % len(SERVICES)]],
+        "failure": {"availability": up_share, "period": float(rng.uniform(120, 240))},
+    }
+
+
+def _link(rng: np.random.Generator, one: str, other: str) -> dict[str, Any]:
+    link: dict[str, Any] = {
+        "between": [one, other],
+        "delay": {"exponential": float(rng.uniform(0.05, 0.3))},
+        "reliability": float(rng.uniform(0.97, 0.995)),
+    }
+    if rng.random() < 0.3:
+        link["failure"] = {"availability": 0.97, "period": float(rng.uniform(100, 200))}
+    return link
+
+
+def _publisher(rng: np.random.Generator, names: list[str], number: int) -> dict[str, Any]:
+    topic = TOPICS[number % len(TOPICS)]
+    share = float(rng.uniform(0.3, 0.7))
+    found: dict[str, Any] = {
+        "at": names[int(rng.integers(len(names)))],
+        "every": {"exponential": 1.0},
+        "content": [
+            {"p": share, "event": {"topic": topic, "urgent": 1}, "lifetime": "4s"},
+            {"p": 1 - share, "event": {"topic": topic, "urgent": 0}},
+        ],
+    }
+    if number % 2:
+        found["connectivity"] = {
+            "on": {"exponential": float(rng.uniform(5, 10))},
+            "off": {"exponential": float(rng.uniform(3, 4))},
+            "service": {"exponential": 0.05},
+        }
+    return found
+
+
+def _subscriber(rng: np.random.Generator, names: list[str], number: int) -> dict[str, Any]:
+    wants: dict[str, Any] = {"topic": TOPICS[int(rng.integers(len(TOPICS)))]}
+    if rng.random() < 0.3:
+        wants["urgent"] = int(rng.random() < 0.5)
+    found: dict[str, Any] = {"at": names[int(rng.integers(len(names)))], "wants": wants}
+    if number % 3 == 0:
+        found["connectivity"] = {
+            "on": {"exponential": float(rng.uniform(5, 12))},
+            "off": {"exponential": float(rng.uniform(4, 6))},
+            "service": {"exponential": 0.05},
+        }
+    elif number % 3 == 1:
+        found["stays"] = {"exponential": float(rng.uniform(20, 60))}
+        found["away"] = {"exponential": 60.0}
+    return found
+
+
+def _loaded(system: System) -> System:
+    """The system with all rates scaled so that its busiest broker is as busy as wanted."""
+    loads = flows(system, route(system)).loads
+    return changed(system, [f"rate all x{LOAD / float(np.max(loads))!r}"])
+
+
+def without(system: System, effect: str) -> System:
+    """The system with one of the ``PARTS`` switched off."""
+    if effect in ("on/off publishers", "on/off subscribers"):
+        section = effect.removeprefix("on/off ")
+        peers = tuple(replace(each, connectivity=None) for each in getattr(system, section))
+        changes: dict[str, Any] = {section: peers}
+        return replace(system, **changes)
+    for name in PARTS[effect]:
+        system = EFFECTS[name].without(system)
+    return system
+
+
+def only(system: System, effects: tuple[str, ...]) -> System:
+    """The system with these of the ``PARTS`` and no other."""
+    for effect in PARTS:
+        if effect not in effects:
+            system = without(system, effect)
+    return system
+
+
+# What is switched on and off; lifetimes and filters are always there.
+PARTS: dict[str, tuple[str, ...]] = {
+    "queues": ("service",),
+    "links": ("link loss", "link delay"),
+    "failures": ("failures",),
+    "on/off publishers": (),
+    "on/off subscribers": (),
+    "churn": ("churn",),
+}

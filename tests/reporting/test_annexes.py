@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from planning.small_systems import TWO, one_queue
+from tidings.cli.commands import run
+from tidings.errors import InvalidInputError
+from tidings.planning.budget import draw_up
+from tidings.planning.scenarios import Scenario, difference, foretell
+from tidings.reporting.annexes import grid, load_annex
+from tidings.reporting.terminal import Column, FittingTable
+
+
+def saved(tmp_path, document):
+    path = tmp_path / "annex.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_a_table_of_the_terminal_is_one_of_a_page():
+    table = FittingTable(
+        title="t",
+        columns=[Column(title="who", cells=["a", "b"], left=True), Column(title="n", cells="12")],
+        caption="c",
+    )
+    found = grid(table)
+    assert (found.columns, found.rows, found.names) == (("who", "n"), (("a", "1"), ("b", "2")), 1)
+
+
+def test_a_budget_and_a_what_if(tmp_path):
+    budget = load_annex(saved(tmp_path, draw_up(one_queue()).to_document()))
+    assert budget.exhibits[0].title.startswith("On time")
+    assert any(row[0] == "speed 'hub' x2" for row in budget.exhibits[-1].rows)
+    scenario = Scenario(name="x", changes=("speed hub x2",))
+    found = difference(one_queue(), scenario, foretell).to_document()
+    assert load_annex(saved(tmp_path, {"predicted": found})).title == "What if"
+
+
+@pytest.mark.parametrize("document", [{}, [], {"remedies": []}, {"predicted": {}}, 3])
+def test_what_is_none_of_these_is_refused(tmp_path, document):
+    with pytest.raises(InvalidInputError):
+        load_annex(saved(tmp_path, document))
+    with pytest.raises(InvalidInputError, match="not read"):
+        load_annex(tmp_path / "nowhere.json")
+
+
+def test_the_report_shows_what_was_planned(tmp_path, capsys):
+    city, predicted, page = (str(tmp_path / name) for name in ("c.yaml", "p.json", "r.html"))
+    (tmp_path / "c.yaml").write_text(TWO)
+    assert run(["predict", city, "--output", predicted]) == 0
+    capsys.readouterr()
+    plans = []
+    for number, arguments in enumerate(
+        [
+            ["plan", "capacity", city, "--target", "0.5", "--no-simulate"],
+            ["plan", "admission", city, "--like", "near", "--target", "0.5", "--no-simulate"],
+            ["plan", "deadline", city, "--at", "0.5"],
+            ["plan", "homes", city, "--who", "near", "--target", "0.5", "--no-simulate"],
+        ]
+    ):
+        assert run([*arguments, "--json"]) in (0, 1)
+        path = tmp_path / f"{number}.json"
+        path.write_text(capsys.readouterr().out)
+        plans += ["--with", str(path)]
+    assert run(["report", city, predicted, *plans, "--to", page]) == 0
+    text = (tmp_path / "r.html").read_text()
+    for title in ("capacity", "Who may join", "What can be promised", "at home where"):
+        assert title in text

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+
+from tidings.model.features import used_features
+from tidings.model.outcome import Outcome, table
+from tidings.model.routes import route
+from tidings.prediction.flows import flows
+from tidings.reproduction.combined.exhibits import study
+from tidings.reproduction.combined.experiment import Case, Plan, Results
+from tidings.reproduction.combined.systems import BROKERS, PARTS, everything, only, without
+
+
+@pytest.fixture(scope="module")
+def system():
+    return everything()
+
+
+def test_every_effect_bites(system):
+    assert len(system.brokers) == BROKERS
+    assert flows(system, route(system)).loads.max() == pytest.approx(0.65)
+    assert all(each.failure.availability <= 0.97 for each in system.brokers)
+    mobile = [e.connectivity for e in (*system.publishers, *system.subscribers) if e.connectivity]
+    shares = [each.on.mean_s / (each.on.mean_s + each.off.mean_s) for each in mobile]
+    assert max(shares) <= 0.7
+    assert {"failures", "connectivity", "subscription churn"} <= set(used_features(system))
+
+
+def test_parts_are_switched_off_one_by_one(system):
+    nothing = only(system, ())
+    assert set(used_features(nothing)) == {"random lifetimes"}
+    for effect in PARTS:
+        assert only(system, (effect,)) != nothing
+        assert without(only(system, (effect,)), effect) == nothing
+    assert only(system, tuple(PARTS)) == system
+
+
+def outcome(source, *shares):
+    columns = {
+        "subscriber": [f"s{i}" for i in range(len(shares))],
+        "on_time": shares,
+        "on_time_se": [0.001] * len(shares),
+    }
+    brokers = table("brokers", {"broker": ["b"], "utilisation": [0.5]})
+    return Outcome(source=source, subscribers=table("subscribers", columns), brokers=brokers)
+
+
+def case(effects, predicted, simulated):
+    return Case(
+        effects=effects,
+        predicted=outcome("predicted", *predicted),
+        simulated=outcome("simulated", *simulated),
+    )
+
+
+def test_errors_and_interactions_of_a_pair():
+    results = Results(
+        plan=Plan(),
+        cases=(
+            case(("queues",), (0.5, 0.5), (0.5, 0.5)),
+            case(("links",), (0.8, 0.8), (0.8, 0.8)),
+            case(("queues", "links"), (0.44, 0.36), (0.45, 0.35)),
+            Case(effects=("failures", "churn"), refused="not both"),
+        ),
+    )
+    rows = results.table().set_index("effects")
+    pair = rows.loc["queues + links"]
+    assert pair["mean_absolute"] == pytest.approx(0.01)
+    assert pair["bias"] == pytest.approx(0.0)
+    assert pair["product_off"] == pytest.approx(0.05)  # .5 · .8 against .45 and .35
+    assert rows.loc["failures + churn", "refused"] == "not both"
+    page = study(results)
+    assert "failures + churn: not both" in page.sections[1].words
