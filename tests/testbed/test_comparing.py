@@ -65,8 +65,8 @@ def test_a_steady_system_has_nothing_that_fails_comes_or_goes():
         "{exponential: 8ms}}", "{exponential: 8ms}, failure: {mtbf: 2s, mttr: 1s}}"
     )
     restless = restless.replace("wants: {}", "wants: {}, stays: 3s, away: 1s")
-    restless += "recovery: {scheme: periodic, refresh: 0s}\n"
-    assert steady(loads(restless)) == loads(PAIR)
+    recovery = "recovery: {scheme: periodic, refresh: 0s}\n"
+    assert steady(loads(restless + recovery)) == loads(PAIR + recovery)
     assert steady(loads(PAIR)) == loads(PAIR)
 
 

@@ -172,8 +172,9 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
     for number in range(1, bench.repetitions + 1):
         place = folder / f"run-{number}"
         chosen = replace(bench.options, seed=bench.options.seed + number)
-        run = _recorded(system, chosen, place, bench.within(f"reality {number}").progress)
-        measured = characterise(read_traces(bench.spark, place)).measured
+        tell = bench.within(f"reality {number}").progress
+        run = _recorded(system, chosen, place, tell)
+        measured = characterise(read_traces(bench.spark, place), progress=tell).measured
         done.append(_repetition(run, measured, predicted, simulated, fitted))
     return Reality(
         fitted=fitted,
