@@ -18,22 +18,22 @@ pytestmark = pytest.mark.slow
 CHURN = """
 tidings: 1
 brokers: {a: {service: 2ms}, b: {service: 2ms}, c: {service: 2ms}}
-links: [{between: [a, b], delay: 60ms}, {between: [b, c], delay: 40ms}]
-publishers: {p: {at: a, every: {rate: 80/s}, content: [{p: 1, event: {topic: x}}]}}
+links: [{between: [a, b], delay: 150ms}, {between: [b, c], delay: 100ms}]
+publishers: {p: {at: a, every: {rate: 40/s}, content: [{p: 1, event: {topic: x}}]}}
 subscribers:
   near: {at: b, wants: {topic: z}}
   far:
-    {at: c, wants: {topic: x}, link: {delay: 20ms},
-     stays: {uniform: [600ms, 1s]}, away: {uniform: [400ms, 600ms]}}
+    {at: c, wants: {topic: x}, link: {delay: 50ms},
+     stays: {uniform: [1400ms, 1800ms]}, away: {uniform: [600ms, 800ms]}}
 """
-UP_S = {"c": 0.020, "b": 0.060, "a": 0.120}  # how long a subscription takes to each broker
-LATE_S = 0.015  # of each of at most six timers on a way
-DOWN_S = 0.006 + 0.120  # services and links of an event
+UP_S = {"c": 0.050, "b": 0.150, "a": 0.300}  # how long a subscription takes to each broker
+LATE_S = 0.05  # of each of at most six timers on a way
+DOWN_S = 0.006 + 0.300  # services and links of an event
 
 
 @pytest.fixture(scope="module")
 def run():
-    found = run_testbed(loads(CHURN), TestbedOptions(duration_s=5.0, warmup_s=0.0, seed=7))
+    found = run_testbed(loads(CHURN), TestbedOptions(duration_s=6.5, warmup_s=0.0, seed=7))
     skip_if_later(found, LATE_S)
     return found
 
@@ -61,7 +61,7 @@ def test_what_is_published_before_a_subscription_has_spread_is_missed(run):
     margin_s = 6 * LATE_S
     missed, notified = 0, 0
     for stay in run.stays:
-        if stay.end_s is None or stay.begin_s < run.start_s + 0.2:
+        if stay.end_s is None or stay.begin_s < run.start_s + 0.5:
             continue
         for event, at_s in published_s.items():
             if stay.begin_s < at_s < stay.begin_s + UP_S["a"] - LATE_S:
@@ -72,8 +72,8 @@ def test_what_is_published_before_a_subscription_has_spread_is_missed(run):
             if stay.begin_s + UP_S["a"] + margin_s < at_s < stay.end_s - DOWN_S - margin_s:
                 notified += 1
                 assert event in got
-    assert missed > 10
-    assert notified > 50
+    assert missed > 5
+    assert notified > 20
 
 
 def test_nobody_gets_what_it_does_not_want_any_more(run):
@@ -91,7 +91,7 @@ def test_how_things_spread_is_set_beside_the_delays_of_links(run):
     came = event_spread(run, steady(run.system)).set_index("broker")
     assert set(came.index) == {"a", "b", "c"}
     # Operational analysis: waits of Poisson arrivals at exponential servers are longer than here.
-    alone_s = {"a": 0.0, "b": 0.062, "c": 0.104}
+    alone_s = {"a": 0.0, "b": 0.152, "c": 0.254}
     for broker, least_s in alone_s.items():
         assert came["measured_s"][broker] >= least_s - 1e-4
         assert least_s <= came["predicted_s"][broker] < least_s + 0.002
