@@ -118,7 +118,7 @@ def test_stores_keep_what_meets_a_failure_until_it_is_over(stored):
         assert len(names) == len({(each.event, each.subscriber) for each in stored.run.deliveries})
 
 
-def test_what_expires_in_a_buffer_is_dropped_there_to_the_millisecond(stored):
+def test_what_expires_in_a_buffer_is_dropped_there(stored):
     far = stored.got("far")
     for event in (each for each in stored.at_s if stored.topic[each] == "y"):
         at_s = stored.at_s[event]

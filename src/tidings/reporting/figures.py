@@ -16,7 +16,7 @@ from tidings.model.study import Curves, Points, Scatter, Timeline
 SIDE = 250  # pixels of a scatter plot
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 8, 36
 SERIES = 6  # colours in the style sheet
-_ROW = 26  # pixels of a row of a time line
+_ROW = 32  # pixels of a row of a time line
 _MARKED = 20  # points of a line that are marked one by one; more would hide the line
 
 
@@ -152,7 +152,7 @@ def timeline(plot: Timeline) -> str:
         )
         drawn.append(f'<path class="span series-1" d="{bars}"/>')
         drawn.append(
-            f'<text class="small" x="{float(across) + 3:.1f}" y="{float(up) - 4:.1f}">'
+            f'<text class="small" x="{float(across) + 3:.1f}" y="{float(up) - 7:.1f}">'
             f"{escape(name)}</text>"
         )
     return frame.draw(drawn)

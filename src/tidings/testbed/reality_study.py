@@ -28,7 +28,7 @@ def reality_study(found: Reality, title: str) -> Study:
     return Study(
         paper="",
         title=title,
-        summary=f"{len(found.repetitions)} runs on real servers of one machine, predicted from a "
+        summary=f"{_runs(found)} on real servers of one machine, predicted from a "
         f"separate run at a load of {CALIBRATION_LOAD:g}; the busiest broker has "
         f"{found.load:.2f}.",
         settings={},
@@ -38,6 +38,11 @@ def reality_study(found: Reality, title: str) -> Study:
         tables={},
         plan={},
     )
+
+
+def _runs(found: Reality) -> str:
+    number = len(found.repetitions)
+    return "One run" if number == 1 else f"{number} runs"
 
 
 def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
@@ -93,7 +98,8 @@ def _findings(found: Reality) -> Iterator[Finding]:
 def _sections(found: Reality) -> Iterator[Section]:
     yield Section(
         title="Throughput",
-        words="In a stable network it only repeats the routing: agreement proves little.",
+        words="In a stable network it only repeats the routing: agreement proves little. What is "
+        "lost to failures on the way is not taken off the predicted arrivals.",
         exhibits=(_grid(found, "brokers", "broker", "arrivals_per_s", "Arrivals per second"),),
     )
     yield Section(
