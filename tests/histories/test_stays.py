@@ -9,8 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidings.histories.checking import shares_by_stay
-from tidings.histories.stays import BY_STAY, measured_shares
+from tidings.histories.checking import told_pairs
+from tidings.histories.stays import (
+    BY_MOMENT,
+    BY_STAY,
+    Margins,
+    area_s,
+    by_moment,
+    by_stay,
+    measured_curves,
+    measured_shares,
+    stay_edges_s,
+)
 from tidings.prediction.churn.closed_form import exact_share
 
 _path = Path(__file__).parent / "conftest.py"
@@ -19,6 +29,25 @@ made = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(made)
 
 SECOND = 1_000_000_000
+
+
+def check_curves(curves, margins):
+    """f(τ) = P[D_sub ≤ τ] and g(τ) = P[D_diff < T_diff − τ], both delays exponential of 1.5 s.
+
+    Only lives of 30 s are long enough for either.
+    """
+    assert set(curves["curve"]) == {"f", "g"}
+    for _, row in curves.iterrows():
+        ends = np.array([row["from_s"], row["to_s"]])
+        if row["curve"] == "g":
+            ends = margins.diffusion_s - ends[::-1]
+        mean = 1.0 - 1.5 * (math.exp(-ends[0] / 1.5) - math.exp(-ends[1] / 1.5)) / np.ptp(ends)
+        error = math.sqrt(mean * (1 - mean) / row["events"])
+        assert row["notified"] == pytest.approx(mean, abs=3.5 * error + 1e-9)
+    area, error = area_s(curves)
+    assert area == pytest.approx(2 * (12.0 - 1.5), abs=3.5 * error)
+    assert error < 0.6
+    assert math.isnan(area_s(curves.iloc[1:])[0])  # a bin that nothing was published in
 
 
 @pytest.mark.statistical
@@ -41,10 +70,18 @@ def test_planted_delays_give_their_share_by_length_of_stay(tables):
                     arrives = start + round((at + travel) * SECOND)
                     deliveries.append(made.notice(name, who, arrives))
     history = (publications, subscriptions, deliveries)
-    with shares_by_stay(tables(history), edges_s=(5.0, 10.0)) as found:
-        schema = [(field.name, field.dataType.simpleString()) for field in found.schema]
-        assert schema == [tuple(part.split()) for part in BY_STAY.split(", ")]
-        shares = measured_shares(found.toPandas())
+    margins = Margins(subscription_s=12.0, diffusion_s=12.0, bins=6)
+    with told_pairs(tables(history)) as pairs:
+        for found, schema in (
+            (by_stay(pairs, (5.0, 10.0)), BY_STAY),
+            (by_moment(pairs, margins), BY_MOMENT),
+        ):
+            fields = [(field.name, field.dataType.simpleString()) for field in found.schema]
+            assert fields == [tuple(part.split()) for part in schema.split(", ")]
+        shares = measured_shares(by_stay(pairs, (5.0, 10.0)).toPandas())
+        moments = by_moment(pairs, margins).toPandas()
+        assert stay_edges_s(pairs, 3) == [4.0, 8.0]
+    check_curves(measured_curves(moments, margins), margins)
     assert list(shares["lives"]) == [lives] * 3
     assert list(shares["events"]) == [lives * events] * 3
     assert shares["stay_mean_s"].to_numpy() == pytest.approx(stays_s, abs=1e-6)

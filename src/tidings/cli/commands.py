@@ -35,6 +35,7 @@ COMMANDS = (
     "import",
     "characterise",
     "audit",
+    "spread",
     "validate",
     "report",
     "demo",

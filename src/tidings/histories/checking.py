@@ -14,7 +14,7 @@ bucket of time, never by comparing all with all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ from tidings.histories.audiences import (
 )
 from tidings.histories.judging import GUARANTEED, NOTIFICATION, VIOLATIONS, Bounds, owed, verdicts
 from tidings.histories.lives import lives
-from tidings.histories.stays import by_stay
+from tidings.histories.stays import pairs_of
 from tidings.histories.wanting import parse_filters, wanted_by
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
@@ -115,16 +115,17 @@ def checked_history(
 
 
 @contextmanager
-def shares_by_stay(
-    tables: Mapping[str, DataFrame], edges_s: Sequence[float], progress: Progress = lambda _: None
+def told_pairs(
+    tables: Mapping[str, DataFrame], progress: Progress = lambda _: None, *, after_ns: int = -1
 ) -> Iterator[DataFrame]:
-    """What was notified of what was published during a life, by how long the life was.
+    """What was published during lives that ended, and whether it was notified meanwhile.
 
-    See :data:`tidings.histories.stays.BY_STAY`; ``edges_s`` are where one bin of stays ends.
+    The pairs of :mod:`tidings.histories.stays` of lives that began after a moment, kept as long as
+    the context lasts.
     """
     tagged = {name: with_reasons(tables[name], TRACE_TABLES[name]) for name in NEEDED}
     with ExitStack() as kept:
-        yield by_stay(_events_and_audiences(tagged, kept, progress), edges_s)
+        yield _keep(pairs_of(_events_and_audiences(tagged, kept, progress), after_ns), kept)
 
 
 def _keep(frame: DataFrame, kept: ExitStack) -> DataFrame:

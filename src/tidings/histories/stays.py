@@ -1,9 +1,13 @@
-"""The notification probability as it was: by how long subscriptions lasted."""
+"""The notification probability as it was: by how long subscriptions lasted, and by moment in them.
+
+A *pair* is an ended life of a subscription and an event that it wanted, published while it lasted.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidings.histories.audiences import END_OF_TIME
+from tidings.traces.actions import bring_here
 from tidings.traces.window import NANOSECONDS
 
 # Per bin of stays: lives, what was published while they lasted and notified, and sums of squares.
@@ -18,12 +23,27 @@ BY_STAY = (
     "bin int, lives bigint, stay_total_s double, wanted double, received double, "
     "wanted_squares double, products double, received_squares double"
 )
+# Per bin of the moment of publication: since the subscribe ("f"), until the unsubscribe ("g").
+BY_MOMENT = "curve string, bin int, wanted bigint, received bigint"
 
 
-def by_stay(met: DataFrame, edges_s: Sequence[float]) -> DataFrame:
-    """Sums over lives that ended and during which anything wanted was published.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margins:
+    """Within which times of its beginning and end a life may miss events, and how finely to look.
 
-    Bin k holds the stays above ``edges_s[k − 1]`` up to ``edges_s[k]``.
+    T_sub and T_diff: whoever published later than the one and earlier than the other is heard.
+    """
+
+    subscription_s: float
+    diffusion_s: float
+    bins: int = 10
+
+
+def pairs_of(met: DataFrame, after_ns: int) -> DataFrame:
+    """Every pair with its life, whether it was notified while it lasted, and its moment.
+
+    Only of lives that began after a moment: of those that the recording found there it does not
+    say since when.
     """
     at = F.col("published.published_ns")
     ended = F.filter(
@@ -31,6 +51,7 @@ def by_stay(met: DataFrame, edges_s: Sequence[float]) -> DataFrame:
         lambda life: (
             (life.subscribed_ns <= at)
             & (at <= life.unsubscribed_ns)
+            & (life.subscribed_ns > F.lit(after_ns))
             & (life.unsubscribed_ns < F.lit(END_OF_TIME))
         ),
     )
@@ -45,26 +66,64 @@ def by_stay(met: DataFrame, edges_s: Sequence[float]) -> DataFrame:
             ),
         )
 
-    pairs = met.where("at_home").select(
-        F.explode(
-            F.transform(ended, lambda life: F.struct(life.alias("life"), told(life).alias("told")))
-        ).alias("pair")
-    )
-    each = pairs.groupBy("pair.life").agg(
+    pair = F.transform(ended, lambda life: F.struct(life.alias("life"), told(life).alias("told")))
+    found = met.where("at_home").select(at.alias("published_ns"), F.explode(pair).alias("pair"))
+    return found.select("pair.life", "pair.told", "published_ns")
+
+
+def stay_edges_s(pairs: DataFrame, bins: int = 5) -> list[float]:
+    """Where bins of stays may end so that about as many pairs are in each, in seconds."""
+    shares = [number / bins for number in range(1, bins)]
+    quantiles = F.percentile_approx(_stay_s(), F.array(*map(F.lit, shares)), F.lit(1_000))
+    (found,) = bring_here(pairs.agg(quantiles.alias("edges")), "the history")["edges"]
+    return [] if found is None else sorted({float(edge) for edge in found})
+
+
+def _stay_s() -> Column:
+    return (F.col("life.unsubscribed_ns") - F.col("life.subscribed_ns")) / F.lit(NANOSECONDS)
+
+
+def by_stay(pairs: DataFrame, edges_s: Sequence[float]) -> DataFrame:
+    """Sums over lives during which anything wanted was published.
+
+    Bin k holds the stays above ``edges_s[k − 1]`` up to ``edges_s[k]``.
+    """
+    each = pairs.groupBy("life").agg(
         F.count(F.lit(1)).cast("double").alias("w"),
-        F.count_if("pair.told").cast("double").alias("r"),
+        F.count_if("told").cast("double").alias("r"),
     )
-    stay_s = (F.col("life.unsubscribed_ns") - F.col("life.subscribed_ns")) / F.lit(NANOSECONDS)
-    bins = [F.when(stay_s > F.lit(float(edge)), 1).otherwise(0) for edge in edges_s]
+    bins = [F.when(_stay_s() > F.lit(float(edge)), 1).otherwise(0) for edge in edges_s]
     w, r = F.col("w"), F.col("r")
     return each.groupBy(sum(bins, F.lit(0)).alias("bin")).agg(
         F.count(F.lit(1)).alias("lives"),
-        F.sum(stay_s).alias("stay_total_s"),
+        F.sum(_stay_s()).alias("stay_total_s"),
         F.sum(w).alias("wanted"),
         F.sum(r).alias("received"),
         F.sum(w * w).alias("wanted_squares"),
         F.sum(w * r).alias("products"),
         F.sum(r * r).alias("received_squares"),
+    )
+
+
+def by_moment(pairs: DataFrame, margins: Margins) -> DataFrame:
+    """How many were notified by moment of publication: f near the beginning, g near the end.
+
+    Only what is far enough from the other end of its life is counted, so that only the one
+    margin matters.
+    """
+    age_s = (F.col("published_ns") - F.col("life.subscribed_ns")) / F.lit(NANOSECONDS)
+    left_s = (F.col("life.unsubscribed_ns") - F.col("published_ns")) / F.lit(NANOSECONDS)
+    young = (age_s < margins.subscription_s) & (left_s >= margins.diffusion_s)
+    old = (left_s < margins.diffusion_s) & (age_s >= margins.subscription_s)
+    since = F.floor(age_s / margins.subscription_s * margins.bins)
+    until = F.lit(margins.bins - 1) - F.floor(left_s / margins.diffusion_s * margins.bins)
+    placed = pairs.where(young | old).select(
+        F.when(young, "f").otherwise("g").alias("curve"),
+        F.when(young, since).otherwise(until).cast("int").alias("bin"),
+        "told",
+    )
+    return placed.groupBy("curve", "bin").agg(
+        F.count(F.lit(1)).alias("wanted"), F.count_if("told").alias("received")
     )
 
 
@@ -94,3 +153,36 @@ def measured_shares(rows: pd.DataFrame) -> pd.DataFrame:
             "notified_se": error,
         }
     )
+
+
+def measured_curves(rows: pd.DataFrame, margins: Margins) -> pd.DataFrame:
+    """The curves f and g with their standard errors, from the rows of :func:`by_moment`.
+
+    f(τ) of what was published τ after the subscribe, g(τ) of what was at T_ON − T_diff + τ; a bin
+    that nothing was published in is left out. Events are taken as independent.
+    """
+    found = rows.sort_values(["curve", "bin"], ignore_index=True)
+    span = np.where(found["curve"] == "f", margins.subscription_s, margins.diffusion_s)
+    share = found["received"] / found["wanted"]
+    return pd.DataFrame(
+        {
+            "curve": found["curve"],
+            "from_s": found["bin"] / margins.bins * span,
+            "to_s": (found["bin"] + 1) / margins.bins * span,
+            "events": found["wanted"],
+            "notified": share,
+            "notified_se": np.sqrt(share * (1.0 - share) / found["wanted"]),
+        }
+    )
+
+
+def area_s(curves: pd.DataFrame) -> tuple[float, float]:
+    """∫f + ∫g with its standard error, in seconds; NaN where a bin of either is empty."""
+    width_s = curves["to_s"] - curves["from_s"]
+    for _, curve in curves.groupby("curve"):
+        if not np.allclose(curve["to_s"].iloc[:-1], curve["from_s"].iloc[1:]):
+            return math.nan, math.nan
+    if set(curves["curve"]) != {"f", "g"} or (curves.groupby("curve")["from_s"].min() > 0).any():
+        return math.nan, math.nan
+    error = math.sqrt(float(((width_s * curves["notified_se"]) ** 2).sum()))
+    return float((width_s * curves["notified"]).sum()), error

@@ -58,8 +58,14 @@ def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pd.DataFra
 def _learnt(
     compiled: CompiledSystem, tapes: Tapes, window: Window, turns: pd.DataFrame
 ) -> pd.DataFrame:
-    """When brokers learnt of what was subscribed in the window, by guest and number of the stay."""
+    """When brokers learnt of what was subscribed in the window, by guest and number of the stay.
+
+    What began so late that the run may have ended before all had heard of it is left out.
+    """
     taped = tapes.learnt[tapes.learnt["since"] > window.warmup_s]
+    last_s = max(each.max(initial=0.0) for each in (taped["learnt"], tapes.hops["left"]))
+    longest_s = (taped["learnt"] - taped["since"]).max(initial=0.0)
+    taped = taped[taped["since"] <= last_s - longest_s]
     brokers = np.array([each.name for each in compiled.system.brokers], dtype=object)
     learnt = pd.DataFrame(
         {

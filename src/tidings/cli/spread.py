@@ -1,0 +1,155 @@
+"""``tidings spread``: how fast did subscriptions and events spread, and what did that cost?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidings.characterisation.rapidity import Spreading, fit_rapidity, read_spreading
+from tidings.characterisation.spreading import (
+    publication_spreads,
+    spread_statistics,
+    subscription_spreads,
+)
+from tidings.cli import console, options, spark
+from tidings.histories.checking import NEEDED, told_pairs
+from tidings.histories.stays import (
+    Margins,
+    area_s,
+    by_moment,
+    by_stay,
+    measured_curves,
+    measured_shares,
+    stay_edges_s,
+)
+from tidings.model.trace_tables import TRACE_TABLES
+from tidings.prediction.churn.closed_form import notified_share
+from tidings.reporting.diffusion import diffusion_tables
+from tidings.traces.actions import bring_here
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.reading import read_traces, require_tables, table_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from pyspark.sql import DataFrame
+
+    from tidings.traces.reading import Traces
+
+    Step = Any
+
+TABLES = (*NEEDED, "hops")
+
+
+def spread(
+    traces: Annotated[
+        str, typer.Argument(metavar="TRACES", help="A folder of trace tables, or its URL.")
+    ],
+    stays: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIMES",
+            help="Where bins of stays end, such as 10s,30s,2min. By default such that about as "
+            "many events are in each.",
+        ),
+    ] = None,
+    bins: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Points of the curves f and g.")
+    ] = 10,
+    master: options.Master = None,
+    memory: options.Memory = None,
+    json: options.Json = False,
+) -> None:
+    """Measure on Spark how things spread, T_sub, T_diff, r, and what subscribers missed meanwhile.
+
+    Needs subscriptions with when brokers learnt of them, publications, hops and deliveries.
+
+    Example: [bold]tidings spread traces/ --stays 10s,30s,2min[/]
+    """
+    edges_s = None if stays is None else sorted(map(options.seconds, stays.split(",")))
+    names = table_names(traces)
+    if names is not None:
+        require_tables(traces, TABLES, names)
+    with console.progress("measuring how things spread") as step:
+        step("starting Spark")
+        with spark.started(master, memory=memory) as session:
+            found = read_traces(session, traces)
+            require_tables(traces, TABLES, found.tables)
+            document = {"source": found.source, **_measured(found, edges_s, bins, step)}
+    if json:
+        console.show_json(document)
+    else:
+        console.show(*diffusion_tables(document))
+    console.warn(found.notes)
+
+
+def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step) -> dict[str, Any]:
+    good = {
+        name: with_reasons(traces.tables[name], TRACE_TABLES[name]).where(f"{REASON} is null")
+        for name in ("subscriptions", "publications", "hops")
+    }
+    step("how subscriptions spread")
+    subscribing = _spreading(subscription_spreads(good["subscriptions"]), "subscription")
+    step("how publications spread")
+    published = good["publications"].dropDuplicates(["event"])
+    publishing = _spreading(publication_spreads(good["hops"], published), "publication")
+    margins = Margins(subscription_s=subscribing.worst_s, diffusion_s=publishing.worst_s, bins=bins)
+    with told_pairs(traces.tables, step, after_ns=traces.window.from_ns) as pairs:
+        step("what was notified")
+        edges = stay_edges_s(pairs) if edges_s is None else edges_s
+        shares = measured_shares(bring_here(by_stay(pairs, edges), "the history"))
+        curves = measured_curves(bring_here(by_moment(pairs, margins), "the history"), margins)
+    worst, typical = (fit_rapidity(subscribing, publishing, worst=each) for each in (True, False))
+    shares["closed_form"] = notified_share(
+        shares["stay_mean_s"].to_numpy(), worst.within_s, worst.value
+    )
+    return {
+        "subscriptions": _document(subscribing),
+        "publications": _document(publishing),
+        "rapidity": {
+            "worst": _plain(asdict(worst)),
+            "typical": _plain(asdict(typical)),
+            "notified": _plain(_by_area(curves, worst.within_s)),
+        },
+        "curves": _rows(curves),
+        "shares": _rows(shares.drop(columns="bin")),
+    }
+
+
+def _spreading(spreads: DataFrame, what: str) -> Spreading:
+    return read_spreading(bring_here(spread_statistics(spreads), "the history"), what)
+
+
+def _by_area(curves: pd.DataFrame, within_s: float) -> dict[str, float]:
+    """R from what was notified: A/(S − A) with A = ∫f + ∫g."""
+    area, error = area_s(curves)
+    left = within_s - area
+    value = area / left if left > 0 else math.nan
+    return {"value": value, "error": within_s * error / left**2 if left else math.nan,
+            "within_s": within_s}  # fmt: skip
+
+
+def _document(spreading: Spreading) -> dict[str, Any]:
+    found = asdict(spreading)
+    times, reached = found.pop("times_s"), found.pop("reached")
+    curve = [{"time_s": float(t), "reached": float(b)} for t, b in zip(times, reached, strict=True)]
+    return {**_plain(found), "curve": curve}
+
+
+def _plain(values: Mapping[str, float]) -> dict[str, float | None]:
+    """Numbers as JSON has them: what is not known is null."""
+    return {name: None if math.isnan(value) else value for name, value in values.items()}
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {
+            name: None if isinstance(value, float) and math.isnan(value) else value
+            for name, value in row.items()
+        }
+        for row in frame.to_dict("records")
+    ]

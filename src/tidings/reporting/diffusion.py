@@ -1,0 +1,98 @@
+"""How things spread, and what was missed meanwhile, as tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+
+from tidings.reporting.terminal import Column, FittingTable
+from tidings.reporting.wording import UNKNOWN
+
+_HOW = {
+    "worst": "T_sub, T_diff the worst",
+    "typical": "T_sub, T_diff the mean",
+    "notified": "from f and g, T_sub and T_diff the worst",
+}
+SHOWN = (0.1, 0.5, 0.9, 0.99)  # of B
+
+
+def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """Times to spread with B(t), r by area, f and g, and d by length of stay."""
+    both = {name: found[name] for name in ("subscriptions", "publications")}
+    yield FittingTable(
+        title="How they spread over brokers",
+        columns=[
+            Column(title="of", cells=list(both), left=True),
+            Column(title="spreads", cells=[f"{each['spreads']:,}" for each in both.values()]),
+            Column(title="brokers", cells=[f"{each['brokers']:.1f}" for each in both.values()]),
+            _errors("mean", [(each["mean_s"], each["mean_se_s"]) for each in both.values()], " s"),
+            *(
+                Column(
+                    title=f"{share:.0%} by",
+                    cells=[_reached(each["curve"], share) for each in both.values()],
+                )
+                for share in SHOWN
+            ),
+            _errors(
+                "all, mean",
+                [(each["typical_s"], each["typical_se_s"]) for each in both.values()],
+                " s",
+            ),
+            Column(title="worst", cells=[f"{each['worst_s']:.3g} s" for each in both.values()]),
+        ],
+        caption="T_sub and T_diff are the times until the last broker has it: worst, or the mean.",
+    )
+    fits = found["rapidity"]
+    yield FittingTable(
+        title="The rapidity r, by area",
+        columns=[
+            Column(title="by", cells=[_HOW[name] for name in fits], left=True),
+            Column(title="T_sub + T_diff", cells=[f"{f['within_s']:.3g} s" for f in fits.values()]),
+            _errors("r", [(fit["value"], fit["error"]) for fit in fits.values()]),
+        ],
+    )
+    for name, title in (
+        ("f", "f: notified of what was published so long after the subscribe"),
+        ("g", "g: notified of what was published so long after T_ON − T_diff"),
+    ):
+        rows = [row for row in found["curves"] if row["curve"] == name]
+        if rows:
+            yield _shares(title, [f"{r['from_s']:.3g} – {r['to_s']:.3g} s" for r in rows], rows)
+    rows = found["shares"]
+    if rows:
+        table = _shares(
+            "d: notified of what was published during a stay",
+            [f"{row['stay_mean_s']:.3g} s" for row in rows],
+            rows,
+        )
+        closed = Column(title="closed form", cells=[f"{r['closed_form']:.4f}" for r in rows])
+        yield FittingTable(title=table.title, columns=[*table.columns, closed])
+
+
+def _shares(title: str, times: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> FittingTable:
+    return FittingTable(
+        title=title,
+        columns=[
+            Column(title="time", cells=list(times)),
+            Column(title="events", cells=[f"{row['events']:,.0f}" for row in rows]),
+            _errors("share", [(row["notified"], row["notified_se"]) for row in rows]),
+        ],
+    )
+
+
+def _errors(
+    title: str, values: Sequence[tuple[float | None, float | None]], unit: str = ""
+) -> Column:
+    cells = []
+    for value, error in values:
+        known = UNKNOWN if value is None else f"{value:.4g}"
+        cells.append(f"{known} ± {UNKNOWN if error is None else f'{error:.2g}'}{unit}")
+    return Column(title=title, cells=cells)
+
+
+def _reached(curve: Sequence[Mapping[str, float]], share: float) -> str:
+    """By when a share of the brokers was reached."""
+    times = (point["time_s"] for point in curve if point["reached"] >= share - 1e-12)
+    return f"{next(times):.3g} s"

@@ -1,0 +1,75 @@
+"""``tidings spread`` on a simulated history: what was put in comes out, and no rule is broken."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tidings.cli.commands import run
+from tidings.model import reading
+from tidings.simulation.recording import record, write_traces
+
+SYSTEM = """
+tidings: 1
+brokers: {a: {}, b: {}, c: {}}
+links:
+  - {between: [a, b], delay: 1s}
+  - {between: [b, c], delay: 2s}
+publishers:
+  p: {at: a, every: {exponential: 200ms}, content: {event: {x: 1}}}
+subscribers:
+  s: {at: c, wants: {x: 1}, stays: {uniform: [4s, 40s]}, away: 9s}
+"""
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    found = record(reading.loads(SYSTEM), duration_s=1_500.0, warmup_s=100.0, seed=2)
+    folder = tmp_path_factory.mktemp("history") / "traces"
+    write_traces(found, folder)
+    return found, folder
+
+
+def counted(found):
+    """Events published in stays that were seen from end to end, and those told meanwhile."""
+    steps, published, received = (
+        found.tables[name].to_pandas() for name in ("subscriptions", "publications", "deliveries")
+    )
+    told = received.set_index("event")["received_ns"]
+    began = steps[steps["action"] == "subscribe"].set_index("subscription")["at_ns"]
+    ended = steps[steps["action"] == "unsubscribe"].set_index("subscription")["at_ns"]
+    wanted, notified = 0, 0
+    for stay in ended.index:
+        if began[stay] > found.from_ns:
+            mine = published[published["published_ns"].between(began[stay], ended[stay])]
+            wanted += len(mine)
+            notified += int((told.reindex(mine["event"]) < ended[stay]).sum())
+    return wanted, notified
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_what_a_simulated_history_tells(recording, capsys):
+    found, folder = recording
+    assert run(["spread", str(folder), "--bins", "3", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    # Subscriptions reach c, b and a after 0, 2 and 3 s; events a, b and c after 0, 1 and 3 s.
+    for what in ("subscriptions", "publications"):
+        assert said[what]["worst_s"] == pytest.approx(3.0, abs=1e-6)
+    assert said["subscriptions"]["mean_s"] == pytest.approx(5 / 3, rel=0.02)
+    assert said["rapidity"]["worst"]["within_s"] == pytest.approx(6.0, abs=1e-6)
+    # f and g are steps at the margins: nothing in them is notified.
+    assert [row["notified"] for row in said["curves"]] == [0.0] * 6
+    # Stays of mean length T are told of T − 6 s, but for those who stay for less.
+    longest = said["shares"][-1]
+    exact = 1.0 - 6.0 / longest["stay_mean_s"]
+    assert longest["notified"] == pytest.approx(exact, abs=4 * longest["notified_se"] + 0.01)
+    # All of it, and nothing else, by hand.
+    wanted, notified = counted(found)
+    assert sum(share["events"] for share in said["shares"]) == wanted
+    told = sum(share["events"] * share["notified"] for share in said["shares"])
+    assert told == pytest.approx(notified, abs=1e-6)
+    bounds = ["--subscription-delay", "3s", "--diffusion-delay", "3.1s"]
+    assert run(["audit", str(folder), *bounds]) == 0
+    assert "0 violations" in capsys.readouterr().out
