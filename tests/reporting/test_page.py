@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tidings.errors import InvalidInputError, UnsupportedError
-from tidings.model.outcome import Outcome, table
+from tidings.model.outcome import CAUSES, Outcome, table
 from tidings.reporting import page
 from tidings.reporting.page import Report, render_page, write_page
 from tidings.reporting.templates import asset
@@ -50,6 +50,11 @@ def test_the_page_needs_nothing_from_outside(report):
     assert "url(" not in asset("page.css")
     assert "@import" not in asset("page.css")
     assert "default-src 'none'" in render_page(report)
+
+
+def test_every_cause_of_loss_has_a_colour():
+    styles = asset("page.css")
+    assert [cause for cause in CAUSES if f"--lost-{cause}: #" not in styles] == []
 
 
 def test_a_hundred_subscribers_stay_far_below_a_megabyte(report):
