@@ -9,8 +9,8 @@ city = td.load(Path(__file__).parent / "city.yaml")
 # Traces tell of single subscribers, so one of each kind is enough.
 system = replace(city, subscribers=tuple(replace(each, count=1) for each in city.subscribers))
 
-# Ten minutes of "reality", as your brokers' logs would tell it (docs/readers.md has the formats).
-recording = td.record(system, seed=3, duration_s=600.0)
+# Two minutes of "reality", as your brokers' logs would tell it (docs/readers.md has the formats).
+recording = td.record(system, seed=3, duration_s=120.0)
 td.write_traces(recording, "traces")
 
 with td.spark_session(small=True) as spark:
