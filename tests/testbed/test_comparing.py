@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tidings.errors import UnstableError
+from tidings.errors import UnstableError, UnsupportedError
 from tidings.model.reading import loads
 from tidings.reporting.study_page import render_study
 from tidings.testbed import drilling
@@ -58,6 +58,12 @@ def test_an_overloaded_system_is_not_compared(tmp_path):
     bench = Bench(spark=None, options=TestbedOptions())
     with pytest.raises(UnstableError, match=r"load of 1"):
         calibrate(bench, loads(PAIR.replace("20/s", "300/s")), tmp_path)
+
+
+def test_subscriptions_that_come_and_go_are_not_compared(tmp_path):
+    bench = Bench(spark=None, options=TestbedOptions())
+    with pytest.raises(UnsupportedError, match=r"subscribers\.s\.stays: what is measured"):
+        calibrate(bench, loads(PAIR.replace("wants: {}", "wants: {}, stays: 3s")), tmp_path)
 
 
 def test_a_steady_system_has_nothing_that_fails_comes_or_goes():

@@ -20,6 +20,7 @@ import pandas as pd
 from tidings.characterisation.job import characterise
 from tidings.errors import EngineError, UnstableError, UnsupportedError
 from tidings.model.behaviour import Channel
+from tidings.model.features import FEATURES
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
@@ -142,6 +143,7 @@ def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
     Nothing fails, comes or goes meanwhile. It publishes ``CALIBRATION_LENGTH`` times as long: at
     low load little happens, and whatever is fitted badly spoils every prediction.
     """
+    _refuse_churn(system)
     sound = steady(system)
     calm = scaled_rates(sound, CALIBRATION_LOAD / _busiest(predict(sound, delays=False)))
     bench.progress("calibrating at low load")
@@ -185,6 +187,16 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
         repetitions=tuple(done),
         notes=calibration.notes,
     )
+
+
+def _refuse_churn(system: System) -> None:
+    """Measured shares are of all events that match, also while nobody was subscribed."""
+    for place in FEATURES["subscription churn"](system):
+        raise UnsupportedError(
+            f"{place}: what is measured in traces does not leave out events published between two "
+            "subscriptions, so it cannot be set beside a prediction that does; 'tidings testbed "
+            "run' records such a system, with when each broker learnt of a subscription"
+        )
 
 
 def _simulated(fitted: System, options: TestbedOptions) -> Outcome | None:
