@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.characterisation import collecting
+from tidings.characterisation import gathering
 from tidings.characterisation.job import characterise
 from tidings.characterisation.quality import rows_read
 from tidings.errors import UnsupportedError
@@ -58,7 +58,7 @@ EXPECTED = {
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_what_is_planted_is_found_in_spite_of_the_dirt(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(collecting, "MOST_CONTENTS", 1)  # so that contents are folded, too
+    monkeypatch.setattr(gathering, "MOST_CONTENTS", 1)  # so that contents are folded, too
     events, dirt = 30_000, Dirt(twice=0.02, nameless=0.01, impossible=0.01)
     made = generate_traces(spark, SYSTEM, events, seed=3, probes=3000, dirt=dirt)
     write_generated(made, tmp_path)

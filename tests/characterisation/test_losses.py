@@ -98,11 +98,22 @@ def test_what_is_sent_where_events_may_be_dropped_stays_unexplained(recording, t
     lost = found["lost_link"] + found["lost_unexplained"]
     assert lost.to_numpy() == pytest.approx(truth.loc[found.index, "lost_link"], rel=1e-12)
     assert found.loc["t", "lost_unexplained"] > 0.05  # t lives behind every link into d
-    for table, changed in (("states", "stuvw"), ("sessions", "su")):
-        more = replace(traces, tables={**traces.tables, table: traces.tables["probes"]})
-        uncertain = losses(more, seen, base)["lost_unexplained"]
-        assert set(uncertain.index[uncertain > 0]) <= set(changed)
-        assert uncertain["u"] > 0.05
+    failed = losses(traces, replace(seen, states=seen_down("d")), base)  # the same, for a reason
+    pd.testing.assert_frame_equal(failed[list(LOSSES)], found[list(LOSSES)])
+    cut = losses(traces, replace(seen, states=seen_down("c--b")), base)["lost_unexplained"]
+    assert cut["s"] > 0.05  # behind the link from b to c, one way or the other
+    elsewhere = losses(traces, replace(seen, states=seen_down("a--d")), base)["lost_unexplained"]
+    assert (elsewhere == 0).all()
+    away = replace(traces, tables={**traces.tables, "sessions": traces.tables["probes"]})
+    uncertain = losses(away, seen, base)["lost_unexplained"]
+    assert set(uncertain.index[uncertain > 0]) == {"s", "u"}
+    assert uncertain["u"] > 0.05
+
+
+def seen_down(component):
+    """The statistic of a component of which is only known that it went down."""
+    names = ["reason", "component", "up", "ended", "bin", "rows", "count", "total_s"]
+    return pd.DataFrame([(None, component, False, None, np.nan, 1, 0, np.nan)], columns=names)
 
 
 def test_without_a_word_of_where_events_were_sent_nothing_is_explained(traces, seen):

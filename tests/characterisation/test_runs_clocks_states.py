@@ -15,13 +15,20 @@ from tidings.characterisation.clocks import (
     clock_offsets,
     clock_statistics,
 )
+from tidings.characterisation.durations import durations
 from tidings.characterisation.loss_runs import (
     LOSS_RUNS,
     LossRuns,
     loss_run_statistics,
     loss_runs,
 )
-from tidings.characterisation.states import OUTSIDE, STATE_PERIODS, fit_failures, state_periods
+from tidings.characterisation.states import (
+    OUTSIDE,
+    STATE_PERIODS,
+    fit_failures,
+    fit_periods,
+    state_periods,
+)
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here
 from tidings.traces.window import TraceWindow
@@ -170,3 +177,25 @@ def test_planted_failures_are_found_though_the_end_cuts_periods_off(table):
     assert whole["total_s"].sum() / whole["count"].sum() < 40.0 - 8 * up.standard_error
     assert notes == []
     assert "changed too rarely" in fit_failures(cells)[1][0]
+
+
+@pytest.mark.statistical
+def test_the_law_of_periods_is_chosen_by_likelihood_and_exponential_where_it_is_true():
+    rng = np.random.default_rng(3)
+    for draw, family, mean_s in (
+        (lambda n: rng.exponential(50.0, n), "exponential", 50.0),
+        (lambda n: 20.0 * rng.weibull(0.5, n), "weibull", 40.0),
+        (lambda n: rng.lognormal(1.0, 1.5, n), "lognormal", math.exp(1.0 + 1.125)),
+    ):
+        lengths = draw(3000)
+        until = rng.uniform(0.0, 300.0, lengths.size)  # when observation ends
+        seen = durations(np.minimum(lengths, until), lengths <= until)
+        found = fit_periods(seen)
+        assert found.family == family
+        # censored, so that less is known than by as many whole periods
+        error = found.parameter("x").standard_error
+        assert abs(found.law.mean_s - mean_s) < 5 * math.sqrt(3000 / seen.whole) * error
+        assert found.distance < 0.1
+    few = fit_periods(durations(np.array([1.0, 2.0, 9.0]), np.array([True, True, False])))
+    assert (few.family, few.law.mean_s) == ("exponential", 6.0)
+    assert "fewer than" in few.verdict

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import pytest
-from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from tidings.characterisation.deliveries import (
@@ -60,11 +60,18 @@ def table(frame):
     return lambda name, rows: frame(rows, nullable(name))
 
 
+@cache
+def collected(frame):
+    """All rows of a frame, worked out once however many of its statistics are looked at."""
+    return frame.collect()
+
+
 def of(frame, statistic, *columns):
     """Rows of one statistic as a set of tuples."""
-    rows = frame.where(F.col("statistic") == statistic).select(*columns).collect()
-    assert len(rows) == len(set(rows))
-    return {tuple(row) for row in rows}
+    rows = [row for row in collected(frame) if row["statistic"] == statistic]
+    found = [tuple(row[name] for name in columns) for row in rows]
+    assert len(found) == len(set(found))
+    return set(found)
 
 
 def bin_s(seconds):
@@ -203,7 +210,7 @@ def test_starts_are_reconstructed_as_one_server_must_have_made_them(table):
         ("e3", "hub", "p", 5 * tenth, None, 6 * tenth, None),  # found the server idle
         ("e4", "hub", "p", 7 * tenth, 8 * tenth, 9 * tenth, None),  # says so itself
     ]
-    found = with_reconstructed_starts(table("hops", rows), WINDOW)
+    found = with_reconstructed_starts(table("hops", rows))
     starts = {row.event: row.started_ns for row in found.collect()}
     assert starts == {"e1": None, "e2": 2 * tenth, "e3": 5 * tenth, "e4": 8 * tenth}
 
@@ -372,7 +379,7 @@ STATISTICS = {
     "publications": (lambda t: publication_statistics(t["publications"], WINDOW, WINDOW), 2),
     "intervals": (lambda t: interval_statistics(t["publications"], WINDOW), 2),
     "hops": (lambda t: hop_statistics(t["hops"], WINDOW), 2),
-    "starts": (lambda t: with_reconstructed_starts(t["hops"], WINDOW), 1),
+    "starts": (lambda t: with_reconstructed_starts(t["hops"]), 1),
     "probes": (lambda t: probe_statistics(t["probes"]), 1),
     "crossings": (
         lambda t: crossing_statistics(sent_by_brokers(t["hops"]), arrived_at_brokers(t["hops"])),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from importlib import metadata
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -25,11 +25,35 @@ from tidings.characterisation.measured import (
     subscriber_table,
     tallies,
 )
+from tidings.characterisation.states import ever_down
 from tidings.characterisation.subscribers import changed_subscribers
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import System
-from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
+
+
+class Observed(Protocol):
+    """What must be known of traces besides their statistics: what was there, and when."""
+
+    @property
+    def tables(self) -> Collection[str]:
+        """The names of the tables there were."""
+        ...
+
+    @property
+    def window(self) -> TraceWindow:
+        """When the system was watched."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Where they come from."""
+        ...
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be said of them."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +68,7 @@ def count(
     seen: Statistics,
     system: System,
     channels: Mapping[Direction, FittedChannel],
-    traces: Traces,
+    traces: Observed,
     measured: TraceWindow,
 ) -> Count:
     """What became of the events published in ``measured``, by subscriber, pair, broker and link."""
@@ -74,7 +98,7 @@ def count(
 
 
 def measured_outcome(
-    counted: Count, traces: Traces, measured: TraceWindow, notes: tuple[str, ...]
+    counted: Count, traces: Observed, measured: TraceWindow, notes: tuple[str, ...]
 ) -> Outcome:
     """The outcome, with where it comes from and what its reader must know."""
     provenance: dict[str, Any] = {
@@ -119,12 +143,13 @@ def _link_table(
 
 
 def _with_losses(
-    by_publisher: Mapping[str, Tally], seen: Statistics, system: System, traces: Traces
+    by_publisher: Mapping[str, Tally], seen: Statistics, system: System, traces: Observed
 ) -> dict[str, Tally]:
     """The tallies with how many events of each publisher links lost, as far as that is known."""
-    reach = reach_by_publisher(seen.sightings, seen.contents, system, traces.tables)
+    failed = ever_down(seen.states)
+    reach = reach_by_publisher(seen.sightings, seen.contents, system, failed)
     changed = changed_subscribers(seen.subscriptions, traces.window)
-    certain = certain_clients(system, changed, traces.tables)
+    certain = certain_clients(system, changed, traces.tables, failed)
     found = {}
     for name, tally in by_publisher.items():
         delivered, wanted = tally.delivered.sum(axis=1), tally.wanted.sum(axis=1)

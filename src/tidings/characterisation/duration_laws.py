@@ -199,8 +199,15 @@ class Fitted:
     aic: float  # of the free fit
     distance: float  # of the free fit
     free: Fittable
+    scale_s: float  # of the free fit, as are the shapes
+    shapes: tuple[float, ...]
     law: Law  # the mean kept
     kept_distance: float
+
+    @property
+    def free_law(self) -> Law:
+        """The free fit as a law for a system."""
+        return FAMILIES[self.family].law(self.scale_s, self.shapes)
 
 
 def in_hours(time_s: float) -> str:
@@ -242,6 +249,8 @@ def fit(name: str, seen: Durations, time: Callable[[float], str] = in_hours) -> 
         aic=aic,
         distance=measured.distance(chosen.cdf),
         free=chosen,
+        scale_s=math.exp(free[0]),
+        shapes=tuple(free[1:]),
         law=law,
         kept_distance=measured.distance(law.cdf),
     )

@@ -38,11 +38,20 @@ class FittedLaw:
 
     law: Law
     family: str
-    count: int
-    mean_se_s: float
+    sample: Sample
     distance: float
     verdict: str
     alternatives: tuple[Candidate, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many times tell it."""
+        return self.sample.count
+
+    @property
+    def mean_se_s(self) -> float:
+        """The standard error of their mean, in seconds."""
+        return self.sample.mean_se_s
 
 
 def fit_law(sample: Sample) -> FittedLaw:
@@ -125,8 +134,7 @@ def _chosen(
     return FittedLaw(
         law=law,
         family=family,
-        count=sample.count,
-        mean_se_s=sample.mean_se_s,
+        sample=sample,
         distance=distance,
         verdict=verdict,
         alternatives=tuple(candidates or ()),

@@ -33,8 +33,9 @@ _SETS = {
     "service": ("broker", "bin"),
     "batches": ("broker", "batch"),
 }
-# The windows in which starts are reconstructed: short, so that many run side by side.
-_RECONSTRUCTION_BATCHES = 256
+# The slots in which starts are reconstructed: short, so that many run side by side, and the same
+# ones whichever window is looked at.
+_RECONSTRUCTION_SLOT_NS = 2**36
 
 
 def checked_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
@@ -85,16 +86,15 @@ def hop_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
     return summed_up(cells, _SETS)
 
 
-def with_reconstructed_starts(hops: DataFrame, window: TraceWindow) -> DataFrame:
+def with_reconstructed_starts(hops: DataFrame) -> DataFrame:
     """Hops with the start that a single first-come-first-served server had, where none is known.
 
     Such a server begins when the event has arrived and the one before has left:
-    started = max(arrived, previous departure). Events are put in order of departure within short
-    batches of time; the first of each batch, whose predecessor is not in it, keeps no start. Give
-    it the hops of the window only: those beyond its ends would all be put into the end batches.
+    started = max(arrived, previous departure). Events are put in order of departure within slots of
+    69 s; the first of each slot, whose predecessor is not in it, keeps no start.
     """
-    batch = window.batch(F.col("left_ns"), _RECONSTRUCTION_BATCHES)
-    ordered = Rows.partitionBy("broker", batch).orderBy("left_ns")
+    slot = F.call_function("div", F.col("left_ns"), F.lit(_RECONSTRUCTION_SLOT_NS))
+    ordered = Rows.partitionBy("broker", slot).orderBy("left_ns")
     previous: Column = F.lag("left_ns").over(ordered)
     known = F.when(previous.isNotNull(), F.greatest(F.col("arrived_ns"), previous))
     return hops.withColumn("started_ns", F.coalesce(F.col("started_ns"), known))

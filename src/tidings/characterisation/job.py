@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -18,10 +18,13 @@ from tidings.characterisation.assembling import (
 )
 from tidings.characterisation.channels import burst_notes, fit_channels, surest
 from tidings.characterisation.clocks import clock_notes, clock_offsets
-from tidings.characterisation.collecting import Progress, Statistics, collect, nothing_of_links
+from tidings.characterisation.collecting import Statistics, collect
 from tidings.characterisation.connectivity import fit_connectivity, with_connectivity
-from tidings.characterisation.counting import count, measured_outcome
+from tidings.characterisation.counting import Observed, count, measured_outcome
 from tidings.characterisation.coverage import coverage_table
+from tidings.characterisation.exhibits import quality_sections
+from tidings.characterisation.fitting import FittedLaw
+from tidings.characterisation.gathering import Progress, nothing_of_links
 from tidings.characterisation.loss_runs import loss_runs
 from tidings.characterisation.parameters import Parameter, parameter_table
 from tidings.characterisation.publishers import (
@@ -32,10 +35,11 @@ from tidings.characterisation.publishers import (
 )
 from tidings.characterisation.quality import quality_table
 from tidings.characterisation.states import fit_failures
-from tidings.characterisation.stationarity import drift_notes, stationarity
+from tidings.characterisation.stationarity import drift_notes, rates_over_time, stationarity
 from tidings.characterisation.subscribers import FoundSubscribers, find_subscribers, with_links
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
+from tidings.model.study import Section
 from tidings.model.system import Publisher, Subscriber, System
 from tidings.traces.reading import Traces, require_tables
 from tidings.traces.window import TraceWindow
@@ -50,6 +54,7 @@ class Characterisation:
     ``parameters`` has every fitted number with its standard error; ``quality`` counts the rows of
     every table by what became of them, ``coverage`` says how much of what was published could be
     followed to those who want it; ``stationarity`` tests whether publishers keep their rates;
+    ``laws`` are those fitted, by path of the parameter, ``rates`` those of publishers over time;
     ``notes`` say what could not be told and was assumed.
     """
 
@@ -59,7 +64,14 @@ class Characterisation:
     quality: pd.DataFrame
     coverage: pd.DataFrame
     stationarity: pd.DataFrame
+    laws: Mapping[str, FittedLaw]
+    rates: pd.DataFrame
     notes: tuple[str, ...] = ()
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """How far to trust it, to look at: rows, coverage, fits over histograms, rates."""
+        return quality_sections(self.quality, self.coverage, self.laws, self.rates)
 
 
 def characterise(
@@ -101,7 +113,7 @@ def check_tables(source: str, found: Collection[str], base: System | None) -> No
 
 
 def fit(
-    traces: Traces, seen: Statistics, measured: TraceWindow, base: System | None
+    traces: Observed, seen: Statistics, measured: TraceWindow, base: System | None
 ) -> Characterisation:
     """The same from statistics that have been collected: everything here is model-sized."""
     probed = nothing_of_links() if seen.probes is None else seen.probes
@@ -147,6 +159,8 @@ def fit(
         quality=quality_table(seen, bad_filters=found.bad_rows),
         coverage=coverage_table(seen, counted.tables["subscribers"]),
         stationarity=steady,
+        laws={each.path: each.fitted for each in parameters if each.fitted is not None},
+        rates=rates_over_time(seen.publications_by("batches"), measured.seconds),
         notes=notes,
     )
 

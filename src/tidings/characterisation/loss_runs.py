@@ -11,6 +11,7 @@ from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import BATCHES
+from tidings.characterisation.partials import adjoining
 from tidings.model.standard_errors import share_se
 from tidings.model.trace_tables import PROBES
 from tidings.traces.quarantine import REASON, with_reasons
@@ -98,8 +99,9 @@ def loss_runs(rows: pd.DataFrame) -> dict[tuple[str, str], LossRuns]:
     found = {}
     for (source, target), part in rows.groupby(["source", "target"]):
         ordered = part.sort_values("batch")
-        before = ordered["last_lost"].to_numpy(dtype=bool)[:-1]
-        after = ordered["first_lost"].to_numpy(dtype=bool)[1:]
+        together = adjoining(ordered)
+        before = ordered["last_lost"].to_numpy(dtype=bool)[:-1][together]
+        after = ordered["first_lost"].to_numpy(dtype=bool)[1:][together]
         runs = LossRuns(
             following=int(part["following"].sum()) + len(after),
             lost=int(part["lost"].sum() + after.sum()),

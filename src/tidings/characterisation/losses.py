@@ -19,8 +19,8 @@ from tidings.model.system import Broker, System
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# Tables of what else may have happened: where one is there, absence has more than one explanation.
-_OF_BROKERS, _OF_CLIENTS = "states", "sessions"
+# A table of what else may have happened: where it is there, absence has more than one explanation.
+_OF_CLIENTS = "sessions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +47,22 @@ def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequen
 
 
 def reach_by_publisher(
-    sightings: pd.DataFrame, contents: Contents, system: System, tables: Collection[str]
+    sightings: pd.DataFrame, contents: Contents, system: System, failed: frozenset[str]
 ) -> dict[str, Reach]:
-    """How far each publisher's events came, from sightings and the ways that events follow."""
+    """How far each publisher's events came, from sightings and the ways that events follow.
+
+    What did not come over a link, or to a broker, among those that ``failed`` at some time may have
+    been lost by that and not by the link.
+    """
     routes = route(system)
     cells = _cells(sightings, contents, routes)
     return {
-        str(publisher): _reach(part, system, routes, tables)
+        str(publisher): _reach(part, system, routes, failed)
         for publisher, part in cells.groupby("publisher")
     }
 
 
-def _reach(cells: pd.DataFrame, system: System, routes: Routes, tables: Collection[str]) -> Reach:
+def _reach(cells: pd.DataFrame, system: System, routes: Routes, failed: frozenset[str]) -> Reach:
     filters = routes.wants.astype(np.float64)  # [class, filter]
     home, chosen = routes.home_of_subscriber, routes.filter_of_subscriber
     number = system.broker_index
@@ -66,7 +70,7 @@ def _reach(cells: pd.DataFrame, system: System, routes: Routes, tables: Collecti
     at = np.zeros((len(system.brokers), routes.class_count))
     np.add.at(at, (_numbers(reached["target"], number), _ints(reached["kind"])), reached["events"])
     lost = cells[cells["statistic"] == LOST]
-    missing = np.zeros_like(at) if _OF_BROKERS in tables else _missing(lost, system, routes)
+    missing = _missing(lost, system, routes, failed)
     return Reach(
         lost_before_home=(missing @ filters)[home, chosen],
         reached_home=(at @ filters)[home, chosen],
@@ -74,15 +78,18 @@ def _reach(cells: pd.DataFrame, system: System, routes: Routes, tables: Collecti
 
 
 def certain_clients(
-    system: System, changed: Collection[str], tables: Collection[str]
+    system: System, changed: Collection[str], tables: Collection[str], failed: frozenset[str]
 ) -> list[bool]:
     """Whose own link is the only way to lose what its home broker has.
 
-    Not of those who come and go, or who changed what they want while we watched.
+    Not of those who come and go, who changed what they want while we watched, or whose home failed.
     """
     away = _OF_CLIENTS in tables
     return [
-        not away and each.connectivity is None and each.name not in changed
+        not away
+        and each.connectivity is None
+        and each.name not in changed
+        and each.at not in failed
         for each in system.subscribers
     ]
 
@@ -96,7 +103,7 @@ def _cells(sightings: pd.DataFrame, contents: Contents, routes: Routes) -> pd.Da
     return known[at >= 0].assign(kind=routes.class_of_event[at[at >= 0]])
 
 
-def _missing(lost: pd.DataFrame, system: System, routes: Routes) -> Reals:
+def _missing(lost: pd.DataFrame, system: System, routes: Routes, failed: frozenset[str]) -> Reals:
     """Events of each class that were lost on their way to each broker, [broker, class].
 
     In a tree, what is lost on an arc is lost to everything behind it. Seen from any root, that is a
@@ -104,13 +111,16 @@ def _missing(lost: pd.DataFrame, system: System, routes: Routes) -> Reals:
     so one walk from the root adds up all arcs.
     """
     found = np.zeros((len(system.brokers), routes.class_count))
-    found += _lost_by_publishers(lost, system, routes)
+    found += _lost_by_publishers(lost, system, routes, failed)
     between = {(arc.source, arc.target): i for i, arc in enumerate(routes.arcs)}
     number = system.broker_index
     on_arc = np.zeros((len(routes.arcs), routes.class_count))
     for row in lost[lost["target"].notna()].itertuples():
-        arc = between.get((number.get(str(row.source), -1), number.get(str(row.target), -1)))
-        if arc is not None and not _may_drop(system.brokers[routes.arcs[arc].target], system):
+        way = str(row.source), str(row.target)
+        arc = between.get((number.get(way[0], -1), number.get(way[1], -1)))
+        if arc is None or not failed.isdisjoint({"--".join(way), "--".join(way[::-1])}):
+            continue
+        if not _may_drop(system.brokers[routes.arcs[arc].target], system, failed):
             on_arc[arc, int(row.kind)] += row.events
     for index, tree in enumerate(routes.trees):
         here = on_arc * (routes.tree_of_class == index)
@@ -123,20 +133,23 @@ def _missing(lost: pd.DataFrame, system: System, routes: Routes) -> Reals:
     return found
 
 
-def _lost_by_publishers(lost: pd.DataFrame, system: System, routes: Routes) -> Reals:
+def _lost_by_publishers(
+    lost: pd.DataFrame, system: System, routes: Routes, failed: frozenset[str]
+) -> Reals:
     """Events of each class that no broker has seen: their publishers' links lost them."""
     found = np.zeros(routes.class_count)
     brokers = {broker.name: broker for broker in system.brokers}
-    certain = [p.name for p in system.publishers if not _may_drop(brokers[p.at], system)]
+    certain = [p.name for p in system.publishers if not _may_drop(brokers[p.at], system, failed)]
     nowhere = lost[lost["target"].isna() & lost["publisher"].isin(certain)]
     np.add.at(found, _ints(nowhere["kind"]), nowhere["events"].to_numpy(dtype=np.float64))
     return found
 
 
-def _may_drop(broker: Broker, system: System) -> bool:
+def _may_drop(broker: Broker, system: System, failed: frozenset[str]) -> bool:
     """Whether what was sent to a broker and not seen there may have arrived and been dropped."""
     limited = any(station.buffer is not None for station in broker.stations)
-    return limited or broker.failure is not None or system.expired != "at subscriber"
+    fails = broker.failure is not None or broker.name in failed
+    return limited or fails or system.expired != "at subscriber"
 
 
 def _ints(values: pd.Series) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -30,6 +30,7 @@ class Parameter:
     family: str = ""
     goodness: float = math.nan
     verdict: str = ""
+    fitted: FittedLaw | None = None  # the law whose mean, or rate, it is
 
 
 def law_parameter(path: str, fitted: FittedLaw) -> Parameter:
@@ -43,9 +44,11 @@ def law_parameter(path: str, fitted: FittedLaw) -> Parameter:
         family=fitted.family,
         goodness=fitted.distance,
         verdict=fitted.verdict,
+        fitted=fitted,
     )
 
 
 def parameter_table(parameters: Iterable[Parameter]) -> pd.DataFrame:
     """All of them as a table."""
-    return pd.DataFrame([asdict(each) for each in parameters], columns=list(PARAMETER_COLUMNS))
+    rows = [[getattr(each, name) for name in PARAMETER_COLUMNS] for each in parameters]
+    return pd.DataFrame(rows, columns=list(PARAMETER_COLUMNS))

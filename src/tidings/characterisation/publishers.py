@@ -13,6 +13,7 @@ from tidings.characterisation.channels import Direction, FittedChannel
 from tidings.characterisation.contents import Contents, lifetimes, numbered
 from tidings.characterisation.fitting import FittedLaw, fit_law
 from tidings.characterisation.parameters import Parameter
+from tidings.characterisation.partials import adjoining
 from tidings.characterisation.samples import Sample, sample_from_rows, sample_of
 from tidings.model.behaviour import PERFECT, Channel
 from tidings.model.content import ContentRow, ContentTable
@@ -83,14 +84,18 @@ def fit_publishers(seen: PublisherStatistics, base: System | None) -> FittedPubl
 
 
 def interval_samples(intervals: pd.DataFrame) -> dict[str, Sample]:
-    """Times between events per publisher, with those that bridge two batches."""
+    """Times between events per publisher, with those that bridge two batches.
+
+    Batches of different stretches of time, where that is told, have a gap between them.
+    """
     found = {}
     for publisher, rows in intervals.groupby("publisher"):
         inside = sample_from_rows(rows[rows["statistic"] == "intervals"])
         ends = rows[rows["statistic"] == "ends"].sort_values("batch")
         first = ends["first_ns"].to_numpy(dtype=np.int64)
         last = ends["last_ns"].to_numpy(dtype=np.int64)
-        found[str(publisher)] = inside.merged(sample_of((first[1:] - last[:-1]) / 1e9))
+        between = (first[1:] - last[:-1]) / 1e9
+        found[str(publisher)] = inside.merged(sample_of(between[adjoining(ends)]))
     return found
 
 
@@ -118,6 +123,7 @@ def fit_interval(
         family=fitted.family if fitted else "",
         goodness=fitted.distance if fitted else math.nan,
         verdict=fitted.verdict if fitted else "too few events",
+        fitted=fitted,
     )
 
 

@@ -64,10 +64,18 @@ def durations_by_path(cells: pd.DataFrame) -> dict[str, dict[bool, Durations]]:
     for (path, connected), rows in cells.sort_values(["path", "bin"]).groupby(
         ["path", "connected"]
     ):
-        counts = rows["count"].to_numpy(np.float64)
-        found.setdefault(str(path), {})[bool(connected)] = Durations(
-            lengths_s=rows["total_s"].to_numpy(np.float64) / counts,
-            ended=rows["ended"].to_numpy(np.bool_),
-            counts=counts,
-        )
+        found.setdefault(str(path), {})[bool(connected)] = durations_of(rows)
     return found
+
+
+def durations_of(cells: pd.DataFrame) -> Durations:
+    """Cells of one kind as lengths, each as long as the mean of its bin.
+
+    Reads ``ended``, ``count`` (above 0) and ``total_s``.
+    """
+    counts = cells["count"].to_numpy(np.float64)
+    return Durations(
+        lengths_s=cells["total_s"].to_numpy(np.float64) / counts,
+        ended=cells["ended"].to_numpy(np.bool_),
+        counts=counts,
+    )

@@ -11,9 +11,12 @@ from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import delay_bin, seconds
+from tidings.characterisation.duration_laws import fit, likeliest
+from tidings.characterisation.durations import Durations, measure
 from tidings.characterisation.parameters import Parameter
+from tidings.characterisation.sessions import durations_of
 from tidings.model.behaviour import Failure
-from tidings.model.laws import Exponential
+from tidings.model.laws import Exponential, Law
 from tidings.model.trace_tables import STATES
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
@@ -24,6 +27,9 @@ STATE_PERIODS = (
     "count bigint, total_s double"
 )
 LEAST_PERIODS = 5  # whole ones of each kind, to tell how a component fails
+ENOUGH_PERIODS = 30  # whole ones, to tell one law from another
+FAMILIES = ("exponential", "weibull", "lognormal")
+FAR_LIKELIER = 10.0  # in AIC: what is next to never seen of periods that are exponential
 OUTSIDE = "changed outside the observed window"
 
 
@@ -67,59 +73,88 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedFailure:
-    """Mean times up and down of a component, each with how many whole periods tell it."""
+class FittedPeriods:
+    """The law of periods of one kind, how many whole ones tell it, and how well it fits."""
 
-    up_s: float
-    up_count: int
-    down_s: float
-    down_count: int
+    law: Law
+    family: str
+    count: int
+    distance: float
+    verdict: str
+
+    def parameter(self, path: str) -> Parameter:
+        """The mean as a parameter; its standard error is that of as many whole periods."""
+        return Parameter(
+            path=path,
+            estimate=self.law.mean_s,
+            standard_error=self.law.mean_s * math.sqrt(self.law.scv / self.count),
+            count=self.count,
+            unit="s",
+            family=self.family,
+            goodness=self.distance,
+            verdict=self.verdict,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedFailure:
+    """How long a component is up and down."""
+
+    up: FittedPeriods
+    down: FittedPeriods
 
     @property
     def failure(self) -> Failure:
-        """As exponential laws."""
-        return Failure(up=Exponential(mean_s=self.up_s), down=Exponential(mean_s=self.down_s))
+        """As a system has it."""
+        return Failure(up=self.up.law, down=self.down.law)
 
     def parameters(self, path: str) -> list[Parameter]:
         """Both means, under the path of the component."""
-        means = {"mtbf": (self.up_s, self.up_count), "mttr": (self.down_s, self.down_count)}
         return [
-            Parameter(
-                path=f"{path}.failure.{name}",
-                estimate=mean_s,
-                standard_error=mean_s / math.sqrt(count),
-                count=count,
-                unit="s",
-                family="exponential",
-                verdict="taken as exponential; periods cut off count as at least as long",
-            )
-            for name, (mean_s, count) in means.items()
+            self.up.parameter(f"{path}.failure.mtbf"),
+            self.down.parameter(f"{path}.failure.mttr"),
         ]
 
 
-def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str]]:
-    """How every component fails, and a note of those of which too little was seen to tell.
+def fit_periods(seen: Durations) -> FittedPeriods:
+    """The law of some periods, by maximum likelihood; those cut off count as at least as long.
 
-    The likeliest mean of an exponential law is all time seen, cut off or not, by the ends seen.
+    Exponential, its mean all time seen by the ends seen, unless there are enough whole periods and
+    another family is far likelier: its AIC less by :data:`FAR_LIKELIER`.
     """
+    total_s = float(seen.lengths_s @ seen.counts)
+    plain = Exponential(mean_s=total_s / seen.whole)
+    if seen.whole < ENOUGH_PERIODS:
+        distance = measure(seen).distance(plain.cdf)
+        said = f"taken as exponential, with fewer than {ENOUGH_PERIODS} whole periods"
+        return FittedPeriods(
+            law=plain, family="exponential", count=seen.whole, distance=distance, verdict=said
+        )
+    first, *others = (fit(name, seen) for name in FAMILIES)
+    best = likeliest(others)
+    chosen = best if best.aic < first.aic - FAR_LIKELIER else first
+    return FittedPeriods(
+        law=plain if chosen is first else chosen.free_law,
+        family=chosen.family,
+        count=seen.whole,
+        distance=chosen.distance,
+        verdict="far likelier than exponential" if chosen is best else "no family is far likelier",
+    )
+
+
+def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str]]:
+    """How every component fails, and a note of those of which too little was seen to tell."""
     found: dict[str, FittedFailure] = {}
     thin = []
     periods = rows[rows["component"].notna() & (rows["count"] > 0)]
     for name, part in periods.groupby("component"):
-        means = {}
-        for up in (True, False):
-            of_state = part[part["up"].astype(bool) == up]
-            ends = int(of_state.loc[of_state["ended"].astype(bool), "count"].sum())
-            means[up] = (math.fsum(of_state["total_s"]) / ends if ends else math.inf, ends)
-        if min(means[True][1], means[False][1]) < LEAST_PERIODS:
+        seen = {up: durations_of(part[part["up"].astype(bool) == up]) for up in (True, False)}
+        if min(each.whole for each in seen.values()) < LEAST_PERIODS:
             thin.append(str(name))
-            continue
-        found[str(name)] = FittedFailure(
-            up_s=means[True][0],
-            up_count=means[True][1],
-            down_s=means[False][0],
-            down_count=means[False][1],
-        )
+        else:
+            found[str(name)] = FittedFailure(
+                up=fit_periods(seen[True]), down=fit_periods(seen[False])
+            )
     if not thin:
         return found, []
     shown = ", ".join(thin[:5]) + (f" and {len(thin) - 5} more" if thin[5:] else "")
@@ -127,3 +162,11 @@ def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str
         f"{shown} changed too rarely to tell how long it is up and down (fewer than "
         f"{LEAST_PERIODS} whole periods of each); taken as in the base system, or as never failing"
     ]
+
+
+def ever_down(rows: pd.DataFrame | None) -> frozenset[str]:
+    """The components that were down at some time, as far as is told."""
+    if rows is None:
+        return frozenset()
+    down = rows["up"].notna() & ~rows["up"].fillna(True).astype(bool)
+    return frozenset(map(str, rows.loc[down & rows["component"].notna(), "component"]))

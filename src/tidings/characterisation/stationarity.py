@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
 from tidings.characterisation.cells import BATCHES
@@ -29,11 +30,9 @@ def stationarity(batches: pd.DataFrame, scvs: Mapping[str, float], window_s: flo
     """
     rows = []
     known = batches[batches["batch"].notna()]
-    for publisher, part in known.groupby("publisher"):
-        counts = np.zeros(BATCHES)
-        np.add.at(counts, part["batch"].to_numpy(dtype=np.int64), part["rows"].to_numpy(np.float64))
+    for publisher, counts in _counts(known):
         mean = counts.mean()
-        scv = scvs.get(str(publisher), math.nan)
+        scv = scvs.get(publisher, math.nan)
         scv = scv if math.isfinite(scv) and scv > 0 else 1.0
         total = float(((counts - mean) ** 2).sum() / (scv * mean))
         p_value = float(stats.chi2.sf(total, BATCHES - 1))
@@ -41,10 +40,30 @@ def stationarity(batches: pd.DataFrame, scvs: Mapping[str, float], window_s: flo
         verdict = CANNOT_TELL if thin else DRIFTS if p_value < _SURPRISE else STEADY
         per_s = BATCHES / window_s
         rows.append(
-            (str(publisher), int(counts.sum()), counts.min() * per_s, counts.max() * per_s,
+            (publisher, int(counts.sum()), counts.min() * per_s, counts.max() * per_s,
              total / (BATCHES - 1), p_value, verdict)
         )  # fmt: skip
     return pd.DataFrame(rows, columns=list(STATIONARITY_COLUMNS))
+
+
+def rates_over_time(batches: pd.DataFrame, window_s: float) -> pd.DataFrame:
+    """Events per second of every publisher in each part of the window, by its middle in seconds."""
+    part_s = window_s / BATCHES
+    middles_s = (np.arange(BATCHES) + 0.5) * part_s
+    frames = [
+        pd.DataFrame({"publisher": publisher, "at_s": middles_s, "per_s": counts / part_s})
+        for publisher, counts in _counts(batches[batches["batch"].notna()])
+    ]
+    empty = pd.DataFrame({"publisher": [], "at_s": [], "per_s": []})
+    return pd.concat(frames, ignore_index=True) if frames else empty
+
+
+def _counts(known: pd.DataFrame) -> Iterator[tuple[str, NDArray[np.float64]]]:
+    """Events of every publisher by part of the window."""
+    for publisher, part in known.groupby("publisher"):
+        counts = np.zeros(BATCHES)
+        np.add.at(counts, part["batch"].to_numpy(dtype=np.int64), part["rows"].to_numpy(np.float64))
+        yield str(publisher), counts
 
 
 def drift_notes(tested: pd.DataFrame) -> list[str]:
@@ -57,5 +76,5 @@ def drift_notes(tested: pd.DataFrame) -> list[str]:
     return [
         f"the rate of {worst['publisher']}{more} does not stay: from {worst['least_per_s']:.3g} to "
         f"{worst['most_per_s']:.3g} events/s over parts of the window; one rate is fitted, so that "
-        "busy times are worse than predicted. Characterise such times apart"
+        "busy times are worse than predicted. Characterise such times apart (--regimes)"
     ]

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidings.characterisation.accumulating import add_traces, characterise_store
 from tidings.characterisation.assembling import check_base
+from tidings.characterisation.gathering import Progress
+from tidings.characterisation.job import NEEDED, Characterisation, check_tables
 from tidings.characterisation.job import characterise as characterise_traces
-from tidings.characterisation.job import check_tables
+from tidings.characterisation.regimes import Regime, characterise_regimes
+from tidings.characterisation.store import is_store
 from tidings.cli import console, options, spark
 from tidings.cli.outcomes import check_output
 from tidings.model import reading
 from tidings.model.outcome_files import outcome_document, save_outcome
+from tidings.model.system import System
+from tidings.model.writing import check_file
 from tidings.reporting import terminal
-from tidings.traces.reading import read_traces, table_names
+from tidings.reporting.page import Report, write_page
+from tidings.traces.reading import Traces, read_traces, require_tables, table_names
+
+if TYPE_CHECKING:
+    from tidings.validation.back_testing import BackTest
 
 
 def characterise(
@@ -29,6 +42,14 @@ def characterise(
     measured: Annotated[
         Path | None,
         typer.Option(metavar="PATH", help="Write the measured outcome here: .json file or folder."),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page here: what was measured, laws over histograms, rates, rows set "
+            "aside, coverage.",
+        ),
     ] = None,
     base: Annotated[
         Path | None,
@@ -51,6 +72,30 @@ def characterise(
             help="Also fit to this first share of the window, predict the rest, and compare.",
         ),
     ] = None,
+    regimes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where rates do not stay, also fit a system to every stretch of time in which "
+            "they do: FOLDER/regime-1.yaml and so on.",
+        ),
+    ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="STORE",
+            help="Add the statistics of these traces, of one day say, to this folder, and tell "
+            "what all that were added tell together; the same day again replaces itself.",
+        ),
+    ] = None,
+    margin: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="How much at either end of every day a new store keeps: longer than any event "
+            "travels. By default 10min.",
+        ),
+    ] = None,
     master: options.Master = None,
     memory: options.Memory = None,
     json: options.Json = False,
@@ -59,54 +104,198 @@ def characterise(
     """Learn a system from its traces, on Spark; every number comes with its standard error.
 
     Example: [bold]tidings characterise traces/ --to fitted.yaml --measured measured.json[/]
+
+    Day by day: [bold]tidings characterise monday/ --into store[/], and what all days tell, without
+    reading them again: [bold]tidings characterise store[/]
     """
     # Whatever can be wrong is found out before Spark takes its time to start.
     settle_s = options.seconds(settle or "0s", or_zero=True)
-    if to is not None:
-        reading.check_system_place(to)
-    check_output(measured)
+    margin_s = None if margin is None else options.seconds(margin)
+    places = _Places(to=to, measured=measured, regimes=regimes, report=report)
+    places.check()
     known = reading.load(base) if base is not None else None
     if known is not None:
         check_base(known)
-    names = table_names(traces)
-    if names is not None:
-        check_tables(traces, names, known)
-    with console.progress("characterising") as step:
-        step("starting Spark")
-        with spark.started(master, memory=memory) as session:
-            given = read_traces(session, traces)
-            found = characterise_traces(given, base=known, settle_s=settle_s, progress=step)
-            tested = None
+    whole = {"--back-test": back_test is not None, "--regimes": regimes is not None}
+    _check_store_options(traces, into, margin=margin, settle=settle, whole=whole)
+    work = _Work(traces=traces, base=known, settle_s=settle_s, master=master, memory=memory)
+    tested: BackTest | None = None
+    parts: tuple[Regime, ...] = ()
+    if is_store(traces):
+        found = characterise_store(Path(traces), known)
+    elif into is not None:
+        found = work.added(into, margin_s)
+    else:
+        found, tested, parts = work.characterised(back_test, regimes=regimes is not None)
+    places.save(found, parts, traces)
+    if json:
+        console.show_json(_document(found, tested, parts))
+    else:
+        _show(found, tested, limit)
+        if regimes is not None:
+            console.show(_told(parts, regimes))
+    console.warn(found.notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Places:
+    """Where results go: a fitted system, the measured outcome, systems of regimes, a page."""
+
+    to: Path | None
+    measured: Path | None
+    regimes: Path | None
+    report: Path | None
+
+    def check(self) -> None:
+        """Refuse places where nothing can be written."""
+        if self.to is not None:
+            reading.check_system_place(self.to)
+        check_output(self.measured)
+        if self.report is not None:
+            check_file(self.report)
+
+    def save(self, found: Characterisation, parts: Sequence[Regime], traces: str) -> None:
+        """Write everything that has a place."""
+        if self.to is not None:
+            reading.save(found.system, self.to)
+        if self.measured is not None:
+            save_outcome(found.measured, self.measured)
+        if self.regimes is not None:
+            for number, part in enumerate(parts, start=1):
+                reading.save(part.found.system, self.regimes / f"regime-{number}.yaml")
+        if self.report is not None:
+            _write_report(found, traces, self.report)
+
+
+def _check_store_options(
+    traces: str,
+    into: Path | None,
+    *,
+    margin: str | None,
+    settle: str | None,
+    whole: Mapping[str, bool],
+) -> None:
+    """Refuse what makes no sense with a store, or without one; ``whole`` is what asks for rows."""
+    stored = is_store(traces)
+    asked = [name for name, given in whole.items() if given]
+    if asked and (stored or into is not None):
+        raise typer.BadParameter(f"a store keeps no traces; leave {' and '.join(asked)} out")
+    if margin is not None and into is None:
+        raise typer.BadParameter("--margin is how much a store keeps; give --into STORE, too")
+    if stored and into is not None:
+        raise typer.BadParameter(f"{traces} is a store; wants traces to add to {into}")
+    if stored and settle is not None:
+        raise typer.BadParameter("a store has settled when traces were added; leave --settle out")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What is read, with which Spark."""
+
+    traces: str
+    base: System | None
+    settle_s: float
+    master: str | None
+    memory: str | None
+
+    def characterised(
+        self, back_test: float | None, *, regimes: bool
+    ) -> tuple[Characterisation, BackTest | None, tuple[Regime, ...]]:
+        """What the traces tell; and, if asked, what their first part foretells, and regimes."""
+        names = table_names(self.traces)
+        if names is not None:
+            check_tables(self.traces, names, self.base)
+        tested: BackTest | None = None
+        parts: tuple[Regime, ...] = ()
+        asked: Any = {"base": self.base, "settle_s": self.settle_s}
+        with self._started() as (given, step):
+            found = characterise_traces(given, **asked, progress=step)
+            if regimes:
+                parts = characterise_regimes(given, found, **asked, progress=step)
             if back_test is not None:
                 from tidings.validation.back_testing import back_test as test_back
 
-                tested = test_back(
-                    given, share=back_test, base=known, settle_s=settle_s, progress=step
-                )
-    if to is not None:
-        reading.save(found.system, to)
-    if measured is not None:
-        save_outcome(found.measured, measured)
-    if json:
-        console.show_json(
+                tested = test_back(given, share=back_test, **asked, progress=step)
+        return found, tested, parts
+
+    def added(self, store: Path, margin_s: float | None) -> Characterisation:
+        """What a store tells when the traces have been added to it."""
+        names = table_names(self.traces)
+        if names is not None:
+            require_tables(self.traces, NEEDED, names)
+        with self._started() as (given, step):
+            add_traces(
+                given,
+                store,
+                base=self.base,
+                settle_s=self.settle_s,
+                margin_s=margin_s,
+                progress=step,
+            )
+        return characterise_store(store, self.base)
+
+    @contextmanager
+    def _started(self) -> Iterator[tuple[Traces, Progress]]:
+        with console.progress("characterising") as step:
+            step("starting Spark")
+            with spark.started(self.master, memory=self.memory) as session:
+                yield read_traces(session, self.traces), step
+
+
+def _write_report(found: Characterisation, traces: str, path: Path) -> None:
+    page = Report(
+        title=f"What {traces} tells",
+        system=found.system,
+        outcomes={"measured": found.measured},
+        parameters=found.parameters,
+        sections=found.sections,
+    )
+    console.note(f"The page: {write_page(page, path)} (open it in a browser; it needs no network)")
+
+
+def _told(parts: Sequence[Regime], folder: Path) -> str:
+    if not parts:
+        return "Rates stay throughout: one system is enough, and no regimes were written."
+    lines = [f"{len(parts)} regimes, with a system each in {folder}:"]
+    begin_ns = parts[0].window.from_ns
+    for number, part in enumerate(parts, start=1):
+        from_h, until_h = (
+            (at - begin_ns) / 3.6e12 for at in (part.window.from_ns, part.window.until_ns)
+        )
+        rate = sum(each.rate_per_s for each in part.found.system.publishers)
+        lines.append(f"  {number}: {from_h:.3g} h to {until_h:.3g} h, {rate:.4g} events/s")
+    return "\n".join(lines)
+
+
+def _document(
+    found: Characterisation, tested: BackTest | None, parts: Sequence[Regime]
+) -> dict[str, Any]:
+    return {
+        "system": reading.system_document(found.system),
+        "parameters": found.parameters.to_dict("records"),
+        "measured": outcome_document(found.measured),
+        "quality": found.quality.to_dict("records"),
+        "coverage": found.coverage.to_dict("records"),
+        "stationarity": found.stationarity.to_dict("records"),
+        "regimes": [
             {
-                "system": reading.system_document(found.system),
-                "parameters": found.parameters.to_dict("records"),
-                "measured": outcome_document(found.measured),
-                "quality": found.quality.to_dict("records"),
-                "coverage": found.coverage.to_dict("records"),
-                "stationarity": found.stationarity.to_dict("records"),
-                "back_test": None if tested is None else tested.comparison.to_document(),
-                "notes": list(found.notes),
+                "from_ns": part.window.from_ns,
+                "until_ns": part.window.until_ns,
+                "system": reading.system_document(part.found.system),
             }
-        )
-    else:
-        console.show(
-            terminal.parameters_table(found.parameters, limit=limit),
-            terminal.outcome_table(found.measured, limit=limit),
-            terminal.quality_table(found.quality),
-            terminal.coverage_table(found.coverage),
-        )
-        if tested is not None:
-            console.show(terminal.comparison_table(tested.comparison, limit=limit), tested.text)
-    console.warn(found.notes)
+            for part in parts
+        ],
+        "back_test": None if tested is None else tested.comparison.to_document(),
+        "notes": list(found.notes),
+    }
+
+
+def _show(found: Characterisation, tested: BackTest | None, limit: int) -> None:
+    console.show(
+        terminal.parameters_table(found.parameters, limit=limit),
+        terminal.outcome_table(found.measured, limit=limit),
+        terminal.quality_table(found.quality),
+        terminal.coverage_table(found.coverage),
+    )
+    if tested is not None:
+        console.show(terminal.comparison_table(tested.comparison, limit=limit), tested.text)

@@ -178,6 +178,7 @@ def _write(result: Demonstration, truth: System, place: Path) -> None:
             outcomes=outcomes,
             parameters=result.parameters,
             notes=[check.text for check in result.checks],
+            sections=result.fitted.sections,
         ),
         place / "report.html",
     )

@@ -1,0 +1,305 @@
+"""New days added to a store of statistics, and the system that all of them together tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+
+from tidings.characterisation.assembling import check_base
+from tidings.characterisation.cells import BATCHES
+from tidings.characterisation.collecting import statistics_of
+from tidings.characterisation.connectivity import peer_periods
+from tidings.characterisation.folding import asked_attributes
+from tidings.characterisation.gathering import Decided, Progress, gather
+from tidings.characterisation.job import NEEDED, Characterisation, check_tables, fit
+from tidings.characterisation.partials import (
+    Partial,
+    batches_of,
+    in_stretch,
+    merge_rows,
+    merged,
+    shifted,
+)
+from tidings.characterisation.seams import End, beginning_of, end_of, seam, settled
+from tidings.characterisation.states import state_periods
+from tidings.characterisation.store import (
+    Catalogue,
+    Part,
+    Seam,
+    load_partial,
+    locked,
+    new_folder_name,
+    read_catalogue,
+    save_partial,
+    save_rows,
+    write_catalogue,
+)
+from tidings.characterisation.subscribers import find_subscribers
+from tidings.errors import InvalidTracesError
+from tidings.model.system import System
+from tidings.traces.actions import bring_here
+from tidings.traces.reading import Traces, require_tables
+from tidings.traces.window import TraceWindow
+
+MARGIN_S = 600.0  # by default; longer than events travel
+_BEGINNING, _END, _ROWS = "beginning", "end", "changes"
+# Changes are few, and what one of them begins may last for many days: kept as they are.
+_CHANGES = {"states": state_periods, "sessions": peer_periods}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accumulated:
+    """What :func:`tidings.characterisation.job.fit` asks of traces, for those of a whole store."""
+
+    tables: tuple[str, ...]
+    window: TraceWindow
+    source: str
+    notes: tuple[str, ...] = ()
+
+
+def add_traces(
+    traces: Traces,
+    store: Path,
+    *,
+    base: System | None = None,
+    settle_s: float = 0.0,
+    margin_s: float | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Count some traces and add them to a store; those of the same window are replaced.
+
+    ``margin_s`` seconds at either end of every part are kept, so that events published in one part
+    and received in the next are known; a store has one margin. ``settle_s`` leaves out the last
+    seconds before every time at which nobody watched, as :func:`characterise` does.
+    """
+    tell = progress or (lambda stage: None)
+    require_tables(traces.source, NEEDED, traces.tables)
+    with locked(store, alone=True):
+        found = read_catalogue(store) or Catalogue(margin_s=margin_s or MARGIN_S)
+        if margin_s not in (None, found.margin_s):
+            raise InvalidTracesError(
+                f"{store} keeps {found.margin_s:g} s at the ends of its parts; got a margin of "
+                f"{margin_s:g} s. Leave the margin out, or begin another store"
+            )
+        others = _others(found, traces, store)
+        part = _count_part(traces, store, found, base, tell)
+        parts = tuple(sorted((*others, part), key=lambda each: each.from_ns))
+        session = traces.tables["hops"].sparkSession
+        work = _Work(session=session, store=store, parts=parts, tell=tell)
+        write_catalogue(
+            store,
+            replace(
+                found,
+                parts=parts,
+                settle_s=settle_s,
+                seams=work.seams(found.seams, settle_s),
+                periods=work.periods(),
+            ),
+        )
+
+
+def characterise_store(store: Path, base: System | None = None) -> Characterisation:
+    """What all parts of a store together tell: the system, the outcome, and how far to trust both.
+
+    Needs no Spark: everything has been counted.
+    """
+    if base is not None:
+        check_base(base)
+    with locked(store, alone=False):
+        found = read_catalogue(store)
+        if found is None or not found.parts:
+            raise InvalidTracesError(
+                f"{store}: got no store; wants a folder to which traces were added"
+            )
+        counted = _whole(store, found)
+    stretches = _stretches(found.parts)
+    tables = tuple(dict.fromkeys(name for part in found.parts for name in part.tables))
+    check_tables(str(store), tables, base)
+    window = _window_of(found.parts)
+    measured = window.shortened(found.settle_s)
+    more_ns = round(found.settle_s * 1e9) * (len(stretches) - 1)
+    measured = replace(measured, unobserved_ns=measured.unobserved_ns + more_ns)
+    _check_folding(counted, store, base, window)
+    said = (
+        []
+        if len(stretches) == 1
+        else [f"nobody watched between {len(stretches)} stretches of time"]
+    )
+    observed = Accumulated(tables=tables, window=window, source=str(store), notes=tuple(said))
+    return fit(observed, statistics_of(counted), measured, base)
+
+
+# ---- counting ------------------------------------------------------------------------------------
+
+
+def _others(found: Catalogue, traces: Traces, store: Path) -> list[Part]:
+    """The parts that stay; none of them may overlap with the new one."""
+    new = traces.window
+    others = [part for part in found.parts if part.window != new]
+    for part in others:
+        if part.from_ns < new.until_ns and new.from_ns < part.until_ns:
+            raise InvalidTracesError(
+                f"{traces.source} runs from {new.from_ns} to {new.until_ns} ns, and overlaps with "
+                f"{part.source} in {store}, which runs from {part.from_ns} to {part.until_ns} ns; "
+                "wants the same window, to replace it, or another time"
+            )
+    return others
+
+
+def _count_part(
+    traces: Traces, store: Path, found: Catalogue, base: System | None, tell: Progress
+) -> Part:
+    """Count some traces, and write what was counted and the rows at both ends."""
+    earlier = [load_partial(store / part.folder).tables for part in found.parts]
+    subscriptions = [each["subscriptions"] for each in earlier if "subscriptions" in each]
+    known = merge_rows("subscriptions", subscriptions) if subscriptions else None
+    decided = Decided(every_link=True, subscriptions=known)
+    counted = gather(traces, traces.window, tell, base, decided)
+    tables = {name: frame for name, frame in counted.tables.items() if name not in _CHANGES}
+    folder = new_folder_name()
+    tell("keeping the ends")
+    save_partial(store / folder, replace(counted, tables=tables))
+    save_rows(store / folder / _BEGINNING, beginning_of(traces, counted, found.margin_s))
+    save_rows(store / folder / _END, end_of(traces, counted, found.margin_s))
+    changes = {name: frame for name, frame in traces.tables.items() if name in _CHANGES}
+    save_rows(store / folder / _ROWS, changes)
+    return Part(
+        folder=folder,
+        from_ns=traces.window.from_ns,
+        until_ns=traces.window.until_ns,
+        source=traces.source,
+        tables=tuple(traces.tables),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What is done with Spark on the rows that a store has kept."""
+
+    session: SparkSession
+    store: Path
+    parts: Sequence[Part]
+    tell: Progress
+
+    def seams(self, known: Sequence[Seam], settle_s: float) -> tuple[Seam, ...]:
+        """All seams between the parts; those that are known are not counted again."""
+        old = {(each.before, each.after, each.settle_s): each for each in known}
+        found = []
+        for part, after in pairwise((*self.parts, None)):
+            assert part is not None
+            if after is not None and after.from_ns == part.until_ns:
+                key: tuple[str, str | None, float] = (part.folder, after.folder, 0.0)
+                found.append(old.get(key) or self._new_seam(part, after))
+            elif settle_s:
+                key = (part.folder, None, settle_s)
+                found.append(old.get(key) or self._new_seam(part, None, settle_s))
+        return tuple(found)
+
+    def _new_seam(self, part: Part, after: Part | None, settle_s: float = 0.0) -> Seam:
+        name = new_folder_name()
+
+        def tell(stage: str) -> None:
+            self.tell(f"the seam, {stage}")
+
+        last = self._end(part, _END)
+        if after is None:
+            save_partial(self.store / name, settled(last, settle_s, tell))
+            return Seam(folder=name, before=part.folder, settle_s=settle_s)
+        save_partial(self.store / name, seam(last, self._end(after, _BEGINNING), tell))
+        return Seam(folder=name, before=part.folder, after=after.folder)
+
+    def _end(self, part: Part, which: str) -> End:
+        place = self.store / part.folder
+        return End(
+            tables=self._rows(place / which),
+            window=part.window,
+            counted=load_partial(place),
+        )
+
+    def _rows(self, place: Path) -> dict[str, DataFrame]:
+        return {
+            each.name: self.session.read.parquet(f"file://{each.resolve()}")
+            for each in sorted(place.iterdir())
+        }
+
+    def periods(self) -> str | None:
+        """Periods of components and peers, counted anew over all changes; where they are."""
+        tables = {}
+        for name, count in _CHANGES.items():
+            frames = []
+            for stretch in _stretches(self.parts):
+                places = [self.store / part.folder / _ROWS / name for part in stretch]
+                kept = [f"file://{place.resolve()}" for place in places if place.exists()]
+                if kept:
+                    changes = self.session.read.parquet(*kept)
+                    frames.append(bring_here(count(changes, _window_of(stretch)), name))
+            if frames:
+                tables[name] = merge_rows(name, frames)
+        if not tables:
+            return None
+        folder = new_folder_name()
+        save_partial(self.store / folder, Partial(tables=tables))
+        return folder
+
+
+# ---- putting together ----------------------------------------------------------------------------
+
+
+def _stretches(parts: Sequence[Part]) -> list[list[Part]]:
+    """Parts that follow each other without a gap, together."""
+    found = [[parts[0]]]
+    for before, part in pairwise(parts):
+        if part.from_ns == before.until_ns:
+            found[-1].append(part)
+        else:
+            found.append([part])
+    return found
+
+
+def _window_of(parts: Sequence[Part]) -> TraceWindow:
+    """From the beginning of the first to the end of the last, and what of it nobody watched."""
+    watched_ns = sum(part.until_ns - part.from_ns for part in parts)
+    from_ns, until_ns = parts[0].from_ns, parts[-1].until_ns
+    return TraceWindow(
+        from_ns=from_ns, until_ns=until_ns, unobserved_ns=until_ns - from_ns - watched_ns
+    )
+
+
+def _whole(store: Path, found: Catalogue) -> Partial:
+    """The statistics of all parts, and of the seams between them, as one."""
+    numbers = {part.folder: number for number, part in enumerate(found.parts)}
+    stretch_of = {
+        part.folder: number
+        for number, stretch in enumerate(_stretches(found.parts))
+        for part in stretch
+    }
+    owner: Mapping[str, str] = {
+        **{part.folder: part.folder for part in found.parts},
+        **{each.folder: each.before for each in found.seams},
+    }
+    partials = [
+        in_stretch(shifted(load_partial(store / folder), BATCHES * numbers[part]), stretch_of[part])
+        for folder, part in owner.items()
+    ]
+    if found.periods is not None:
+        partials.append(load_partial(store / found.periods))
+    return merged(partials, batches_of([part.until_ns - part.from_ns for part in found.parts]))
+
+
+def _check_folding(counted: Partial, store: Path, base: System | None, window: TraceWindow) -> None:
+    """Raise where contents were told apart by less than filters ask for by now."""
+    if counted.folded is None:
+        return
+    steps: pd.DataFrame | None = counted.tables.get("subscriptions")
+    wanted = find_subscribers(steps, base, window).subscribers
+    missing = sorted(set(asked_attributes(each.wants for each in wanted)) - set(counted.folded))
+    if missing:
+        raise InvalidTracesError(
+            f"{store}: contents of an earlier part were told apart by {', '.join(counted.folded)} "
+            f"alone, and filters now ask for {', '.join(missing)} too; add the earlier parts again"
+        )

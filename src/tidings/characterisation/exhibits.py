@@ -1,0 +1,144 @@
+"""What traces tell and how far to trust it, as tables and plots to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from tidings.characterisation.fitting import FittedLaw
+from tidings.model.delay_grid import EDGES_S
+from tidings.model.study import Curves, Grid, Points, Section
+
+MOST_LAWS = 8  # that are drawn, those that fit worst first
+MOST_PUBLISHERS = 6  # whose rates are drawn, those that drift most first
+_POINTS = 160
+SEEN = "as measured"
+_ROWS = "Rows used, set aside with a reason, and duplicates add up to all rows that were read."
+_LAWS = (
+    "Every bin of the histogram as a point, the share of it that the fitted law gives as a line; "
+    "then the share of times that are longer than a time. Those that fit worst come first."
+)
+_RATES = (
+    "Events per second in equal parts of the observed time. One rate is fitted to each publisher; "
+    "those that surely do not keep it are told among the warnings."
+)
+
+
+def quality_sections(
+    quality: pd.DataFrame,
+    coverage: pd.DataFrame,
+    laws: Mapping[str, FittedLaw],
+    rates: pd.DataFrame,
+) -> tuple[Section, ...]:
+    """The data-quality part of a page: what was read, what could be followed, fits, rates.
+
+    ``rates`` has a row per publisher and part of the time: ``publisher``, ``at_s`` and ``per_s``.
+    """
+    chosen = sorted(laws.items(), key=lambda item: (-_misfit(item[1]), item[0]))[:MOST_LAWS]
+    drawn = tuple(each for path, law in chosen for each in _drawn(path, law))
+    sections = [
+        Section(title="What was read", words=_ROWS, exhibits=(_rows(quality), _covered(coverage)))
+    ]
+    if drawn:
+        sections.append(Section(title="Laws over what was measured", words=_LAWS, exhibits=drawn))
+    if len(rates):
+        sections.append(
+            Section(title="Rates over time", words=_RATES, exhibits=(_rates_over_time(rates),))
+        )
+    return tuple(sections)
+
+
+def _rows(quality: pd.DataFrame) -> Grid:
+    return Grid(
+        title="Rows of the traces",
+        columns=("table", "fate", "reason", "rows"),
+        rows=tuple(
+            (str(row.table), str(row.fate), str(row.reason), f"{row.rows:,}")
+            for row in quality.itertuples()
+        ),
+        names=3,
+    )
+
+
+def _covered(coverage: pd.DataFrame) -> Grid:
+    return Grid(
+        title="Coverage",
+        columns=("what", "number", "of", "share"),
+        rows=tuple(
+            (
+                str(row.what),
+                f"{row.number:,}",
+                f"{row.of:,}",
+                "—" if np.isnan(row.share) else f"{row.share:.2%}",
+            )
+            for row in coverage.itertuples()
+        ),
+    )
+
+
+def _misfit(fitted: FittedLaw) -> float:
+    """How far the nearest family is off, also where the histogram was taken instead."""
+    return fitted.alternatives[0].distance if fitted.alternatives else 0.0
+
+
+def _drawn(path: str, fitted: FittedLaw) -> Iterator[Curves]:
+    """The histogram and the tail of what was measured, with the law over both."""
+    bins = np.flatnonzero(fitted.sample.bins)
+    if bins.size < 2:
+        return
+    edges_s = EDGES_S[bins[0] : bins[-1] + 1]
+    counts = fitted.sample.bins[bins[0] : bins[-1] + 1] / fitted.sample.count
+    families = {each.family: each.law for each in fitted.alternatives[:2]}
+    laws = {fitted.family: fitted.law, **families}
+    yield Curves(
+        title=f"{path}: shares by time",
+        lines={name: _shares(law.cdf(edges_s), edges_s) for name, law in laws.items()},
+        marks={SEEN: _points(edges_s, counts)},
+        x_label="seconds",
+        y_label="share of times in a bin",
+        x_log=True,
+    )
+    left = 1.0 - np.cumsum(counts)
+    least = 1.0 / fitted.sample.count
+    times_s = np.geomspace(edges_s[0], edges_s[-1], _POINTS)
+    yield Curves(
+        title=f"{path}: longer than a time",
+        lines={
+            SEEN: _above(edges_s[:-1], left[:-1], least / 2),
+            **{name: _above(times_s, 1.0 - law.cdf(times_s), least) for name, law in laws.items()},
+        },
+        x_label="seconds",
+        y_label="share of times",
+        x_log=True,
+        y_log=True,
+    )
+
+
+def _shares(cdf: np.ndarray, edges_s: np.ndarray) -> Points:
+    return _points(edges_s[1:], np.diff(cdf))
+
+
+def _above(times_s: np.ndarray, shares: np.ndarray, least: float) -> Points:
+    return _points(times_s[shares >= least], shares[shares >= least])
+
+
+def _points(times_s: np.ndarray, shares: np.ndarray) -> Points:
+    return tuple(zip(times_s.tolist(), shares.tolist(), strict=True))
+
+
+def _rates_over_time(rates: pd.DataFrame) -> Curves:
+    spread = rates.groupby("publisher")["per_s"].agg(lambda each: each.std() / each.mean())
+    chosen = spread.sort_values(ascending=False, kind="stable").index[:MOST_PUBLISHERS]
+    lines = {
+        str(name): tuple(
+            zip(
+                (part["at_s"] / 3600.0).tolist(), part["per_s"].tolist(), strict=True
+            )
+        )
+        for name, part in rates[rates["publisher"].isin(chosen)].groupby("publisher")
+    }  # fmt: skip
+    return Curves(
+        title="Events of publishers", lines=lines, x_label="hours", y_label="events per second"
+    )

@@ -1,0 +1,300 @@
+"""Spark's part: all statistics of some traces, collected as tables the size of the model.
+
+How often a table is read: deliveries, states, sessions and subscriptions once, probes three times
+(delays, losses in a row, clocks), hops twice (what happens at brokers, and how far events came),
+publications four times (counts, how far they came, intervals, and to meet the deliveries). On top
+of that, and only where it is needed:
+
+- publications once, where several lifetimes of a content share a bin;
+- publications once, and put in order of events before every use, where some stand there twice;
+- hops once, where brokers record no starts;
+- hops twice and publications once, for links into brokers that were not probed;
+- hops and deliveries once, for links to clients that were not probed, and deliveries once more to
+  find them where others were probed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidings.characterisation.cells import small_frame
+from tidings.characterisation.clocks import clock_statistics
+from tidings.characterisation.connectivity import peer_periods
+from tidings.characterisation.contents import (
+    MOST_CONTENTS,
+    MOST_LIFETIMES,
+    read_contents,
+    shared_bins,
+    too_many_contents,
+    with_exact_lifetimes,
+)
+from tidings.characterisation.crossings import crossings
+from tidings.characterisation.deliveries import delivery_statistics
+from tidings.characterisation.folding import asked_attributes, folded_contents, folding_note
+from tidings.characterisation.hops import hop_statistics, used_hops, with_reconstructed_starts
+from tidings.characterisation.links import LINK_STATISTICS, probe_statistics
+from tidings.characterisation.loss_runs import loss_run_statistics
+from tidings.characterisation.partials import Partial
+from tidings.characterisation.publications import (
+    checked_publications,
+    each_once,
+    exact_lifetimes,
+    interval_statistics,
+    publication_statistics,
+)
+from tidings.characterisation.sightings import PUBLISHED, sighting_statistics
+from tidings.characterisation.states import state_periods
+from tidings.characterisation.subscribers import find_subscribers
+from tidings.characterisation.subscriptions import subscription_statistics
+from tidings.model.system import System
+from tidings.traces.actions import bring_here
+from tidings.traces.quarantine import REASON
+from tidings.traces.reading import Traces
+from tidings.traces.window import TraceWindow
+
+Progress = Callable[[str], None]
+
+MOST_CELLS = 5_000_000  # counts of publications by content and batch that are brought here
+MOST_BROADCAST = 10_000  # texts that are sent to every machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What is decided before anything is counted; what is None is decided by what is counted.
+
+    ``silent`` are brokers whose starts of service are reconstructed, ``subscriptions`` those of
+    earlier traces; with ``every_link``, links that were probed are followed too.
+    """
+
+    silent: Collection[str] | None = None
+    subscriptions: pd.DataFrame | None = None
+    every_link: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnSeam(Decided):
+    """The same for rows at the ends of parts: ``hops`` is the statistic of the whole parts.
+
+    It says who are brokers and who sent to whom. Of hops and of intervals nothing is counted where
+    it cannot differ: where no starts are reconstructed, and where there are no copies. Both may be
+    asked for.
+    """
+
+    hops: pd.DataFrame
+    intervals: bool = False
+
+
+def gather(
+    traces: Traces,
+    measured: TraceWindow,
+    tell: Progress,
+    base: System | None = None,
+    decided: Decided | None = None,
+) -> Partial:
+    """All statistics that the tables of some traces allow, as far as Spark counts them.
+
+    Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
+    the contents are too many.
+    """
+    decided = decided or Decided()
+    asked, found = _collect_subscriptions(traces, decided, base, tell)
+    tell("hops")
+    silent: tuple[str, ...] = ()
+    on_seam = isinstance(decided, OnSeam)
+    if not on_seam or decided.silent:
+        found["hops"], silent = count_hops(traces, decided.silent)
+    hops = decided.hops if isinstance(decided, OnSeam) else found["hops"]
+    tell("publications")
+    published = _collect_publications(traces, measured, hops, asked)
+    found |= published.tables
+    good = published.good
+    if not on_seam or published.copied or (isinstance(decided, OnSeam) and decided.intervals):
+        tell("intervals")
+        intervals = interval_statistics(good, traces.window)
+        found["intervals"] = bring_here(intervals, _named(traces, "publications"))
+    tell("links")
+    found |= _collect_links(traces, good, hops, every_link=decided.every_link)
+    if not on_seam:
+        found |= _collect_more(traces)
+    tell("deliveries")
+    received = delivery_statistics(traces.tables["deliveries"], good, measured)
+    found["deliveries"] = bring_here(received, _named(traces, "deliveries", "publications"))
+    return Partial(
+        tables=found,
+        silent=frozenset(silent),
+        folded=published.folded,
+        notes=(*_said_of_starts(silent), *published.notes),
+    )
+
+
+def _collect_subscriptions(
+    traces: Traces, decided: Decided, base: System | None, tell: Progress
+) -> tuple[tuple[str, ...], dict[str, pd.DataFrame]]:
+    """Which attributes filters ask for; and the statistic of subscriptions, where there are any."""
+    found = {}
+    if "subscriptions" in traces.tables:
+        tell("subscriptions")
+        steps = subscription_statistics(traces.tables["subscriptions"])
+        found["subscriptions"] = bring_here(steps, _named(traces, "subscriptions"))
+    known = [*found.values(), *([] if decided.subscriptions is None else [decided.subscriptions])]
+    rows = pd.concat(known) if known else None
+    wanted = find_subscribers(rows, base, traces.window).subscribers
+    return asked_attributes(each.wants for each in wanted), found
+
+
+def _collect_more(traces: Traces) -> dict[str, pd.DataFrame]:
+    """What probes tell of losses in a row and of clocks; times up and down, connected and away."""
+    window = traces.window
+    asked: dict[str, tuple[str, Callable[[DataFrame], DataFrame]]] = {
+        "loss_runs": ("probes", lambda table: loss_run_statistics(table, window)),
+        "clocks": ("probes", clock_statistics),
+        "states": ("states", lambda table: state_periods(table, window)),
+        "sessions": ("sessions", lambda table: peer_periods(table, window)),
+    }
+    return {
+        name: bring_here(count(traces.tables[table]), _named(traces, table))
+        for name, (table, count) in asked.items()
+        if table in traces.tables
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Publications:
+    """What was collected of publications, and the good ones, every event once."""
+
+    good: DataFrame
+    tables: dict[str, pd.DataFrame]
+    copied: bool  # whether some event stood there more than once
+    folded: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _collect_publications(
+    traces: Traces, measured: TraceWindow, hops: pd.DataFrame, asked: Sequence[str]
+) -> _Publications:
+    """Counts, contents and sightings; where copies are found, all is counted again without them.
+
+    Where contents are too many, they are counted again by the attributes that are ``asked`` for.
+    """
+    table, window = traces.tables["publications"], traces.window
+    found = _count_publications(traces, table, measured)
+    folded = _too_many(found)
+    if folded:
+        table = folded_contents(table, asked)
+        found = _count_publications(traces, table, measured)
+    if len(found) > MOST_CELLS:
+        raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
+    rows = texts_of(found)
+    bad = rows[rows["content"].isin(read_contents(map(str, rows["content"].unique())).bad)]
+    good = checked_publications(table, window).where(F.col(REASON).isNull())
+    if len(bad):
+        texts = bad[["content"]].drop_duplicates()
+        frame = small_frame(good.sparkSession, texts)
+        few = len(texts) <= MOST_BROADCAST
+        good = good.join(F.broadcast(frame) if few else frame, "content", "left_anti")
+    brokers = hops.loc[hops["broker"].notna(), "broker"].unique()
+    seen = sighting_statistics(traces.tables["hops"], good, measured, [str(b) for b in brokers])
+    sightings = bring_here(seen, _named(traces, "publications", "hops"))
+    counts = sightings[sightings["statistic"] == PUBLISHED]
+    copied = bool(counts["rows"].sum() > counts["events"].sum())
+    if copied:
+        good = each_once(good)
+        again = _count_publications(traces, good, measured)
+        quality = found["statistic"] == "quality"
+        found = pd.concat([found[quality], again[again["statistic"] != "quality"]])
+    return _Publications(
+        good=good,
+        tables={
+            "publications": _with_exact_lifetimes(found, good, _named(traces, "publications")),
+            "bad_contents": bad.groupby("content", as_index=False)["rows"].sum(),
+            "sightings": sightings,
+        },
+        copied=copied,
+        folded=tuple(asked) if folded else None,
+        notes=(folding_note(f"more than {MOST_CONTENTS:,}", asked),) if folded else (),
+    )
+
+
+def texts_of(publications: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a statistic of publications that tell of contents."""
+    return publications[(publications["statistic"] == "contents") & publications["content"].notna()]
+
+
+def _too_many(found: pd.DataFrame) -> bool:
+    """Whether there are more contents than a system can hold, or counts than are brought here."""
+    return len(found) > MOST_CELLS or found["content"].nunique() > MOST_CONTENTS
+
+
+def _count_publications(traces: Traces, rows: DataFrame, measured: TraceWindow) -> pd.DataFrame:
+    counts = publication_statistics(rows, traces.window, measured)
+    return bring_here(counts.limit(MOST_CELLS + 1), _named(traces, "publications"))
+
+
+def nothing_of_links() -> pd.DataFrame:
+    """A link statistic without rows."""
+    names = [column.strip().split(" ")[0] for column in LINK_STATISTICS.split(",")]
+    return pd.DataFrame({name: pd.Series(dtype=object) for name in names})
+
+
+def _named(traces: Traces, *tables: str) -> str:
+    """Tables as an error names them."""
+    kind = "table" if len(tables) == 1 else "tables"
+    return f"{traces.source}: the {kind} {' and '.join(tables)}"
+
+
+def _with_exact_lifetimes(publications: pd.DataFrame, good: DataFrame, named: str) -> pd.DataFrame:
+    """The statistics of publications; lifetimes that share a bin are read again, one by one."""
+    rows = publications[publications["statistic"] == "contents"]
+    pairs = shared_bins(rows[rows["publisher"].notna()])
+    if pairs.empty:
+        return publications
+    wanted = small_frame(good.sparkSession, pairs)
+    return with_exact_lifetimes(
+        publications, bring_here(exact_lifetimes(good, wanted, MOST_LIFETIMES), named)
+    )
+
+
+def _collect_links(
+    traces: Traces, good: DataFrame, hops: pd.DataFrame, *, every_link: bool
+) -> dict[str, pd.DataFrame]:
+    """What probes tell of links, and what was seen of those without any, or of every one."""
+    tables, found = traces.tables, {}
+    if "probes" in tables:
+        found["probes"] = bring_here(probe_statistics(tables["probes"]), _named(traces, "probes"))
+    known = nothing_of_links() if every_link else found.get("probes", nothing_of_links())
+    unprobed = crossings(tables, good, traces.window, hops, known)
+    named = _named(traces, "publications", "hops", "deliveries")
+    crossed = nothing_of_links() if unprobed is None else bring_here(unprobed, named)
+    return {**found, "crossings": crossed}
+
+
+def count_hops(
+    traces: Traces, silent: Collection[str] | None
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The statistics of hops, and the brokers without any starts: these are read again."""
+    hops, window, named = traces.tables["hops"], traces.window, _named(traces, "hops")
+    found = bring_here(hop_statistics(hops, window), named)
+    if silent is None:
+        counts = found[found["statistic"] == "service"].groupby("broker")["count"].sum()
+        silent = tuple(str(name) for name in counts.index[counts == 0])
+    if not silent:
+        return found, ()
+    theirs = used_hops(hops, window).where(F.col("broker").isin(*silent))
+    again = bring_here(hop_statistics(with_reconstructed_starts(theirs), window), named)
+    replaced = found["broker"].isin(list(silent)) & (found["statistic"] != "quality")
+    both = pd.concat([found[~replaced], again[again["statistic"] != "quality"]], ignore_index=True)
+    return both, tuple(sorted(silent))
+
+
+def _said_of_starts(silent: Sequence[str]) -> list[str]:
+    if not silent:
+        return []
+    return [
+        f"no starts of service at {', '.join(silent[:5])}{' …' if len(silent) > 5 else ''}: "
+        "reconstructed as for one server, first come first served"
+    ]

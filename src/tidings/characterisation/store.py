@@ -1,0 +1,176 @@
+"""Statistics of many days kept on disk, so that a new day is added without reading the old ones.
+
+A store is a folder. ``store.json`` names what belongs to it: of every part of the time (a day,
+usually) a folder with its statistics and its first and last rows, of every seam between two parts a
+folder with what lies on it. Whatever is new is written under names that were not used before; then
+``store.json`` is replaced in one step. So a run that is killed leaves the store as it was, and what
+it had written is cleared away by the next one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from pyspark.sql import DataFrame
+
+from tidings.characterisation.partials import Partial
+from tidings.errors import InvalidTracesError
+from tidings.model.writing import write_file
+from tidings.traces.actions import run_action
+from tidings.traces.window import TraceWindow
+
+STORE_FILE = "store.json"
+_VERSION = 1
+_LOCK = "store.lock"
+_DECIDED = "decided.json"
+_OURS = "counted-"  # how the names of our folders begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of the time: when it was observed, where it was read, which tables it had."""
+
+    folder: str
+    from_ns: int
+    until_ns: int
+    source: str
+    tables: tuple[str, ...]
+
+    @property
+    def window(self) -> TraceWindow:
+        """When it was observed."""
+        return TraceWindow(from_ns=self.from_ns, until_ns=self.until_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seam:
+    """What lies between two parts, or at the end of one after which there is none."""
+
+    folder: str
+    before: str  # the folders of the parts
+    after: str | None = None
+    settle_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """What belongs to a store: parts in the order of time, seams, periods of components and peers.
+
+    ``margin_s`` is how much of every part is kept at either end: longer than any event travels.
+    """
+
+    margin_s: float
+    settle_s: float = 0.0
+    parts: tuple[Part, ...] = ()
+    seams: tuple[Seam, ...] = ()
+    periods: str | None = None
+
+    @property
+    def folders(self) -> set[str]:
+        """All that belong to it."""
+        parts = {each.folder for each in self.parts} | {each.folder for each in self.seams}
+        return parts | ({self.periods} if self.periods else set())
+
+
+def is_store(place: str | Path) -> bool:
+    """Whether a folder is a store."""
+    return (Path(place) / STORE_FILE).is_file()
+
+
+def read_catalogue(store: Path) -> Catalogue | None:
+    """What belongs to a store; None where there is none yet."""
+    path = store / STORE_FILE
+    if not path.exists():
+        return None
+    want = "a file that 'tidings characterise --into' wrote"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document.pop("version") != _VERSION:
+            raise ValueError("another version")
+        parts = tuple(
+            Part(**{**each, "tables": tuple(each["tables"])}) for each in document["parts"]
+        )
+        seams = tuple(Seam(**each) for each in document["seams"])
+        return Catalogue(**{**document, "parts": parts, "seams": seams})
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise InvalidTracesError(f"{path}: not readable ({problem}); wants {want}") from problem
+
+
+def write_catalogue(store: Path, catalogue: Catalogue) -> None:
+    """Make this what belongs to the store, in one step; then clear away what no longer does."""
+    document = {"version": _VERSION, **asdict(catalogue)}
+    write_file(store / STORE_FILE, json.dumps(document, indent=1).encode())
+    for path in store.glob(f"{_OURS}*"):
+        if path.name not in catalogue.folders:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def locked(store: Path, *, alone: bool) -> Iterator[None]:
+    """Nobody else changes the store meanwhile; ``alone``, nobody else reads it either.
+
+    The lock ends with the process, however that ends.
+    """
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        with (store / _LOCK).open("ab") as held:
+            try:
+                fcntl.flock(held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            except BlockingIOError as problem:
+                said = f"{store}: another run is at work on this store; try again when it has ended"
+                raise InvalidTracesError(said) from problem
+            yield
+    except (FileExistsError, NotADirectoryError, PermissionError) as problem:
+        raise InvalidTracesError(f"{store}: no store can be here ({problem.strerror})") from problem
+
+
+def new_folder_name() -> str:
+    """A name that no folder of a store has had."""
+    return f"{_OURS}{secrets.token_hex(8)}"
+
+
+def save_partial(folder: Path, counted: Partial) -> None:
+    """Write the tables of some statistics, and what was decided."""
+    folder.mkdir(parents=True)
+    for name, frame in counted.tables.items():
+        frame.to_parquet(folder / f"{name}.parquet", index=False)
+    decided = {
+        "silent": sorted(counted.silent),
+        "folded": counted.folded,
+        "notes": list(counted.notes),
+    }
+    (folder / _DECIDED).write_text(json.dumps(decided), encoding="utf-8")
+
+
+def load_partial(folder: Path) -> Partial:
+    """What was written so."""
+    try:
+        decided = json.loads((folder / _DECIDED).read_text(encoding="utf-8"))
+        tables = {each.stem: pd.read_parquet(each) for each in sorted(folder.glob("*.parquet"))}
+    except (OSError, ValueError) as problem:
+        raise InvalidTracesError(
+            f"{folder}: cannot be read ({problem}); add the traces of that time again"
+        ) from problem
+    folded = decided["folded"]
+    return Partial(
+        tables=tables,
+        silent=frozenset(decided["silent"]),
+        folded=None if folded is None else tuple(folded),
+        notes=tuple(decided["notes"]),
+    )
+
+
+def save_rows(folder: Path, frames: Mapping[str, DataFrame]) -> None:
+    """Write rows as they are, one file a table: they are few."""
+    for name, frame in frames.items():
+        place = f"file://{(folder / name).resolve()}"
+        run_action(partial(frame.coalesce(1).write.parquet, place), f"the table {name}")

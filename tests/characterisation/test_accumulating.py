@@ -1,0 +1,284 @@
+"""Statistics of days put together are those of all days at once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tidings.characterisation import accumulating
+from tidings.characterisation.accumulating import add_traces, characterise_store
+from tidings.characterisation.collecting import statistics_of
+from tidings.characterisation.gathering import Decided, gather
+from tidings.characterisation.job import fit
+from tidings.characterisation.loss_runs import loss_runs
+from tidings.characterisation.partials import (
+    KEYS,
+    Partial,
+    adjoining,
+    batches_of,
+    difference,
+    in_stretch,
+    merge_rows,
+    shifted,
+)
+from tidings.characterisation.publishers import interval_samples
+from tidings.characterisation.seams import settled
+from tidings.characterisation.store import STORE_FILE, load_partial, locked, read_catalogue
+from tidings.errors import InvalidTracesError
+from tidings.traces.reading import read_traces
+
+EPOCH_NS = 1_700_000_000_000_000_000
+WINDOW_S = 32.0
+DAYS = 2  # of which 32 batches are whole parts of those of all
+TIMES = {
+    "publications": "published_ns", "hops": "arrived_ns", "deliveries": "received_ns",
+    "probes": "sent_ns", "subscriptions": "at_ns", "states": "at_ns",
+}  # fmt: skip
+
+
+def dirty(tables):
+    """The tables with copies, conflicts, bad contents, missing starts and impossible rows."""
+    published, hops, deliveries = (tables[n] for n in ("publications", "hops", "deliveries"))
+    copies = published.iloc[::97]
+    later = published.iloc[::211].assign(published_ns=lambda t: t["published_ns"] + 1_000_000)
+    nonsense = published.iloc[::301].assign(content="{", event=lambda t: t["event"] + "x")
+    hops = hops.copy()
+    hops["started_ns"] = hops["started_ns"].astype("Int64").mask(hops["broker"] == "east")
+    hops.loc[hops.index[::53], "left_ns"] = 5
+    strays = deliveries.iloc[::89].assign(event=lambda t: t["event"] + "?")
+    changes = pd.DataFrame(
+        [
+            ("hub", state, EPOCH_NS + round(second * 1e9))
+            for second, state in zip(
+                [0, *np.arange(1.5, 32, 2.0)], ["up", "down"] * 8 + ["up"], strict=True
+            )
+        ],
+        columns=["component", "state", "at_ns"],
+    )  # fmt: skip
+    return {
+        **tables,
+        "publications": pd.concat([published, copies, later, nonsense], ignore_index=True),
+        "hops": hops,
+        "deliveries": pd.concat([deliveries, deliveries.iloc[::71], strays], ignore_index=True),
+        "states": changes,
+    }
+
+
+def write(tables, folder, from_ns, until_ns):
+    for name, table in tables.items():
+        (folder / name).mkdir(parents=True)
+        table.to_parquet(folder / name / "part-0.parquet", index=False)
+    manifest = {"version": 1, "from_ns": from_ns, "until_ns": until_ns, "source": "planted"}
+    (folder / "traces.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(plant_traces, tmp_path_factory):
+    """All of it, and day by day: every row on the day on which it happened."""
+    place = tmp_path_factory.mktemp("days")
+    tables = dirty(plant_traces(11, window_s=WINDOW_S).tables)
+    length_ns = round(WINDOW_S * 1e9) // DAYS
+    until_ns = EPOCH_NS + DAYS * length_ns
+    whole = write(tables, place / "whole", EPOCH_NS, until_ns)
+    days = []
+    for day in range(DAYS):
+        begin = EPOCH_NS + day * length_ns
+        rows = {}
+        for name, table in tables.items():
+            number = ((table[TIMES[name]] - EPOCH_NS) // length_ns).clip(0, DAYS - 1)
+            rows[name] = table[number == day]
+        days.append(write(rows, place / f"day{day}", begin, begin + length_ns))
+    return whole, days
+
+
+@pytest.fixture(scope="module")
+def store(spark, folders, tmp_path_factory):
+    """The days, added in the wrong order."""
+    place = tmp_path_factory.mktemp("kept") / "store"
+    add_traces(read_traces(spark, folders[1][1]), place, margin_s=5.0)
+    add_traces(read_traces(spark, folders[1][0]), place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def at_once(spark, folders):
+    traces = read_traces(spark, folders[0])
+    return gather(traces, traces.window, lambda _: None, decided=Decided(every_link=True))
+
+
+def as_cells(name, table):
+    """Rows by key, so that tables can be compared; without what tells nothing."""
+    keys = [key for key in KEYS[name] if key in table.columns and key != "stretch"]
+    table = table.drop(columns="stretch", errors="ignore")
+    if name in ("publications", "bad_contents"):
+        keys += [key for key in ("least_lifetime_ns", "most_lifetime_ns") if key in table.columns]
+    table[keys] = table[keys].astype(object).where(table[keys].notna(), None).astype(str)
+    return table.sort_values(keys).set_index(keys)
+
+
+def assert_same(found, whole):
+    """Whole numbers and extremes are equal, sums of times to rounding."""
+    assert list(found.index) == list(whole.index)
+    for column in whole.columns:
+        a, b = (each[column].astype(float).to_numpy() for each in (found, whole))
+        if column.endswith(("total_s", "squares", "logs")):
+            assert a == pytest.approx(b, rel=1e-12, abs=1e-12, nan_ok=True), column
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=column)
+
+
+@pytest.fixture(scope="module")
+def together(store):
+    return accumulating._whole(store, read_catalogue(store))
+
+
+STITCHED = ("intervals", "loss_runs")
+LIKE_STATES = ("sessions",)  # changes of peers go the way of those of components
+
+
+@pytest.mark.parametrize("name", [name for name in KEYS if name not in (*STITCHED, *LIKE_STATES)])
+def test_days_put_together_are_all_days_at_once(together, at_once, name):
+    whole = merge_rows(name, [at_once.tables[name]])
+    assert len(whole) > 0
+    assert_same(as_cells(name, together.tables[name]), as_cells(name, whole))
+
+
+def test_what_bridges_two_days_is_stitched(together, at_once):
+    found, whole = (interval_samples(each.tables["intervals"]) for each in (together, at_once))
+    assert found.keys() == whole.keys()
+    for publisher, sample in whole.items():
+        assert found[publisher].count == sample.count > 100
+        np.testing.assert_array_equal(found[publisher].bins, sample.bins)
+        for sums in ("total_s", "squares", "logs", "squared_logs", "lowest_s", "highest_s"):
+            assert getattr(found[publisher], sums) == pytest.approx(
+                getattr(sample, sums), rel=1e-12
+            )
+    runs = loss_runs(at_once.tables["loss_runs"])
+    assert len(runs) > 1
+    assert loss_runs(together.tables["loss_runs"]) == runs
+
+
+def test_a_store_tells_what_the_traces_at_once_tell(spark, store, at_once, folders):
+    traces = read_traces(spark, folders[0])
+    whole = fit(traces, statistics_of(at_once), traces.window, None)
+    found = characterise_store(store)
+    assert found.quality.sort_values(["table", "reason"]).values.tolist() == (
+        whole.quality.sort_values(["table", "reason"]).values.tolist()
+    )
+    pd.testing.assert_frame_equal(found.coverage, whole.coverage)
+    for a, b in [
+        (found.parameters, whole.parameters),
+        (found.measured.subscribers, whole.measured.subscribers),
+        (found.measured.brokers, whole.measured.brokers),
+    ]:
+        pd.testing.assert_frame_equal(a, b, rtol=1e-9)
+    assert found.system.brokers[1].failure is not None
+
+
+@pytest.fixture
+def copied(store, tmp_path, monkeypatch):
+    """A copy of the store, to which traces are added as if they had been counted."""
+    place = shutil.copytree(store, tmp_path / "copy")
+    counted = load_partial(place / read_catalogue(place).parts[1].folder)
+    monkeypatch.setattr(accumulating, "gather", lambda *_: counted)
+    return place
+
+
+def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders, monkeypatch):
+    before, folders_before = read_catalogue(copied), set(copied.iterdir())
+    again = read_traces(spark, folders[1][1])
+    monkeypatch.setattr(accumulating, "seam", killed)
+    with pytest.raises(KeyboardInterrupt):
+        add_traces(again, copied)
+    assert read_catalogue(copied) == before
+    assert len(set(copied.iterdir()) - folders_before) == 1  # what it had written
+    monkeypatch.setattr(
+        accumulating, "seam", lambda *_: load_partial(copied / before.seams[0].folder)
+    )
+    add_traces(again, copied)  # the same day: it replaces itself
+    after = read_catalogue(copied)
+    assert [part.window for part in after.parts] == [part.window for part in before.parts]
+    assert after.parts[0] == before.parts[0]
+    assert after.parts[1].folder != before.parts[1].folder
+    assert {each.name for each in copied.iterdir()} == {*after.folders, STORE_FILE, "store.lock"}
+
+
+def killed(*_):
+    raise KeyboardInterrupt
+
+
+def test_what_does_not_go_into_a_store_is_told(spark, store, folders, tmp_path):
+    day = read_traces(spark, folders[1][0])
+    later = replace(day.window, until_ns=day.window.until_ns + 1)
+    with pytest.raises(InvalidTracesError, match=r"overlaps with .*wants the same window"):
+        add_traces(replace(day, window=later), store)
+    with pytest.raises(InvalidTracesError, match="keeps 5 s at the ends"):
+        add_traces(day, store, margin_s=7.0)
+    with pytest.raises(InvalidTracesError, match="got no store"):
+        characterise_store(tmp_path)
+    (tmp_path / STORE_FILE).write_text("{}")
+    with pytest.raises(InvalidTracesError, match=r"store\.json: not readable"):
+        characterise_store(tmp_path)
+    with locked(store, alone=True), pytest.raises(InvalidTracesError, match="another run"):
+        characterise_store(store)
+
+
+def test_the_last_seconds_are_left_out_where_nothing_follows(spark, store, at_once, folders):
+    catalogue = read_catalogue(store)
+    last = catalogue.parts[1]
+    work = accumulating._Work(session=spark, store=store, parts=catalogue.parts, tell=print)
+    tables = settled(work._end(last, "end"), 2.0, print).tables
+    changed = tables["publications"].query("statistic == 'batches'")
+    inside = changed["batch"].notna()
+    published = pd.read_parquet(folders[1][1] / "publications")
+    published = published.drop_duplicates().drop_duplicates("event", keep=False)
+    late = published[published["published_ns"] >= last.until_ns - 2_000_000_000]
+    late = late[late["content"] != "{"]
+    assert changed.loc[~inside, "rows"].sum() == len(late) > 100
+    assert changed.loc[inside, "rows"].sum() == -len(late)
+    received = pd.read_parquet(folders[1][1] / "deliveries")
+    theirs = received[received["event"].isin(late["event"])]
+    pairs = tables["deliveries"].query("statistic == 'pairs' and subscriber.notna()")
+    assert -pairs["delivered"].sum() == len(theirs.drop_duplicates(["event", "subscriber"]))
+
+
+# ---- adding up, without Spark --------------------------------------------------------------------
+
+
+def test_batches_of_parts_go_where_their_time_goes():
+    assert batches_of([3200])[::31] == [0, 31]
+    mixed = batches_of([3200, 6400])  # a batch of the whole is three of the first
+    assert mixed[:32] == [n // 3 for n in range(32)]
+    assert mixed[32:] == [(3200 + 200 * n) // 300 for n in range(32)]
+
+
+def test_nothing_is_stitched_over_a_gap():
+    day = Partial(tables={"loss_runs": pd.DataFrame({"batch": [0, 1], "last_lost": [True, True]})})
+    both = [in_stretch(day, 0), in_stretch(shifted(day, 32), 1)]
+    rows = pd.concat([each.tables["loss_runs"] for each in both])
+    assert rows["batch"].tolist() == [0, 1, 32, 33]
+    assert adjoining(rows).tolist() == [True, False, True]
+
+
+def test_what_a_whole_has_beyond_its_parts_adds_up_to_it():
+    rng = np.random.default_rng(5)
+    keys = {"source": rng.choice(list("ab"), 60), "target": rng.choice(list("cd"), 60)}
+    rows = pd.DataFrame({**keys, "bin": rng.integers(0, 3, 60), "rows": 1, "reason": None})
+    rows["total_s"] = rng.exponential(1.0, 60)
+
+    def count(some):
+        return merge_rows("crossings", [some])
+
+    first, second = count(rows[:25]), count(rows[20:])  # five rows stand in both
+    beyond = difference("crossings", count(rows), first, second)
+    assert beyond["rows"].sum() == -5
+    assert_same(
+        as_cells("crossings", merge_rows("crossings", [first, second, beyond])),
+        as_cells("crossings", count(rows)),
+    )
