@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tidings.model.content import AttributeLaw, IndependentContent
 from tidings.model.content_cells import Cells, Sampling
 from tidings.model.filters import as_filter, matches
+from tidings.model.match_shares import MOST_CONJUNCTIONS, match_shares
 from tidings.model.matching import match_matrix
 from tidings.model.reading import from_document
 from tidings.model.routes import route
@@ -98,6 +99,17 @@ def test_dozens_of_attributes_are_exact_where_filters_touch_few():
     for wanted, (i, j) in zip(filters, itertools.product(range(1, 10), range(1, 10)), strict=True):
         share = sum(p for event, p in pairs if matches(wanted, event))
         assert share == pytest.approx(i / 10 * (10 - j) / 10, rel=1e-12)
+
+
+def test_shares_that_filters_match_are_those_of_all_contents():
+    """Products over attributes, inclusion and exclusion of alternatives; absent attributes too."""
+    filters = [*map(as_filter, TESTS), as_filter([{"d": {"below": i}} for i in range(1, 8)])]
+    assert len(filters[-1].conjunctions) > MOST_CONJUNCTIONS
+    filters.append(as_filter([TESTS[2], TESTS[3], TESTS[5], {"a": {"above": 1}, "d": 7}]))
+    matched = match_matrix(filters, [row.event for row in CONTENT.rows()])
+    expected = np.array([row.probability for row in CONTENT.rows()]) @ matched
+    expected[len(TESTS)] = np.nan  # too many alternatives
+    np.testing.assert_allclose(match_shares(filters, CONTENT), expected, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.statistical

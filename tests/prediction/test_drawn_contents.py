@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tidings.model.content_cells import Sampling
+from tidings.model.filters import as_filter
+from tidings.model.match_shares import MOST_CONJUNCTIONS
 from tidings.model.reading import from_document
 from tidings.prediction import predicting
 from tidings.prediction.predicting import predict
@@ -64,6 +66,8 @@ def test_drawn_contents_agree_with_exact_ones_in_standard_errors(system, drawing
     drawn = predict(system, delays=False)
     assert drawn.provenance["contents_drawn"] == {"publishers": 3, "events": 8_000, "seed": 3}
     assert any("drawn (seed 3)" in said for said in drawn.provenance["approximations"])
+    wanted = [each.subscribers["wanted_per_s"].to_numpy() for each in (exact, drawn)]
+    np.testing.assert_allclose(*wanted, rtol=1e-12)  # of single filters known without drawing
     for name, error in (("on_time", "on_time_se"), ("delay_mean_s", "delay_mean_se_s")):
         errors = drawn.subscribers[error]
         assert np.all(errors < 0.02 * exact.subscribers[name])  # sharp enough
@@ -75,13 +79,25 @@ def test_drawn_contents_agree_with_exact_ones_in_standard_errors(system, drawing
 def test_the_same_seed_gives_the_same_prediction(system, drawing):
     def found(seed):
         drawing(draws=500, seed=seed)
-        columns = predict(system, delays=False).subscribers
-        return columns["wanted_per_s"].to_numpy(), columns["on_time"].to_numpy()
+        outcome = predict(system, delays=False)
+        return outcome.links["events_per_s"].to_numpy(), outcome.subscribers["on_time"].to_numpy()
 
     (rates, shares), (again, shares_again), (others, _) = found(1), found(1), found(2)
     assert np.array_equal(rates, again)
     assert shares == pytest.approx(shares_again, rel=1e-12)
     assert not np.array_equal(rates, others)
+
+
+def test_filters_of_many_alternatives_are_drawn_still(system, drawing):
+    """Beside filters whose shares are known exactly, and unlike them only near the truth."""
+    many = as_filter([{f"k{k}": 0, f"k{k + 1}": 3} for k in range(MOST_CONJUNCTIONS + 1)])
+    first, *rest = system.subscribers
+    mixed = replace(system, subscribers=(replace(first, wants=many), *rest))
+    exact = predict(mixed, delays=False).subscribers["wanted_per_s"].to_numpy()
+    drawing(draws=8_000, seed=3)
+    off = predict(mixed, delays=False).subscribers["wanted_per_s"].to_numpy() / exact - 1.0
+    assert 1e-6 < abs(off[0]) < 0.05
+    np.testing.assert_allclose(off[1:], 0.0, atol=1e-12)
 
 
 def test_errors_of_contents_and_of_parameters_add_up_in_squares(system, drawing):

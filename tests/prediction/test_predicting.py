@@ -593,18 +593,29 @@ def test_pairs_of_a_subscriber_with_one_publisher_are_its_row():
 
 
 def test_what_is_too_rare_to_be_drawn_is_not_said_never_to_be_published():
+    """A filter's own share is known without drawing, up to a few alternatives."""
     names = [f"k{i}" for i in range(20)]
     flags = ", ".join(f"{n}: [{{p: 0.5, value: true}}, {{p: 0.5, value: false}}]" for n in names)
+    all_true = ", ".join(f"{n}: true" for n in names)
+    alternatives = ", ".join(f"{{{all_true}, k0: {{below: {i}}}}}" for i in range(7))
     found = predict(
         loads(
-            "tidings: 1\nbrokers: {b: {}}\n"
+            "tidings: 1\nlifetime: 1s\nbrokers: {b: {}}\n"
             f"publishers: {{p: {{at: b, every: 1s, content: {{independent: {{{flags}}}}}}}}}\n"
             "subscribers:\n"
             + "".join(f"  s{n}: {{at: b, wants: {{{n}: true}}}}\n" for n in names)
-            + f"  rare: {{at: b, wants: {{{', '.join(f'{n}: true' for n in names)}}}}}"
+            + f"  rare: {{at: b, wants: {{{all_true}}}}}\n"
+            + "  never: {at: b, wants: {k0: maybe}}\n"
+            + f"  unsure: {{at: b, wants: [{alternatives.replace('k0: true, ', '')}]}}"
         ),
         error_bars=False,
     )
-    (warning,) = found.warnings
-    assert "none of 20,000 contents drawn" in warning
-    assert "rare" in warning
+    never, unsure = found.warnings
+    assert never == "nobody publishes anything that these subscribers want: never"
+    assert "none of 20,000 contents drawn" in unsure
+    assert unsure.endswith(": unsure")
+    rows = found.subscribers.set_index("subscriber")
+    assert rows.loc["rare", "wanted_per_s"] == pytest.approx(2.0**-20, rel=1e-12)
+    assert rows.loc["rare", "on_time"] == 1.0
+    assert rows.loc["sk3", "wanted_per_s"] == pytest.approx(0.5, rel=1e-12)
+    assert np.isnan(rows.loc["unsure", "on_time"])

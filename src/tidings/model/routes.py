@@ -8,7 +8,7 @@ subscriptions match behind it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tidings.model import topology
+from tidings.model.content import IndependentContent
 from tidings.model.content_cells import Cells, Sampling
 from tidings.model.events import Event
 from tidings.model.filters import Filter
 from tidings.model.laws import Law
+from tidings.model.match_shares import match_shares
 from tidings.model.matching import content_classes, match_matrix
 from tidings.model.record_tables import column
 from tidings.model.system import System
@@ -61,6 +63,7 @@ class Routes:
     interest: Ints  # [arc, class]: how many subscribers behind the arc want the class
     sampled: tuple[int, ...]  # publishers whose contents were drawn, being too many
     sampling: Sampling  # how
+    drawn_shares: Mapping[int, Floats]  # of each such publisher: what every filter matches, exactly
 
     @property
     def class_count(self) -> int:
@@ -131,7 +134,24 @@ def route(system: System, sampling: Sampling = EXACT_IF_POSSIBLE) -> Routes:
         interest=_interest(trees, arcs, tree_of_class, local),
         sampled=tuple(sampled),
         sampling=sampling,
+        drawn_shares=_drawn_shares(system, filters, sampled),
     )
+
+
+def _drawn_shares(
+    system: System, filters: tuple[Filter, ...], sampled: Sequence[int]
+) -> dict[int, Floats]:
+    """By publisher: the share of its events that each filter matches; NaN where it is not known."""
+    contents = {index: system.publishers[index].content for index in sampled}
+    known: dict[IndependentContent, Floats] = {}
+    for content in contents.values():
+        if isinstance(content, IndependentContent) and content not in known:
+            known[content] = match_shares(filters, content)
+    return {
+        index: known[content]
+        for index, content in contents.items()
+        if isinstance(content, IndependentContent)
+    }
 
 
 def _contents(

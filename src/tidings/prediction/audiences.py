@@ -98,12 +98,10 @@ def streams(
         )
         places.append(found.setdefault(stream, len(found)))
         rates.append(publisher.rate_per_s * row.probability)
-    classes = [row.content_class for row in routes.rows]
-    table = sparse.coo_array((rates, (places, classes)), shape=(len(found), routes.class_count))
     each = tuple(found)
     return Streams(
         each=each,
-        matched=_matched(routes, table.tocsr()),
+        matched=_matched(routes, np.array(rates), np.array(places, dtype=np.int64), len(each)),
         brokers=np.array([stream.entry.broker for stream in each], dtype=np.int64),
         trees=np.array([stream.tree for stream in each], dtype=np.int64),
         channels=coded(stream.entry.channel for stream in each),
@@ -112,8 +110,41 @@ def streams(
     )
 
 
-def _matched(routes: Routes, rates: sparse.csr_array) -> sparse.csr_array:
-    """Events per second that each filter selects from each stream, some filters at a time."""
+def _matched(routes: Routes, rates: Floats, places: Ints, count: int) -> sparse.csr_array:
+    """Events per second that each filter selects from each of so many streams.
+
+    By rows of traffic, each with its rate and its stream. Where contents were drawn and all that a
+    publisher publishes is one stream, what filters match of it is known without drawing.
+    """
+    publishers = np.array([row.publisher for row in routes.rows], dtype=np.int64)
+    classes = np.array([row.content_class for row in routes.rows], dtype=np.int64)
+
+    def by_class(chosen: NDArray[np.bool_]) -> sparse.csr_array:
+        table = (rates[chosen], (places[chosen], classes[chosen]))
+        return sparse.coo_array(table, shape=(count, routes.class_count)).tocsr()
+
+    exactly = {
+        publisher: shares
+        for publisher, shares in routes.drawn_shares.items()
+        if np.unique(places[publishers == publisher]).size == 1
+    }
+    drawn = np.isin(publishers, list(exactly))
+    found = _selected(routes, by_class(~drawn))
+    if not exactly:
+        return found
+    known = np.isfinite(next(iter(exactly.values())))  # the same filters of every publisher
+    unknown = sparse.diags_array(np.where(known, 0.0, 1.0))
+    table = np.zeros(found.shape)
+    for publisher, shares in exactly.items():
+        mine = publishers == publisher
+        table[known, places[mine][0]] += rates[mine].sum() * shares[known]
+    found = found + unknown @ _selected(routes, by_class(drawn)) + sparse.csr_array(table)
+    found.eliminate_zeros()
+    return found
+
+
+def _selected(routes: Routes, rates: sparse.csr_array) -> sparse.csr_array:
+    """Events per second that each filter selects, by class, some filters at a time."""
     count = routes.wants.shape[1]
     size = max(1, _BLOCK // max(routes.class_count, 1))
     parts = [

@@ -9,6 +9,7 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.model.features import has_churn
 from tidings.model.loads import overload
@@ -105,7 +106,7 @@ def _from_contents(routes: Routes, sureness: Sureness) -> list[str]:
     share = 0.5 / math.sqrt(sampling.draws)
     said = (
         f"contents of {len(routes.sampled)} publishers too many to enumerate: {sampling.draws:,} "
-        f"events of each drawn (seed {sampling.seed}), the share of them that a filter matches "
+        f"events of each drawn (seed {sampling.seed}), the share of them that goes over a link "
         f"known to {share:.2g} (standard error) or better"
     )
     known = sureness.errors.get("on_time", np.zeros(0))
@@ -131,15 +132,20 @@ def _without_events(system: System, follow: Followed) -> list[str]:
         for result in follow.results
     ]
     idle = np.concatenate(found)
-    if not idle.size:
-        return []
+    routes = follow.routes
+    filters = routes.filter_of_subscriber[idle]
+    # What is not 0 here is a share that is not known; drawn contents were none of these.
+    unsure = np.any([shares[filters] != 0.0 for shares in routes.drawn_shares.values()], axis=0)
+    unsure = np.broadcast_to(unsure, idle.shape)
+    reasons = {
+        "nobody publishes anything that these subscribers want": idle[~unsure],
+        f"none of {routes.sampling.draws:,} contents drawn of each publisher is wanted by these, "
+        "so nothing can be told of them": idle[unsure],
+    }
+    return [f"{said}: {_listed(system, who)}" for said, who in reasons.items() if who.size]
+
+
+def _listed(system: System, subscribers: NDArray[np.int64]) -> str:
     named = names(system.subscribers)
-    listed = ", ".join(named[index] for index in idle[:5])
-    listed += f" and {idle.size - 5} more" if idle.size > 5 else ""
-    if follow.routes.sampled:
-        draws = follow.routes.sampling.draws
-        return [
-            f"none of {draws:,} contents drawn of each publisher is wanted by these, so "
-            f"nothing can be told of them: {listed}"
-        ]
-    return [f"nobody publishes anything that these subscribers want: {listed}"]
+    listed = ", ".join(named[index] for index in subscribers[:5])
+    return listed + (f" and {subscribers.size - 5} more" if subscribers.size > 5 else "")
