@@ -150,6 +150,7 @@ class FailingTwin(naive.Twin):
             super().cross(copy, channel, name)
             return
         if self.keeping and not self.is_open(copy.arc):
+            copy.waited = True
             self.kept[copy.arc].append(copy)
         elif self.down[self.link(copy.arc)]:
             self.lose(copy, "path_down")
@@ -176,7 +177,9 @@ class FailingTwin(naive.Twin):
         elif not self.keeping:
             self.lose(copy, "path_down")
         else:
-            self.send(naive.Copy(copy.event, copy.broker, copy.arc))
+            again = naive.Copy(copy.event, copy.broker, copy.arc)
+            again.waited = True
+            self.send(again)
 
     def send(self, copy):
         ends = self.routes.arcs[copy.arc]
@@ -211,6 +214,11 @@ class FailingTwin(naive.Twin):
         if not copy.gone:
             super().finish(station, copy)
 
+    def is_too_late(self, subscriber, delay, lifetime):
+        late = self.waited and delay > lifetime + naive.SLACK_S
+        self.counts[subscriber.name]["expired_in_buffer"] += late
+        return late
+
     def lose(self, copy, cause):
         if copy in self.inside[copy.broker]:
             self.inside[copy.broker].remove(copy)
@@ -219,9 +227,12 @@ class FailingTwin(naive.Twin):
     def leave(self, copy):
         self.inside[copy.broker].remove(copy)
         event, name = copy.event, self.system.brokers[copy.broker].name
+        self.waited = copy.waited
         for subscriber in self.system.subscribers:
             if subscriber.at == name and matches(subscriber.wants, event.content):
-                if self.knows(copy.broker, name, event):
+                if copy.waited and self.expired(copy):
+                    self.counts[subscriber.name]["expired_in_buffer"] += event.measured
+                elif self.knows(copy.broker, name, event):
                     self.receive(subscriber, event)
                 elif event.measured:
                     self.counts[subscriber.name]["not_restored"] += 1
@@ -231,6 +242,7 @@ class FailingTwin(naive.Twin):
             if behind and (copy.arc is None or arc != copy.arc ^ 1):
                 event.copies += 1
                 child = naive.Copy(event, self.routes.arcs[arc].target, arc)
+                child.waited = copy.waited
                 if any(self.knows(copy.broker, each.at, event) for each in behind):
                     self.send(child)
                 else:

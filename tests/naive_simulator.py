@@ -46,6 +46,7 @@ class Station:
 class Copy:
     def __init__(self, event, broker, arc):
         self.event, self.broker, self.arc, self.station = event, broker, arc, 0
+        self.waited = False  # in a buffer, for a repair
 
 
 class Event:
@@ -223,9 +224,15 @@ class Twin:
         lifetime = event.lifetime
         if subscriber.lifetime is not None:
             lifetime = min(lifetime, self.stream(name, "lifetime").time(subscriber.lifetime))
+        if self.is_too_late(subscriber, delay, lifetime):
+            return
         counts["delivered"] += 1
         counts["on_time"] += bool(delay <= lifetime + SLACK_S)
         self.delays[subscriber.name].append(delay)
+
+    def is_too_late(self, subscriber, delay, lifetime):
+        """Whether an event is dropped since it has expired after a wait in a buffer."""
+        return False
 
     # ---- who is where
 

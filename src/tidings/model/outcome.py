@@ -26,7 +26,7 @@ CAUSES = {
     "expired": "dropped on its way because it had expired",
     "broker_down": "its publisher's home broker was down, or crashed before it had dealt with it",
     "path_down": "a broker or link on its way was down, or failed under it",
-    "expired_in_buffer": "expired in a buffer, waiting for a repair",
+    "expired_in_buffer": "kept in a buffer for a repair, and not in time after that",
     "not_restored": "a broker on its way had lost the subscription and not got it back yet",
     "not_known": "its subscription had not spread yet to where the event was",
     "unsubscribed": "the subscriber had left before it arrived",

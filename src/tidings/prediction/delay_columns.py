@@ -80,8 +80,8 @@ def _extent(results: list[Shares]) -> Extent:
     for result in results:
         extent.include(result.ways.take(np.flatnonzero(result.delivered > 0)))
         if np.any(result.expired):
-            others = [stage.unbuffered for stage in result.stages if stage.survives > 0]
-            extent.include(stage_columns([each for each in others if each is not None]))
+            others = [stage.unkept for stage in result.stages if stage.unkept is not None]
+            extent.include(stage_columns([each for each in others if each.survives > 0.0]))
     return extent
 
 

@@ -180,8 +180,8 @@ class Stage:
     lost: Mapping[str, float] = field(default_factory=dict)  # shares by cause, each by its first
     shift_s: float = 0.0
     delays: tuple[Delay, ...] = ()
-    # The same without waits in buffers that drop what expires in them; None: there are none.
-    unbuffered: Stage | None = None
+    # The part that never waits in a buffer; of the rest, what is late is dropped. None: all of it.
+    unkept: Stage | None = None
 
     @property
     def mean_s(self) -> float:
@@ -202,7 +202,7 @@ def in_series(first: Stage, second: Stage) -> Stage:
         lost=lost,
         shift_s=first.shift_s + second.shift_s,
         delays=first.delays + second.delays,
-        unbuffered=_unbuffered(first, second),
+        unkept=_unkept(first, second),
     )
 
 
@@ -211,10 +211,10 @@ def lossless(stage: Stage) -> Stage:
     return Stage(shift_s=stage.shift_s, delays=stage.delays)
 
 
-def _unbuffered(first: Stage, second: Stage) -> Stage | None:
-    if first.unbuffered is None and second.unbuffered is None:
+def _unkept(first: Stage, second: Stage) -> Stage | None:
+    if first.unkept is None and second.unkept is None:
         return None
-    return in_series(first.unbuffered or first, second.unbuffered or second)
+    return in_series(first.unkept or first, second.unkept or second)
 
 
 def law_stage(law: Law) -> Stage:

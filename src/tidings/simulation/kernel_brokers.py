@@ -59,7 +59,7 @@ def is_let_in(world: Any, index: int) -> bool:
     if copy.place >= world.broker_count:
         queue_up(world, index)
     elif world.failing and label_at(world, index).kind == RESTORED:
-        hand_over(world, copy)
+        hand_over(world, index)
         release(world, index)
     elif world.failing and component_at(world, copy.place).down_by > 0:
         turn_away(world, index)
@@ -91,7 +91,7 @@ def leave(world: Any, index: int) -> None:
         return
     publication = publication_at(world, copy.publication)
     if publication.measured or world.queueing:
-        deliver(world, copy)
+        deliver(world, copy, False)
     at = publication.tree * world.broker_count + copy.place
     back = copy.channel ^ 1  # arcs come in pairs; for a copy from its publisher this is no arc
     sent = world.taped_sends

@@ -3,7 +3,8 @@
 With buffering a broker keeps an event until the next broker has taken it over: has served it and
 stored it in buffers of its own. What is lost before that by a failure is back in the buffer, from
 where it is sent again when the link and both brokers are up and known to be. Only an event that
-has not reached the publisher's home broker, or that expires in a buffer, is lost.
+has not reached the publisher's home broker is lost, or one that was kept and has expired: it is
+dropped when that is seen, in the buffer or before it is handed over.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_copies import (
     count_loss_here,
+    has_waited,
     is_expired,
     lose,
     loses,
@@ -172,14 +174,22 @@ def hand_over_kept(world: Any, broker: int) -> None:
 
 
 @primitive
-def hand_over(world: Any, copy: Any) -> None:
-    """Deliver an event to the subscribers of a broker, unless they have got it before."""
+def hand_over(world: Any, index: int) -> None:
+    """Deliver an event to the subscribers of a broker, unless they have got it before.
+
+    One that was kept in a buffer and has expired since is dropped here too.
+    """
+    copy = copy_at(world, index)
+    waited = has_waited(world, index)
     publication = publication_at(world, copy.publication)
     if world.buffering and world.bypassing:
         mark = mark_at(world, copy.publication * world.broker_count + copy.place)
         if mark.value == DELIVERED:
             world.duplicates += publication.measured
             return
-        mark.value = DELIVERED
-    if publication.measured or world.queueing:
-        deliver(world, copy)
+        if not (waited and is_expired(world, index)):
+            mark.value = DELIVERED
+    if waited and is_expired(world, index):
+        count_loss_here(world, copy.publication, copy.place, BY_EXPIRY_IN_BUFFER)
+    elif publication.measured or world.queueing:
+        deliver(world, copy, waited)

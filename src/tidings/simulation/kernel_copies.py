@@ -13,8 +13,10 @@ from tidings.simulation.kernel_layout import (
     BY_EXPIRY,
     FIRST_HAND,
     FROM_PUBLISHER,
+    KEPT,
     LOST,
     LOST_THERE,
+    RESTORED,
 )
 from tidings.simulation.kernel_tables import (
     cell_of_at,
@@ -202,6 +204,15 @@ def is_expired(world: Any, index: int) -> bool:
     """Whether the event of a copy is past its lifetime."""
     publication = publication_at(world, copy_at(world, index).publication)
     return world.now - publication.born > publication.lifetime + SLACK_S
+
+
+@inlined
+def has_waited(world: Any, index: int) -> bool:
+    """Whether the event of a copy was kept in a buffer on its way."""
+    if not world.buffering:
+        return False
+    kind = label_at(world, index).kind
+    return bool(kind in (KEPT, RESTORED))
 
 
 @inlined

@@ -35,11 +35,12 @@ def is_wanted_at(world: Any, broker: int, content_class: int) -> bool:
 
 
 @primitive
-def deliver(world: Any, copy: Any) -> None:
+def deliver(world: Any, copy: Any, waited: bool) -> None:
     """Hand an event to the subscribers at a broker that want it.
 
     Subscribers with perfect links and no lifetime of their own all see the same, so that they
-    are counted once for all. An event that is not measured matters only to queues.
+    are counted once for all. An event that is not measured matters only to queues; ``waited``: it
+    was kept in a buffer on its way.
     """
     publication = publication_at(world, copy.publication)
     at = copy.place * world.class_count + publication.content_class
@@ -62,13 +63,13 @@ def deliver(world: Any, copy: Any) -> None:
             index = receivers_of_at(world, position).value
             receiver = receiver_at(world, index)
             if receiver.waits_at >= 0 or receiver.taken_in_at >= 0:
-                approach(world, copy.publication, index)
+                approach(world, copy.publication, index, waited)
             elif publication.measured:
-                receive(world, publication, index)
+                receive(world, publication, index, waited)
 
 
 @merged
-def receive(world: Any, publication: Any, index: int) -> None:
+def receive(world: Any, publication: Any, index: int, waited: bool) -> None:
     """One subscriber gets a measured event over its own link, or does not."""
     channel = channel_at(world, receiver_at(world, index).channel)
     channel.sent += 1
@@ -80,4 +81,4 @@ def receive(world: Any, publication: Any, index: int) -> None:
     if not channel.instant:
         received += draw_time(world, channel.delay, channel.delay_stream)
         channel.delay_sum += received - world.now
-    take_in(world, publication, index, received)
+    take_in(world, publication, index, received, waited)

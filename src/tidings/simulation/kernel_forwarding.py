@@ -75,7 +75,7 @@ def serve_subscribers(world: Any, index: int) -> None:
     copy = copy_at(world, index)
     tree = publication_at(world, copy.publication).tree
     if knows(world, copy.place, tree, copy.place):
-        hand_over(world, copy)
+        hand_over(world, index)
     elif is_kept(world, index):
         kept = new_copy(world, copy.publication, copy.place, copy.channel)
         keep(world, world.arc_count + copy.place, kept)

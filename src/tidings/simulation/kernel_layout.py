@@ -214,6 +214,7 @@ RECEIPT = _record(
     lost=_I,
     dropped=_I,
     expired=_I,
+    expired_in_buffer=_I,
     not_known=_I,
     unsubscribed=_I,
     wanted=_I,

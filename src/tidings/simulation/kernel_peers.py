@@ -13,6 +13,7 @@ from tidings.kernels.compile import merged, primitive
 from tidings.simulation.kernel_copies import (
     count_loss,
     draw_time,
+    has_waited,
     is_expired,
     lose,
     loses,
@@ -25,6 +26,7 @@ from tidings.simulation.kernel_layout import (
     BY_EXPIRY,
     BY_LINK,
     FROM_PUBLISHER,
+    KEPT,
 )
 from tidings.simulation.kernel_receipts import receipt_of, take_in
 from tidings.simulation.kernel_spreading import is_known_at_home
@@ -32,6 +34,7 @@ from tidings.simulation.kernel_stations import join
 from tidings.simulation.kernel_tables import (
     channel_at,
     copy_at,
+    label_at,
     place_at,
     publication_at,
     publisher_at,
@@ -66,7 +69,7 @@ def leave_peer(world: Any, index: int) -> None:
         if publication.measured and receiver_at(world, place.owner).guest >= 0:
             welcome(world, copy.publication, place.owner)
         elif publication.measured:
-            take_in(world, publication, place.owner, world.now)
+            take_in(world, publication, place.owner, world.now, has_waited(world, index))
         release(world, index)
     else:
         cross(world, index, place.owner)
@@ -93,16 +96,21 @@ def set_out(world: Any, index: int, owner: int) -> None:
 
 
 @merged
-def approach(world: Any, publication: int, index: int) -> None:
+def approach(world: Any, publication: int, index: int, waited: bool) -> None:
     """An event sets out from its home broker to a receiver with queues, or one that is known."""
     receiver = receiver_at(world, index)
     if receiver.guest >= 0 and not is_known_at_home(world, publication, receiver.guest):
         return
     if receiver.waits_at >= 0:
-        queue_up(world, new_copy(world, publication, receiver.waits_at, receiver.channel))
+        copy = new_copy(world, publication, receiver.waits_at, receiver.channel)
     else:
-        place = receiver.taken_in_at
-        cross(world, new_copy(world, publication, place, receiver.channel), index)
+        copy = new_copy(world, publication, receiver.taken_in_at, receiver.channel)
+    if waited:
+        label_at(world, copy).kind = KEPT
+    if receiver.waits_at >= 0:
+        queue_up(world, copy)
+    else:
+        cross(world, copy, index)
 
 
 @merged
@@ -115,7 +123,7 @@ def welcome(world: Any, index: int, owner: int) -> None:
     guest = receiver_at(world, owner).guest
     until = stop_wanting(world, index, guest)
     if until > world.now:
-        take_in(world, publication, owner, world.now)
+        take_in(world, publication, owner, world.now, False)
         return
     if until > 0.0:
         receipt_of(world, publication, owner).unsubscribed += 1
@@ -146,7 +154,8 @@ def cross(world: Any, index: int, owner: int) -> None:
         if not channel.instant:
             delay = draw_time(world, channel.delay, channel.delay_stream)
         if measured:
-            take_in(world, publication, owner, world.now + delay)
+            waited = has_waited(world, index)
+            take_in(world, publication, owner, world.now + delay, waited)
         release(world, index)
     if measured:
         channel.delay_sum += delay

@@ -26,8 +26,8 @@ def receipt_of(world: Any, publication: Any, index: int) -> Any:
 
 
 @primitive
-def take_in(world: Any, publication: Any, index: int, received: float) -> None:
-    """A receiver has got a measured event."""
+def take_in(world: Any, publication: Any, index: int, received: float, waited: bool) -> None:
+    """A receiver has got a measured event; one that buffers made too late is dropped."""
     receiver = receiver_at(world, index)
     counts = receipt_of(world, publication, index)
     lifetime = publication.lifetime
@@ -35,6 +35,9 @@ def take_in(world: Any, publication: Any, index: int, received: float) -> None:
         own = draw_time(world, receiver.lifetime, receiver.lifetime_stream)
         lifetime = min(lifetime, own)
     delay = received - publication.born
+    if waited and delay > lifetime + SLACK_S:
+        counts.expired_in_buffer += 1
+        return
     counts.delivered += 1
     counts.delay_sum += delay
     if delay <= lifetime + SLACK_S:

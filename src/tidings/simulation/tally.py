@@ -17,6 +17,7 @@ from tidings.kernels.memory import World
 from tidings.model import delay_grid
 from tidings.simulation.kernel_layout import (
     BY_EXPIRY,
+    BY_EXPIRY_IN_BUFFER,
     BY_LINK,
     BY_NOT_KNOWN,
     BY_OVERFLOW,
@@ -128,6 +129,7 @@ _BY_RECEIPT = {
     BY_LINK: "lost",
     BY_OVERFLOW: "dropped",
     BY_EXPIRY: "expired",
+    BY_EXPIRY_IN_BUFFER: "expired_in_buffer",
     BY_NOT_KNOWN: "not_known",
     BY_UNSUBSCRIBED: "unsubscribed",
 }

@@ -259,12 +259,13 @@ def test_buffers_queues_and_a_random_lifetime_are_a_product_of_transforms(make, 
     leaving = -rates.sum(axis=1)
     inside = np.linalg.solve(theta * np.eye(len(rates)) - rates, leaving)
     waiting = found.atom + float(found.initial @ inside)
-    wanted = ROW[0] * waiting / (1.0 + theta * sojourn_s) ** 3
+    stored = ROW[0] / (1.0 + sojourn_s / (ROW[0] * 60_000.0))  # before the first broker crashed
+    wanted = stored * waiting / (1.0 + theta * sojourn_s) ** 3
     row = predict(system).subscribers.iloc[2]
     assert row["on_time"] == pytest.approx(wanted, abs=1e-10)
-    unbuffered = ROW[0] / (1.0 + theta * sojourn_s) ** 3
-    assert row["lost_expired_in_buffer"] == pytest.approx(unbuffered - wanted, abs=1e-10)
-    assert row["late"] == pytest.approx(ROW[0] - unbuffered, abs=1e-10)
+    late = stored * found.atom * (1.0 - 1.0 / (1.0 + theta * sojourn_s) ** 3)
+    assert row["lost_expired_in_buffer"] == pytest.approx(stored - wanted - late, abs=1e-10)
+    assert row["late"] == pytest.approx(late, abs=1e-10)
 
 
 def test_the_mean_delay_is_that_of_what_buffers_let_through(make, faulty):
@@ -280,6 +281,16 @@ def test_the_mean_delay_is_that_of_what_buffers_let_through(make, faulty):
     assert share == pytest.approx(0.95, abs=1e-3)
 
 
+def distance(up, links, start, end):
+    """Hops between two brokers of the square over what is up."""
+    reached, count = {start}, 0
+    while end not in reached:
+        edges = [SQUARE[link] for link in links if up.issuperset(SQUARE[link])]
+        reached |= {b for pair in edges if reached.intersection(pair) for b in pair}
+        count += 1
+    return count
+
+
 def test_a_way_around_takes_its_own_time(make, faulty):
     """Hops of 10 ms, two of them usually, two over b3 where b1 cannot be reached; else too late.
 
@@ -289,7 +300,8 @@ def test_a_way_around_takes_its_own_time(make, faulty):
     system = failing_square(make, faulty, "bypass", lifetime_s=0.025, link=link)
     row = predict(system).subscribers.iloc[2]
     brokers = [b.failure.availability for b in system.brokers]
-    in_time = whole = 0.0
+    outlives = math.exp(-0.010 / (0.97 * 60_000.0))  # one hop, by link
+    in_time = whole = delivered = 0.0
     for state, share in faulty.states([*brokers, *[0.97] * 5]):
         up = {b for b in range(4) if state[b]}
         links = {k for k in range(5) if state[4 + k]}
@@ -298,7 +310,11 @@ def test_a_way_around_takes_its_own_time(make, faulty):
         short = {0, 1} <= links if over_b1 else {2, 3} <= links
         whole += share * joined
         in_time += share * (joined and short)
-    assert row["delivered"] == pytest.approx(whole, abs=1e-12)
+        ends = [(0, 1), (1, 2)] if over_b1 else [(0, 2)]
+        hops = sum(distance(up, links, *pair) for pair in ends) if joined else 0
+        delivered += share * joined * outlives**hops
+    assert row["lost_path_down"] == pytest.approx(brokers[0] - delivered, abs=1e-10)
+    assert row["delivered"] == pytest.approx(delivered, abs=1e-10)  # 1e-4 of a hop's losses
     assert row["on_time"] == pytest.approx(in_time, abs=1e-4)  # the ways that are rarest
     assert whole - in_time > 1e-3
 
@@ -409,6 +425,36 @@ def test_methods_and_their_errors_are_told(make, faulty, monkeypatch):
     assert any("middle of two bounds" in each for each in told["warnings"])
 
 
+def test_nothing_that_follows_fitted_times_is_called_exact(make, faulty):
+    system = failing_row(make, faulty, "buffering")
+    assert "buffers: exact" in methods_of(system)
+    certain = Failure(up=Exponential(mean_s=9e3), down=Deterministic(value_s=1e3))
+    system = replace(
+        system, brokers=tuple(replace(each, failure=certain) for each in system.brokers)
+    )
+    for refresh_s in (0.0, 600.0):
+        recovery = Recovery(scheme="buffering", refresh_s=refresh_s)
+        told = methods_of(replace(system, recovery=recovery))
+        assert not any("exact" in method for method in told)
+        assert all(error != 0.0 for error in told.values())
+
+
+def methods_of(system):
+    """The methods that a prediction used, with their errors."""
+    rows = predict(system).provenance["faults"]["methods"]
+    return {row["method"]: row["error"] for row in rows}
+
+
+def test_what_is_sent_again_with_buffers_is_bounded(make, faulty):
+    """After the first broker: failures a second times mean stay, summed over the way."""
+    system = failing_row(make, faulty, "buffering", service=Exponential(mean_s=30.0))
+    events = replace(system.publishers[0], every=Exponential(mean_s=60.0))
+    told = methods_of(replace(system, publishers=(events,)))
+    (error,) = [told[method] for method in told if "serves or carries" in method]
+    wanted = sum(60.0 / (share * 60_000.0) for share in ROW[2::2])
+    assert error == pytest.approx(wanted, rel=1e-12)
+
+
 def test_groups_make_a_way_better_than_as_many_of_their_own(make, faulty):
     """Members that fail together fail less often in all than each by itself would."""
     system = failing_row(make, faulty, "periodic")
@@ -426,8 +472,10 @@ def test_groups_make_a_way_better_than_as_many_of_their_own(make, faulty):
 
 
 def test_services_do_not_hide_failures(make, faulty):
-    """A broker's queue and its failures are both on the way, whatever their order."""
+    """A broker's queue and its failures are both on the way; a crash takes what is in the queue."""
     system = failing_row(make, faulty, "periodic", service=Exponential(mean_s=0.1), lifetime_s=0.3)
+    events = replace(system.publishers[0], every=Exponential(mean_s=1.0))
+    system = replace(system, publishers=(events,))
     perfect = replace(
         system,
         brokers=tuple(
@@ -437,6 +485,7 @@ def test_services_do_not_hide_failures(make, faulty):
         links=tuple(replace(x, there=Channel(), back=Channel()) for x in system.links),
         recovery=None,
     )
-    products = [math.prod(ROW[: 2 * n + 1]) for n in range(3)]
+    outlive = [1.0 / (1.0 + 1.0 / (9.0 * share * 60_000.0)) for share in ROW[::2]]
+    products = [math.prod((*ROW[: 2 * n + 1], *outlive[: n + 1])) for n in range(3)]
     pairs = itertools.starmap(lambda a, b: a * b, zip(products, on_time(perfect), strict=True))
     assert on_time(system) == pytest.approx(list(pairs), abs=1e-12)

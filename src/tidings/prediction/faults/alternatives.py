@@ -107,15 +107,15 @@ def one_of(ways: Sequence[tuple[float, Stage]], lost: dict[str, float]) -> Stage
     if not used:
         return Stage(survives=0.0, lost=causes)
     shift_s = min(way.shift_s for _, way in used)
-    unbuffered = None
-    if any(way.unbuffered is not None for _, way in used):
-        unbuffered = one_of([(share, way.unbuffered or way) for share, way in ways], lost)
+    unkept = None
+    if any(way.unkept is not None for _, way in used):
+        unkept = one_of([(share, way.unkept or way) for share, way in ways], lost)
     return Stage(
         survives=survives,
         lost=causes,
         shift_s=shift_s,
         delays=_delays(used, shift_s),
-        unbuffered=unbuffered,
+        unkept=unkept,
     )
 
 

@@ -19,7 +19,7 @@ from tidings.prediction.faults.waiting import (
     up_start,
     wait,
 )
-from tidings.prediction.stages import NOTHING, Stage, in_series
+from tidings.prediction.stages import NOTHING, Delay, Stage, in_series
 
 
 def hops(components: Components, path: Path) -> list[Hop]:
@@ -65,7 +65,13 @@ def buffered_way(
     delay = buffer_delay(waiting)
     if delay is None:
         return found
-    return replace(found, delays=(delay, *found.delays), unbuffered=found)
+    return kept_before(found, delay)
+
+
+def kept_before(way: Stage, delay: Delay) -> Stage:
+    """A way and a wait in its buffers: what waits and is late then has expired there."""
+    unkept = Stage(survives=way.survives * delay.atom, shift_s=way.shift_s, delays=way.delays)
+    return replace(way, delays=(delay, *way.delays), unkept=unkept)
 
 
 def stationary_wait(components: Components, path: Path) -> tuple[Wait, bool]:

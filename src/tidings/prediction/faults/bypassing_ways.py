@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 from tidings.prediction.faults.alternatives import one_of
 from tidings.prediction.faults.buffer_delays import TabulatedWait, buffer_delay
-from tidings.prediction.faults.buffered_ways import acknowledged, hops, stationary_wait
+from tidings.prediction.faults.buffered_ways import acknowledged, hops, kept_before, stationary_wait
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.disjoint_products import Network, ways_used
 from tidings.prediction.faults.reachability import cut_off
@@ -62,7 +62,7 @@ def bypassing_buffered_way(
         found = one_of([(home, plain)], lost)
         if delay is None:
             return found
-        return replace(found, delays=(delay, *found.delays), unbuffered=found)
+        return kept_before(found, delay)
     at_once = home * waiting.atom
     shares = [
         share * survival(usual, way, pieces_of) if way != usual else share
@@ -73,7 +73,7 @@ def bypassing_buffered_way(
         for share, (_, way) in zip(shares, detours.ways, strict=True)
     ]
     if delay is not None:
-        kept = replace(plain, delays=(_always(waiting), *plain.delays), unbuffered=plain)
+        kept = kept_before(plain, _always(waiting))
         parts.append((home - at_once, kept))
     return one_of(parts, lost)
 

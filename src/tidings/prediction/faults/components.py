@@ -31,6 +31,11 @@ class Components:
         """P[all these processes are up]; one named twice counts once."""
         return math.prod(self.processes[each].availability for each in set(needed))
 
+    def fails_per_s(self, needed: Iterable[int]) -> float:
+        """How often something fails that needs all these processes, per second of its time up."""
+        used = [self.processes[each] for each in needed]
+        return sum(each.breaks_per_s / each.availability for each in used if each.availability > 0)
+
     def of_path(self, path: Path) -> tuple[tuple[int, ...], ...]:
         """The processes of each element of a path: broker, link, broker, …"""
         found = [self.of_broker[path.brokers[0]]]

@@ -1,7 +1,7 @@
 """What becomes of events on ways with buffers that drop what expires in them.
 
-An event that would have been in time but for its waits in buffers, and is not, has expired in a
-buffer. One that would have been late without any such wait is late.
+An event that had to wait in a buffer and is not in time has expired in a buffer: it is dropped,
+there or later. One that never waited is late.
 """
 
 from __future__ import annotations
@@ -35,19 +35,24 @@ def fate(stage: Stage, lifetime: Lifetime, workshop: Workshop) -> Fate:
     """On time, expired in a buffer, and the mean delay of what is delivered, in seconds."""
     law = path_law(stage, workshop)
     in_time = on_time(stage, law, lifetime)
-    if stage.unbuffered is None:
+    unkept = stage.unkept
+    if unkept is None:
         return Fate(in_time, 0.0, stage.mean_s)
-    otherwise = path_law(stage.unbuffered, workshop)
-    would_be = float(on_time(stage.unbuffered, otherwise, lifetime).value)
-    expired = max(would_be - float(in_time.value), 0.0)
+    late, late_s = _late(unkept, lifetime, workshop) if unkept.survives > 0.0 else (0.0, 0.0)
+    expired = max(stage.survives - float(in_time.value) - late, 0.0)
     delivered = stage.survives - expired
     if delivered <= 0.0:
         return Fate(in_time, expired, math.nan)
     in_time_s = _part_of_mean(stage, law, lifetime)
-    late_s = otherwise.mean_s * otherwise.mass - _part_of_mean(
-        stage.unbuffered, otherwise, lifetime
-    )
-    return Fate(in_time, expired, (in_time_s + max(late_s, 0.0)) / delivered)
+    return Fate(in_time, expired, (in_time_s + late_s) / delivered)
+
+
+def _late(stage: Stage, lifetime: Lifetime, workshop: Workshop) -> tuple[float, float]:
+    """P[X > L] and E[X; X > L], in seconds."""
+    law = path_law(stage, workshop)
+    late = stage.survives - float(on_time(stage, law, lifetime).value)
+    late_s = law.mean_s * law.mass - _part_of_mean(stage, law, lifetime)
+    return max(late, 0.0), max(late_s, 0.0)
 
 
 def _part_of_mean(stage: Stage, law: PathLaw, lifetime: Lifetime) -> float:

@@ -7,18 +7,17 @@ from tidings.model.behaviour import Failure
 from tidings.model.system import Recovery, System
 from tidings.prediction.faults.components import components, ways_to_fail
 from tidings.prediction.faults.disjoint_products import network
-from tidings.prediction.faults.notes import Notes
+from tidings.prediction.faults.notes import FITTED, Notes
 from tidings.prediction.faults.phase_fits import fit
 from tidings.prediction.faults.processes import Process, alternating, exponential
 from tidings.prediction.faults.reachability import Reachability
 from tidings.prediction.faults.refresh import Refresh
-from tidings.prediction.faults.schemes import Faults
+from tidings.prediction.faults.schemes import BUFFERING, Faults
 
 FAULT_MODELS = {
     "exact": "whatever is nearest the truth: exact where that is feasible",
     "paper": "the published formulas: disjoint ways, exponential times, ideal refresh",
 }
-BUFFERING = ("buffering", "bypass-buffering")
 
 
 def failures_of(system: System, model: str) -> Faults | None:
@@ -74,5 +73,5 @@ def _process(failure: Failure, notes: Notes) -> Process:
     up, down = fit(failure.up, parts=3), fit(failure.down)
     for each in (up, down):
         if each.error > 0.0:
-            notes.add("times up or down fitted by phases", each.error)
+            notes.add(FITTED, each.error)
     return alternating(up.chain, down.chain)

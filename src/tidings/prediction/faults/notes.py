@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+FITTED = "times up or down fitted by phases"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:

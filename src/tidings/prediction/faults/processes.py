@@ -42,6 +42,12 @@ class Process:
         return float(self.stationary[self.up].sum())
 
     @cached_property
+    def breaks_per_s(self) -> float:
+        """How often it goes down, per second of all time."""
+        breaking = self.generator[np.ix_(self.up, ~self.up)].sum(axis=1)
+        return float(self.stationary[self.up] @ breaking)
+
+    @cached_property
     def found_up(self) -> Floats:
         """Shares of the phases, given that it is up."""
         shares: Floats = np.where(self.up, self.stationary, 0.0) / self.availability

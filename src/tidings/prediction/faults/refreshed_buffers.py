@@ -55,8 +55,7 @@ def refreshed_wait(chain: RefreshChain, waits: Floats | None = None) -> Tabulate
 
 def _mean_down_s(process: Process) -> float:
     """The mean time of a repair, in seconds."""
-    breaking = process.generator[np.ix_(process.up, ~process.up)].sum(axis=1)
-    breaks_per_s = float(process.stationary[process.up] @ breaking)
+    breaks_per_s = process.breaks_per_s
     return (1.0 - process.availability) / breaks_per_s if breaks_per_s > 0.0 else 0.0
 
 

@@ -18,7 +18,8 @@ from tidings.prediction.faults.bypassing_ways import (
 )
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.connectivity import TooWideError
-from tidings.prediction.faults.notes import Notes
+from tidings.prediction.faults.exposure import Pieces, exposed, sent_again
+from tidings.prediction.faults.notes import FITTED, Notes
 from tidings.prediction.faults.other_homes import OtherHome, helped_per_s
 from tidings.prediction.faults.reachability import Reachability, Reached, lying_between
 from tidings.prediction.faults.refresh import Passed, Refresh, bounded_passed, exact_passed
@@ -48,7 +49,7 @@ from tidings.prediction.faults.static_ways import (
 from tidings.prediction.faults.waiting import Wait, wait
 from tidings.prediction.stages import Stage
 
-Pieces = Callable[[Path], Sequence[Stage]]  # the stages of a way: broker, link, broker, …
+BUFFERING = ("buffering", "bypass-buffering")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +68,30 @@ class Faults:
 
         ``others`` are homes that want the same event and refresh brokers of the way too.
         """
+        if not self.published:  # which take no time on the way into account
+            pieces_of = self._exposed(path, pieces_of)
         return SCHEMES[self.scheme](self, _Way(path=path, pieces_of=pieces_of, others=others))
+
+    def _exposed(self, path: Path, pieces_of: Pieces) -> Pieces:
+        if self.buffering:
+            again = sent_again(self.components, path, pieces_of(path))
+            if again > 0.0:
+                how = "what fails while it serves or carries an event after its first broker"
+                around = self.scheme != "buffering" and self.has_way_around(path)
+                self.notes.add(f"{how}: left out", None if around else again)
+        return exposed(self.components, pieces_of, buffering=self.buffering)
+
+    @property
+    def buffering(self) -> bool:
+        """Whether brokers keep events until the next one has them."""
+        return self.scheme in BUFFERING
+
+    def note_exact(self, what: str) -> None:
+        """That nothing was approximated, unless times up or down were fitted."""
+        if FITTED in self.notes.used:
+            self.notes.add(f"{what}: as times were fitted", None)
+        else:
+            self.notes.add(f"{what}: exact", 0.0)
 
     def home_up(self, path: Path) -> float:
         """P[the first broker of a way is up]."""
@@ -114,8 +138,9 @@ def _periodic(known: Faults, way: _Way) -> Stage:
         known.notes.add("refresh: middle of two bounds", passed.off)
     elif any(helped):
         known.notes.add("refresh: those of other homes taken as a random stream", None)
+        _note_others_timeouts(known)
     else:
-        known.notes.add("refresh: exact", 0.0)
+        known.note_exact("refresh")
     return checked_way(pieces, refreshed_checks(passed))
 
 
@@ -149,7 +174,7 @@ def _wait(known: Faults, way: _Way) -> Wait | TabulatedWait:
     if not remembered:
         known.notes.add("buffers: failure groups taken as independent from hop to hop", None)
     elif known.refresh is None:
-        known.notes.add("buffers: exact", 0.0)
+        known.note_exact("buffers")
     return waiting
 
 
@@ -159,8 +184,17 @@ def _note_refreshes(known: Faults, where: str, chain: RefreshChain) -> None:
         known.notes.add(f"{where}: refreshes taken to reach all brokers that are up", None)
     elif chain.refreshes.streams:
         known.notes.add(f"{where}: refreshes of other homes taken as a random stream", None)
+        _note_others_timeouts(known)
     else:
-        known.notes.add(f"{where}: followed from refresh to refresh", 0.0)
+        error = None if FITTED in known.notes.used else 0.0
+        known.notes.add(f"{where}: followed from refresh to refresh", error)
+
+
+def _note_others_timeouts(known: Faults) -> None:
+    """That what other homes have told a broker is taken to time out with the home's own."""
+    if known.refresh is not None and known.refresh.timeout_s is not None:
+        how = "taken to time out together: path_down and not_restored are told apart roughly"
+        known.notes.add(f"subscriptions of several homes {how}", None)
 
 
 def _note_exponential(known: Faults, where: str) -> None:
@@ -243,7 +277,7 @@ def _wait_in_partition(known: Faults, path: Path, around: Detours) -> Wait | Non
     try:
         found = exact_wait(known.reachability.network, path, around.survives)
         if found is not None:
-            known.notes.add("buffers beside ways around: exact", 0.0)
+            known.note_exact("buffers beside ways around")
         return found
     except TooWideError:
         sampled = known.reachability.sampled_cut_off(path, around.survives)

@@ -33,11 +33,11 @@ def _bounds(row: dict[str, Any]) -> bool:
 
 def _approximations(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
     found = [
-        "brokers and links taken not to fail while they serve or carry an event",
         "queues as busy as when nothing fails; what a repair sets free at once left out",
     ]
     if known.published:
         found.append("times up and down taken as exponential, subscriptions as never missing")
+        found.append("brokers and links taken not to fail while they serve or carry an event")
     return found + [
         f"{row['method']}, {row['ways']} times{_off(row)}"
         for row in rows
