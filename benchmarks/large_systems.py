@@ -29,6 +29,7 @@ class Size:
     brokers: int
     publishers: int
     subscribers: int
+    regular: bool = False  # periodic publishers and uniform services; else exponential ones
 
     @property
     def topics(self) -> int:
@@ -53,7 +54,10 @@ def _names(letter: str, numbers: np.ndarray) -> list[str]:
 
 def _brokers(size: Size, random: np.random.Generator) -> pd.DataFrame:
     means_s = SERVICE_S * random.uniform(0.6, 1.0, size.brokers)
-    services = [json.dumps({"exponential": mean_s}) for mean_s in means_s]
+    services = [
+        json.dumps({"uniform": [0.0, 2.0 * mean_s]} if size.regular else {"exponential": mean_s})
+        for mean_s in means_s
+    ]
     return pd.DataFrame({"name": _names("b", np.arange(size.brokers)), "service": services})
 
 
@@ -71,7 +75,8 @@ def _links(size: Size, random: np.random.Generator) -> pd.DataFrame:
 
 
 def _publishers(size: Size, random: np.random.Generator) -> pd.DataFrame:
-    every = {"exponential": size.publishers * SERVICE_S / LOAD}
+    mean_s = size.publishers * SERVICE_S / LOAD
+    every = mean_s if size.regular else {"exponential": mean_s}
     levels = [{"p": 1.0 / LEVELS, "value": level} for level in range(LEVELS)]
     contents = []
     for _ in range(size.publishers):

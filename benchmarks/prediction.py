@@ -17,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ BROKERS, PUBLISHERS = 1_000, 1_000
 SUBSCRIBERS = (1_000, 10_000, 100_000, 1_000_000)
 BROKERS_OF_GROWTH = (10, 100, 1_000)
 SUBSCRIBERS_OF_GROWTH = 100_000
+REGULAR = Size(brokers=100, publishers=100, subscribers=10_000, regular=True)
 
 
 def measure(folder: str) -> dict[str, Any]:
@@ -61,8 +64,10 @@ def measure(folder: str) -> dict[str, Any]:
     }
 
 
+@cache
 def measured_apart(size: Size) -> dict[str, Any]:
-    """The same in a process of its own."""
+    """The same in a process of its own; once for each size."""
+    print(f"measuring {size}", file=sys.stderr)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "system"
         write_system(size, folder)
@@ -89,7 +94,8 @@ def show(title: str, runs: list[dict[str, Any]], by: str) -> None:
             f"{run[by]:12,} {cells} {run['total_cpu_s']:12.2f} {run['wall_s']:8.1f} "
             f"{run['peak_gib']:9.2f}"
         )
-    print(f"grows like {by} to the power {slope(runs, by):.2f} at the end")
+    if len(runs) > 1:
+        print(f"grows like {by} to the power {slope(runs, by):.2f} at the end")
 
 
 def main() -> None:
@@ -121,10 +127,13 @@ def main() -> None:
         if each > 1
     ]
     show("Growth with brokers", by_brokers, "brokers")
+    regular = measured_apart(replace(REGULAR, subscribers=REGULAR.subscribers // part))
+    show("Periodic publishers, uniform services", [regular], "subscribers")
     if args.write:
         document = {
             "by_subscribers": by_subscribers,
             "by_brokers": by_brokers,
+            "regular": regular,
             "slope_in_subscribers": round(slope(by_subscribers, "subscribers"), 2),
             "slope_in_brokers": round(slope(by_brokers, "brokers"), 2),
         }
