@@ -212,7 +212,7 @@ def test_few_events_wait_for_the_second_moment_of_off():
 
 
 def test_few_events_wait_for_half_of_a_constant_absence():
-    """No phases are as regular as a constant; extrapolation is, where c² counts evenly."""
+    """No phases are as regular as a constant; a lattice of time is."""
     centre = OnOff(
         service=Exponential(mean_s=1e-5),
         on=Gamma(mean_s=4.0, shape=2),
@@ -220,21 +220,21 @@ def test_few_events_wait_for_half_of_a_constant_absence():
     )
     exact_s = centre.away * 1.0 + centre.demand_s
     assert low_load_response_s(centre) == pytest.approx(exact_s, rel=1e-12)
-    assert sojourn_stage(centre, 1e-6).mean_s == pytest.approx(exact_s, rel=1e-4)
+    # Long ON periods leave the lattice 32 steps per mean ON: an error of 1/32² of it.
+    assert sojourn_stage(centre, 1e-6).mean_s == pytest.approx(exact_s, rel=1e-3)
 
 
 REGULAR = {
-    "constant OFF": (Exponential(mean_s=0.25), Gamma(mean_s=4.0, shape=2), 0.0),
-    "constant ON and OFF": (Exponential(mean_s=0.25), Deterministic(value_s=4.0), 0.0),
-    # Twelve phases of each: what remains is stated in docs/mobile-peers.md.
-    "all constant": (Deterministic(value_s=0.25), Deterministic(value_s=4.0), 0.02),
+    "constant OFF": (Exponential(mean_s=0.25), Gamma(mean_s=4.0, shape=2)),
+    "constant ON and OFF": (Exponential(mean_s=0.25), Deterministic(value_s=4.0)),
+    "all constant": (Deterministic(value_s=0.25), Deterministic(value_s=4.0)),
 }
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", REGULAR)
 def test_periods_more_regular_than_phases_have_their_mean_response(name, naive):
-    service, on, stated = REGULAR[name]
+    service, on = REGULAR[name]
     centre = OnOff(service=service, on=on, off=Deterministic(value_s=2.0))
     rate = 0.6 * centre.most_per_s
     runs = [
@@ -244,7 +244,7 @@ def test_periods_more_regular_than_phases_have_their_mean_response(name, naive):
     truth, noise = np.mean(runs), np.std(runs, ddof=1) / math.sqrt(len(runs))
     assert noise < 0.005 * truth  # 24 phases alone are 2 to 4 % off
     found = sojourn_stage(centre, rate).mean_s
-    assert found == pytest.approx(truth, abs=4.0 * noise + stated * truth)
+    assert found == pytest.approx(truth, abs=4.0 * noise)
 
 
 def test_the_shape_of_on_matters_under_load():

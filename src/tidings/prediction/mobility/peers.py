@@ -29,6 +29,7 @@ from tidings.prediction.mobility.arrivals import (
 )
 from tidings.prediction.mobility.buffers import buffered_stage
 from tidings.prediction.mobility.centre import OnOff
+from tidings.prediction.mobility.periods import more_regular
 from tidings.prediction.mobility.publishing import centre_of
 from tidings.prediction.mobility.sojourn import (
     OVERLOADED,
@@ -49,6 +50,15 @@ Source = Callable[[int, Bools], Arrivals]
 
 MEMORYLESS = "times ON of a peer taken as exponential where its arrivals are not Poisson"
 MOMENTS = "periods or services of a peer without phases taken by two moments"
+REGULAR = (
+    "periods of a peer more regular than phases followed on a lattice of time: mean responses are "
+    "within 2 %, shares on time within .015"
+)
+BUSY = (
+    "a peer's load is above .5 and its events come in bursts: shares on time may be too high, by "
+    ".02 at a load of .5, .06 at .8"
+)
+_BUSY_FROM = 0.5  # of load
 BUFFERED = "arrivals at a peer with a bounded buffer taken as Poisson"
 BEHIND_BUFFER = "what a subscriber with a bounded buffer takes in taken as Poisson"
 AFTER = (
@@ -165,9 +175,11 @@ class _Maker:
             return OVERLOADED
         memoryless = isinstance(centre.on, Exponential)
         if arrivals.poisson:
-            self.assumes.extend(() if memoryless else (MOMENTS,))
+            if not memoryless:
+                self.assumes.append(REGULAR if more_regular(centre) else MOMENTS)
             return sojourn_stage(centre, rate_per_s)
         self.assumes.extend((AFTER,) if memoryless else (AFTER, MEMORYLESS))
+        self.assumes.extend((BUSY,) if centre.load(rate_per_s) > _BUSY_FROM else ())
         return fitted_sojourn_stage(centre, arrivals.completion_wait(centre))
 
     def _require_exponential(self, centre: OnOff, where: str) -> None:

@@ -4,9 +4,9 @@ At low load only the second moment of OFF matters: an event waits for what is le
 R ≈ D s + P[OFF] E[OFF²]/(2 E[OFF]). Above, the shape of ON matters too (from a load of about .6),
 and a law that has no phases is taken as the phase-type law with its mean and c².
 
-Phases are never as regular as a constant: c² is at least one over their number. What follows from
-them is then off by about as much as c² is, so that the law is worked out twice, once twice as far
-off as the other time, and the difference taken off (``extrapolated``).
+Phases are never as regular as a constant: c² is at least one over their number. Where a time is
+more regular, ``backlog`` takes it as it is; phases stand in only where times differ by so much that
+a lattice would be too large.
 """
 
 from __future__ import annotations
@@ -69,10 +69,9 @@ def _phases_of(law: Law, most: int) -> int:
     return 2 if law.scv >= 1.0 else min(math.ceil(1.0 / max(law.scv, 1.0 / most) - 1e-9), most)
 
 
-def twice_as_far(centre: OnOff, near: Regularity) -> Regularity:
-    """The c² twice as far from the true ones as ``near``."""
-    true = (centre.on.scv, centre.off.scv, centre.service.scv)
-    return Regularity(*(2.0 * near_scv - scv for near_scv, scv in zip(near, true, strict=True)))
+def more_regular(centre: OnOff) -> bool:
+    """Whether a time of a centre is more regular than phases can be."""
+    return regularity(centre) != (centre.on.scv, centre.off.scv, centre.service.scv)
 
 
 def period_chain(law: Law, scv: float) -> Chain:

@@ -12,8 +12,8 @@ event meets one; the wait of an M/G/1 queue whose services are completion times
 Other ON laws: phase-type by the age of the event at the head of the queue (Sengupta). With R the
 rate matrix of the queue as a quasi-birth-and-death process, S₀ and S₁ the rates of its phases
 without and with a departure, the age has the density π(0) exp((S₀ + R S₁) x), and turned round in
-time that is a phase-type law with as many phases as the busy queue. Times more regular than phases
-can be are reached by extrapolation.
+time that is a phase-type law with as many phases as the busy queue. Where a time is more regular
+than phases can be, the work that waits is followed on a lattice of time (``backlog``).
 """
 
 from __future__ import annotations
@@ -26,15 +26,10 @@ from scipy import linalg
 
 from tidings.errors import UnstableError
 from tidings.model.laws import Exponential, HyperExponential, PhaseType
+from tidings.prediction.mobility.backlog import backlog_sojourn
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.completion import absence_stage, completion, completion_stage
-from tidings.prediction.mobility.extrapolated import Extrapolated
-from tidings.prediction.mobility.periods import (
-    Regularity,
-    period_chain,
-    regularity,
-    twice_as_far,
-)
+from tidings.prediction.mobility.periods import Regularity, more_regular, period_chain, regularity
 from tidings.prediction.queues import PoissonWait, fitted_law
 from tidings.prediction.stages import Chain, Floats, Stage, in_series, law_stage
 from tidings.prediction.workload import WaitMoments
@@ -57,12 +52,11 @@ def sojourn_stage(centre: OnOff, rate_per_s: float) -> Stage:
 
 
 def _phased_stage(centre: OnOff, rate_per_s: float) -> Stage:
-    near = regularity(centre)
-    law, far = phase_type_sojourn(centre, rate_per_s, near), twice_as_far(centre, near)
-    if far == near:
-        return law_stage(law)
-    other = phase_type_sojourn(centre, rate_per_s, far)
-    return Stage(delays=(Extrapolated(near=law, far=other),))
+    if more_regular(centre):
+        on_lattice = backlog_sojourn(centre, rate_per_s)
+        if on_lattice is not None:
+            return law_stage(on_lattice)
+    return law_stage(phase_type_sojourn(centre, rate_per_s, regularity(centre)))
 
 
 def wait_stage(centre: OnOff, rate_per_s: float) -> Stage:
