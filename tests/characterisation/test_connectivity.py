@@ -49,6 +49,21 @@ def test_planted_times_come_back_within_their_standard_errors():
     assert found["ann"].on.law.scv == pytest.approx(ON.scv, rel=0.2)
 
 
+@pytest.mark.statistical
+def test_a_mean_beyond_what_was_seen_is_that_of_the_law():
+    """Observation of 60 s at a time; times of 100 s on average: what was seen has a mean of 45."""
+    rng = np.random.default_rng(11)
+    truth = Exponential(mean_s=100.0)
+    lengths_s = truth.sample(rng, 1500)
+    seen = cells("ann", np.minimum(lengths_s, 60.0), [5.0] * 9)
+    seen.loc[:1499, "ended"] = lengths_s <= 60.0
+    found, _ = fit_connectivity(seen)
+    fitted = found["ann"].on
+    # 0.45 of the ends were seen; a Weibull law may be chosen, whose mean is less sure.
+    assert fitted.law.mean_s == pytest.approx(100.0, rel=0.15)
+    assert fitted.mean_se_s == pytest.approx(100.0 / math.sqrt(fitted.whole), rel=0.3)
+
+
 def test_who_hardly_ever_changed_is_named_and_left_as_it_was():
     seen = cells("ann", [10.0] * 4, [5.0] * 9)
     found, (note,) = fit_connectivity(seen)

@@ -111,3 +111,33 @@ subscribers: {{s: {{at: hub, wants: {{}}}}}}
 def test_fields_that_would_mean_nothing_are_refused(publisher, said):
     with pytest.raises(InvalidSystemError, match=said):
         loads(SYSTEM.format(publisher=publisher))
+
+
+@pytest.mark.parametrize("pair", [("connected", "disconnected"), ("disconnected", "connected")])
+@pytest.mark.parametrize("at", [2, 4, 0, 12])  # while OFF, while ON, at either end
+def test_both_states_told_at_once_change_nothing(tmp_path, pair, at):
+    plain = [row for row in TOLD if row[2] != at]
+    if at in (0, 12):  # what is left of the ends: the state next to them
+        plain.append(("x", "connected", 5 if at == 0 else 9))
+    told = [*plain, *(("x", state, at) for state in pair)]
+    for replay in ("loop", "resample"):
+        found, expected = (
+            periods_of(
+                Connectivity(trace=table(tmp_path, rows, f"{i}{replay}"), replay=replay), "x"
+            )
+            for i, rows in enumerate((told, _ending(plain, at)))
+        )
+        assert found.loop_s == expected.loop_s
+        assert (found.on, found.off) == (expected.on, expected.off)
+
+
+def _ending(rows, at):
+    """The rows, with the last state told again at a moment after them all."""
+    last = max(rows, key=lambda row: row[2])
+    return [*rows, ("x", last[1], at)] if at > last[2] else rows
+
+
+def test_a_trace_of_contradictions_alone_is_refused(tmp_path):
+    both = [("x", state, at) for at in range(4) for state in ("connected", "disconnected")]
+    with pytest.raises(InvalidInputError, match="0 whole times connected and 0 disconnected"):
+        periods_of(Connectivity(trace=table(tmp_path, both)), "x")

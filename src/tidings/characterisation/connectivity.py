@@ -107,16 +107,24 @@ def fit_connectivity(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[s
 
 
 def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
-    """The likeliest law with the measured mean; of few periods, or many peers, exponential."""
+    """The likeliest law with the measured mean; of few periods, or many peers, exponential.
+
+    Where the longest period was cut off the measured mean stops there and is too short: the mean is
+    then that of the likeliest law as well.
+    """
     names = _FAMILIES if shaped and seen.whole >= ENOUGH_PERIODS else _FAMILIES[:1]
     best = likeliest([fit(name, seen, in_seconds) for name in names])
-    scv = max(measure(seen).scv, 0.0)
+    open_ended = bool(
+        seen.lengths_s[~seen.ended].max(initial=0.0) > seen.lengths_s[seen.ended].max()
+    )
+    law = best.free_law if open_ended else best.law
+    scv = law.scv if open_ended else max(measure(seen).scv, 0.0)
     return FittedPeriods(
-        law=best.law,
+        law=law,
         whole=seen.whole,
-        mean_se_s=best.law.mean_s * math.sqrt(scv / seen.whole),
+        mean_se_s=law.mean_s * math.sqrt(scv / seen.whole),
         family=best.family,
-        distance=best.kept_distance,
+        distance=best.distance if open_ended else best.kept_distance,
     )
 
 

@@ -46,7 +46,8 @@ def periods_of(connectivity: Connectivity, peer: str) -> Periods:
     """The periods of a peer, by name; from its own rows of a trace, if that has any, else all rows.
 
     Laws drawn from a trace have its whole periods as atoms: those that its beginning or its end
-    cut off are left out. A loop is all that was seen of one peer, cut off or not.
+    cut off are left out. A loop is all that was seen of one peer, cut off or not. A moment at which
+    both states are told tells none.
     """
     if connectivity.trace is None:
         assert connectivity.on is not None
@@ -98,18 +99,35 @@ def resampled(times_s: Iterable[float]) -> Empirical:
 
 def _runs(rows: Iterable[Told]) -> list[tuple[int, float]]:
     """The states of one peer by turns, with the seconds each was seen to last."""
-    told = sorted(rows)
+    rows = sorted(rows)
+    told = _uncontradicted(rows)
+    if not told:
+        return []
     starts = [next(same) for _, same in groupby(told, key=lambda row: row[1])]
-    ends_ns = [at_ns for at_ns, _ in starts[1:]] + [told[-1][0]]
+    ends_ns = [at_ns for at_ns, _ in starts[1:]] + [rows[-1][0]]
     return [
         (is_on, (end_ns - at_ns) / 1e9)
         for (at_ns, is_on), end_ns in zip(starts, ends_ns, strict=True)
     ]
 
 
+def _uncontradicted(rows: list[Told]) -> list[Told]:
+    """Rows in order of time, less those of moments at which both states are told.
+
+    Gone and back at once is no change: the state before lasts, and no period has no length.
+
+    >>> _uncontradicted([(0, 1), (5, 0), (5, 1), (8, 0)])
+    [(0, 1), (8, 0)]
+    """
+    states: dict[int, set[int]] = {}
+    for at_ns, is_on in rows:
+        states.setdefault(at_ns, set()).add(is_on)
+    return [(at_ns, told.pop()) for at_ns, told in states.items() if len(told) == 1]
+
+
 def _loop(runs: list[tuple[int, float]]) -> tuple[float, ...]:
     """All that was seen of one peer, turned so that it begins ON and ends OFF."""
-    whole = [run for run in runs if run[1] > 0.0]
+    whole = [run for run in runs if run[1] > 0.0]  # only the last can have no length
     if whole[0][0] == whole[-1][0]:  # the end goes on with the beginning
         (state, first_s), *between, (_, last_s) = whole
         whole = [*between, (state, first_s + last_s)]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.errors import UnsupportedError
+from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.laws import Deterministic, Exponential
 from tidings.prediction.mobility.buffers import Limits, buffered_stage, fate
 from tidings.prediction.mobility.centre import OnOff, exponential_centre, mean_response_s
@@ -182,3 +182,18 @@ def test_what_is_not_predicted_is_refused():
         fate_with_lifetime(CENTRE, 10.0, 1.0)
     with pytest.raises(UnsupportedError, match="give it a buffer"):
         fate(CENTRE, 10.0, Limits(expiring_per_s=1e-9))
+
+
+def test_impossible_numbers_are_refused_by_name():
+    centre = exponential_centre(0.1, 10.0, 10.0)
+    for rate in (0.0, -1.0, float("nan")):
+        with pytest.raises(InvalidInputError, match="rate_per_s: got"):
+            fate(centre, rate, Limits(buffer=3))
+    with pytest.raises(InvalidInputError, match="buffer: got -1"):
+        fate(centre, 1.0, Limits(buffer=-1))
+    with pytest.raises(InvalidInputError, match="expiring_per_s: got -2"):
+        fate(centre, 1.0, Limits(expiring_per_s=-2.0))
+    with pytest.raises(InvalidInputError, match="lifetime_s: got -5"):
+        fate_with_lifetime(centre, 1.0, -5.0)
+    with pytest.raises(InvalidInputError, match="rate_per_s: got -1"):
+        fate_with_lifetime(centre, -1.0, 5.0)

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.model.laws import Deterministic, Exponential
+from tidings.model.laws import Deterministic, Exponential, Gamma, PhaseType
 from tidings.prediction.mobility.centre import (
     OnOff,
     effective_demand_s,
@@ -14,6 +15,7 @@ from tidings.prediction.mobility.centre import (
     mean_response_s,
     published_response_s,
 )
+from tidings.prediction.mobility.completion import completion
 from tidings.prediction.queues import mean_wait_s
 
 TIMES = st.floats(1e-3, 1e3)
@@ -73,3 +75,23 @@ def test_effective_demand_alone_responds_as_all_together(own, others, service_s,
 def test_effective_demand_of_a_plain_queue_is_the_published_one():
     assert effective_demand_s(3.0, 4.0, 0.1) == pytest.approx(0.1 / (1 - 0.4), rel=1e-14)
     assert effective_demand_s(3.0, 7.0, 0.1) == math.inf
+
+
+@pytest.mark.parametrize(("work", "away"), [(1, 1), (3, 1), (1, 4), (2, 5)])
+def test_three_moments_of_a_completion_are_those_of_its_phases(work, away):
+    """E[Cⁿ] = n! initial (−generator)⁻ⁿ 1; gamma laws of whole shapes are phases."""
+    centre = OnOff(
+        service=Gamma(mean_s=0.7, shape=work),
+        on=Exponential(mean_s=3.0),
+        off=Gamma(mean_s=2.0, shape=away),
+    )
+    law = completion(centre)
+    assert isinstance(law, PhaseType)
+    stay_s = np.linalg.inv(-np.array(law.generator))
+    first, second, third = (
+        math.factorial(n) * (np.array(law.initial) @ np.linalg.matrix_power(stay_s, n)).sum()
+        for n in (1, 2, 3)
+    )
+    assert centre.demand_s == pytest.approx(first, rel=1e-12)
+    assert centre.demand_square_s2 == pytest.approx(second, rel=1e-12)
+    assert centre.demand_cube_s3 == pytest.approx(third, rel=1e-12)

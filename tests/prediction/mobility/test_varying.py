@@ -72,3 +72,12 @@ def test_what_cannot_be_followed_is_said():
     regular = OnOff(service=Deterministic(value_s=1.0), on=CENTRE.on, off=Exponential(mean_s=1.0))
     with pytest.raises(UnsupportedError, match="service, ON and OFF are exponential"):
         varying_response(regular, DailyRates(slot_s=600.0, per_s=(0.1,)))
+
+
+def test_rates_that_end_are_refused_and_rounds_that_never_settle_are_told(monkeypatch):
+    with pytest.raises(UnsupportedError, match="repeat: false"):
+        varying_response(CENTRE, DailyRates(slot_s=30.0, per_s=(0.3,), repeat=False))
+    rates = DailyRates(slot_s=30.0, per_s=(0.1, 0.45))
+    assert varying_response(CENTRE, rates).settled
+    monkeypatch.setattr("tidings.prediction.mobility.varying._MOST_ROUNDS", 1)
+    assert not varying_response(CENTRE, rates).settled

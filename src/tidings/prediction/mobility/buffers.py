@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.errors import UnsupportedError
+from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.sojourn import sojourn_stage
@@ -52,6 +52,7 @@ def fate(centre: OnOff, rate_per_s: float, limits: Limits) -> Fate:
 
     All times exponential, arrivals Poisson. A centre without any limit must not be overloaded.
     """
+    _refuse_impossible(rate_per_s, limits)
     chain = _chain(centre, rate_per_s, limits)
     shares = chain.stationary()
     count = np.arange(chain.levels + 1)
@@ -67,6 +68,17 @@ def fate(centre: OnOff, rate_per_s: float, limits: Limits) -> Fate:
         dropped=dropped,
         response_s=delayed_s / delivered if delivered > 0.0 else math.nan,
     )
+
+
+def _refuse_impossible(rate_per_s: float, limits: Limits) -> None:
+    if not 0.0 < rate_per_s < math.inf:
+        raise InvalidInputError(f"rate_per_s: got {rate_per_s:g}; wants a rate above 0 events/s")
+    if limits.buffer is not None and limits.buffer < 0:
+        raise InvalidInputError(f"buffer: got {limits.buffer}; wants 0 or more events, or None")
+    if not 0.0 <= limits.expiring_per_s < math.inf:
+        raise InvalidInputError(
+            f"expiring_per_s: got {limits.expiring_per_s:g}; wants 0 (never) or more per second"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

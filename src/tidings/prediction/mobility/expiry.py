@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize
 
-from tidings.errors import UnsupportedError
+from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.laws import Exponential
 from tidings.model.outcome import QUANTILES
 from tidings.prediction.faults.expiry import mean_up_to_s
@@ -57,6 +57,9 @@ def fate_with_lifetime(centre: OnOff, rate_per_s: float, lifetime_s: float) -> T
     >>> round(found.delivered, 3), round(found.expired, 3), round(found.delay_mean_s, 2)
     (0.952, 0.048, 13.4)
     """
+    for name, value in (("rate_per_s", rate_per_s), ("lifetime_s", lifetime_s)):
+        if not value >= 0.0:
+            raise InvalidInputError(f"{name}: got {value:g}; wants 0 or more")
     if not isinstance(centre.on, Exponential):
         raise UnsupportedError(
             "expiry at a peer is predicted only where its times ON are exponential"

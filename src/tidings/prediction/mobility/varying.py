@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,9 @@ class VaryingResponse:
     response_s: float
     present: Floats  # mean number of events there, by slot
     rates_per_s: Floats
+    # Whether a round ended as it began; if not (close to saturation, or slots that are short beside
+    # what the queue remembers) the figures are those of the last round that was followed.
+    settled: bool
 
     @property
     def by_slot_s(self) -> Floats:
@@ -64,6 +68,11 @@ def varying_response(centre: OnOff, rates: DailyRates) -> VaryingResponse:
             "rates by time of day are followed only where service, ON and OFF are exponential; "
             "give them as {exponential: ...}, or simulate"
         )
+    if not rates.repeat:
+        raise UnsupportedError(
+            "rates that end (repeat: false) are not followed: give them with repeat: true, or "
+            "simulate"
+        )
     per_s = np.array(rates.per_s, dtype=np.float64)
     if centre.load(float(per_s.mean())) >= FULL_LOAD:
         raise UnstableError(
@@ -73,17 +82,28 @@ def varying_response(centre: OnOff, rates: DailyRates) -> VaryingResponse:
         )
     bound = _FIRST_BOUND
     while True:
-        present, at_bound = _round_of(centre, per_s, rates.slot_s, bound)
-        if at_bound <= _LOST or bound >= _MOST_EVENTS:
+        last = _round_of(centre, per_s, rates.slot_s, bound)
+        if last.at_bound <= _LOST or bound >= _MOST_EVENTS:
             break
         bound *= 2
     return VaryingResponse(
-        response_s=float(present.mean() / per_s.mean()), present=present, rates_per_s=per_s
+        response_s=float(last.present.mean() / per_s.mean()),
+        present=last.present,
+        rates_per_s=per_s,
+        settled=last.settled and last.at_bound <= _LOST,
     )
 
 
-def _round_of(centre: OnOff, per_s: Floats, slot_s: float, bound: int) -> tuple[Floats, float]:
-    """Mean number of events in each slot of a round that repeats, and the time at the bound."""
+class _Round(NamedTuple):
+    """Mean number of events by slot, the time at the bound, whether it ended as it began."""
+
+    present: Floats
+    at_bound: float
+    settled: bool
+
+
+def _round_of(centre: OnOff, per_s: Floats, slot_s: float, bound: int) -> _Round:
+    """A round that repeats, or the last one that was followed."""
     chain = _Chain.of(centre, slot_s, bound)
     state = chain.stationary(float(per_s.mean()))
     begin = per_s.size - math.ceil(_RUN_IN * per_s.size)  # the end of a round leads into the next
@@ -94,9 +114,9 @@ def _round_of(centre: OnOff, per_s: Floats, slot_s: float, bound: int) -> tuple[
             state, present[slot], there = chain.through(state, float(per_s[slot]))
             full += there / per_s.size
         if begin == 0 and np.abs(state - before).sum() <= _SETTLED:
-            break
+            return _Round(present=present, at_bound=full, settled=True)
         begin = 0
-    return present, full
+    return _Round(present=present, at_bound=full, settled=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
