@@ -83,6 +83,40 @@ def test_a_background_load_is_told_apart_from_the_service_times():
     assert none.background == 0.0
 
 
+def test_a_background_that_cannot_be_seen_widens_the_errors_and_is_told():
+    """A rate of 100 ± 0.3 per second: U = 0.3 + 100 · 2 ms is as well 100 · 5 ms."""
+    rng = np.random.default_rng(11)
+    steady = [{"a": rng.normal(100.0, 0.3)} for _ in range(60)]
+    (fit,) = fit_services(usage(steady, {"a": 0.002}, background=0.3, noise=0.005))
+    assert fit.background == 0.0
+    assert fit.hidden > 0.3
+    assert abs(fit.services_s["a"] - 0.002) < 1.96 * fit.services_se_s["a"]
+    # Without a background but at many rates nothing is hidden, and errors are small.
+    varied = [{"a": rng.uniform(20.0, 180.0)} for _ in range(60)]
+    (clear,) = fit_services(usage(varied, {"a": 0.005}, noise=0.005))
+    assert clear.hidden == 0.0
+    assert clear.services_se_s["a"] < 1e-5
+    # At one rate alone all of it may be background.
+    (one,) = fit_services(usage([{"a": 100.0}] * 20, {"a": 0.005}))
+    assert one.hidden == pytest.approx(0.5, rel=1e-12)
+    assert one.services_se_s["a"] == pytest.approx(0.005 / 1.96, rel=1e-9)
+
+
+def test_long_intervals_count_by_their_length():
+    """Weighted least squares: S = Σ T X U / Σ T X², through the origin."""
+    lengths, done, busy = [1, 4, 10], [10, 60, 90], [0.21, 0.28, 0.19]
+    ends = np.cumsum(lengths)
+    rows = [
+        ("hub", "cpu", int(end) * S, length * S, used, "a", count)
+        for end, length, count, used in zip(ends, lengths, done, busy, strict=True)
+    ]
+    (fit,) = fit_services(pd.DataFrame(rows, columns=COLUMNS))
+    top = sum(count * used for count, used in zip(done, busy, strict=True))
+    bottom = sum(count**2 / length for count, length in zip(done, lengths, strict=True))
+    assert fit.background == 0.0
+    assert fit.services_s["a"] == pytest.approx(top / bottom, rel=1e-12)
+
+
 @pytest.mark.statistical
 def test_background_and_services_are_right_within_their_errors():
     rng = np.random.default_rng(5)

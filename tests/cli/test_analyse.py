@@ -77,6 +77,32 @@ def test_latencies_end_behind_the_subscribers_own_links(tmp_path, capsys):
     assert "last link" in capsys.readouterr().out
 
 
+def test_only_deliveries_that_somebody_wants_are_told(tmp_path, capsys):
+    path = tmp_path / "kinds.yaml"
+    path.write_text("""
+tidings: 1
+event_type: kind
+brokers: {hub: {service: 1ms}, east: {service: 1ms}}
+links: [{between: [hub, east], delay: 5ms}]
+publishers:
+  p: {at: hub, every: {exponential: 10ms}, content: [
+    {p: 0.5, event: {kind: order}}, {p: 0.5, event: {kind: quote}}]}
+subscribers:
+  a: {at: east, wants: {kind: quote}, count: 2}
+  b: {at: east, wants: {kind: order}, link: {delay: 7ms}}
+  c: {at: east, wants: {}}
+  d: {at: hub, wants: {kind: news}}
+""")
+    assert run(["analyse", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["deliveries"]
+    rows = {(row["type"], row["broker"], row["link_mean_s"]): row["subscribers"] for row in found}
+    assert rows == {
+        ("quote", "east", 0.0): 3,
+        ("order", "east", 0.0): 1,
+        ("order", "east", 0.007): 1,
+    }
+
+
 def test_publishers_that_are_not_poisson_are_named(tmp_path, capsys):
     path = tmp_path / "regular.yaml"
     path.write_text(SYSTEM.replace("every: {exponential: 10ms}", "every: 10ms"))

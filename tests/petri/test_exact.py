@@ -133,6 +133,52 @@ def test_loops_and_colours_of_a_jackson_network():
     assert found.cell("shared", "b")["residence_mean_s"] == pytest.approx(0.3 / (1 - busy))
 
 
+RANKS = {"discipline": "priority", "priorities": {"hi": 2, "lo": 1}}
+
+
+def ranked(places=None, after="", desk=None):
+    """Two colours of one law at a desk that serves one of them first, 0.4/s each."""
+    places = places or {}
+    moves = {
+        "come": [*come("desk.hi", 2.5), *come("desk.lo", 2.5)],
+        "go": [mode("desk.hi", after), mode("desk.lo")],
+    }
+    moves |= {f"end {name}": [mode(f"{name}.hi")] for name in places}
+    return net(places | {"desk": desk or queue(exponential(1.0), **RANKS)}, moves, ["hi", "lo"])
+
+
+def test_colours_of_one_law_wait_by_their_priorities_as_cobham_says():
+    """W0 = 0.8 s: 1 + 0.8/(1 − 0.4) and 1 + 0.8/((1 − 0.4)(1 − 0.8))."""
+    link = {"link": queue(3.0, discipline="infinite-server")}
+    for model in (ranked(), ranked(link, "link.hi")):
+        found = solve_exactly(model)
+        assert found.provenance["engine"] == "exact: product form"
+        stays = [found.cell("desk", each)["residence_mean_s"] for each in ("hi", "lo")]
+        assert stays == pytest.approx([7 / 3, 23 / 3], rel=1e-12)
+        assert found.place("desk")["population"] == pytest.approx(0.8 / 0.2, rel=1e-12)
+
+
+def test_priorities_of_several_servers_leave_the_whole_line_as_long():
+    desk = queue(exponential(2.0), servers=2, **RANKS)
+    found = solve_exactly(ranked(desk=desk))
+    alike = solve_exactly(ranked(desk=queue(exponential(2.0), servers=2)))
+    assert found.place("desk")["population"] == pytest.approx(
+        alike.place("desk")["population"], rel=1e-12
+    )
+    waits = [found.cell("desk", each)["residence_mean_s"] - 2.0 for each in ("hi", "lo")]
+    assert waits[1] == pytest.approx(waits[0] / (1 - 0.8), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("places", "after", "where"),
+    [({"next": queue(exponential(0.1))}, "next.hi", "next"), ({}, "desk.hi@0.1", "desk")],
+)
+def test_what_leaves_a_queue_with_priorities_is_no_stream_for_another(places, after, where):
+    told = f"Nor has it a product form: 'desk' serves by priority, and .* queue at '{where}'"
+    with pytest.raises(UnsupportedError, match=told):
+        solve_exactly(ranked(places, after), most_states=300)
+
+
 @pytest.mark.parametrize(
     ("why", "places", "moves"),
     [

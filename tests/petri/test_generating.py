@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
 from tidings.model.system_workload import workload_of
@@ -208,6 +209,36 @@ def test_a_net_of_a_poisson_system_agrees_with_operational_analysis():
             abs(row["throughput_per_s"] - exact.rates_per_s[0]["ab".index(place)])
             < 5 * row["throughput_se_per_s"]
         )
+
+
+def parts_of_one(every, *shares):
+    """A publisher whose flows have some shares of its events, at one broker."""
+    return Workload(
+        nodes=(Node(name="a", centres=(0,)),),
+        centres=(Centre(name="a"),),
+        sources=(Source(name="p", home=0, every=every),),
+        flows=tuple(
+            Flow(source=0, event_type=f"t{at}", share=share, services=((0, every.scaled(0.5)),))
+            for at, share in enumerate(shares)
+        ),
+    )
+
+
+@pytest.mark.parametrize("every", [Exponential(mean_s=2.0), Deterministic(value_s=2.0)])
+def test_events_of_no_flow_are_published_and_go_nowhere(every):
+    load = parts_of_one(every, 0.2, 0.3, 0.0)
+    net = checked(generate_net(load))
+    cells = Cells(net=flatten(net))
+    rates = dict(zip(cells.all, solve_traffic(cells).rates_per_s, strict=True))
+    assert rates["a", "t0 of p"] == pytest.approx(0.1, rel=1e-12)
+    assert rates["a", "t1 of p"] == pytest.approx(0.15, rel=1e-12)
+    assert ("a", "t2 of p") not in rates
+    assert analyse(load).rates_per_s.ravel() == pytest.approx([0.1, 0.15, 0.0], rel=1e-12)
+
+
+def test_flows_of_more_than_all_events_are_no_workload():
+    with pytest.raises(InvalidInputError, match=r"flows of p: got shares with a sum of 1\.1"):
+        parts_of_one(Exponential(mean_s=1.0), 0.6, 0.5)
 
 
 @pytest.mark.statistical

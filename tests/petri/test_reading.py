@@ -168,6 +168,8 @@ WRONG = {
     ),
     "a law with a mean above 0": ("after: {exponential: 5s}", "after: 0s"),
     "reads format 1": ("tidings_net: 1", "tidings_net: 2"),
+    "publish.modes[1].weight: got 0; wants above 0": ("weight: 0.7", "weight: 0"),
+    "weight: got 0; wants above 0: with a weight of 0 it never fires": ("weight: 3", "weight: 0"),
     "modes that all have a time 'after', or none": ("weight: 0.7", "after: 1s"),
 }
 

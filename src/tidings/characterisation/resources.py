@@ -85,6 +85,13 @@ def sampled_resources(usage: pd.DataFrame, brokers: Sequence[str]) -> Resources:
         for fit in fits
         if fit.background > 0.0
     ]
+    notes += [
+        f"throughputs changed too little to tell events from what is none: up to "
+        f"{100 * fit.hidden:.3g} % of the time {fit.resource} of {fit.broker} may be busy with the "
+        "latter, and service times that much shorter; sample also when little is published"
+        for fit in fits
+        if fit.hidden > 0.0
+    ]
     return Resources(
         centres=tuple(centres),
         of_broker=of_broker,

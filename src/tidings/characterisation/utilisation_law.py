@@ -6,8 +6,10 @@ One event type: :math:`S = U/X`. Several types share a resource: in every sample
 
 so the S are the coefficients of a regression of utilisations on throughputs. The background load
 :math:`U_0`, of what is no event, is there only where the samples show it; else the line goes
-through the origin. Types can be told apart only as far as their throughputs did not rise and fall
-together; where they did, the answer is refused and says so.
+through the origin. Where they could not show it, as throughputs hardly changed, it is said how
+large it may be for all they tell, and the errors of S are those of not knowing it. Types can be
+told apart only as far as their throughputs did not rise and fall together; where they did, the
+answer is refused and says so.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ class ResourceFit:
     explained: float  # share of the variance of utilisation that the fit explains
     background: float = 0.0  # utilisation by what is no event
     background_se: float = 0.0
+    hidden: float = 0.0  # utilisation that may be background for all the samples tell; 0 if little
     refusal: str = ""
 
 
@@ -116,7 +119,8 @@ def _fitted(broker: str, resource: str, seen: _Samples) -> ResourceFit:
     last = _line(used) if used.types else first
     services = dict.fromkeys(seen.types, 0.0) | dict(zip(used.types, last.services_s, strict=False))
     errors = dict(zip(seen.types, first.services_se_s, strict=True))
-    errors |= dict(zip(used.types, last.services_se_s, strict=False))
+    hidden, errors_s = _hidden(used, last) if used.types else (0.0, ())
+    errors |= dict(zip(used.types, errors_s, strict=True))
     return ResourceFit(
         broker=broker,
         resource=resource,
@@ -126,6 +130,7 @@ def _fitted(broker: str, resource: str, seen: _Samples) -> ResourceFit:
         explained=last.explained,
         background=last.background,
         background_se=last.background_se,
+        hidden=hidden,
     )
 
 
@@ -142,11 +147,9 @@ class _Line:
 
 def _line(seen: _Samples) -> _Line:
     """The line of some samples, with a background load where it stands out."""
-    count, kinds = seen.rates_per_s.shape
-    with_ones = np.column_stack([seen.rates_per_s, np.ones(count)]) * seen.weights[:, None]
     busy = seen.busy * seen.weights
-    if count >= kinds + 3 and _condition(with_ones) <= MOST_CONDITION:
-        found, errors, explained = regression(with_ones, busy)
+    if _tells_background(seen):
+        found, errors, explained = regression(_with_ones(seen), busy)
         if found[-1] > BACKGROUND_SES * errors[-1] and found[-1] > 1e-9:
             return _Line(
                 services_s=tuple(found[:-1].tolist()),
@@ -163,6 +166,38 @@ def _line(seen: _Samples) -> _Line:
         background_se=0.0,
         explained=explained,
     )
+
+
+def _with_ones(seen: _Samples) -> Floats:
+    """The throughputs, and a column for the background load, weighted."""
+    ones = np.ones(len(seen.busy))
+    found: Floats = np.column_stack([seen.rates_per_s, ones]) * seen.weights[:, None]
+    return found
+
+
+def _tells_background(seen: _Samples) -> bool:
+    """Whether there is anything by which a background load could be told from the events."""
+    count, kinds = seen.rates_per_s.shape
+    return count >= kinds + 3 and _condition(_with_ones(seen)) <= MOST_CONDITION
+
+
+def _hidden(seen: _Samples, line: _Line) -> tuple[float, tuple[float, ...]]:
+    """The background load that a line through the origin may hide, and errors of S that heed it.
+
+    The line holds if there is none. What counts is its upper limit (95 %), where that is not
+    negligible; no sample can be less busy than the background. Errors reach to the S it would give.
+    """
+    if line.background > 0.0:
+        return 0.0, line.services_se_s
+    most = max(float(seen.busy.min()), 0.0)
+    if _tells_background(seen):
+        found, errors, _ = regression(_with_ones(seen), seen.busy * seen.weights)
+        most = min(most, max(float(found[-1]), 0.0) + CONFIDENCE_SES * float(errors[-1]))
+    if most <= NEGLIGIBLE * float(seen.busy.mean()):
+        return 0.0, line.services_se_s
+    taken_s, _, _ = regression(seen.rates_per_s * seen.weights[:, None], most * seen.weights)
+    widened: Floats = np.hypot(line.services_se_s, taken_s / CONFIDENCE_SES)
+    return most, tuple(widened.tolist())
 
 
 def _is_idle(seen: _Samples, line: _Line, at: int) -> bool:
@@ -233,4 +268,5 @@ def fit_rows(fits: Sequence[ResourceFit]) -> Iterator[dict[str, object]]:
                 "count": fit.samples,
                 "explained": fit.explained,
                 "background": fit.background,
+                "hidden": fit.hidden,
             }

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from tidings.model import reading, units
+from tidings.model.routes import route
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Workload
 from tidings.prediction.operational.audiences import Audience, audiences_behind, audiences_of
@@ -91,7 +92,11 @@ def find_workload(origin: Origin, step: Callable[[str], None], *, by: str = "typ
     """The workload of a system, or of traces."""
     if origin.system is not None:
         system = reading.load(origin.system)
-        return Found(workload=workload_of(system, by=by), audiences=tuple(audiences_of(system)))
+        routes = route(system)
+        return Found(
+            workload=workload_of(system, by=by, routes=routes),
+            audiences=tuple(audiences_of(system, routes, by=by)),
+        )
     return _measured(origin, step)
 
 

@@ -106,6 +106,15 @@ def workload_of(
     )
 
 
+def wanting_filters(system: System, routes: Routes, *, by: str = "type") -> Bools:
+    """Which filters match some event of each flow of the workload: [flow, filter]."""
+    flows = [
+        routes.wants[[routes.rows[row].content_class for row in parts.rows]].any(axis=0)
+        for parts in _parts(system, routes, by)
+    ]
+    return np.array(flows, dtype=bool).reshape(len(flows), routes.wants.shape[1])
+
+
 def _refuse_client_bandwidth(system: System) -> None:
     for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
         for peer in peers:

@@ -16,6 +16,7 @@ from tidings.errors import InvalidInputError, Problem
 from tidings.model.laws import Deterministic, Law
 
 NO_TIME = Deterministic(value_s=0.0)
+SHARES_ROUND_BY = 1e-9  # sums of shares may be off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class Flow:
 
     source: int
     event_type: str
-    share: float = 1.0  # of the publisher's events
+    share: float = 1.0  # of the publisher's events; those of no flow leave no trace
     forwarding: tuple[tuple[int, float], ...] = ()  # connection, probability of being sent over it
     # Centre of a node, time it works on such an event; of NO_TIME: it passes without stopping.
     services: tuple[tuple[int, Law], ...] = ()
@@ -96,7 +97,7 @@ class Workload:
     flows: tuple[Flow, ...]
 
     def __post_init__(self) -> None:
-        problems = [*_structure_problems(self), *_flow_problems(self)]
+        problems = [*_structure_problems(self), *_flow_problems(self), *_share_problems(self)]
         if problems:
             raise InvalidInputError("this is no workload:", problems)
 
@@ -132,6 +133,19 @@ def _structure_problems(workload: Workload) -> Iterator[Problem]:
         yield from _share(f"source {source.name}.reliability", source.reliability)
 
 
+def _share_problems(workload: Workload) -> Iterator[Problem]:
+    """Flows of a publisher are parts of what it publishes; the rest belongs to none."""
+    shares: dict[int, list[float]] = {}
+    for flow in workload.flows:
+        shares.setdefault(flow.source, []).append(flow.share)
+    for index, source in enumerate(workload.sources):
+        total = math.fsum(shares.get(index, ()))
+        if total > 1.0 + SHARES_ROUND_BY:
+            want = "shares that sum to 1 at most"
+            at = f"flows of {source.name}"
+            yield Problem(at=at, saw=f"shares with a sum of {total:.12g}", want=want)
+
+
 def _flow_problems(workload: Workload) -> Iterator[Problem]:
     connections = len(workload.connections)
     for index, flow in enumerate(workload.flows):
@@ -147,7 +161,7 @@ def _flow_problems(workload: Workload) -> Iterator[Problem]:
             yield from _position(f"{at}.transfers", connection, connections, "connection")
         for joint in flow.joint:
             total = math.fsum(share for _, share in joint.sets)
-            if abs(total - 1.0) > 1e-9:
+            if abs(total - 1.0) > SHARES_ROUND_BY:
                 want = "shares that sum to 1, that of the empty set included"
                 yield Problem(at=f"{at}.joint", saw=f"a sum of {total:.12g}", want=want)
 

@@ -117,7 +117,10 @@ def _check_subnet(place: At, inner: At) -> None:
 
 
 def _check_timing(at: At) -> None:
-    """Modes of a transition are all immediate or all timed; only timed ones may take nothing."""
+    """Modes of a transition are all immediate or all timed; only timed ones may take nothing.
+
+    Weights are of immediate ones; what has none is dead.
+    """
     modes = [mode for mode in _each(at.inside("modes")) if isinstance(mode.value, Mapping)]
     timed = [mode.value.get("after") is not None for mode in modes]
     if any(timed) and not all(timed):
@@ -127,9 +130,12 @@ def _check_timing(at: At) -> None:
             mode.report(
                 "'take' some tokens, or a time 'after': it would fire for ever", saw="neither"
             )
-    weights = [mode.value.get("weight", 1.0) for mode in modes]
-    if weights and not any(timed) and all(weight == 0 for weight in weights):
-        at.report("a mode of weight above 0", saw="none")
+    if not any(timed):
+        for part in (at, *modes):
+            if part.inside("weight").value == 0:
+                part.inside("weight").report(
+                    "above 0: with a weight of 0 it never fires; leave it out"
+                )
 
 
 def _known_colour(at: At, colour: Any, colours: Sequence[str]) -> bool:
@@ -188,7 +194,7 @@ def _check_flow(net: At, modes: Sequence[_Mode], tokens: Mapping[Cell, int]) -> 
     while grows:
         grows = False
         for index, mode in enumerate(modes):
-            if index in alive or mode.at.inside("weight").value == 0:
+            if index in alive:
                 continue
             if all(
                 cell in fed and (cell in refilled or tokens[cell] >= count)
@@ -211,8 +217,6 @@ def _report_dead(modes: Sequence[_Mode], alive: set[int], fed: set[Cell]) -> Non
         dead = [index for index in members if index not in alive]
         for index in dead:
             mode = modes[index]
-            if mode.at.inside("weight").value == 0:
-                continue
             missing = next((cell for cell, _ in mode.take if cell not in fed), None)
             why = (
                 f"'{missing[0]}' never holds a token of the colour '{missing[1]}'"

@@ -11,13 +11,14 @@ infinite server whose one token is put back each time it has published. Networks
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tidings.model.laws import Exponential, Law
-from tidings.model.workload import NO_TIME, Flow, Workload
+from tidings.model.workload import NO_TIME, SHARES_ROUND_BY, Flow, Workload
 from tidings.petri.net import FORMAT_VERSION, Arc, Mode, Net, Place, Queue, Subnet, Transition
 
 CLOCK = "clock"  # the colour of tokens that stand for publishers
@@ -95,7 +96,7 @@ class _Generator:
         """The flows that come to each node."""
         found: dict[int, list[int]] = {}
         for index, flow in enumerate(self.workload.flows):
-            for node in self._reached(flow):
+            for node in self._reached(flow) if flow.share > 0.0 else ():
                 found.setdefault(node, []).append(index)
         return found
 
@@ -292,7 +293,9 @@ class _Generator:
     def _publishing(self) -> Iterator[Transition]:
         load = self.workload
         for index, source in enumerate(load.sources):
-            flows = [n for n, flow in enumerate(load.flows) if flow.source == index]
+            flows = [
+                n for n, flow in enumerate(load.flows) if flow.source == index and flow.share > 0.0
+            ]
             if not flows:
                 continue
             name, link = self._publisher(index), source.delay.mean_s > 0.0
@@ -307,6 +310,9 @@ class _Generator:
                 else:
                     clock = (Arc(place=name, colour=CLOCK),)
                     modes.append(Mode(take=clock, put=clock + put, weight=part, newborn=True))
+            rest = 1.0 - math.fsum(load.flows[number].share for number in flows)
+            if rest > SHARES_ROUND_BY and not _is_poisson(source.every):  # of events of no flow
+                modes.append(Mode(take=clock, put=clock, weight=rest, newborn=True))
             yield Transition(name=f"publish {_plain(source.name)}", modes=tuple(modes))
             if link:
                 yield Transition(
@@ -338,6 +344,8 @@ class _Generator:
         known = [each.sets for each in flow.joint if each.node == node]
         if self.joint and known:
             for connections, share in known[0]:
+                if share == 0.0:
+                    continue
                 put = tuple(self._sent(number, connection, 1.0) for connection in connections)
                 yield Mode(take=take, put=put, weight=share)
             return

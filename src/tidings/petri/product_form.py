@@ -5,6 +5,9 @@ that go from place to place by fixed probabilities, and queues that are first co
 one exponential service for all colours, processor sharing or infinite servers with any service.
 Forks are allowed as long as no place can be reached over two branches of one: looking back from any
 queue, all that led there is then such a network.
+
+What leaves a queue that serves some colours before others is no such stream any more. One with one
+exponential law is solved (Cobham) where no other queue, and not itself, comes behind it.
 """
 
 from __future__ import annotations
@@ -50,8 +53,21 @@ class ProductForm:
             if place.queue.discipline == "infinite-server" or offered == 0.0:
                 found[here] = work
                 continue
-            waiting = waiting_probability(servers, offered) * offered / (servers - offered)
-            found[here] = work * (1.0 + waiting / offered)
+            # Mean wait in services until a server is free, were nobody let past.
+            wait = waiting_probability(servers, offered) / servers
+            found[here] = work * (1.0 + wait * self._queueing(place.queue, here, work / servers))
+        return found
+
+    def _queueing(self, queue: Queue, here: list[int], loads: Floats) -> Floats:
+        """How many times as long colours wait in line as for the first server to become free.
+
+        1/((1 − σ')(1 − σ)), where σ is the load of colours that are served before or in turn with
+        one, σ' of those before it (Cobham, 1954); without priorities σ' = 0.
+        """
+        ranks = np.array([_rank(queue, self.cells.all[at][1]) for at in here])
+        before = np.array([loads[ranks > rank].sum() for rank in ranks])
+        in_turn = np.array([loads[ranks >= rank].sum() for rank in ranks])
+        found: Floats = 1.0 / ((1.0 - before) * (1.0 - in_turn))
         return found
 
     def busy_servers(self, place: str) -> float:
@@ -90,31 +106,51 @@ class ProductForm:
             seen |= behind
 
     def _queue_problems(self, name: str, queue: Queue) -> Iterator[str]:
-        laws = {
-            queue.law_of(colour)
+        colours = [
+            colour
             for at, (place, colour) in enumerate(self.cells.all)
             if place == name and self.traffic.rates_per_s[at] > 0.0
-        }
+        ]
+        laws = {queue.law_of(colour) for colour in colours}
         alike = len(laws) <= 1 and all(isinstance(law, Exponential) for law in laws)
         any_law = queue.discipline == "infinite-server" or (
             queue.discipline == "processor-sharing" and queue.servers == 1
         )
         if not (any_law or alike):
             yield f"'{name}' does not serve all colours by one exponential law"
+        elif len({_rank(queue, colour) for colour in colours}) > 1:
+            behind = set().union(*(self._reached[place] for place in self._onwards[name]))
+            waits = sorted(place for place in behind if self._has_line(place))
+            if waits:
+                yield f"'{name}' serves by priority, and tokens go on to queue at '{waits[0]}'"
+
+    def _has_line(self, place: str) -> bool:
+        queue = self.cells.places[place].queue
+        return queue is not None and queue.discipline != "infinite-server"
+
+    @cached_property
+    def _onwards(self) -> dict[str, set[str]]:
+        """The places that tokens of any colour can come to next from each."""
+        found: dict[str, set[str]] = {place.name: set() for place in self.cells.net.places}
+        for mode in self.cells.modes:
+            for taken in mode.take:
+                found[taken.place] |= {arc.place for arc in mode.put}
+        return found
 
     @cached_property
     def _reached(self) -> dict[str, set[str]]:
         """The places that tokens of any colour can come to from each, itself included."""
-        onwards: dict[str, set[str]] = {place.name: set() for place in self.cells.net.places}
-        for mode in self.cells.modes:
-            for taken in mode.take:
-                onwards[taken.place] |= {arc.place for arc in mode.put}
         found = {}
-        for name in onwards:
+        for name in self._onwards:
             seen, waiting = {name}, [name]
             while waiting:
-                more = onwards[waiting.pop()] - seen
+                more = self._onwards[waiting.pop()] - seen
                 seen |= more
                 waiting += more
             found[name] = seen
         return found
+
+
+def _rank(queue: Queue, colour: str) -> int:
+    """Which colours a queue serves first; 0 for all where it heeds no priorities."""
+    return dict(queue.priorities).get(colour, 0) if queue.discipline == "priority" else 0

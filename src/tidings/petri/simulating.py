@@ -23,8 +23,9 @@ from tidings.petri.growth import LEGS, Growth, may_grow
 from tidings.petri.net import Net
 from tidings.petri.outcome import NetOutcome
 from tidings.petri.reading import checked
-from tidings.petri.totals import NetCounts, NetTotals
-from tidings.petri.traffic import refuse_overload, solve_traffic
+from tidings.petri.settling import RUN_TIMES, WARMUP_TIMES, slowest, unsettled
+from tidings.petri.totals import RARE, NetCounts, NetTotals
+from tidings.petri.traffic import Traffic, refuse_overload, solve_traffic
 from tidings.petri.world import Window, make_world, run_world
 
 Floats = NDArray[np.float64]
@@ -32,6 +33,7 @@ Bools = NDArray[np.bool_]
 Progress = Callable[[str], None]
 
 USUAL_FIRINGS = 200_000  # in each replication, about, when nothing else is asked for
+MOST_FIRINGS = 20_000_000  # however slowly a net forgets how it began
 PILOT_FIRINGS = 10_000
 TRIAL_FIRINGS = 2_000
 MOST_CURVES = 2_000  # places and colours whose quantiles are kept: 30 kB each, for every run
@@ -84,13 +86,17 @@ def simulate_net(
     tell("pilot runs for the warm-up")
     pace_s = _seconds_per_firing(compiled, chosen)
     warmup_s = chosen.warmup_s
+    least_s, needed_s, said = _long_enough(compiled, traffic, pace_s)
+    if chosen.duration_s is None:
+        notes += said
     if warmup_s is None:
         pilots = _Pilots(compiled, chosen, growing)
         warmup_s, said = detect_warmup(pilots, PILOT_FIRINGS * pace_s)
         if said:  # it does not settle: slowly, or never
             pilots.refuse_growth()
         notes += said
-    length_s = chosen.duration_s or USUAL_FIRINGS * pace_s
+        warmup_s = max(warmup_s, least_s)
+    length_s = chosen.duration_s or needed_s
     totals = NetTotals(compiled, quantiles=chosen.quantiles)
     growth = Growth(compiled, growing)
 
@@ -107,6 +113,7 @@ def simulate_net(
     for done in add(0, chosen.replications):
         tell(f"replication {done} of {chosen.replications}")
     notes += _until_precise(totals, add, chosen, tell)
+    notes += unsettled(totals, traffic, length_s)
     return totals.outcome(
         {
             "engine": "queueing Petri net",
@@ -231,6 +238,25 @@ def _seconds_per_firing(compiled: CompiledNet, options: NetOptions) -> float:
         length_s *= 4.0
 
 
+def _long_enough(
+    compiled: CompiledNet, traffic: Traffic, pace_s: float
+) -> tuple[float, float, list[str]]:
+    """Time to leave out at least, time to measure, in seconds; what to say where that is much."""
+    name, relaxation_s = slowest(compiled.cells, traffic)
+    usual_s, most_s = USUAL_FIRINGS * pace_s, MOST_FIRINGS * pace_s
+    wanted_s = RUN_TIMES * relaxation_s
+    if wanted_s <= usual_s:
+        return WARMUP_TIMES * relaxation_s, usual_s, []
+    length_s = min(wanted_s, most_s)
+    note = (
+        f"'{name}' is busy {100 * traffic.loads[name]:.4g} % of the time and forgets its past in "
+        f"about {relaxation_s:.3g} s: each run measures {length_s:.3g} s"
+    )
+    if wanted_s > most_s:
+        note += f", and should {wanted_s:.3g} s; it may not settle (--duration, --warmup)"
+    return min(WARMUP_TIMES * relaxation_s, 0.1 * most_s), length_s, [note]
+
+
 def _shortest_time_s(compiled: CompiledNet) -> float:
     """The least mean of all laws above 0, in seconds; from there on trials grow."""
     cells = compiled.cells
@@ -293,10 +319,23 @@ def _until_precise(
         if done >= options.max_replications:
             return [
                 f"the half-width wanted of mean residence times is {wanted:g} of them; after "
-                f"{done} replications, the most allowed, it is {reached:.2g}"
+                f"{done} replications, the most allowed, it is {reached:.2g}",
+                *_left_out(totals),
             ]
         more = more_replications(done, reached, wanted, options.max_replications)
         tell(f"±{reached:.2g} after {done} replications, {more} more")
         for _ in add(done, more):
             pass
-    return []
+    return _left_out(totals) if wanted is not None else []
+
+
+def _left_out(totals: NetTotals) -> list[str]:
+    """What to say where the precision of some mean residence times is not looked at."""
+    rare = int(totals.rare().sum())
+    if not rare:
+        return []
+    return [
+        f"the precision is not that of {rare} of {rare + int(totals.frequent().sum())} places and "
+        f"colours, which less than {100 * RARE:g} % as many tokens leave as the busiest; their own "
+        "errors say how well they are known"
+    ]

@@ -17,6 +17,9 @@ from tidings.petri.compiling import CompiledNet
 from tidings.petri.outcome import QUANTILES, NetOutcome
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+RARE = 0.01  # of the departures of the busiest cell; a precision does not wait for fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +97,18 @@ class NetTotals:
 
         Of cells that matter: those where tokens stay at all, and not next to never come.
         """
-        seen = self.residence.w > 0.01 * self.residence.w.max(initial=0.0)
-        seen &= self.residence.x > 0.0
-        return self.residence.relative_half_width(seen)
+        return self.residence.relative_half_width(self.frequent())
+
+    def frequent(self) -> Bools:
+        """The cells where tokens stay, and that they leave often enough to wait for."""
+        left = self.residence.w
+        found: Bools = (self.residence.x > 0.0) & (left > RARE * left.max(initial=0.0))
+        return found
+
+    def rare(self) -> Bools:
+        """The cells where tokens stay, but next to never come."""
+        found: Bools = (self.residence.x > 0.0) & ~self.frequent()
+        return found
 
     def outcome(self, provenance: dict[str, Any]) -> NetOutcome:
         """Everything as tables."""

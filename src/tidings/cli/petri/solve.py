@@ -45,7 +45,10 @@ def solve(
         bool,
         typer.Option(
             "--exact",
-            help="Instead: the Markov chain of a small net, all of whose times are exponential.",
+            help="Instead, without errors: an open net queue by queue where it has a product form "
+            "(Poisson sources, one exponential law in each line, priorities only where no line "
+            "follows); else the Markov chain of a small net with exponential times. Refused "
+            "where neither is right.",
         ),
     ] = False,
     seed: options.Seed = 1,
