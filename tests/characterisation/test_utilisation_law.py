@@ -46,10 +46,12 @@ def test_several_types_are_told_apart_exactly_without_noise():
 
 @pytest.mark.statistical
 def test_standard_errors_are_those_of_many_repetitions():
+    """Where samples scatter so little that no background load worth a word can hide."""
     services = {"a": 0.01, "b": 0.03}
     rng = np.random.default_rng(7)
     rates = [{"a": rng.uniform(5, 30), "b": rng.uniform(2, 10)} for _ in range(120)]
-    fits = [fit_services(usage(rates, services, noise=0.02, seed=seed))[0] for seed in range(300)]
+    fits = [fit_services(usage(rates, services, noise=0.01, seed=seed))[0] for seed in range(300)]
+    assert all(fit.hidden == 0.0 for fit in fits)
     for kind, truth in services.items():
         found = np.array([fit.services_s[kind] for fit in fits])
         told = np.array([fit.services_se_s[kind] for fit in fits])
