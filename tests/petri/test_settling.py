@@ -67,10 +67,12 @@ def test_a_net_that_shows_its_start_is_told_by_name():
 
 
 def test_regular_tokens_have_settled_though_their_runs_do_not_differ():
-    model = net({"cpu": queue(0.2)}, {"come": [mode(put="cpu.job", after=1.0)],
-                                      "go": [mode("cpu.job")]})  # fmt: skip
-    found = simulate_net(model, replications=400, warmup_s=0.5, duration_s=1.5)
-    assert found.cell("cpu", "job")["throughput_per_s"] == pytest.approx(1 / 1.5)  # one in each
+    clock = queue(1.0, discipline="infinite-server") | {"tokens": {"job": 1}}
+    model = net(
+        {"clock": clock, "cpu": queue(0.2)},
+        {"tick": [mode("clock.job", "clock.job cpu.job")], "go": [mode("cpu.job")]},
+    )
+    found = simulate_net(model, replications=50, warmup_s=0.5, duration_s=99.9)
     assert found.provenance["notes"] == []
 
 

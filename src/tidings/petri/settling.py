@@ -63,8 +63,7 @@ def unsettled(totals: NetTotals, traffic: Traffic, length_s: float) -> list[str]
     known = np.flatnonzero(traffic.rates_per_s > 0.0)
     rates = traffic.rates_per_s[known]
     error = np.fmax(totals.throughput.standard_error[known], np.sqrt(rates / (runs * length_s)))
-    # An event more or less at the ends of a window says nothing.
-    off = np.abs(totals.throughput.value[known] - rates) - 1.0 / length_s
+    off = np.abs(totals.throughput.value[known] - rates)
     most = special.stdtrit(runs - 1, 1.0 - 0.5 * LEVEL / max(1, known.size)) * error
     far = np.flatnonzero(off > most)
     if not far.size:
