@@ -10,8 +10,8 @@ import pandas as pd
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 
-# Root mean square error of a predicted on-time share with many effects at once, rounded up
-# (docs/combined.md); single effects are predicted better.
+# A round figure above the mean absolute errors with many effects at once (docs/combined.md);
+# single effects are predicted better.
 MODEL_ERROR = 0.01
 
 
