@@ -419,7 +419,7 @@ def test_events_of_the_last_seconds_may_be_left_out(planted, settled):
     assert row["on_time"].to_numpy() == pytest.approx(naive["on_time"] / naive["wanted"], rel=1e-12)
     assert (row["lost_unexplained"] == 0).all()
     assert stages == [
-        "subscriptions", "hops", "publications", "intervals", "links", "deliveries", "fitting",
+        "hops", "publications", "intervals", "links", "deliveries", "fitting",
     ]  # fmt: skip
     assert found.measured.provenance["settle_s"] == pytest.approx(60.0)
 
