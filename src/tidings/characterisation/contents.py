@@ -147,9 +147,11 @@ def with_exact_lifetimes(publications: pd.DataFrame, exact: pd.DataFrame) -> pd.
     replaced = (publications["statistic"] == "contents") & pd.MultiIndex.from_frame(
         publications[key]
     ).isin(few)
-    return pd.concat(
-        [publications[~replaced], refined.reindex(columns=publications.columns)], ignore_index=True
-    )
+    refined = refined.reindex(columns=publications.columns)
+    if "content_key" in publications:  # by which sightings find their content
+        keys = publications[replaced].drop_duplicates("content").set_index("content")["content_key"]
+        refined = refined.assign(content_key=refined["content"].map(keys))
+    return pd.concat([publications[~replaced], refined], ignore_index=True)
 
 
 def _lifetime_sample(limited: pd.DataFrame) -> Sample:
