@@ -168,5 +168,5 @@ def ever_down(rows: pd.DataFrame | None) -> frozenset[str]:
     """The components that were down at some time, as far as is told."""
     if rows is None:
         return frozenset()
-    down = rows["up"].notna() & ~rows["up"].fillna(True).astype(bool)
+    down = rows["up"].eq(False)  # rows of no state at all have none
     return frozenset(map(str, rows.loc[down & rows["component"].notna(), "component"]))
