@@ -5,7 +5,7 @@ Everything below is loaded when it is first used, so that ``import tidings`` cos
 >>> import tidings as td
 >>> system = td.market_and_weather()
 >>> print(f"{td.predict(system).on_time:.3f}")
-0.867
+0.868
 """
 
 from __future__ import annotations
