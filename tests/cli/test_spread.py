@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import pytest
@@ -31,6 +32,12 @@ def recording(tmp_path_factory):
     return found, folder
 
 
+@pytest.fixture
+def shared(spark, monkeypatch):
+    """Commands use the session of the tests."""
+    monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: contextlib.nullcontext(spark))
+
+
 def counted(found):
     """Events published in stays that were seen from end to end, and those told meanwhile."""
     steps, published, received = (
@@ -50,7 +57,7 @@ def counted(found):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_what_a_simulated_history_tells(recording, capsys):
+def test_what_a_simulated_history_tells(recording, shared, capsys):
     found, folder = recording
     assert run(["spread", str(folder), "--bins", "3", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
