@@ -61,7 +61,7 @@ def test_a_mean_beyond_what_was_seen_is_that_of_the_law():
     fitted = found["ann"].on
     # 0.45 of the ends were seen; a Weibull law may be chosen, whose mean is less sure.
     assert fitted.law.mean_s == pytest.approx(100.0, rel=0.15)
-    assert fitted.mean_se_s == pytest.approx(100.0 / math.sqrt(fitted.whole), rel=0.3)
+    assert fitted.mean_se_s == pytest.approx(100.0 / math.sqrt(fitted.count), rel=0.3)
 
 
 def test_who_hardly_ever_changed_is_named_and_left_as_it_was():

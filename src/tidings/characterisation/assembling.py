@@ -18,6 +18,7 @@ from tidings.errors import InvalidSystemError, InvalidTracesError, UnsupportedEr
 from tidings.model import topology
 from tidings.model.behaviour import PERFECT, Channel, Service
 from tidings.model.laws import Law
+from tidings.model.naming import few
 from tidings.model.reading import from_document, system_document
 from tidings.model.system import (
     FORMAT_VERSION,
@@ -75,8 +76,7 @@ def only_probed(probed: Iterable[Direction], seen: Iterable[str]) -> list[str]:
     unknown = sorted({end for way in probed for end in way} - set(seen))
     if not unknown:
         return []
-    shown = ", ".join(unknown[:5]) + (f" and {len(unknown) - 5} more" if unknown[5:] else "")
-    return [f"only probes tell of {shown}: no hops, publications or subscriptions; left out"]
+    return [f"only probes tell of {few(unknown)}: no hops, publications or subscriptions; left out"]
 
 
 def assemble(

@@ -13,10 +13,11 @@ from pyspark.sql import functions as F
 
 from tidings.characterisation.duration_laws import fit, in_seconds, likeliest
 from tidings.characterisation.durations import Durations, measure
+from tidings.characterisation.fitted_periods import FittedPeriods
 from tidings.characterisation.parameters import Parameter
 from tidings.characterisation.sessions import durations_by_path, period_cells, session_periods
 from tidings.model.behaviour import Connectivity
-from tidings.model.laws import Law
+from tidings.model.naming import few
 from tidings.model.system import Publisher, Subscriber
 from tidings.traces.window import TraceWindow
 
@@ -26,30 +27,6 @@ MOST_SHAPES = 100  # peers whose laws are looked at for more than their mean
 _FAMILIES = ("exponential", "weibull", "lognormal")
 
 Peer = TypeVar("Peer", Publisher, Subscriber)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FittedPeriods:
-    """The law of one kind of period of a peer, and how sure its mean is."""
-
-    law: Law
-    whole: int
-    mean_se_s: float
-    family: str
-    distance: float
-
-    def parameter(self, path: str) -> Parameter:
-        """The mean, with what it was fitted to."""
-        return Parameter(
-            path=path,
-            estimate=self.law.mean_s,
-            standard_error=self.mean_se_s,
-            count=self.whole,
-            unit="s",
-            family=self.family,
-            goodness=self.distance,
-            verdict="periods cut off count as at least as long",
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +70,8 @@ def fit_connectivity(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[s
     thin = sorted(set(seen) - set(told))
     notes = []
     if thin:
-        shown = ", ".join(thin[:5]) + (f" and {len(thin) - 5} more" if thin[5:] else "")
         notes.append(
-            f"{shown} came and went too rarely to tell how (fewer than {LEAST_PERIODS} whole "
+            f"{few(thin)} came and went too rarely to tell how (fewer than {LEAST_PERIODS} whole "
             "times each connected and away); taken as in the base system, or as always connected"
         )
     if not shaped:
@@ -121,10 +97,11 @@ def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
     scv = law.scv if open_ended else max(measure(seen).scv, 0.0)
     return FittedPeriods(
         law=law,
-        whole=seen.whole,
+        count=seen.whole,
         mean_se_s=law.mean_s * math.sqrt(scv / seen.whole),
         family=best.family,
         distance=best.distance if open_ended else best.kept_distance,
+        verdict="periods cut off count as at least as long",
     )
 
 
@@ -149,6 +126,5 @@ def with_connectivity(
             instant.append(peer.name)
     if not instant:
         return tuple(changed), parameters, []
-    shown = ", ".join(instant[:5]) + (f" and {len(instant) - 5} more" if instant[5:] else "")
-    note = f"nothing tells how long it takes {shown} to hand an event over; taken as no time"
+    note = f"nothing tells how long it takes {few(instant)} to hand an event over; taken as no time"
     return tuple(changed), parameters, [note]

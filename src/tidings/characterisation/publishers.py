@@ -18,6 +18,7 @@ from tidings.characterisation.samples import Sample, sample_from_rows, sample_of
 from tidings.model.behaviour import PERFECT, Channel
 from tidings.model.content import ContentRow, ContentTable
 from tidings.model.laws import Exponential, Law
+from tidings.model.naming import few
 from tidings.model.standard_errors import share_se
 from tidings.model.system import Publisher, System
 
@@ -199,8 +200,7 @@ def _home(
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return f"publisher{'s' if len(names) > 1 else ''} {shown}"
+    return f"publisher{'s' if len(names) > 1 else ''} {few(names)}"
 
 
 def _assumed(link: Channel) -> str:

@@ -13,10 +13,12 @@ from pyspark.sql import functions as F
 from tidings.characterisation.cells import delay_bin, seconds
 from tidings.characterisation.duration_laws import fit, likeliest
 from tidings.characterisation.durations import Durations, measure
+from tidings.characterisation.fitted_periods import FittedPeriods
 from tidings.characterisation.parameters import Parameter
 from tidings.characterisation.sessions import durations_of
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Exponential, Law
+from tidings.model.naming import few
 from tidings.model.trace_tables import STATES
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
@@ -73,30 +75,6 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FittedPeriods:
-    """The law of periods of one kind, how many whole ones tell it, and how well it fits."""
-
-    law: Law
-    family: str
-    count: int
-    distance: float
-    verdict: str
-
-    def parameter(self, path: str) -> Parameter:
-        """The mean as a parameter; its standard error is that of as many whole periods."""
-        return Parameter(
-            path=path,
-            estimate=self.law.mean_s,
-            standard_error=self.law.mean_s * math.sqrt(self.law.scv / self.count),
-            count=self.count,
-            unit="s",
-            family=self.family,
-            goodness=self.distance,
-            verdict=self.verdict,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FittedFailure:
     """How long a component is up and down."""
 
@@ -127,18 +105,24 @@ def fit_periods(seen: Durations) -> FittedPeriods:
     if seen.whole < ENOUGH_PERIODS:
         distance = measure(seen).distance(plain.cdf)
         said = f"taken as exponential, with fewer than {ENOUGH_PERIODS} whole periods"
-        return FittedPeriods(
-            law=plain, family="exponential", count=seen.whole, distance=distance, verdict=said
-        )
+        return _fitted(plain, "exponential", seen.whole, distance, said)
     first, *others = (fit(name, seen) for name in FAMILIES)
     best = likeliest(others)
     chosen = best if best.aic < first.aic - FAR_LIKELIER else first
+    law = plain if chosen is first else chosen.free_law
+    said = "far likelier than exponential" if chosen is best else "no family is far likelier"
+    return _fitted(law, chosen.family, seen.whole, chosen.distance, said)
+
+
+def _fitted(law: Law, family: str, whole: int, distance: float, verdict: str) -> FittedPeriods:
+    """With the standard error that the mean of so many whole periods of the law has."""
     return FittedPeriods(
-        law=plain if chosen is first else chosen.free_law,
-        family=chosen.family,
-        count=seen.whole,
-        distance=chosen.distance,
-        verdict="far likelier than exponential" if chosen is best else "no family is far likelier",
+        law=law,
+        family=family,
+        count=whole,
+        mean_se_s=law.mean_s * math.sqrt(law.scv / whole),
+        distance=distance,
+        verdict=verdict,
     )
 
 
@@ -157,9 +141,8 @@ def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str
             )
     if not thin:
         return found, []
-    shown = ", ".join(thin[:5]) + (f" and {len(thin) - 5} more" if thin[5:] else "")
     return found, [
-        f"{shown} changed too rarely to tell how long it is up and down (fewer than "
+        f"{few(thin)} changed too rarely to tell how long it is up and down (fewer than "
         f"{LEAST_PERIODS} whole periods of each); taken as in the base system, or as never failing"
     ]
 

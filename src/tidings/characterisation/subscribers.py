@@ -13,6 +13,7 @@ from tidings.characterisation.parameters import Parameter
 from tidings.model.behaviour import PERFECT
 from tidings.model.document import Place
 from tidings.model.filters import Filter, read_filter
+from tidings.model.naming import few
 from tidings.model.system import Subscriber, System
 from tidings.traces.window import TraceWindow
 
@@ -55,8 +56,9 @@ def find_subscribers(
         found.append(replace(old, at=given.at, wants=wants) if old else given)
     silent = sorted(set(known) - {each.name for each in found})
     if silent:
-        shown = ", ".join(silent[:5]) + (f" and {len(silent) - 5} more" if silent[5:] else "")
-        notes.append(f"subscribers of the base system that never subscribed: {shown}; left out")
+        notes.append(
+            f"subscribers of the base system that never subscribed: {few(silent)}; left out"
+        )
     notes += [
         f"subscriptions were set aside, as their {BAD_FILTER}: {str(text)[:80]}"
         for text in subscribed.loc[bad, "filter"].unique()[:_SHOWN]
@@ -88,11 +90,10 @@ def with_links(
         return FoundSubscribers(subscribers=tuple(found), parameters=tuple(parameters))
     perfect = all(each.link == PERFECT for each in found if each.name in set(unseen))
     assumed = "taken as immediate and lossless" if perfect else "taken from the base system"
-    listed = ", ".join(unseen[:5]) + (f" and {len(unseen) - 5} more" if len(unseen) > 5 else "")
     return FoundSubscribers(
         subscribers=tuple(found),
         parameters=tuple(parameters),
-        notes=(f"nothing tells of the links of {listed}; {assumed}",),
+        notes=(f"nothing tells of the links of {few(unseen)}; {assumed}",),
     )
 
 

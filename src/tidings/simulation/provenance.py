@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tidings.model.naming import few
 from tidings.model.reading import fingerprint
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.results import MOST_PAIRS
@@ -26,8 +27,7 @@ def provenance_of(
         s.name for s, none in zip(totals.compiled.system.subscribers, idle, strict=True) if none
     ]
     if names:
-        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        warnings.append(f"nothing that these subscribers want was published: {listed}")
+        warnings.append(f"nothing that these subscribers want was published: {few(names)}")
     routes = totals.compiled.routes
     if routes.sampled:
         warnings.append(
@@ -86,9 +86,8 @@ def _without_recovery(compiled: CompiledSystem) -> list[str]:
     failing = {each for _, _, parts in failures for each in parts if each < len(brokers)}
     if not failing:
         return []
-    names = ", ".join(brokers[each].name for each in sorted(failing)[:5])
-    more = f" and {len(failing) - 5} more" if len(failing) > 5 else ""
+    names = few([brokers[each].name for each in sorted(failing)])
     return [
         "without a recovery scheme a broker that crashes loses its subscriptions for good; in the "
-        f"long run nothing passes {names}{more}"
+        f"long run nothing passes {names}"
     ]
