@@ -52,50 +52,6 @@ def compares_nothing_with_everything(found, together):
     assert joins == {"BroadcastHashJoin"} if together else joins & {"SortMergeJoin"}
 
 
-@pytest.mark.parametrize(
-    ("in_time", "t_sub", "t_diff", "together"), [(False, 2, 3, True), (True, 1, 2, False)]
-)
-def test_all_and_only_what_the_definitions_say(
-    tables, many_histories, monkeypatch, in_time, t_sub, t_diff, together
-):
-    """A hundred and fifty random histories in one: the naive checker finds the same, row by row.
-
-    Once as small histories are checked, once as huge ones are: audiences in shards, no broadcasts.
-    """
-    if not together:
-        monkeypatch.setattr(audiences, "LARGEST_AUDIENCE", 1)
-        monkeypatch.setattr(checking, "MOST_LIVES", -1)
-        monkeypatch.setattr(checking, "MOST_CONTENTS", -1)
-    histories = many_histories(150, seed=t_sub)
-    expected, guaranteed = Counter(), set()
-    for part in histories:
-        violations, owed = naive.naive_check(part, t_sub, t_diff, in_time)
-        expected += violations
-        guaranteed |= owed
-    assert min(Counter(kind for kind, *_ in expected).values()) > 30
-    history = made.joined(histories)
-    bounds = Bounds(subscription_ns=t_sub, diffusion_ns=t_diff, in_time=in_time)
-    with checked_history(tables(history), bounds) as found:
-        rows, counts = collected(found)
-        compares_nothing_with_everything(found, together)
-    seen = {(row.kind, row.event, row.subscriber, row.notified_ns): row.rows for row in rows}
-    assert len(seen) == len(rows)
-    assert seen == expected
-    assert Counter(who for _, who in guaranteed) == {
-        who: row["guaranteed"] for who, row in counts.items() if row["guaranteed"]
-    }
-    assert Counter(row["subscriber"] for row in history[2]) == {
-        who: row["notifications"] for who, row in counts.items() if row["notifications"]
-    }
-    lost = Counter(who for kind, _, who, _ in expected if kind == "liveness")
-    assert {who: row["lost"] for who, row in counts.items() if row["lost"]} == lost
-    for row in rows:
-        if row.kind == "liveness":  # the life that proves it does
-            assert row.subscribed_ns + t_sub <= row.published_ns
-            assert row.unsubscribed_ns is None or row.published_ns + t_diff <= row.unsubscribed_ns
-            assert row.notified_ns is None or row.notified_ns > row.published_ns + t_diff
-
-
 def faultless(random, name, t_sub, t_diff):
     """A history of a system that keeps its promises, and tells more than it must."""
     people = [f"{name}/p{n}" for n in range(4)]
@@ -141,25 +97,21 @@ def plant(random, history, t_sub, t_diff):
     return (publications, subscriptions, deliveries), planted
 
 
-def test_what_was_planted_is_found_and_nothing_else(tables):
+def planted_histories(t_sub, t_diff):
+    """Histories of systems that keep their promises, half of them with violations put in."""
     random = np.random.default_rng(5)
-    t_sub, t_diff = 12, 8
-    clean = [faultless(random, f"h{n}", t_sub, t_diff) for n in range(40)]
+    clean = [faultless(random, f"f{n}", t_sub, t_diff) for n in range(40)]
     spoilt, planted = [], []
     for history in clean[:20]:
         worse, there = plant(random, history, t_sub, t_diff)
         spoilt.append(worse)
         planted += there
     assert len(planted) > 50
-    bounds = Bounds(subscription_ns=t_sub, diffusion_ns=t_diff, in_time=True)
-    with checked_history(tables(made.joined(spoilt + clean[20:])), bounds) as found:
-        rows, counts = collected(found)
-    assert kinds(rows) == sorted(planted)
-    assert sum(row["notified"] for row in counts.values()) > 500  # there was much to be found
+    return spoilt + clean[20:], planted
 
 
-def test_histories_by_hand(tables):
-    """s < t < u for what may come, s + T_sub ≤ t and t + T_diff ≤ u for what must; and bad rows."""
+def histories_by_hand():
+    """s < t < u for what may come, s + 2 ≤ t and t + 3 ≤ u for what must; and bad rows."""
     ends = (
         [event("early", 9, h=1), event("soon", 11, h=1), event("first", 12, h=1),
          event("last", 17, h=1), event("late", 18, h=1)],
@@ -178,19 +130,65 @@ def test_histories_by_hand(tables):
         [notice("broken", "s", 9)],
     )
     untrue = ([event("never", -1)], [], [notice("good", None, 6), notice("good", None, 7)])
+    violations = [
+        ("legality", "early", "p"),  # at the very moment of subscribing
+        ("legality", "first", "p"),  # at the very moment of unsubscribing
+        ("liveness", "due", "s"),
+        ("liveness", "last", "p"),  # "first" did come, though too late to be legal
+    ]
+    return [ends, clean, unclear, untrue], violations
+
+
+def agrees_with_the_naive_checker(rows, counts, histories, bounds):
+    """The same violations, row by row, with lives that prove them, and the same counts."""
+    expected, guaranteed = Counter(), set()
+    t_sub, t_diff = bounds.subscription_ns, bounds.diffusion_ns
+    for part in histories:
+        violations, owed = naive.naive_check(part, t_sub, t_diff, bounds.in_time)
+        expected += violations
+        guaranteed |= owed
+    assert min(Counter(kind for kind, *_ in expected).values()) > 30
+    seen = {(row.kind, row.event, row.subscriber, row.notified_ns): row.rows for row in rows}
+    assert len(seen) == len(rows)
+    assert seen == expected
+    assert Counter(who for _, who in guaranteed) == {
+        who: row["guaranteed"] for who, row in counts.items() if row["guaranteed"]
+    }
+    told = Counter(row["subscriber"] for part in histories for row in part[2])
+    assert told == {
+        who: row["notifications"] for who, row in counts.items() if row["notifications"]
+    }
+    lost = Counter(who for kind, _, who, _ in expected if kind == "liveness")
+    assert {who: row["lost"] for who, row in counts.items() if row["lost"]} == lost
+    for row in rows:
+        if row.kind == "liveness":  # the life that proves it does
+            assert row.subscribed_ns + t_sub <= row.published_ns
+            assert row.unsubscribed_ns is None or row.published_ns + t_diff <= row.unsubscribed_ns
+            assert row.notified_ns is None or row.notified_ns > row.published_ns + t_diff
+
+
+def of(rows, counts, names):
+    """The part of a result that is about these subscribers, and the rest."""
+    mine = [row for row in rows if names(row.subscriber)]
+    others = [row for row in rows if not names(row.subscriber)]
+    here = {who: row for who, row in counts.items() if names(who)}
+    return mine, here, others, {who: row for who, row in counts.items() if who not in here}
+
+
+def test_all_and_only_what_the_definitions_say(tables, many_histories):
+    """Random histories as the naive checker finds them, and some by hand, checked in one."""
+    histories = many_histories(150, seed=2)
+    by_hand, violations = histories_by_hand()
     bounds = Bounds(subscription_ns=2, diffusion_ns=3, recorded_until_ns=30)
-    history = made.joined([ends, clean, unclear, untrue])
-    with checked_history(tables(history), bounds) as found:
-        assert kinds(found.violations.collect()) == [
-            ("legality", "early", "p"),  # at the very moment of subscribing
-            ("legality", "first", "p"),  # at the very moment of unsubscribing
-            ("liveness", "due", "s"),
-            ("liveness", "last", "p"),  # "first" did come, though too late to be legal
-        ]
-        counts = {row.subscriber: row.asDict() for row in found.counts.collect()}
+    with checked_history(tables(made.joined(histories + by_hand)), bounds) as found:
+        every_row, every_count = collected(found)
+        compares_nothing_with_everything(found, together=True)
         bad = {tuple(row) for row in found.bad_rows.itertuples(index=False)}
         assert _schema(found.ledger) == [tuple(part.split()) for part in LEDGER.split(", ")]
         assert _schema(found.counts) == [tuple(part.split()) for part in COUNTS.split(", ")]
+    mine, counts, rows, others = of(every_row, every_count, lambda who: "/" not in who)
+    agrees_with_the_naive_checker(rows, others, histories, bounds)
+    assert kinds(mine) == violations
     assert set(counts) == {"p", "q", "s"}
     assert counts["p"]["guaranteed"] == 2
     assert counts["q"] == {
@@ -201,6 +199,26 @@ def test_histories_by_hand(tables):
         ("publications", "published_ns is negative", 1),
         ("deliveries", "no subscriber", 2),
     }
+
+
+def test_huge_histories_are_checked_in_pieces(tables, many_histories, monkeypatch):
+    """As if all were too large to be sent around: audiences in shards, no broadcasts, in time.
+
+    Random histories as the naive checker finds them; and all that was planted, and nothing else.
+    """
+    monkeypatch.setattr(audiences, "LARGEST_AUDIENCE", 1)
+    monkeypatch.setattr(checking, "MOST_LIVES", -1)
+    monkeypatch.setattr(checking, "MOST_CONTENTS", -1)
+    histories = many_histories(150, seed=1)
+    bounds = Bounds(subscription_ns=1, diffusion_ns=2, in_time=True)
+    further, planted = planted_histories(1, 2)
+    with checked_history(tables(made.joined(histories + further)), bounds) as found:
+        every_row, every_count = collected(found)
+        compares_nothing_with_everything(found, together=False)
+    mine, counts, rows, others = of(every_row, every_count, lambda who: who.startswith("f"))
+    agrees_with_the_naive_checker(rows, others, histories, bounds)
+    assert kinds(mine) == sorted(planted)
+    assert sum(row["notified"] for row in counts.values()) > 500  # there was much to be found
 
 
 def _schema(frame):
