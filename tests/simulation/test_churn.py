@@ -337,6 +337,8 @@ def test_others_who_want_the_same_raise_the_share_that_is_notified():
         )  # fmt: skip
         outcome = simulate(system, replications=4, duration_s=4_000.0, warmup_s=60.0)
         shares[name] = outcome.subscribers.set_index("subscriber").loc["s", "delivered"]
+        theory = predict(system).subscribers.set_index("subscriber").loc["s", "delivered"]
+        assert shares[name] == pytest.approx(theory, abs=0.005)
     assert shares["alone"] == pytest.approx((12 - 3.5 - 3.5) / 12, abs=0.005)
     assert shares["beside another"] == pytest.approx(shares["alone"], abs=0.005)
     # Known at b1 after 2.5 s; what is there then was published a second before.

@@ -74,13 +74,14 @@ class Routes:
         """Which classes a subscriber wants."""
         return self.wants[:, self.filter_of_subscriber[subscriber]]
 
-    def wanted_at(self) -> Bools:
-        """Which classes are wanted at which brokers, [broker, class]."""
+    def wanted_at(self, whom: Bools | None = None) -> Bools:
+        """Which classes are wanted at which brokers, [broker, class]; of some subscribers only."""
         brokers, filters = max(self.home_of_subscriber, default=-1) + 1, self.wants.shape[1]
+        chosen = np.ones(self.home_of_subscriber.size, dtype=bool) if whom is None else whom
         pairs = sparse.coo_array(
             (
-                np.ones(self.home_of_subscriber.size, dtype=np.int64),
-                (self.home_of_subscriber, self.filter_of_subscriber),
+                np.ones(np.count_nonzero(chosen), dtype=np.int64),
+                (self.home_of_subscriber[chosen], self.filter_of_subscriber[chosen]),
             ),
             shape=(brokers, filters),
         ).tocsr()

@@ -35,7 +35,7 @@ class Stream:
     tree: int
     lifetime: Law | None  # None: for ever
     publisher: int  # −1 where publishers with the same entry are not told apart
-    homes: tuple[int, ...] = ()  # brokers with subscribers for them, where that matters
+    homes: tuple[int, ...] = ()  # brokers with lasting subscribers for them, where that matters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +73,9 @@ def streams(
 ) -> Streams:
     """The streams of a system, per publisher or by who wants them if these are to be told apart.
 
-    ``links`` are those of the publishers.
+    ``links`` are those of the publishers. Who wants them is who is there to stay.
     """
-    wanted_at = routes.wanted_at() if by_homes else None
+    wanted_at = routes.wanted_at(lasting(system)) if by_homes else None
     known: dict[Ends, Ends] = {}
     entries = [
         Ends(broker=int(home), channel=link)
@@ -108,6 +108,12 @@ def streams(
         lifetimes=coded(stream.lifetime for stream in each),
         ways=coded((id(stream.entry), stream.tree, stream.homes) for stream in each).codes,
     )
+
+
+def lasting(system: System) -> NDArray[np.bool_]:
+    """Which subscribers are there to stay, [subscriber]."""
+    stays = column(system.subscribers, "stays")
+    return np.array([law is None for law in stays.values], dtype=bool)[stays.codes]
 
 
 def _matched(routes: Routes, rates: Floats, places: Ints, count: int) -> sparse.csr_array:

@@ -17,7 +17,7 @@ from tidings.model.record_tables import column, names
 from tidings.model.routes import EXACT_IF_POSSIBLE, Routes, route
 from tidings.model.system import System
 from tidings.prediction.audiences import Audience, Floats, audiences, streams
-from tidings.prediction.churn.churning import soon_back
+from tidings.prediction.churn.churning import drawn_by_guests, soon_back
 from tidings.prediction.delay_columns import delay_columns
 from tidings.prediction.error_bars import BATCHES, batch_errors, groups, together
 from tidings.prediction.error_bars import error_bars as propagate
@@ -96,6 +96,9 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
     columns = {**_subscriber_columns(system, found.results), **timing.quantiles}
     story = provenance(system, model, found, Sureness(bars=bars, errors=errors))
     story["warnings"] += soon_back(system, np.asarray(columns["delay_mean_s"]))
+    if has_churn(system, "prediction"):
+        missed = np.asarray(columns.get("lost_not_known", np.zeros(len(system.subscribers))))
+        story["warnings"] += drawn_by_guests(system, found.routes, missed)
     if errors:
         columns["on_time_se"] = errors["on_time"]
         columns["delay_mean_se_s"] = errors["delay_mean_s"]
@@ -142,7 +145,8 @@ def _follow(
             routes,
             peers.publishers,
             by_publisher=pairs,
-            by_homes=failing is not None and failing.refresh is not None,
+            by_homes=has_churn(system, "prediction")
+            or (failing is not None and failing.refresh is not None),
         ),
         ways=ways(routes, broker_stages(queues), failing),
         workshop=Workshop(),

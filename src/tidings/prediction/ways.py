@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 
 from tidings.model import topology
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Law
 from tidings.model.routes import Routes
 from tidings.prediction.churn.churning import Churn
+from tidings.prediction.churn.meeting import Meeting
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.other_homes import OtherHome
 from tidings.prediction.faults.schemes import Faults
@@ -53,18 +55,29 @@ class Ways:
     def way(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...] = ()) -> Stage:
         """From publisher to subscriber: the link of the one, brokers and arcs, the other's link.
 
-        ``homes`` are the brokers with subscribers for the same events: they refresh each other.
+        ``homes`` are the brokers with lasting subscribers for the same events: they refresh each
+        other, and draw events to where a new subscription need not go first.
         """
         inside = self._inside(entry.broker, exit_.broker, tree, homes)
-        into = self.over_channel(entry.channel)
-        whole = in_series(in_series(into, inside), self.over_channel(exit_.channel))
+        into = in_series(self.over_channel(entry.channel), inside)
+        whole = in_series(into, self.over_channel(exit_.channel))
         if exit_.stays is None:
             return whole
-        spreading = in_series(
-            lossless(self.over_channel(exit_.channel)),
-            self._spread_from(exit_.broker, tree)[entry.broker],
+        return self._churn.stage(whole, exit_.stays, self._meeting(entry, exit_, tree, homes))
+
+    def _meeting(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...]) -> Meeting:
+        """Where events meet the subscription of an exit; ``homes`` draw them in any case."""
+        path = tree_path(self.routes, tree, entry.broker, exit_.broker)
+        at = drawn_to(self.routes, tree, path, homes)
+        pieces = self._pieces(path)
+        link = self.over_channel(exit_.channel)
+        return Meeting(
+            spreading=in_series(
+                lossless(link), self._spread_from(exit_.broker, tree)[path.brokers[at]]
+            ),
+            before=reduce(in_series, pieces[: 2 * at + 1], self.over_channel(entry.channel)),
+            after=in_series(reduce(in_series, pieces[2 * at + 1 :], NOTHING), link),
         )
-        return self._churn.stage(whole, spreading, exit_.stays, into)
 
     def singly(self, exit_: Ends) -> bool:
         """Whether ways to an exit must be made one by one: something on them is joint."""
@@ -158,6 +171,24 @@ def other_homes(routes: Routes, tree: int, path: Path, homes: Iterable[int]) -> 
         if joins > 0:
             branch = Path(brokers=towards.brokers[:count], links=towards.links[:count])
             yield OtherHome(joins=joins, branch=branch)
+
+
+def drawn_to(routes: Routes, tree: int, path: Path, homes: Iterable[int]) -> int:
+    """The last broker of a way, by its place, that events come to in any case: somebody lasting
+    wants them there or beyond; else the first.
+    """
+    place = {broker: index for index, broker in enumerate(path.brokers)}
+    towards = {  # the walk leads away from home
+        broker: routes.arcs[into].source
+        for broker, into in topology.walk(routes.trees[tree], routes.arcs, path.brokers[-1])
+        if into >= 0
+    }
+    last = 0
+    for broker in homes:
+        while broker not in place:
+            broker = towards[broker]
+        last = max(last, place[broker])
+    return last
 
 
 def ways(routes: Routes, at_broker: tuple[Stage, ...], faults: Faults | None = None) -> Ways:

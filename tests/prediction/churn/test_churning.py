@@ -12,6 +12,7 @@ from tidings.errors import UnsupportedError
 from tidings.model.laws import Deterministic, Exponential, Gamma, LogNormal, Uniform
 from tidings.model.reading import from_document
 from tidings.prediction.churn.churning import APPROXIMATIONS, Churn
+from tidings.prediction.churn.meeting import Meeting
 from tidings.prediction.churn.tilting import Tilted
 from tidings.prediction.lifetimes import Lifetime, on_time
 from tidings.prediction.path_laws import Workshop, path_law
@@ -68,7 +69,7 @@ def test_exponential_stays_multiply_transforms():
     """E[(T − X)⁺]/E[T] = E[exp(−θX)], and each exponential delay only gets another rate."""
     theta = 0.5
     way = series(exp(0.3), exp(0.5), Deterministic(value_s=0.1))
-    stage = Churn().stage(way, series(*SPREADING), exp(1 / theta))
+    stage = Churn().stage(way, exp(1 / theta), Meeting(spreading=series(*SPREADING)))
     rates = [1 / 0.3, 1 / 0.5]
     notified = math.prod(rate / (rate + theta) for rate in [*rates, 1 / 0.2])
     notified *= math.exp(-theta * 0.15)
@@ -115,7 +116,7 @@ STAYS = [
 def test_any_stay_against_quadrature(stays):
     """d = ∫ P[T > t] P[S + D ≤ t] dt / E[T], to 1e-9 where stays are simple, else to 1e-7."""
     way, spreading, workshop = series(*SMOOTH), series(*SPREADING), Workshop()
-    stage = Churn(workshop=workshop).stage(way, spreading, stays)
+    stage = Churn(workshop=workshop).stage(way, stays, Meeting(spreading=spreading))
     both = path_law(in_series(way, spreading), workshop)
     end = min(float(stays.quantile(1 - 1e-13)), 60.0)
     corners = sorted({0.15, 0.5, *(each for each in (1.0, 2.0, 3.5) if each < end)})
@@ -133,7 +134,7 @@ def test_any_stay_against_quadrature(stays):
 def test_notified_and_in_time_are_joint(stays, lifetime_s):
     """Not the product: those that stay long enough are those whose events were quick."""
     way, spreading, workshop = series(*SMOOTH), series(*SPREADING), Workshop()
-    stage = Churn(workshop=workshop).stage(way, spreading, stays)
+    stage = Churn(workshop=workshop).stage(way, stays, Meeting(spreading=spreading))
     found = on_time(stage, path_law(stage, workshop), Lifetime(certain_s=lifetime_s))
     if isinstance(stays, Exponential):  # the same by parts, in closed form but for one integral
         law, theta = path_law(way, workshop), 1 / stays.mean_s
@@ -156,7 +157,7 @@ def test_rough_ways_against_draws(stays):
     """Corners in the way: uniform links. What is notified, in time, and its mean delay."""
     laws = (Uniform(low_s=0.0, high_s=1.0), Uniform(low_s=0.1, high_s=0.6))
     way, spreading, workshop = series(*laws), series(*SPREADING), Workshop()
-    stage = Churn(workshop=workshop).stage(way, spreading, stays)
+    stage = Churn(workshop=workshop).stage(way, stays, Meeting(spreading=spreading))
     random, count = np.random.default_rng(11), 600_000
     delay = sum(law.sample(random, count) for law in laws)
     spread = 0.05 + random.exponential(0.2, count)
@@ -193,14 +194,21 @@ SYSTEM = {
             "away": "6s",
         },
         "fixed": {"at": "east", "wants": {}, "link": {"delay": "10ms"}, "stays": "1s"},
-        "always": {"at": "east", "wants": {}, "link": {"delay": "10ms"}},
     },
 }
+LASTS = {"at": "east", "wants": {}, "link": {"delay": "10ms"}}
 
 
 @pytest.fixture(scope="module")
 def outcome():
     return predict(from_document(SYSTEM, "a test"), pairs=True)
+
+
+@pytest.fixture(scope="module")
+def lasting():
+    """The same with one that is always there: events are drawn to the subscribers' broker."""
+    everybody = {**SYSTEM["subscribers"], "always": LASTS}
+    return predict(from_document({**SYSTEM, "subscribers": everybody}, "a test"), pairs=True)
 
 
 def test_a_line_of_brokers_by_hand(outcome):
@@ -224,24 +232,43 @@ def test_a_line_of_brokers_by_hand(outcome):
     assert pairs.loc["far", "fixed"]["delivered"] == pytest.approx(0.9 * short, abs=1e-10)
 
 
-def test_who_is_away_wants_nothing(outcome):
-    rows = outcome.subscribers.set_index("subscriber")
+def test_who_is_away_wants_nothing(lasting):
+    rows = lasting.subscribers.set_index("subscriber")
     assert rows.loc["comes", "wanted_per_s"] == pytest.approx(2.0 * 2 / 8)
     assert rows.loc["fixed", "wanted_per_s"] == pytest.approx(2.0)
     missed = ["lost_not_known", "lost_unsubscribed"]
     assert (rows.loc["always", missed] == 0.0).all()
     total = rows[["delivered", "lost_link", *missed]].sum(axis=1)
     assert total.to_numpy() == pytest.approx(1.0, abs=1e-12)
-    assert set(APPROXIMATIONS) <= set(outcome.provenance["approximations"])
-    # One without 'away' is back at once, and finds itself known.
-    (warning,) = outcome.warnings
-    assert warning.startswith("fixed: back so soon")
+    assert set(APPROXIMATIONS) <= set(lasting.provenance["approximations"])
 
 
-def test_a_very_long_stay_is_no_churn(outcome):
+def test_what_others_would_draw_is_warned_of(outcome):
+    """One without 'away' is back at once, and finds itself known; the two draw for each other."""
+    soon, alike = outcome.warnings
+    assert soon.startswith("fixed: back so soon")
+    assert alike.startswith("comes, fixed: others that come and go want some of the same")
+    missed = outcome.subscribers["lost_not_known"].max()
+    assert f"(up to {missed:.2g})" in alike
+
+
+def test_lasting_others_draw_events_to_where_they_are(lasting):
+    """A subscription is known at east after 10 ms; what was published 40 ms before is there too."""
+    pairs = lasting.pairs.set_index(["publisher", "subscriber"])
+    theta, rate = 0.5, 10.0
+    far = pairs.loc["far", "comes"]
+    assert far["lost_not_known"] == 0.0
+    met = rate / (rate + theta)
+    assert far["delivered"] == pytest.approx(0.9 * met * math.exp(-theta * 0.05), abs=1e-12)
+    assert far["lost_link"] == pytest.approx(0.1, abs=1e-12)
+    near = pairs.loc["near", "comes"]
+    assert near["delivered"] == pytest.approx(math.exp(-theta * 0.02), abs=1e-12)
+
+
+def test_a_very_long_stay_is_no_churn(lasting):
     document = {**SYSTEM, "subscribers": {"s": {**SYSTEM["subscribers"]["fixed"], "stays": "1e9s"}}}
     (row,) = predict(from_document(document, "a test")).subscribers.to_dict("records")
-    rows = outcome.subscribers.set_index("subscriber")
+    rows = lasting.subscribers.set_index("subscriber")
     for name in ("on_time", "delivered", "delay_mean_s", "delay_p50_s", "delay_p99_s"):
         assert row[name] == pytest.approx(rows.loc["always", name], rel=1e-6)
     tilted = Tilted(delay=law_stage(exp(0.3)).delays[0], per_s=1e-12)

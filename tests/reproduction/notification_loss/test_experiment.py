@@ -106,6 +106,26 @@ def test_the_predictor_gives_the_exact_share_of_a_couple(multiple):
     assert row["lost_not_known"] == pytest.approx(min(one_s / stay_s, 1.0), abs=1e-9)
 
 
+def test_the_predictor_knows_of_lasting_subscriptions_that_cover():
+    """Ten couples among covering subscribers, each with its own exact share."""
+    random = np.random.default_rng(6)
+    overlay = random_overlay(SMALL, random)
+    couples = draw_couples(overlay.brokers, 10, random)
+    coverers = random.permutation(overlay.brokers)[:4]
+    stay_s = 0.8 * spreading(overlay.delays_s())["spread_s"]
+    system = couples_system(
+        overlay, couples, Times(stay_s=stay_s, away_s=10 * stay_s, every_s=stay_s), coverers
+    )
+    found = predict(system).subscribers["delivered"].to_numpy()[:10]
+    back_s = overlay.delays_s()[couples[:, 0], couples[:, 1]]
+    alone, covered = (
+        np.maximum(stay_s - after_s - back_s, 0.0) / stay_s
+        for after_s in (back_s, drawn_after_s(overlay, couples, coverers))
+    )
+    assert found == pytest.approx(covered, abs=1e-12)
+    assert np.count_nonzero(covered > alone + 0.01) > 3
+
+
 @pytest.mark.statistical
 def test_simulated_couples_agree_with_the_exact_expectation(results):
     shares = results.shares

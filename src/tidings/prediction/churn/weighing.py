@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from tidings.prediction.churn.running import RunningIntegral, panel_edges
-from tidings.prediction.churn.staying import Staying, far_s
+from tidings.prediction.churn.staying import Staying, corners_s, far_s
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.path_laws import PathLaw
 from tidings.prediction.stages import Chain, Complexes, Floats, Stage
@@ -31,10 +31,10 @@ class Weighed:
         """∫ v F from the shift of the way on."""
         shift_s = self.way.shift_s
         end_s = min(far_s(self.way), self.staying.last_s - shift_s)
-        corners_s = [each - shift_s for each in self.staying.corners_s]
+        bends_s = [each - shift_s for each in self.staying.corners_s] + corners_s(self.way)
         return RunningIntegral(
             of=lambda t_s: self.staying.slope(shift_s + t_s) * self._below(t_s),
-            edges_s=panel_edges(end_s, corners_s),
+            edges_s=panel_edges(end_s, bends_s),
         )
 
     @property

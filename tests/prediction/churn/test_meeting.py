@@ -1,0 +1,143 @@
+"""Where events meet subscriptions: the time until they are matched, against quadrature, by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from tidings.model.laws import Deterministic, Exponential, Gamma, Uniform
+from tidings.model.reading import from_document
+from tidings.prediction.churn.churning import Churn
+from tidings.prediction.churn.meeting import Meeting
+from tidings.prediction.path_laws import Workshop, path_law
+from tidings.prediction.predicting import predict
+from tidings.prediction.stages import in_series, law_stage
+from tidings.simulation.run import simulate
+
+EXPONENTIAL, UNIFORM = Exponential(mean_s=1.0), Uniform(low_s=0.5, high_s=2.0)
+LAWS = [  # of stays, and of E
+    (Exponential(mean_s=3.0), Deterministic(value_s=0.5)),
+    (Exponential(mean_s=3.0), UNIFORM),
+    (Deterministic(value_s=3.0), EXPONENTIAL),
+    (Uniform(low_s=1.5, high_s=5.0), Deterministic(value_s=0.5)),
+    (Uniform(low_s=1.5, high_s=5.0), UNIFORM),
+    (Gamma(mean_s=3.0, shape=2.0), EXPONENTIAL),
+]
+
+
+def exact(stays, spread, before, after):
+    """E[(T − max(S, E) − R)⁺]/E[T] = ∫ P[T > t] P[max(S, E) + R ≤ t] dt, R of a density."""
+    end = min(float(stays.quantile(1.0 - 1e-13)), 100.0)
+
+    def arrived(t):
+        def both(r):
+            later = float(spread.cdf(t - r)) * float(before.cdf(t - r))
+            return later * math.exp(-r / after.mean_s) / after.mean_s
+
+        return integrate.quad(both, 0.0, t, points=corners(t), epsabs=1e-12, limit=200)[0]
+
+    def corners(t):  # where E or S begins or ends
+        return [t - each for each in (0.5, 1.5, 2.0) if t - each > 0.0] or None
+
+    value, _ = integrate.quad(
+        lambda t: (1.0 - float(stays.cdf(t))) * arrived(t),
+        0.0, end, points=[each for each in (0.5, 1.0, 1.5, 2.0, 3.0, 5.0) if each < end],
+        epsabs=1e-10, limit=200,
+    )  # fmt: skip
+    return value / stays.mean_s
+
+
+@pytest.mark.parametrize(("stays", "before"), LAWS, ids=lambda law: type(law).__name__)
+def test_what_is_notified_against_quadrature(stays, before):
+    """S of 0 to 1.5 s, R exponential: delivered shares are exact whatever E is."""
+    spread, after = Uniform(low_s=0.0, high_s=1.5), Exponential(mean_s=0.4)
+    parts = Meeting(spreading=law_stage(spread), before=law_stage(before), after=law_stage(after))
+    way = in_series(parts.before, parts.after)
+    stage = Churn(workshop=Workshop()).stage(way, stays, parts)
+    simple = not isinstance(stays, Gamma)
+    known = exact(stays, spread, before, after)
+    assert stage.survives == pytest.approx(known, abs=1e-8 if simple else 1e-7)
+    assert stage.survives + sum(stage.lost.values()) == pytest.approx(1.0, abs=1e-12)
+    missed = integrate.quad(
+        lambda t: (1.0 - float(spread.cdf(t))) * float(before.cdf(t)),
+        0.0, 1.5, points=[0.5], epsabs=1e-12,
+    )[0]  # fmt: skip
+    if float(stays.quantile(0.0)) >= 1.5:  # nobody leaves before being known
+        assert stage.lost["not_known"] == pytest.approx(missed / stays.mean_s, abs=1e-9)
+
+
+def test_uniform_stays_and_links_are_exact_at_their_corners():
+    """X = S + D of two U(0, 2), stays U(0, 4): E[(T − X)⁺]/E[T] = 7/24."""
+    link = law_stage(Uniform(low_s=0.0, high_s=2.0))
+    stage = Churn().stage(link, Uniform(low_s=0.0, high_s=4.0), Meeting(spreading=link))
+    assert stage.survives == pytest.approx(7 / 24, abs=1e-12)
+
+
+def two_brokers(**publisher_and_broker):
+    document = {
+        "tidings": 1,
+        "brokers": {"a": publisher_and_broker.get("broker", {}), "b": {}},
+        "links": [{"between": ["a", "b"], "delay": "1s"}],
+        "publishers": {
+            "p": {
+                "at": "a",
+                "every": {"exponential": "1s"},
+                "content": {"event": {"x": 1}},
+                "link": publisher_and_broker.get("link", {}),
+            }
+        },
+        "subscribers": {"s": {"at": "b", "wants": {}, "stays": "5s", "away": "50s"}},
+    }
+    return from_document(document, "a test")
+
+
+def only_row(outcome):
+    (row,) = outcome.subscribers.to_dict("records")
+    return row
+
+
+def test_what_is_on_its_way_to_the_broker_need_not_be_published_later():
+    """Links of 3 s and 1 s and a stay of 5 s: known after 1 s, and whatever took 4 s was before."""
+    row = only_row(predict(two_brokers(link={"delay": "3s"})))
+    assert row["delivered"] == pytest.approx(0.2, abs=1e-12)
+    assert row["lost_not_known"] == 0.0
+    partly = only_row(predict(two_brokers(link={"delay": "400ms"})))
+    assert partly["lost_not_known"] == pytest.approx(0.6 / 5, abs=1e-12)
+    assert partly["delivered"] == pytest.approx((5 - 0.6 - 1.4) / 5, abs=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_the_first_broker_s_queue_counts_and_is_so_simulated():
+    """M/M/1 at load 0.8: E is exponential of mean 4 s, d = ∫ P[E ≤ t] dt from 1 to 4 s, over 5."""
+    system = two_brokers(broker={"service": {"exponential": "800ms"}})
+    row = only_row(predict(system))
+    by_hand = (3.0 - 4.0 * (math.exp(-0.25) - math.exp(-1.0))) / 5.0
+    assert row["delivered"] == pytest.approx(by_hand, abs=1e-9)
+    missed = (1.0 - 4.0 * -math.expm1(-0.25)) / 5.0  # E[(1 − E)⁺] over 5
+    assert row["lost_not_known"] == pytest.approx(missed, abs=1e-9)
+    run = only_row(simulate(system, replications=12, duration_s=40_000.0, warmup_s=300.0))
+    assert run["on_time_se"] < 0.006
+    assert run["delivered"] == pytest.approx(by_hand, abs=3.5 * run["on_time_se"])
+    assert run["lost_not_known"] == pytest.approx(missed, abs=0.005)
+
+
+def test_in_time_is_near_the_truth_where_the_time_until_matching_is_random():
+    """Which of the notified are in time is approximated, too high by no more than what is said."""
+    spread, before = law_stage(Exponential(mean_s=1.0)), law_stage(Exponential(mean_s=1.0))
+    parts = Meeting(spreading=spread, before=before, after=law_stage(Exponential(mean_s=0.5)))
+    way, mean_s, workshop = in_series(before, parts.after), 5.0, Workshop()
+    stage = Churn(workshop=workshop).stage(way, Exponential(mean_s=mean_s), parts)
+    random, count = np.random.default_rng(4), 400_000
+    s, e, r = (random.exponential(mean, count) for mean in (1.0, 1.0, 0.5))
+    weight = np.exp(-(np.maximum(s, e) + r) / mean_s)
+    error = weight.std() / math.sqrt(count)
+    assert stage.survives == pytest.approx(weight.mean(), abs=4 * error)
+    law = path_law(stage, workshop)
+    for lifetime_s in (0.5, 1.0, 2.0):
+        true = (weight * (e + r <= lifetime_s)).mean()
+        found = float(law.cdf(lifetime_s).value)
+        assert true - 4 * error < found < true + stage.lost["not_known"] + 4 * error
