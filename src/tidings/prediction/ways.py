@@ -6,7 +6,7 @@ Publishers with the same home broker and the same kind of link share an *entry*,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -50,6 +50,7 @@ class Ways:
     _between: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
     _failing: dict[tuple[int, int, int, tuple[int, ...]], Stage] = field(default_factory=dict)
     _spreading: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
+    _homewards: dict[tuple[int, int], dict[int, tuple[int, int]]] = field(default_factory=dict)
     _churn: Churn = field(default_factory=Churn)
 
     def way(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...] = ()) -> Stage:
@@ -67,14 +68,16 @@ class Ways:
 
     def _meeting(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...]) -> Meeting:
         """Where events meet the subscription of an exit; ``homes`` draw them in any case."""
-        path = tree_path(self.routes, tree, entry.broker, exit_.broker)
-        at = drawn_to(self.routes, tree, path, homes)
+        home = exit_.broker
+        if (home, tree) not in self._homewards:
+            self._homewards[home, tree] = _homewards(self.routes, tree, home)
+        onwards = self._homewards[home, tree]
+        path = _path(onwards, entry.broker, home)
+        at = _drawn_to(onwards, path, homes)
         pieces = self._pieces(path)
         link = self.over_channel(exit_.channel)
         return Meeting(
-            spreading=in_series(
-                lossless(link), self._spread_from(exit_.broker, tree)[path.brokers[at]]
-            ),
+            spreading=in_series(lossless(link), self._spread_from(home, tree)[path.brokers[at]]),
             before=reduce(in_series, pieces[: 2 * at + 1], self.over_channel(entry.channel)),
             after=in_series(reduce(in_series, pieces[2 * at + 1 :], NOTHING), link),
         )
@@ -146,17 +149,38 @@ class Ways:
 
 def tree_path(routes: Routes, tree: int, start: int, home: int) -> Path:
     """The way from one broker to another within a tree."""
-    onwards = {  # the walk leads away from home
+    return _path(_homewards(routes, tree, home), start, home)
+
+
+def _homewards(routes: Routes, tree: int, home: int) -> dict[int, tuple[int, int]]:
+    """For every other broker the next one on its way to ``home``, and the link there."""
+    return {  # the walk leads away from home
         broker: (routes.arcs[into].source, into // 2)
         for broker, into in topology.walk(routes.trees[tree], routes.arcs, home)
         if into >= 0
     }
+
+
+def _path(onwards: Mapping[int, tuple[int, int]], start: int, home: int) -> Path:
     brokers, links = [start], []
     while brokers[-1] != home:
         broker, link = onwards[brokers[-1]]
         brokers.append(broker)
         links.append(link)
     return Path(brokers=tuple(brokers), links=tuple(links))
+
+
+def _drawn_to(onwards: Mapping[int, tuple[int, int]], path: Path, homes: Iterable[int]) -> int:
+    """The last broker of a way, by its place, that events come to in any case: somebody lasting
+    wants them there or beyond; else the first.
+    """
+    place = {broker: index for index, broker in enumerate(path.brokers)}
+    last = max((place.get(broker, 0) for broker in homes), default=0)
+    for broker in homes if last < len(path.links) else ():
+        while broker not in place:
+            broker = onwards[broker][0]
+        last = max(last, place[broker])
+    return last
 
 
 def other_homes(routes: Routes, tree: int, path: Path, homes: Iterable[int]) -> Iterator[OtherHome]:
@@ -171,24 +195,6 @@ def other_homes(routes: Routes, tree: int, path: Path, homes: Iterable[int]) -> 
         if joins > 0:
             branch = Path(brokers=towards.brokers[:count], links=towards.links[:count])
             yield OtherHome(joins=joins, branch=branch)
-
-
-def drawn_to(routes: Routes, tree: int, path: Path, homes: Iterable[int]) -> int:
-    """The last broker of a way, by its place, that events come to in any case: somebody lasting
-    wants them there or beyond; else the first.
-    """
-    place = {broker: index for index, broker in enumerate(path.brokers)}
-    towards = {  # the walk leads away from home
-        broker: routes.arcs[into].source
-        for broker, into in topology.walk(routes.trees[tree], routes.arcs, path.brokers[-1])
-        if into >= 0
-    }
-    last = 0
-    for broker in homes:
-        while broker not in place:
-            broker = towards[broker]
-        last = max(last, place[broker])
-    return last
 
 
 def ways(routes: Routes, at_broker: tuple[Stage, ...], faults: Faults | None = None) -> Ways:
