@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import json
+from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from spark_cluster import cluster
 from tidings.cli.commands import run
 from tidings.histories.checking import checked_history
-from tidings.histories.judging import Bounds
+from tidings.histories.judging import VIOLATIONS, Bounds
 from tidings.histories.summary import summary
 from tidings.traces.reading import read_traces
 
@@ -93,7 +97,8 @@ EXPECTED = {
 }  # fmt: skip
 
 SCRIPT = """
-import json, os, sys
+import json, sys
+from tidings.histories import audiences, checking
 from tidings.histories.checking import checked_history
 from tidings.histories.judging import Bounds
 from tidings.histories.summary import summary
@@ -104,22 +109,64 @@ few = {"spark.sql.shuffle.partitions": "2", "spark.executor.memory": "700m"}
 with spark_session(sys.argv[1], settings=few) as spark:
     tables = read_traces(spark, sys.argv[2]).tables
     with checked_history(tables, Bounds(subscription_ns=2 * 10**9, diffusion_ns=10**9)) as found:
-        print(json.dumps(summary(found, 10)))
+        said = summary(found, 10)
+    audiences.LARGEST_AUDIENCE, checking.MOST_LIVES, checking.MOST_CONTENTS = 2, 5, 5
+    tables = read_traces(spark, sys.argv[3]).tables
+    with checked_history(tables, Bounds(subscription_ns=1, diffusion_ns=2)) as found:
+        rows = [list(row) for row in found.ledger.collect()]
+print(json.dumps({"summary": said, "rows": rows}))
 """
 
 
+@pytest.fixture
+def random_history(tmp_path):
+    """Forty small random histories as one folder of traces, and as rows."""
+    place = Path(__file__).parents[1] / "histories"
+    made, naive = (_module(place / f"{name}.py") for name in ("conftest", "naive_history"))
+    random = np.random.default_rng(8)
+    parts = [made.random_history(random, f"h{n}") for n in range(40)]
+    folder = tmp_path / "random"
+    folder.mkdir()
+    for name, rows in zip(made.NAMES, made.joined(parts), strict=True):
+        pd.DataFrame(rows).to_parquet(folder / f"{name}.parquet")
+    (folder / "traces.json").write_text(json.dumps({"version": 1, "from_ns": 0, "until_ns": 20}))
+    violations = sum((naive.naive_check(part, 1, 2, False)[0] for part in parts), Counter())
+    return folder, violations
+
+
+def _module(path):
+    spec = importlib.util.spec_from_file_location(f"audited_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 @pytest.mark.slow
-def test_a_cluster_of_processes_gives_the_same_answer(traces, tmp_path, tables_of):
-    """A master, two workers, an executor on each: same violations, same rows, same counts."""
+def test_a_cluster_of_processes_gives_the_same_answer(traces, random_history, tmp_path, tables_of):
+    """A master, two workers, an executor on each: same violations, same rows, same counts.
+
+    The second history in pieces there, as if it were huge, and in one piece here.
+    """
+    folder, violations = random_history
     with cluster(tmp_path / "cluster") as machines:
-        elsewhere = machines.run(SCRIPT, str(traces))
+        elsewhere = machines.run(SCRIPT, str(traces), str(folder))
         executors = sorted(path.parent.name for path in (tmp_path / "cluster").glob("w?/app*/*/"))
     assert len(executors) == 2
-    assert {name: elsewhere[name] for name in EXPECTED} == EXPECTED
+    assert {name: elsewhere["summary"][name] for name in EXPECTED} == EXPECTED
     with checked_history(
         tables_of(traces), Bounds(subscription_ns=2 * SECOND_NS, diffusion_ns=SECOND_NS)
     ) as here:
-        assert summary(here, 10) == elsewhere
+        assert summary(here, 10) == elsewhere["summary"]
+    with checked_history(tables_of(folder), Bounds(subscription_ns=1, diffusion_ns=2)) as here:
+        rows = here.ledger.collect()
+    assert sorted(map(list, rows), key=str) == sorted(elsewhere["rows"], key=str)
+    found = {
+        (row.kind, row.event, row.subscriber, row.notified_ns): row.rows
+        for row in rows
+        if row.kind in VIOLATIONS
+    }
+    assert found == violations
+    assert len(found) > 300
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def faultless(random, name, t_sub, t_diff):
         at, a = int(random.integers(0, 400)), int(random.integers(1, 4))
         publications.append(event(f"{name}/e{number}", at, a=a, h=name))
         for who, _, wants, s, u in alive:
-            took = int(random.integers(1, t_diff + 1))
+            took = int(random.integers(1, t_diff))  # one at u itself would be illegal
             must = s + t_sub <= at and at + t_diff <= u
             may = s < at + took < u and (must or random.random() < 0.5)
             if naive.matches(wants, {"a": a, "h": name}) and may:
