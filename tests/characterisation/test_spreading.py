@@ -39,17 +39,22 @@ def test_a_broker_learns_after_the_last_subscribe(frame):
         ("s", "ann", "hub", "unsubscribe", 20 * S),
         ("s", "ann", "west", "subscribe", 30 * S),
         ("s", "ann", "east", "learnt", 31 * S),
+        ("c", "cas", "hub", "subscribe", 40 * S),
+        ("c", "cas", "hub", "learnt", 41 * S),  # covered: no other broker hears of it
         ("t", "bob", "east", "learnt", 5 * S),  # of nothing that anybody saw begin
     ]
     found = subscription_spreads(frame(rows, STEPS))
     assert schema(found) == ddl(SPREADS)
     seen = {(row.origin, row.broker, row.delay_s) for row in found.collect()}
-    assert seen == {("hub", "hub", 0.0), ("hub", "east", 2.0), ("west", "east", 1.0)}
+    assert seen == {
+        ("hub", "hub", 0.0), ("hub", "hub", 1.0), ("hub", "east", 2.0), ("west", "east", 1.0)
+    }  # fmt: skip
     statistics = spread_statistics(found)
     assert schema(statistics) == ddl(SPREAD_STATISTICS)
     rows = {row.origin: row for row in statistics.collect() if row.statistic == "origins"}
     hub = rows["hub"]
-    assert (hub.spreads, hub.reached, hub.total_s, hub.most_longest_s) == (1, 2, 2.0, 2.0)
+    assert (hub.spreads, hub.reached, hub.partial, hub.nowhere) == (1, 1, 0, 1)
+    assert (hub.mean_total_s, hub.most_longest_s) == (2.0, 2.0)
     plan = statistics._jdf.queryExecution().executedPlan().toString()
     assert "Python" not in plan
     assert "CartesianProduct" not in plan
@@ -62,7 +67,7 @@ def test_planted_times_come_back(frame):
     events, brokers = 400, 9
     delays_s = random.uniform(0.0, 8.0, (events, brokers))
     names = [f"e{n}" for n in range(events)]
-    published = [(name, "b0", n * S) for n, name in enumerate(names)]
+    published = [(name, "home", n * S) for n, name in enumerate(names)]
     hops = [
         (name, f"b{b}", n * S + round(delays_s[n, b] * S))
         for n, name in enumerate(names)
@@ -88,6 +93,63 @@ def test_planted_times_come_back(frame):
     assert r.error < 0.05
     typical = fit_rapidity(found, found, worst=False)
     assert typical.value == pytest.approx(7.2 / 4 - 1, abs=5 * typical.error)
+
+
+def test_a_line_by_hand_has_one_rapidity(frame):
+    """a –1 s– b –2 s– c, subscribers at c, a publisher at a: r = 6/(2.5 + 2) − 1 = 1/3.
+
+    The origin is not reached, and what nobody wanted, was covered or ended on the way is no spread.
+    """
+    steps = [("s", "ann", "c", "subscribe", 0), ("s", "ann", "c", "learnt", 0)]
+    steps += [("s", "ann", "b", "learnt", 2 * S), ("s", "ann", "a", "learnt", 3 * S)]
+    steps += [("t", "bob", "c", "subscribe", 5 * S), ("t", "bob", "c", "learnt", 5 * S)]
+    steps += [("u", "cas", "c", "subscribe", 9 * S), ("u", "cas", "c", "learnt", 9 * S)]
+    steps += [("u", "cas", "b", "learnt", 11 * S)]  # a wider one came there first
+    reached_s = {"e": {"a": 0, "b": 1, "c": 3}, "unwanted": {"a": 0}, "given up": {"a": 0, "b": 1}}
+    published = [(name, "a", 20 * S) for name in reached_s]
+    hops = [
+        (name, at, (20 + t) * S) for name, times in reached_s.items() for at, t in times.items()
+    ]
+    subscribing, publishing = (
+        read_spreading(spread_statistics(spreads).toPandas(), "spread")
+        for spreads in (
+            subscription_spreads(frame(steps, STEPS)),
+            publication_spreads(
+                frame(hops, "event string, broker string, arrived_ns bigint"),
+                frame(published, "event string, broker string, published_ns bigint"),
+            ),
+        )
+    )
+    for found, mean_s in ((subscribing, 2.5), (publishing, 2.0)):
+        assert (found.spreads, found.partial, found.nowhere, found.brokers) == (1, 1, 1, 2.0)
+        assert (found.mean_s, found.typical_s, found.worst_s) == (mean_s, 3.0, 3.0)
+        assert found.reached == pytest.approx([0.5, 1.0], abs=1e-15)
+    for worst in (True, False):
+        r = fit_rapidity(subscribing, publishing, worst=worst)
+        assert r.value == pytest.approx(1 / 3, abs=1e-12)
+
+
+def test_every_pair_of_brokers_counts_alike_however_often_it_was_seen():
+    """As in the experiments of the paper: the mean over origins, not over events."""
+    names = [part.split()[0] for part in SPREAD_STATISTICS.split(", ")]
+    often, seldom = 100, 2
+    rows = [
+        ("origins", "x", None, often, 3 * often, 0, 0, 4.0 * often, 16.0 * often, 6.0 * often,
+         36.0 * often, 6.0),
+        ("origins", "y", None, seldom, seldom, 0, 5, 2.0, 4.0, 2.0, 4.0, 2.0),
+        ("reach", "x", 60, None, 3 * often, *[None] * 7),
+        ("reach", "y", 40, None, seldom, *[None] * 7),
+    ]  # fmt: skip
+    found = read_spreading(pd.DataFrame(rows, columns=names), "publication")
+    assert found.mean_s == pytest.approx((3 * 4.0 + 1.0) / 4)  # three pairs of x, one of y
+    assert found.typical_s == pytest.approx((6.0 + 1.0) / 2)
+    assert found.reached == pytest.approx([0.25, 1.0])
+    # y's two spreads took 0 and 2 s: the only ones that vary, in 99 + 1 degrees of freedom.
+    variance = 2.0 / 100
+    assert found.mean_se_s == pytest.approx(
+        math.sqrt(variance * (0.75**2 / often + 0.25**2 / seldom))
+    )
+    assert (found.spreads, found.nowhere) == (102, 5)
 
 
 def test_nothing_seen_is_an_error():

@@ -61,11 +61,17 @@ def test_what_a_simulated_history_tells(recording, shared, capsys):
     found, folder = recording
     assert run(["spread", str(folder), "--bins", "3", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    # Subscriptions reach c, b and a after 0, 2 and 3 s; events a, b and c after 0, 1 and 3 s.
+    # Subscriptions at c reach b and a after 2 and 3 s, events at a reach b and c after 1 and 3 s,
+    # or nobody while nobody is there.
     for what in ("subscriptions", "publications"):
         assert said[what]["worst_s"] == pytest.approx(3.0, abs=1e-6)
-    assert said["subscriptions"]["mean_s"] == pytest.approx(5 / 3, rel=0.02)
-    assert said["rapidity"]["worst"]["within_s"] == pytest.approx(6.0, abs=1e-6)
+        assert said[what]["brokers"] == 2.0
+    assert said["subscriptions"]["mean_s"] == pytest.approx(2.5, abs=1e-6)
+    assert said["publications"]["mean_s"] == pytest.approx(2.0, abs=1e-6)
+    assert said["publications"]["nowhere"] > 1_000
+    for fit in ("worst", "typical"):
+        assert said["rapidity"][fit]["within_s"] == pytest.approx(6.0, abs=1e-6)
+        assert said["rapidity"][fit]["value"] == pytest.approx(1 / 3, abs=1e-6)
     # f and g are steps at the margins: nothing in them is notified.
     assert [row["notified"] for row in said["curves"]] == [0.0] * 6
     # Stays of mean length T are told of T − 6 s, but for those who stay for less.

@@ -20,14 +20,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spreading:
-    """How something spreads over the brokers, from many times that it did, in seconds.
+    """How something spreads over the other brokers, from many times that it did, in seconds.
 
-    ``typical_s`` is the mean over spreads of the time until the last broker had it, ``worst_s`` the
-    longest of these times; ``mean_s`` the mean delay to a broker. Errors take spreads as
+    Of spreads that reached all brokers that any from their origin did. ``mean_s`` is the mean delay
+    over pairs of an origin and another broker, ``typical_s`` the mean over origins of the time
+    until the last broker had it, ``worst_s`` the longest of these times. Errors take spreads as
     independent of each other.
     """
 
     spreads: int
+    partial: int  # came less far than others from there, and count no further
+    nowhere: int  # reached no other broker
     brokers: float  # reached by a spread, on average
     mean_s: float
     mean_se_s: float
@@ -53,20 +56,26 @@ class Rapidity:
 
 def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
     """The rows of :func:`spread_statistics`, summed up."""
-    origins = rows[rows["statistic"] == "origins"]
-    count = int(origins["spreads"].sum())
-    if count == 0:
+    everywhere = rows[rows["statistic"] == "origins"]
+    origins = everywhere[everywhere["spreads"] > 0].sort_values("origin")
+    if origins.empty:
         raise InvalidTracesError(
-            f"no {what} was seen to spread; wants rows of 'learnt' or hops beside them"
+            f"no {what} was seen to spread to another broker; wants rows of 'learnt' or hops there"
         )
-    bins = rows[rows["statistic"] == "reach"].sort_values("bin")
-    numbers = bins["bin"].to_numpy(dtype=np.int64)
-    reached = np.cumsum(bins["reached"].to_numpy(dtype=np.float64))
-    mean_s, mean_se_s = _mean(origins, count, "mean_total_s", "mean_squares")
-    typical_s, typical_se_s = _mean(origins, count, "longest_total_s", "longest_squares")
+    spreads = origins["spreads"].to_numpy(dtype=np.float64)
+    brokers = origins["reached"].to_numpy(dtype=np.float64) / spreads
+    bins = rows[rows["statistic"] == "reach"]
+    each = bins["origin"].map(dict(zip(origins["origin"], spreads, strict=True)))
+    pairs = (bins["reached"] / each.astype(np.float64)).groupby(bins["bin"]).sum().sort_index()
+    numbers, reached = pairs.index.to_numpy(dtype=np.int64), np.cumsum(pairs.to_numpy())
+    mean_s, mean_se_s = _mean(origins, brokers, "mean_total_s", "mean_squares")
+    alike = np.ones(len(origins))
+    typical_s, typical_se_s = _mean(origins, alike, "longest_total_s", "longest_squares")
     return Spreading(
-        spreads=count,
-        brokers=float(origins["reached"].sum()) / count,
+        spreads=int(spreads.sum()),
+        partial=int(everywhere["partial"].sum()),
+        nowhere=int(everywhere["nowhere"].sum()),
+        brokers=float(origins["reached"].sum() / spreads.sum()),
         mean_s=mean_s,
         mean_se_s=mean_se_s,
         typical_s=typical_s,
@@ -96,10 +105,17 @@ def fit_rapidity(subscribing: Spreading, publishing: Spreading, *, worst: bool) 
     return Rapidity(value=value, error=math.sqrt(squares), within_s=within_s)
 
 
-def _mean(rows: pd.DataFrame, count: int, total: str, squares: str) -> tuple[float, float]:
-    """The mean over spreads and its standard error; NaN of one."""
-    mean = math.fsum(rows[total]) / count
-    if count < 2:
+def _mean(origins: pd.DataFrame, weights: Floats, total: str, squares: str) -> tuple[float, float]:
+    """The mean over origins, so weighted, and its standard error; NaN if none has two spreads.
+
+    Spreads vary about the mean of their origin, by as much everywhere.
+    """
+    count, sums, of_squares = (
+        origins[name].to_numpy(dtype=np.float64) for name in ("spreads", total, squares)
+    )
+    shares, means = weights / weights.sum(), sums / count
+    mean, freedom = float(shares @ means), float((count - 1.0).sum())
+    if freedom <= 0.0:
         return mean, math.nan
-    variance = max(math.fsum(rows[squares]) / count - mean**2, 0.0) / (count - 1)
-    return mean, math.sqrt(variance)
+    variance = max(math.fsum(of_squares - count * means**2), 0.0) / freedom
+    return mean, math.sqrt(variance * float((shares**2 / count).sum()))

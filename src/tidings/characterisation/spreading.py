@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import delay_bin, seconds
 
 # One row for each broker that something reached: what it was, where it began, how long it took.
 SPREADS = "spread string, origin string, broker string, delay_s double"
-# Per origin, and per bin of the delay grid: of each spread the mean and the longest delay.
+# Per origin, and per origin and bin of the delay grid, of spreads that reached all that any from
+# there did: of each the mean and the longest delay to other brokers. Others are merely counted.
 SPREAD_STATISTICS = (
-    "statistic string, origin string, bin int, spreads bigint, reached bigint, total_s double, "
-    "mean_total_s double, mean_squares double, longest_total_s double, longest_squares double, "
-    "most_longest_s double"
+    "statistic string, origin string, bin int, spreads bigint, reached bigint, partial bigint, "
+    "nowhere bigint, mean_total_s double, mean_squares double, longest_total_s double, "
+    "longest_squares double, most_longest_s double"
 )
 
 
@@ -46,8 +47,8 @@ def subscription_spreads(subscriptions: DataFrame) -> DataFrame:
 def publication_spreads(hops: DataFrame, publications: DataFrame) -> DataFrame:
     """When each broker first had an event, after its publication; every event once, good rows.
 
-    Events go only where they are wanted: all brokers are reached only where somebody behind each
-    of them wants everything.
+    Events go only where they are wanted: all brokers are reached only by those that somebody behind
+    each of them wants.
     """
     published = publications.select("event", F.col("broker").alias("origin"), "published_ns")
     delay = (F.col("arrived_ns") - F.col("published_ns")).alias("delay_ns")
@@ -62,28 +63,42 @@ def _first(rows: DataFrame) -> DataFrame:
 
 
 def spread_statistics(spreads: DataFrame) -> DataFrame:
-    """Sums over spreads by origin, and how many brokers were reached by delay."""
-    each = spreads.groupBy("spread", "origin").agg(
-        F.count(F.lit(1)).alias("reached"),
-        F.sum("delay_s").alias("total_s"),
-        F.avg("delay_s").alias("mean_s"),
-        F.max("delay_s").alias("longest_s"),
-    )
-    by_origin = each.groupBy("origin").agg(
-        F.count(F.lit(1)).alias("spreads"),
-        F.sum("reached").alias("reached"),
-        F.sum("total_s").alias("total_s"),
-        F.sum("mean_s").alias("mean_total_s"),
-        F.sum(F.col("mean_s") ** 2).alias("mean_squares"),
-        F.sum("longest_s").alias("longest_total_s"),
-        F.sum(F.col("longest_s") ** 2).alias("longest_squares"),
-        F.max("longest_s").alias("most_longest_s"),
-    )
-    by_delay = spreads.groupBy(delay_bin(F.col("delay_s")).alias("bin")).agg(
-        F.count(F.lit(1)).alias("reached"), F.sum("delay_s").alias("total_s")
+    """Sums over spreads by origin, and how many brokers were reached by delay.
+
+    The origin itself is not reached. What comes less far than other spreads from there (wanted by
+    fewer, covered, or ended on the way) says nothing of the time until all have it: it is counted
+    as ``partial``, or as ``nowhere`` if no other broker had it.
+    """
+    elsewhere = F.when(F.col("broker") != F.col("origin"), F.col("delay_s"))
+    each = spreads.groupBy("spread", "origin").agg(F.collect_list(elsewhere).alias("delays_s"))
+    each = each.withColumn("reached", F.size("delays_s"))
+    most = each.groupBy("origin").agg(F.max("reached").alias("most"))
+    each = each.join(F.broadcast(most), "origin")
+    whole = (F.col("reached") > 0) & (F.col("reached") == F.col("most"))
+    by_origin = _by_origin(each, whole).withColumn("statistic", F.lit("origins"))
+    delays = each.where(whole).select("origin", F.explode("delays_s").alias("delay_s"))
+    by_delay = delays.groupBy("origin", delay_bin(F.col("delay_s")).alias("bin")).agg(
+        F.count(F.lit(1)).alias("reached")
     )
     names = [part.split()[0] for part in SPREAD_STATISTICS.split(", ")]
-    together = by_origin.withColumn("statistic", F.lit("origins")).unionByName(
+    together = by_origin.unionByName(
         by_delay.withColumn("statistic", F.lit("reach")), allowMissingColumns=True
     )
     return together.select(*names)
+
+
+def _by_origin(each: DataFrame, whole: Column) -> DataFrame:
+    total = F.aggregate("delays_s", F.lit(0.0), lambda sum_s, delay_s: sum_s + delay_s)
+    mean_s = F.when(whole, total / F.col("reached"))
+    longest_s = F.when(whole, F.array_max("delays_s"))
+    return each.groupBy("origin").agg(
+        F.count_if(whole).alias("spreads"),
+        F.sum(F.when(whole, F.col("reached")).otherwise(0)).alias("reached"),
+        F.count_if((F.col("reached") > 0) & ~whole).alias("partial"),
+        F.count_if(F.col("reached") == 0).alias("nowhere"),
+        F.sum(mean_s).alias("mean_total_s"),
+        F.sum(mean_s**2).alias("mean_squares"),
+        F.sum(longest_s).alias("longest_total_s"),
+        F.sum(longest_s**2).alias("longest_squares"),
+        F.max(longest_s).alias("most_longest_s"),
+    )

@@ -26,6 +26,8 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
         columns=[
             Column(title="of", cells=list(both), left=True),
             Column(title="spreads", cells=[f"{each['spreads']:,}" for each in both.values()]),
+            Column(title="partial", cells=[f"{each['partial']:,}" for each in both.values()]),
+            Column(title="nowhere", cells=[f"{each['nowhere']:,}" for each in both.values()]),
             Column(title="brokers", cells=[f"{each['brokers']:.1f}" for each in both.values()]),
             _errors("mean", [(each["mean_s"], each["mean_se_s"]) for each in both.values()], " s"),
             *(
@@ -42,7 +44,8 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
             ),
             Column(title="worst", cells=[f"{each['worst_s']:.3g} s" for each in both.values()]),
         ],
-        caption="T_sub and T_diff are the times until the last broker has it: worst, or the mean.",
+        caption="T_sub and T_diff are the times until the last other broker has it: worst, or the "
+        "mean. What came less far than others from there is merely counted.",
     )
     fits = found["rapidity"]
     yield FittingTable(
