@@ -51,6 +51,7 @@ class Ways:
     _failing: dict[tuple[int, int, int, tuple[int, ...]], Stage] = field(default_factory=dict)
     _spreading: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
     _homewards: dict[tuple[int, int], dict[int, tuple[int, int]]] = field(default_factory=dict)
+    _churning: dict[tuple[Ends, Ends, int, int], Stage] = field(default_factory=dict)
     _churn: Churn = field(default_factory=Churn)
 
     def way(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...] = ()) -> Stage:
@@ -64,20 +65,33 @@ class Ways:
         whole = in_series(into, self.over_channel(exit_.channel))
         if exit_.stays is None:
             return whole
-        return self._churn.stage(whole, exit_.stays, self._meeting(entry, exit_, tree, homes))
-
-    def _meeting(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...]) -> Meeting:
-        """Where events meet the subscription of an exit; ``homes`` draw them in any case."""
-        home = exit_.broker
-        if (home, tree) not in self._homewards:
-            self._homewards[home, tree] = _homewards(self.routes, tree, home)
-        onwards = self._homewards[home, tree]
-        path = _path(onwards, entry.broker, home)
+        onwards = self._towards_home(exit_.broker, tree)
+        path = _path(onwards, entry.broker, exit_.broker)
         at = _drawn_to(onwards, path, homes)
+        key = (entry, exit_, tree, at)
+        if key not in self._churning:
+            meeting = self._meeting(entry, exit_, tree, (path, at))
+            self._churning[key] = self._churn.stage(whole, exit_.stays, meeting)
+        return self._churning[key]
+
+    def _towards_home(self, home: int, tree: int) -> dict[int, tuple[int, int]]:
+        key = (home, tree)
+        if key not in self._homewards:
+            if any(other != home for other, _ in self._homewards):
+                self._homewards.clear()
+                self._churning.clear()
+            self._homewards[key] = _homewards(self.routes, tree, home)
+        return self._homewards[key]
+
+    def _meeting(self, entry: Ends, exit_: Ends, tree: int, where: tuple[Path, int]) -> Meeting:
+        """How events meet the subscription of an exit, at a broker of a way by its place."""
+        path, at = where
         pieces = self._pieces(path)
         link = self.over_channel(exit_.channel)
         return Meeting(
-            spreading=in_series(lossless(link), self._spread_from(home, tree)[path.brokers[at]]),
+            spreading=in_series(
+                lossless(link), self._spread_from(exit_.broker, tree)[path.brokers[at]]
+            ),
             before=reduce(in_series, pieces[: 2 * at + 1], self.over_channel(entry.channel)),
             after=in_series(reduce(in_series, pieces[2 * at + 1 :], NOTHING), link),
         )
