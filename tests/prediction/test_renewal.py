@@ -12,9 +12,10 @@ from tidings.model.laws import (
     PhaseType,
     Shifted,
     Uniform,
+    Weibull,
     residual,
 )
-from tidings.prediction.renewal import averaged_dispersion, dispersion
+from tidings.prediction.renewal import _inverted, averaged_dispersion, dispersion
 from tidings.prediction.time_grid import time_grid
 
 X = np.array([0.003, 0.05, 0.3, 0.75, 1.2, 1.7, 1.95])
@@ -120,3 +121,9 @@ def test_where_the_grid_cannot_tell_the_swing_of_a_periodic_stream_is_averaged()
     swing = (t % 1.0) * (1.0 - t % 1.0)
     weights = t / t.sum()  # evenly in time, not in its logarithm
     assert smooth[k] * grid.times_s[k] == pytest.approx(float(swing @ weights), rel=1e-6)
+
+
+@pytest.mark.parametrize("law", [LogNormal(mean_s=0.3, scv=0.11), Weibull(scale_s=2.0, shape=0.6)])
+def test_curves_from_a_table_are_those_inverted_one_by_one(law):
+    t_s = law.mean_s * np.geomspace(1e-5, 100.0, 57)
+    assert dispersion(law, t_s) == pytest.approx(_inverted(law, t_s), abs=1e-5)

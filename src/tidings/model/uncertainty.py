@@ -24,7 +24,7 @@ _FIELDS = {
     "publishers": ("rate", *_OF_PEERS),
     "subscribers": _OF_PEERS,
 }
-_LEAST = 1e-3  # of its value, to which a mean or a rate is lowered at most
+_LEAST = 1e-3  # of its value, to which it is lowered at most: of nothing no delay is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,14 +40,18 @@ class Uncertain:
     @property
     def low(self) -> float:
         """One standard error less, where that is possible; else the least that is."""
-        least = 0.0 if self._is_share else _LEAST * self.value
-        return max(self.value - self.standard_error, least)
+        return max(self.value - self.standard_error, _LEAST * self.value)
 
     @property
     def high(self) -> float:
         """One standard error more, where that is possible; else the most that is."""
         most = 1.0 if self._is_share else float("inf")
         return min(self.value + self.standard_error, most)
+
+    @property
+    def path(self) -> str:
+        """Its name in the table of standard errors."""
+        return f"{self.section}.{self.owner}.{self.field}"
 
     @property
     def _is_share(self) -> bool:

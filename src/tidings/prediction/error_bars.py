@@ -6,13 +6,16 @@ it can be) and the system predicted again; with independent parameters
     se(f)² = Σ (s · (f(θ_high) − f(θ_low))/(θ_high − θ_low))².
 
 Parameters that concern one subscriber each, as those of its own link, are moved together: nobody
-else's share depends on them. Correlation between parameters is not known and left out.
+else's share depends on them. A number that is known but not at both ends, as the mean delay behind
+a broker that one standard error overloads, has an infinite error. Correlation between parameters is
+not known and left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,33 +25,48 @@ from tidings.model.system import System
 from tidings.model.uncertainty import Uncertain, uncertain_parameters, with_values
 
 Floats = NDArray[np.float64]
-# What is predicted again: by name a number for every subscriber.
-Predict = Callable[[System], dict[str, Floats]]
 Progress = Callable[[str], None]
 
 BATCHES = 8  # parts of drawn contents that are compared
 
 ASSUMED = (
     "standard errors from those of the parameters, to first order, as if these were independent; "
-    "how often contents are published is taken as known"
+    "how often contents are published is taken as known, and delays of links not to change waits"
 )
+
+
+class Numbers(NamedTuple):
+    """What error bars are given for: by name a number for every subscriber, or every broker."""
+
+    subscribers: dict[str, Floats]
+    brokers: dict[str, Floats]
+
+
+# What is predicted again, of another system; whether the queues of this one are kept.
+Predict = Callable[[System, bool], Numbers]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBars:
     """Standard errors of predicted numbers, and how they came about."""
 
-    errors: dict[str, Floats]  # by name of the number, a standard error for every subscriber
+    errors: Numbers
     parameters: int
     predictions: int  # that it took
     left_out: tuple[str, ...]  # paths whose influence is not known
+    overloading: dict[int, str]  # brokers that one standard error overloads, the first path of each
 
 
-def groups(system: System) -> list[tuple[Uncertain, ...]]:
-    """Parameters to be moved together: each alone, those of single subscribers all at once."""
+def groups(
+    system: System, moves: Callable[[Uncertain], bool] = lambda _: True
+) -> list[tuple[Uncertain, ...]]:
+    """Parameters to be moved together: each alone, those of single subscribers all at once.
+
+    ``moves`` says whether anything depends on a parameter.
+    """
     alone: list[tuple[Uncertain, ...]] = []
     by_field: dict[str, list[Uncertain]] = {}
-    for one in uncertain_parameters(system)[0]:
+    for one in filter(moves, uncertain_parameters(system)[0]):
         if one.section == "subscribers":
             by_field.setdefault(one.field, []).append(one)
         else:
@@ -56,43 +74,80 @@ def groups(system: System) -> list[tuple[Uncertain, ...]]:
     return alone + [tuple(group) for group in by_field.values()]
 
 
-def error_bars(system: System, predict: Predict, progress: Progress) -> ErrorBars:
-    """Standard errors of all that ``predict`` gives, by two predictions for each parameter."""
-    moved = groups(system)
+def error_bars(
+    system: System,
+    known: Numbers,
+    moved: Sequence[tuple[Uncertain, ...]],
+    predict: Predict,
+    progress: Progress,
+) -> ErrorBars:
+    """Standard errors of what is ``known`` of a system, by two predictions for each group.
+
+    One where an end is the value itself, as of a link that loses nothing.
+    """
     place_of = {name: index for index, name in enumerate(names(system.subscribers))}
-    squares: dict[str, Floats] = {}
+    squares = Numbers(*({name: 0.0 * each for name, each in part.items()} for part in known))
+    overloading: dict[int, str] = {}
+    predictions = 0
     for number, group in enumerate(moved):
         progress(f"error bars, {number} of {len(moved)}")
-        low = predict(with_values(system, {one: one.low for one in group}))
-        high = predict(with_values(system, {one: one.high for one in group}))
-        scale = _scale(group, place_of)
-        for name, value in low.items():
-            change = (high[name] - value) * scale
-            # A number that does not exist at either end cannot be told to vary.
-            squares[name] = squares.get(name, 0.0) + np.nan_to_num(change) ** 2
+        ends = []
+        for values in ({one: one.low for one in group}, {one: one.high for one in group}):
+            if all(one.value == value for one, value in values.items()):
+                ends.append(known)
+                continue
+            queues_stay = all(one.field.endswith("delay") for one in group)
+            ends.append(predict(with_values(system, values), queues_stay))
+            predictions += 1
+        _add(squares.subscribers, [end.subscribers for end in ends], _scale(group, place_of))
+        if group[0].section == "subscribers":
+            continue  # brokers do not depend on them
+        _add(squares.brokers, [end.brokers for end in ends], _scale(group, {"": 0}))
+        for broker in np.flatnonzero(np.isinf(squares.brokers["wait_mean_s"])).tolist():
+            overloading.setdefault(broker, group[0].path)
     return ErrorBars(
-        errors={name: np.sqrt(square) for name, square in squares.items()},
+        errors=Numbers(
+            *({name: np.sqrt(square) for name, square in part.items()} for part in squares)
+        ),
         parameters=sum(len(group) for group in moved),
-        predictions=2 * len(moved),
+        predictions=predictions,
         left_out=tuple(uncertain_parameters(system)[1]),
+        overloading=overloading,
     )
 
 
-def batch_errors(predict_batch: Callable[[int, int], dict[str, Floats]]) -> dict[str, Floats]:
+def _add(squares: dict[str, Floats], ends: Sequence[dict[str, Floats]], scale: Floats) -> None:
+    """Add what the change between two ends makes of every number's squared error."""
+    low, high = ends
+    for name, square in squares.items():
+        with np.errstate(invalid="ignore"):
+            change = np.where(scale > 0.0, (high[name] - low[name]) * scale, 0.0)
+        unknown = np.isnan(change) & ~np.isnan(square)
+        square += np.where(unknown, np.inf, change**2)
+
+
+def batch_errors(predict_batch: Callable[[int, int], Numbers]) -> Numbers:
     """Standard errors from drawn contents: the spread of predictions from parts of the draws.
 
     ``predict_batch(k, n)`` predicts from the k-th of n parts; the mean of n parts varies by the
     root of n less than they do.
     """
     found = [predict_batch(part, BATCHES) for part in range(BATCHES)]
-    errors: dict[str, Floats] = {}
-    for name in found[0]:
-        values = np.stack([each[name] for each in found])
-        known = np.isfinite(values).sum(axis=0)
-        mean = np.nansum(values, axis=0) / np.maximum(known, 1)
-        square = np.nansum((values - mean) ** 2, axis=0) / np.maximum(known - 1, 1)
-        errors[name] = np.where(known > 1, np.sqrt(square / np.maximum(known, 1)), np.nan)
-    return errors
+    return Numbers(
+        *(
+            {name: _spread(np.stack([part[name] for part in parts])) for name in parts[0]}
+            for parts in zip(*found, strict=True)
+        )
+    )
+
+
+def _spread(values: Floats) -> Floats:
+    """The standard error of the mean over parts, [part, number]; NaN where fewer than two know."""
+    known = np.isfinite(values).sum(axis=0)
+    finite = np.where(np.isfinite(values), values, np.nan)
+    mean = np.nansum(finite, axis=0) / np.maximum(known, 1)
+    square = np.nansum((finite - mean) ** 2, axis=0) / np.maximum(known - 1, 1)
+    return np.where(known > 1, np.sqrt(square / np.maximum(known, 1)), np.nan)
 
 
 def together(*parts: dict[str, Floats]) -> dict[str, Floats]:
@@ -109,6 +164,6 @@ def _scale(group: Sequence[Uncertain], place_of: dict[str, int]) -> Floats:
     scales = np.array([one.standard_error / (one.high - one.low) for one in group])
     if group[0].section != "subscribers":
         return np.broadcast_to(scales, (len(place_of),))
-    found = np.zeros(len(place_of))
+    found: Floats = np.zeros(len(place_of))
     found[[place_of[one.owner] for one in group]] = scales
     return found

@@ -16,10 +16,11 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.record_tables import column, names
 from tidings.model.routes import EXACT_IF_POSSIBLE, Routes, route
 from tidings.model.system import System
+from tidings.model.uncertainty import Uncertain
 from tidings.prediction.audiences import Audience, Floats, audiences, streams
 from tidings.prediction.churn.churning import drawn_by_guests, soon_back
 from tidings.prediction.delay_columns import delay_columns
-from tidings.prediction.error_bars import BATCHES, batch_errors, groups, together
+from tidings.prediction.error_bars import BATCHES, Numbers, batch_errors, groups, together
 from tidings.prediction.error_bars import error_bars as propagate
 from tidings.prediction.faults.modelling import failures_of
 from tidings.prediction.faults.telling import with_faults
@@ -29,7 +30,7 @@ from tidings.prediction.mobility.traced import with_periods_as_laws
 from tidings.prediction.pairs import pair_table
 from tidings.prediction.path_laws import Workshop
 from tidings.prediction.provenance import Sureness, provenance
-from tidings.prediction.queue_models import QUEUE_MODELS, Queues, broker_stages
+from tidings.prediction.queue_models import FITTED, QUEUE_MODELS, Queues, broker_stages
 from tidings.prediction.shares import Followed, Journeys, Shares, most_singly, shares
 from tidings.prediction.traffic import Traffic
 from tidings.prediction.ways import ways
@@ -50,7 +51,8 @@ HANDLED = frozenset(
         "many subscribers in one",
     }
 )
-MOST_WAYS_AGAIN = 25_000  # streams followed to audiences for error bars that nobody asked for
+# For error bars that nobody asked for: streams followed to audiences, and queues seen by curves.
+MOST_WAYS_AGAIN, MOST_QUEUES_AGAIN = 25_000, 2_000
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given unasked
 
 Progress = Callable[[str], None]
@@ -73,7 +75,7 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
     ``delays`` adds each subscriber's delay law (left out by itself only for systems of thousands).
     ``error_bars`` turns standard errors of parameters into those of the result (by itself where the
     system has them, nothing fails, and it takes no more than ``MOST_WAYS_AGAIN`` ways to be
-    followed). ``progress`` is told what is being worked on.
+    followed and ``MOST_QUEUES_AGAIN`` queues). ``progress`` is told what is being worked on.
     """
     if model not in QUEUE_MODELS:
         names = ", ".join(QUEUE_MODELS)
@@ -83,30 +85,36 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
     tell = progress or (lambda _: None)
     models = Models(queues=model, faults=faults)
     found = _follow(system, models, pairs=pairs, tell=tell)
-    bars, errors = None, {}
-    if _wants_error_bars(2 * len(groups(system)), found, error_bars):
-        bars = propagate(system, lambda other: _again(other, models), tell)
+    bars, errors = None, Numbers({}, {})
+    moved = groups(system, lambda one: _moves(one, system, found))
+    if _wants_error_bars(2 * len(moved), found, error_bars):
+
+        def again(other: System, queues_stay: bool) -> Numbers:
+            return _again(other, models, queues=found.queues if queues_stay else None)
+
+        bars = propagate(system, _numbers(system, found), moved, again, tell)
         errors = bars.errors
     if found.routes.sampled and _wants_error_bars(BATCHES, found, error_bars):
         tell("errors from drawn contents")
-        errors = together(errors, batch_errors(lambda *part: _again(system, models, part)))
+        drawn = batch_errors(lambda *part: _again(system, models, batch=part))
+        errors = Numbers(*map(together, errors, drawn))
     tell("delays")
     whole_laws = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
     timing = delay_columns(system, found.journeys, found.results, whole_laws=whole_laws)
     columns = {**_subscriber_columns(system, found.results), **timing.quantiles}
-    story = provenance(system, model, found, Sureness(bars=bars, errors=errors))
+    story = provenance(system, model, found, Sureness(bars=bars, errors=errors.subscribers))
     story["warnings"] += soon_back(system, np.asarray(columns["delay_mean_s"]))
     if has_churn(system, "prediction"):
         missed = np.asarray(columns.get("lost_not_known", np.zeros(len(system.subscribers))))
         story["warnings"] += drawn_by_guests(system, found.routes, missed)
-    if errors:
-        columns["on_time_se"] = errors["on_time"]
-        columns["delay_mean_se_s"] = errors["delay_mean_s"]
+    if errors.subscribers:
+        columns["on_time_se"] = errors.subscribers["on_time"]
+        columns["delay_mean_se_s"] = errors.subscribers["delay_mean_s"]
     return Outcome(
         source="predicted",
         subscribers=table("subscribers", columns),
         pairs=pair_table(system, found.results, timing.tables) if pairs else table("pairs"),
-        brokers=_brokers(system, found.rates, found.queues),
+        brokers=_brokers(system, found, errors.brokers),
         links=_links(system, found.routes, found.rates),
         delays=table("delays", timing.laws),
         provenance=with_faults(story, found.journeys.ways.faults, faults),
@@ -127,6 +135,7 @@ def _follow(
     pairs: bool,
     tell: Progress,
     batch: tuple[int, int] | None = None,
+    queues: Queues | None = None,
 ) -> Followed:
     tell("contents and routes")
     system = with_periods_as_laws(system)
@@ -135,7 +144,7 @@ def _follow(
     rates = flows(system, routes)
     tell("queues")
     traffic = Traffic(system=system, routes=routes, flows=rates)
-    queues = QUEUE_MODELS[models.queues].queues(traffic)
+    queues = queues or QUEUE_MODELS[models.queues].queues(traffic)
     peers = accesses(traffic, models.queues)
     failing = failures_of(system, models.faults)
     everybody = list(audiences(system, routes, peers.subscribers))
@@ -168,17 +177,43 @@ def _wants_error_bars(predictions: int, found: Followed, asked: bool | None) -> 
     if predictions == 0 or asked is not None:
         return predictions > 0 and bool(asked)
     ways_once = sum(result.used.size for result in found.results)
-    quick = found.journeys.ways.faults is None
+    queues_once = sum(FITTED in queue.assumes for own in found.queues for queue in own)
+    quick = found.journeys.ways.faults is None and predictions * queues_once <= MOST_QUEUES_AGAIN
     return quick and predictions * ways_once <= MOST_WAYS_AGAIN
 
 
+def _moves(one: Uncertain, system: System, found: Followed) -> bool:
+    """Whether anything depends on a parameter: not on those of a link that no event crosses."""
+    lasting = found.journeys.ways.faults is None and not has_churn(system, "prediction")
+    if one.section != "links" or not lasting:
+        return True
+    there, back = found.rates.offered.sum(axis=1).reshape(-1, 2)[
+        names(system.links).index(one.owner)
+    ]
+    if one.field.startswith("back."):
+        return bool(back > 0.0)
+    told = dict(system.standard_errors)
+    return bool(there > 0.0 or (back > 0.0 and f"links.{one.owner}.back.{one.field}" not in told))
+
+
 def _again(
-    system: System, models: Models, batch: tuple[int, int] | None = None
-) -> dict[str, Floats]:
+    system: System,
+    models: Models,
+    *,
+    batch: tuple[int, int] | None = None,
+    queues: Queues | None = None,
+) -> Numbers:
     """What error bars are given for, predicted anew; from a part of the drawn contents only."""
-    found = _follow(system, models, pairs=False, tell=lambda _: None, batch=batch)
+    found = _follow(system, models, pairs=False, tell=lambda _: None, batch=batch, queues=queues)
+    return _numbers(system, found)
+
+
+def _numbers(system: System, found: Followed) -> Numbers:
     columns = _subscriber_columns(system, found.results)
-    return {name: np.asarray(columns[name]) for name in ("on_time", "delay_mean_s")}
+    return Numbers(
+        subscribers={name: np.asarray(columns[name]) for name in ("on_time", "delay_mean_s")},
+        brokers={"utilisation": found.rates.loads, "wait_mean_s": _waits_s(found.queues)},
+    )
 
 
 def _all_shares(everybody: list[Audience], journeys: Journeys, tell: Progress) -> list[Shares]:
@@ -224,15 +259,24 @@ def _share(wanted: sparse.csr_array, per_stream: Floats) -> Floats:
     return found
 
 
-def _brokers(system: System, rates: Flows, queues: Queues) -> pd.DataFrame:
+def _brokers(system: System, found: Followed, errors: dict[str, Floats]) -> pd.DataFrame:
+    rates = found.rates
     columns = {
         "broker": [broker.name for broker in system.brokers],
         "arrivals_per_s": rates.arrivals,
         "utilisation": np.minimum(rates.loads, 1.0),
         "service_mean_s": [sum(law.mean_s for law in laws) for laws in rates.services],
-        "wait_mean_s": [sum(queue.wait_s for queue in stations) for stations in queues],
+        "wait_mean_s": _waits_s(found.queues),
     }
+    if errors:
+        columns["utilisation_se"] = errors["utilisation"]
+        columns["wait_mean_se_s"] = errors["wait_mean_s"]
     return table("brokers", columns)
+
+
+def _waits_s(queues: Queues) -> Floats:
+    """Mean wait at each broker, in seconds."""
+    return np.array([sum(queue.wait_s for queue in stations) for stations in queues], dtype=float)
 
 
 def _links(system: System, routes: Routes, rates: Flows) -> pd.DataFrame:

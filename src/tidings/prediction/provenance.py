@@ -64,6 +64,7 @@ def provenance(system: System, model: str, found: Followed, sureness: Sureness) 
         "warnings": [
             *_overloads(system, found.rates),
             *([] if found.rates.settled else [_UNSETTLED]),
+            *_nearly_overloaded(system, sureness.bars),
             *found.peers.warnings,
             *_without_events(system, found),
         ],
@@ -89,13 +90,25 @@ def approximations(system: System, rates: Flows, queues: Queues) -> list[str]:
 def _from_parameters(system: System, bars: ErrorBars | None) -> list[str]:
     """What was made of the standard errors of the parameters."""
     if bars is None:
-        unused = "standard errors of the parameters not turned into those of the result"
+        unused = (
+            "standard errors of the parameters not turned into those of the result (error_bars, "
+            "--error-bars)"
+        )
         return [unused] if system.standard_errors else []
     if not bars.left_out:
         return [ASSUMED]
     shown = ", ".join(bars.left_out[:3])
     shown += f" and {len(bars.left_out) - 3} more" if len(bars.left_out) > 3 else ""
     return [ASSUMED, f"standard errors of these parameters left out: {shown}"]
+
+
+def _nearly_overloaded(system: System, bars: ErrorBars | None) -> list[str]:
+    """Brokers of which it is not known whether they are overloaded."""
+    return [
+        f"one standard error of {path} overloads broker '{system.brokers[broker].name}': how far "
+        "waits and delays can be off there is unknown, told as infinite"
+        for broker, path in (bars.overloading if bars else {}).items()
+    ]
 
 
 def _from_contents(routes: Routes, sureness: Sureness) -> list[str]:

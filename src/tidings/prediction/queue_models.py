@@ -62,7 +62,7 @@ _SHIFTED_GG1 = (
 )
 _POISSON = "the whole law of the wait at each broker, arrivals taken as Poisson"
 _KHINCHINE = "services of other laws than exponential by Pollaczek and Khinchine"
-_FITTED = (
+FITTED = (
     "where arrivals are not Poisson, two moments of each wait from dispersion curves (two moments "
     "of counts), and a law with them that is 0 with some probability, else exponential"
 )
@@ -123,7 +123,7 @@ def _whole(traffic: Traffic) -> Queues:
     def assumed(known_by: KnownBy, service: Law) -> tuple[str, ...]:
         if known_by == "alone":
             return () if isinstance(service, Exponential) else (_ALONE,)
-        return (_FITTED,) if found.settled else (_FITTED, _UNSETTLED)
+        return (FITTED,) if found.settled else (FITTED, _UNSETTLED)
 
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = found.means_s[broker][station]

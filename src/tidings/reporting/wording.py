@@ -56,14 +56,18 @@ def seconds(value_s: float, se_s: float = math.nan) -> str:
 
     >>> seconds(0.25), seconds(0.25, 0.002), seconds(math.inf), seconds(math.nan)
     ('250 ms', '250 ± 2 ms', 'without end', '–')
+    >>> seconds(0.25, math.inf)
+    '250 ms ± ∞'
     """
     if math.isnan(value_s):
         return UNKNOWN
     if math.isinf(value_s):
         return "without end"
     text = format_seconds(value_s)
-    if not math.isfinite(se_s) or value_s == 0:
+    if math.isnan(se_s) or value_s == 0:
         return text
+    if math.isinf(se_s):
+        return f"{text} ± ∞"
     number, _, unit = text.rpartition(" ")
     return f"{number} ± {se_s * float(number) / value_s:.2g} {unit}"
 
