@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import subprocess
 import sys
 import time
@@ -234,6 +235,26 @@ def test_predict_turns_standard_errors_into_error_bars(tmp_path, capsys):
     rows = json.loads(result(capsys, "predict", path, "--json")[1])["subscribers"]
     assert all(row["on_time_se"] > 0 and row["delay_mean_se_s"] > 0 for row in rows)
     assert "±" not in result(capsys, "predict", path, "--no-error-bars")[1]
+
+
+def test_predict_says_between_which_shares_the_truth_lies(tmp_path, capsys):
+    path = tmp_path / "fitted.yaml"
+    path.write_text(SYSTEM + "standard_errors: {brokers.hub.service: 0.0001}\n")
+    arguments = ("predict", path, "--interval", "0.9", "--model-error", "0")
+    code, text, _ = result(capsys, *arguments)
+    assert code == 0
+    assert "with 90 % probability" in text
+    document = json.loads(result(capsys, *arguments, "--json")[1])
+    wider = json.loads(result(capsys, *arguments[:-1], "0.02", "--json")[1])
+    for row, own, wide in zip(
+        document["subscribers"], document["intervals"], wider["intervals"], strict=True
+    ):
+        z = 1.6448536269514722
+        half = z * row["on_time_se"]
+        assert own["low"] == pytest.approx(max(row["on_time"] - half, 0.0), abs=1e-9)
+        half = z * math.hypot(row["on_time_se"], 0.02)
+        assert wide["high"] == pytest.approx(min(row["on_time"] + half, 1.0), abs=1e-9)
+    assert result(capsys, "predict", path, "--interval", "1")[0] == 2
 
 
 def test_predict_from_contents_believed_to_be_skewed(tmp_path, capsys):

@@ -12,15 +12,17 @@ from planning.small_systems import QUEUE, TWO, one_queue, two_brokers
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model import reading
+from tidings.model.laws import Deterministic
 from tidings.planning.admission import Admissions, newcomer_like
 from tidings.planning.capacity import CLOSE as SPEED_CLOSE
 from tidings.planning.capacity import least_copies, least_speed, shared_out
 from tidings.planning.changes import changed
 from tidings.planning.deadlines import CLOSE, column, shortest_lifetimes
-from tidings.planning.evidence import foreseen
+from tidings.planning.evidence import foreseen, standing
 from tidings.planning.homes import assign_homes, search_for
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
+from tidings.simulation.run import simulate
 
 # ---- deadlines -----------------------------------------------------------------------------------
 
@@ -279,6 +281,49 @@ def test_a_plan_is_played_through_and_meets_its_target(city, capsys):
     assert document["simulated"]["meets"]
     assert document["simulated"]["margin"] == pytest.approx(0.0, abs=0.02)
     assert document["choice"] == pytest.approx((20 / 3 - math.log(0.1) / 0.3) / 10, rel=0.011)
+
+
+# ---- played through ------------------------------------------------------------------------------
+
+
+def simulated(system):
+    rows = simulate(system, seed=3, events=30_000, replications=4, warmup_s=20.0).subscribers
+    assert rows["on_time_se"].max() < 0.01
+    return rows.set_index("subscriber")
+
+
+@pytest.mark.statistical
+def test_promised_lifetimes_are_kept_and_shorter_ones_are_not():
+    system = reading.loads(CROWD)
+    promised = shortest_lifetimes(system, [0.9]).table.set_index("subscriber")["p90_s"]
+    for factor, kept in ((1.0, True), (0.8, False)):
+        own = tuple(
+            replace(each, lifetime=Deterministic(value_s=factor * promised[each.name]))
+            for each in system.subscribers
+        )
+        rows = simulated(replace(system, lifetime=None, subscribers=own))
+        off = (rows["on_time"] - 0.9) / rows["on_time_se"]
+        assert (abs(off) < 4.0).all() if kept else (off < -4.0).all()
+
+
+@pytest.mark.statistical
+def test_assigned_homes_and_admitted_newcomers_get_what_was_foreseen():
+    """With a hub of its own speed the best home for both is the hub: 1 − exp(−(20 − 20/3) .3)."""
+    system = changed(reading.loads(CROWD), ["service hub {exponential: 50ms}"])
+    target = Target(share=0.95)
+    found = assign_homes(search_for(system, target))
+    desk = Admissions(system=found.plan, target=target)
+    newcomer = newcomer_like(found.plan, "sa")
+    choice = desk.ask(newcomer, target=0.95).choice
+    assert choice.share == pytest.approx(1 - math.exp(-4.0), abs=1e-9)
+    desk.admit(newcomer, choice)
+    assert desk.confirm()
+    assert len(desk.system.subscribers) == 3
+    rows = simulated(desk.system)
+    off = (rows["on_time"] - choice.share) / rows["on_time_se"]
+    assert (abs(off) < 4.0).all()
+    assert standing(found.plan, target, foretell(found.plan)).meets
+    assert not standing(system, target, foretell(system)).meets
 
 
 def test_one_head_of_a_subscriber_is_as_good_as_another():

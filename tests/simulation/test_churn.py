@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from naive_churn import NaiveChurn, Range
-from tidings.errors import UnsupportedError
 from tidings.model import reading
 from tidings.model.system import System
 from tidings.prediction.predicting import predict
@@ -361,14 +360,3 @@ def test_each_of_a_count_comes_and_goes_on_its_own():
         shares[count] = outcome.subscribers.loc[0, "lost_not_known"]
     # Unless the others are away when it comes, it finds itself known.
     assert shares[3] == pytest.approx(shares[1] * 0.75**2, rel=0.15)
-
-
-def test_churn_is_refused_with_failures_and_queues_of_subscribers():
-    guest = {"at": "b1", "wants": {"x": 1}, "stays": 10.0}
-    system = line(
-        1.0,
-        publishers={"p": publisher("b0", 1.0, 1)},
-        subscribers={"s": guest | {"processing": 0.1}},
-    )
-    with pytest.raises(UnsupportedError, match=r"simulation does not handle subscription churn"):
-        simulate(system)

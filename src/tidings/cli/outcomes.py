@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 from rich.text import Text
 
 from tidings.cli import console
@@ -18,12 +19,22 @@ def check_output(output: Path | None) -> None:
         check_outcome_place(output)
 
 
-def present(outcome: Outcome, *, json: bool, output: Path | None, limit: int) -> None:
-    """Save an outcome where asked, and show it to a person or a program."""
+def present(
+    outcome: Outcome,
+    *,
+    json: bool,
+    output: Path | None,
+    limit: int,
+    intervals: pd.DataFrame | None = None,
+) -> None:
+    """Save an outcome where asked, and show it to a person, or with intervals to a program."""
     if output is not None:
         save_outcome(outcome, output)
     if json:
-        console.show_json(outcome_document(outcome))
+        document = outcome_document(outcome)
+        if intervals is not None:
+            document["intervals"] = intervals.to_dict("records")
+        console.show_json(document)
     else:
         console.show(
             terminal.outcome_table(outcome, limit=limit),

@@ -13,6 +13,8 @@ from tidings.model.skewness import skewed
 from tidings.prediction.faults.modelling import FAULT_MODELS
 from tidings.prediction.predicting import predict as predict_outcome
 from tidings.prediction.queue_models import QUEUE_MODELS
+from tidings.reporting.terminal import interval_table
+from tidings.validation.intervals import MODEL_ERROR, intervals
 
 
 def predict(
@@ -43,13 +45,25 @@ def predict(
             "are, above 1 less.",
         ),
     ] = 1.0,
+    interval: Annotated[
+        float | None,
+        options.share(
+            "Say between which shares the true one lies with this probability, such as 0.9: "
+            "standard errors of parameters and the model's own error count.",
+            "--interval",
+        ),
+    ] = None,
+    model_error: Annotated[
+        float, options.share("The model's own error, for --interval.", "--model-error")
+    ] = MODEL_ERROR,
     json: options.Json = False,
     output: options.Output = None,
     limit: options.Limit = 10,
 ) -> None:
     """Predict which share of its events each subscriber gets in time, and why not the rest.
 
-    Example: [bold]tidings predict city.yaml --output predicted.json[/]
+    Example: [bold]tidings predict city.yaml --output predicted.json[/], or with error bars end to
+    end: [bold]tidings predict fitted.yaml --interval 0.9[/]
     """
     if model not in QUEUE_MODELS:
         raise typer.BadParameter(f"'{model}' is not one of {', '.join(QUEUE_MODELS)}")
@@ -63,7 +77,12 @@ def predict(
             model=model,
             faults=faults,
             pairs=pairs,
-            error_bars=error_bars,
+            error_bars=True if error_bars is None and interval is not None else error_bars,
             progress=step,
         )
-    present(outcome, json=json, output=output, limit=limit)
+    shares = None
+    if interval is not None:
+        shares = intervals(outcome, level=interval, model_error=model_error)
+    present(outcome, json=json, output=output, limit=limit, intervals=shares)
+    if shares is not None and interval is not None and not json:
+        console.show(interval_table(shares, interval, limit))

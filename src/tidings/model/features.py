@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-import numpy as np
-
 from tidings.errors import UnsupportedError
 from tidings.model.behaviour import Channel, Connectivity, Station
 from tidings.model.content import ContentTable
@@ -205,20 +203,17 @@ FEATURES: dict[str, Callable[[System], Places]] = {
 
 def has_churn(system: System, engine: str) -> bool:
     """Whether subscriptions come and go; refused by name with what that is not worked out for."""
-    comes, moves, queues = (
-        column(system.subscribers, field).where(_given)
-        for field in ("stays", "connectivity", "processing")
-    )
-    refused = {
-        "failures": comes if any(FEATURES["failures"](system)) else (),
-        "connectivity or a queue of the subscriber's own": np.intersect1d(
-            comes, np.union1d(moves, queues)
-        ),
+    comes = column(system.subscribers, "stays").where(_given)
+    recovery = system.recovery
+    unrecovered = any(_failures(system)) and (recovery is None or recovery.scheme == "none")
+    forgets = {
+        "failures without recovery (scheme 'none')": unrecovered,
+        "a recovery with 'timeout'": recovery is not None and recovery.timeout_s is not None,
     }
-    for what, where in refused.items():
-        if len(where):
+    for what, found in forgets.items():
+        if found and comes.size:
             named = names(system.subscribers)
-            listed = ", ".join(f"subscribers.{named[index]}" for index in where[:4])
+            listed = ", ".join(f"subscribers.{named[index]}" for index in comes[:4])
             raise UnsupportedError(
                 f"{engine} does not handle subscription churn together with {what}: {listed}. "
                 "Take 'stays' or the other out of the file."

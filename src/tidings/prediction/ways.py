@@ -27,6 +27,7 @@ class Access:
     """The way between a peer and its broker where it is more than a link: queues of its own."""
 
     stage: Stage
+    told: Stage = NOTHING  # the way of what a subscriber tells its broker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,14 +88,21 @@ class Ways:
         """How events meet the subscription of an exit, at a broker of a way by its place."""
         path, at = where
         pieces = self._pieces(path)
+        spread = self._spread_from(exit_.broker, tree)[path.brokers[at]]
+        if self.faults is not None:
+            pieces = self.faults.sent(pieces)
+            spread = in_series(self.faults.held_up(_back(path, at)), spread)
         link = self.over_channel(exit_.channel)
         return Meeting(
-            spreading=in_series(
-                lossless(link), self._spread_from(exit_.broker, tree)[path.brokers[at]]
-            ),
+            spreading=in_series(self._told(exit_.channel), spread),
             before=reduce(in_series, pieces[: 2 * at + 1], self.over_channel(entry.channel)),
             after=in_series(reduce(in_series, pieces[2 * at + 1 :], NOTHING), link),
+            failing=self.faults is not None,
         )
+
+    def _told(self, channel: Channel | Access) -> Stage:
+        """The way of a message from a subscriber to its home broker: sent until it arrives."""
+        return channel.told if isinstance(channel, Access) else lossless(self.over_channel(channel))
 
     def singly(self, exit_: Ends) -> bool:
         """Whether ways to an exit must be made one by one: something on them is joint."""
@@ -182,6 +190,11 @@ def _path(onwards: Mapping[int, tuple[int, int]], start: int, home: int) -> Path
         brokers.append(broker)
         links.append(link)
     return Path(brokers=tuple(brokers), links=tuple(links))
+
+
+def _back(path: Path, at: int) -> Path:
+    """The way back from the end of a way to a broker by its place."""
+    return Path(brokers=path.brokers[at:][::-1], links=path.links[at:][::-1])
 
 
 def _drawn_to(onwards: Mapping[int, tuple[int, int]], path: Path, homes: Iterable[int]) -> int:

@@ -19,8 +19,8 @@ def effect_table(document: Row) -> FittingTable:
         title=f"On time: {wording.percent(document['on_time'])}. It would be more without",
         columns=[
             Column(title="effect", cells=[row["effect"] for row in rows], left=True),
-            Column(title="gained", cells=[points(number(row, "share")) for row in rows]),
             Column(title="", cells=[row["meaning"] for row in rows], left=True, spare=1),
+            Column(title="gained", cells=[points(number(row, "share")) for row in rows]),
         ],
         caption="each switched off alone; they overlap, so they need not sum to what is missing",
     )

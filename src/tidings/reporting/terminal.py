@@ -102,6 +102,26 @@ def outcome_table(
     return FittingTable(title=title, columns=columns, caption=hidden(len(shown), len(rows)))
 
 
+def interval_table(
+    intervals: pd.DataFrame, level: float, limit: int | None = None
+) -> RenderableType:
+    """Between which shares each subscriber's true one lies with a probability, the worst first."""
+    rows = intervals.sort_values("on_time", kind="stable")
+    shown = rows if limit is None else rows.head(limit)
+    shares = {"on time": "on_time", "at least": "low", "at most": "high"}
+    return FittingTable(
+        title=f"On time, between which shares with {wording.percent(level)} probability",
+        columns=[
+            name_column(shown["subscriber"], "subscriber"),
+            *(
+                Column(title=title, cells=_cells(wording.percent, shown[name]))
+                for title, name in shares.items()
+            ),
+        ],
+        caption=hidden(len(shown), len(rows)),
+    )
+
+
 def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
     """How busy each broker is and how long events wait and are served there, the busiest first."""
     rows = outcome.brokers.sort_values("utilisation", ascending=False, kind="stable")

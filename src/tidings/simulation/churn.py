@@ -152,6 +152,7 @@ def churn_tables(
         "pieces": make_records(layout.PIECE, pieces),
         "piece_classes": np.concatenate([np.zeros(0, dtype=np.int64), *classes]),
         **_listed("pieces", of_subject, np.arange(len(pieces)), len(subjects)),
+        **_pieces_by_bundle(churn, before),
         "message_streams": np.array(
             [streams(name, "subscription delay") for name in arc_names], dtype=np.int64
         ),
@@ -162,6 +163,17 @@ def churn_tables(
         "latest": np.zeros(arcs, dtype=np.float64),
         "interest": np.zeros_like(before["interest"]) if churn.matters else before["interest"],
     }
+
+
+def _pieces_by_bundle(churn: Churn, before: Mapping[str, Any]) -> dict[str, Ints]:
+    """The pieces of each bundle, which a round of its home brings; none where nobody forgets."""
+    bundles = len(before["bundles"])
+    if not bundles:
+        return _listed("bundle_pieces", np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0)
+    bundle_of = before["bundle_of"].reshape(len(churn.routes.trees), -1)
+    keys = np.array([bundle_of[tree, home] for home, tree, _, _ in churn.pieces], dtype=np.int64)
+    wanted = np.flatnonzero(keys >= 0)  # of a tree on which nothing that it wants is published
+    return _listed("bundle_pieces", keys[wanted], wanted, bundles)
 
 
 def _refuse_too_many(churn: Churn, places: int) -> None:
@@ -201,9 +213,10 @@ def _guest_tables(
         stream = streams(name, "subscription delay")
         guests.append((home, firsts[number], firsts[number + 1], delay, stream, receiver))
         if receiver >= 0:
-            receivers["taken_in_at"][receiver] = len(before["places"]) + len(places)
             receivers["guest"][receiver] = number
-            places.append((first_station, first_station, layout.AT_SUBSCRIBER, receiver))
+            if receivers["taken_in_at"][receiver] < 0:
+                receivers["taken_in_at"][receiver] = len(before["places"]) + len(places)
+                places.append((first_station, first_station, layout.AT_SUBSCRIBER, receiver))
     wanted = [np.flatnonzero(churn.routes.wanted_by(i)) for i, _ in churn.guests[: churn.watched]]
     classes = np.concatenate([np.zeros(0, dtype=np.int64), *wanted])
     who = np.repeat(np.arange(len(wanted)), [each.size for each in wanted])
@@ -269,5 +282,7 @@ def churn_numbers(churn: Churn, tables: Mapping[str, Any]) -> dict[str, float]:
         "watched_count": churn.watched,
         "subject_count": len(churn.subjects),
         "messages_at_once": at_once,
+        "held_head": -1,
+        "held_tail": -1,
         "free_messages": at_once + len(churn.system.brokers) + SPARE_MESSAGES,
     }

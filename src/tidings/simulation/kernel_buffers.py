@@ -23,6 +23,7 @@ from tidings.simulation.kernel_copies import (
     travel,
 )
 from tidings.simulation.kernel_deliveries import deliver
+from tidings.simulation.kernel_forgetting import is_forgotten_behind
 from tidings.simulation.kernel_layout import (
     BESIDE,
     BY_BROKER_DOWN,
@@ -142,11 +143,14 @@ def send_kept(world: Any, arc: int) -> None:
     while index >= 0:
         copy = copy_at(world, index)
         following = copy.next
-        wanted = publication_at(world, copy.publication).content_class
+        publication = publication_at(world, copy.publication)
+        wanted = publication.content_class
         if is_expired(world, index):
             give_up(world, arc, index)
         elif interest_at(world, arc * world.class_count + wanted).value > 0:
             transmit(world, index)
+        elif world.churning and not is_forgotten_behind(world, publication, arc):
+            release(world, index)  # those for whom it was kept have gone
         else:
             keep(world, arc, index)
         index = following

@@ -34,12 +34,13 @@ from tidings.simulation.kernel_tables import (
     publication_at,
     publisher_at,
     receipt_at,
+    receiver_at,
     row_at,
     step_at,
     streams_of,
 )
 from tidings.simulation.kernel_walks import walk_tree
-from tidings.simulation.kernel_wanting import count_missed
+from tidings.simulation.kernel_wanting import count_missed, stop_wanting
 
 # Times are meant to the nanosecond: what is late by less than half of one is on time. Otherwise
 # rounding would decide wherever delay and lifetime are equal by construction.
@@ -132,6 +133,9 @@ def count_loss_of_peer(world: Any, index: int, cause: int) -> None:
     if place.kind == FROM_PUBLISHER:
         count_loss(world, copy.publication, publisher_at(world, place.owner).home, cause)
         return
+    guest = receiver_at(world, place.owner).guest
+    if guest >= 0 and not stop_wanting(world, copy.publication, guest) > 0.0:
+        return
     publisher = row_at(world, publication_at(world, copy.publication).row).publisher
     counts = receipt_at(world, place.owner * world.publisher_count + publisher)
     if cause == BY_EXPIRY:
@@ -151,6 +155,8 @@ def count_loss_here(world: Any, index: int, broker: int, cause: int) -> None:
     else:
         cell = cell_of_at(world, publication.row * world.broker_count + broker).value
         loss_here_at(world, cell * world.cause_count + cause).value += 1
+        if world.churning:
+            passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
 
 @primitive
@@ -158,7 +164,7 @@ def settle(world: Any, index: int) -> None:
     """Count what was noted of a publication, now that no copy of it can come any more."""
     if world.churning:
         count_missed(world, index)
-    else:
+    if world.buffering and world.bypassing:
         count_noted(world, index)
 
 
@@ -172,6 +178,8 @@ def note_loss(world: Any, index: int, broker: int, cause: int) -> None:
     if mark.value == 0:
         mark.value = LOST + cause
         publication_at(world, index).noted = 1
+        if world.churning:
+            passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
 
 @primitive

@@ -7,6 +7,7 @@ from typing import Any
 from tidings.kernels.calendar import set_key
 from tidings.kernels.compile import merged, primitive
 from tidings.simulation.kernel_buffers import fail_copy, send_kept
+from tidings.simulation.kernel_spreading import let_go
 from tidings.simulation.kernel_stations import drop_waiting, stop_serving
 from tidings.simulation.kernel_subscriptions import (
     forget_subscriptions,
@@ -51,6 +52,8 @@ def turn_component(world: Any, number: int, is_on: int) -> None:
     if not was_down:
         break_down(world, number)
     announce(world, number)
+    if was_down and world.churning:
+        let_go(world)
     if was_down and world.buffering and number < world.broker_count:
         send_kept_from(world, number)  # it begins at once with what it had kept
 
@@ -99,6 +102,8 @@ def notice(world: Any, number: int) -> None:
     component = component_at(world, number)
     component.seen = 1 if component.down_by == 0 else 0
     world.epoch += 1
+    if component.seen and world.churning and world.bypassing:
+        let_go(world)
     if not component.seen or not world.buffering:
         return
     if number < world.broker_count:

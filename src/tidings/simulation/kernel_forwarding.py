@@ -13,6 +13,7 @@ from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_buffers import hand_over, is_kept, keep, transmit
 from tidings.simulation.kernel_copies import count_loss_here, lose, new_copy, release
 from tidings.simulation.kernel_deliveries import is_wanted_at
+from tidings.simulation.kernel_forgetting import is_forgotten_behind
 from tidings.simulation.kernel_layout import BESIDE, BY_NOT_RESTORED, BY_PATH_DOWN, KEPT
 from tidings.simulation.kernel_tables import (
     bundle_of_at,
@@ -29,6 +30,7 @@ from tidings.simulation.kernel_tables import (
 )
 from tidings.simulation.kernel_tapes import tape_hop, tape_send
 from tidings.simulation.kernel_walks import first_arc, looks_open, walk_tree
+from tidings.simulation.kernel_wanting import note_passage
 
 
 @primitive
@@ -45,6 +47,8 @@ def leave_among_failures(world: Any, index: int) -> None:
             return
         copy.channel = label.via  # from here on it is as if it had come along the tree
         label.via = -1
+    if world.churning:
+        note_passage(world, index)
     publication = publication_at(world, copy.publication)
     if is_wanted_at(world, copy.place, publication.content_class):
         serve_subscribers(world, index)
@@ -87,11 +91,14 @@ def serve_subscribers(world: Any, index: int) -> None:
 def forward(world: Any, index: int, arc: int) -> None:
     """Send an event on along an arc of its tree, or do about it what the scheme does."""
     copy = copy_at(world, index)
-    content_class = publication_at(world, copy.publication).content_class
+    publication = publication_at(world, copy.publication)
+    wanted = interest_at(world, arc * world.class_count + publication.content_class).value > 0
+    if world.churning and not wanted and not is_forgotten_behind(world, publication, arc):
+        return  # nobody is there now
     child = new_copy(world, copy.publication, channel_at(world, arc).target, arc)
     kind = label_at(world, index).kind
     label_at(world, child).kind = kind
-    if interest_at(world, arc * world.class_count + content_class).value == 0:
+    if not wanted:
         if is_kept(world, index):
             note_send(world, copy, arc)
             keep(world, arc, child)

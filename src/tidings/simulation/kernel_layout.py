@@ -214,7 +214,10 @@ RECEIPT = _record(
     lost=_I,
     dropped=_I,
     expired=_I,
+    broker_down=_I,
+    path_down=_I,
     expired_in_buffer=_I,
+    not_restored=_I,
     not_known=_I,
     unsubscribed=_I,
     wanted=_I,
@@ -270,6 +273,8 @@ NUMBERS: dict[str, type] = {
     "subject_count": _I,
     "starting": _I,  # tables are being filled before the run: messages take no time
     "messages_at_once": _I,  # most that one step can send
+    "held_head": _I,  # messages that wait for what is down or away, a linked list
+    "held_tail": _I,
     "subscribes": _I,  # messages between brokers that somebody has come, in the window, ...
     "unsubscribes": _I,  # ... and gone
     "epoch": _I,  # changes of components noticed so far
@@ -336,6 +341,8 @@ TABLES: dict[str, np.dtype[Any]] = {
     "narrower_of": WHOLE,  # ... this, the widest first
     "pieces_first": WHOLE,  # [subject (+ 1)]: where its pieces begin in ...
     "pieces_of": WHOLE,  # ... this
+    "bundle_pieces_first": WHOLE,  # [bundle (+ 1)]: where its pieces begin in ...
+    "bundle_pieces_of": WHOLE,  # ... this
     "message_streams": WHOLE,  # [arc]: of the delays of messages
     "came_from": SMALL,  # [cell]: the broker that events come from; −1 at their first
     "bin_guess": np.dtype(_I),

@@ -67,7 +67,7 @@ def leave_peer(world: Any, index: int) -> None:
     elif place.kind == AT_SUBSCRIBER:
         publication = publication_at(world, copy.publication)
         if publication.measured and receiver_at(world, place.owner).guest >= 0:
-            welcome(world, copy.publication, place.owner)
+            welcome(world, copy.publication, place.owner, has_waited(world, index))
         elif publication.measured:
             take_in(world, publication, place.owner, world.now, has_waited(world, index))
         release(world, index)
@@ -114,7 +114,7 @@ def approach(world: Any, publication: int, index: int, waited: bool) -> None:
 
 
 @merged
-def welcome(world: Any, index: int, owner: int) -> None:
+def welcome(world: Any, index: int, owner: int, waited: bool) -> None:
     """A measured event reaches a guest, while it is there or too late.
 
     What comes in a later stay is a notification, but not one of what was wanted then.
@@ -123,7 +123,7 @@ def welcome(world: Any, index: int, owner: int) -> None:
     guest = receiver_at(world, owner).guest
     until = stop_wanting(world, index, guest)
     if until > world.now:
-        take_in(world, publication, owner, world.now, False)
+        take_in(world, publication, owner, world.now, waited)
         return
     if until > 0.0:
         receipt_of(world, publication, owner).unsubscribed += 1

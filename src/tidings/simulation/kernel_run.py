@@ -56,10 +56,10 @@ def schedule_first(worlds: Any) -> int:
         set_key(nodes_of(world), index, first)
     if world.switches_length > 0:
         start_switches(world)
-    if world.failing:
-        start_failing(world)
     if world.churning:
         fill_tables(world)
+    if world.failing:
+        start_failing(world)
     return DONE
 
 

@@ -2,7 +2,9 @@
 
 A broker sends a subscription over a link unless it has sent one there whose filter contains it.
 When one that it has sent ends, it first sends what that one alone had covered, the widest first,
-and then takes it back. Messages of one way keep their order, are never lost and never queue. An
+and then takes it back. Messages of one way keep their order and never queue. What meets a broker or
+link that is down waits until that is up; where brokers forget what they knew in a crash, it is lost
+instead, and made up for by the next round. A subscriber tells its broker while it is connected. An
 event is matched against what a broker knows at that moment: the interest behind each arc.
 """
 
@@ -11,11 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.calendar import pop, push
-from tidings.kernels.compile import merged, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.sampling import draw
 from tidings.simulation.kernel_layout import FROM_ARC, FROM_HERE
 from tidings.simulation.kernel_tables import (
     channel_at,
+    component_at,
     flight_of,
     guest_at,
     interest_at,
@@ -34,15 +37,19 @@ from tidings.simulation.kernel_tables import (
     piece_class_at,
     piece_of_at,
     pieces_first_at,
+    place_at,
     publication_at,
+    receiver_at,
     sent_at,
     sent_subject_at,
+    station_at,
     streams_of,
     switch_at,
     wider_first_at,
     wider_of_at,
 )
 from tidings.simulation.kernel_tapes import tape_learnt
+from tidings.simulation.kernel_walks import first_arc, link_of
 
 # Of a message that does not tell how fast a new subscription spreads: since when it is there.
 UNCOVERED = -1.0
@@ -120,17 +127,29 @@ def hear(world: Any, index: int) -> None:
     """A message arrives at a broker."""
     message = message_at(world, index)
     piece, arc, is_on, since = message.piece, message.arc, message.is_on, message.since
+    lost = False
+    if not world.starting:
+        if arc < 0 and is_offline(world, piece):
+            hold(world, index)
+            return
+        lost = world.failing > 0 and not gets_through(world, piece, arc)
+        if lost and not world.forgetting:
+            hold(world, index)
+            return
     message.next = world.free_message
     world.free_message = index
     world.free_messages += 1
+    if lost:
+        return
     broker = channel_at(world, arc).target if arc >= 0 else piece_at(world, piece).home
     known = known_at(world, piece * world.broker_count + broker)
+    was_known = known.value > 0
     known.value = 0
     if is_on:
         known.value = FROM_ARC + arc if arc >= 0 else FROM_HERE
         if world.recording and not world.starting and since >= 0.0:
             tape_learnt(world, piece, broker, since)
-    if arc >= 0:
+    if arc >= 0 and was_known != (is_on > 0):  # a round may have told it before
         expect(world, piece, arc ^ 1, 1 if is_on else -1)
     at = piece_at(world, piece).tree * world.broker_count + broker
     for position in range(out_first_at(world, at).value, out_first_at(world, at + 1).value):
@@ -144,7 +163,53 @@ def hear(world: Any, index: int) -> None:
             take_back(world, piece, onwards, broker)
 
 
-@merged
+@inlined
+def is_offline(world: Any, piece: int) -> bool:
+    """Whether the subscriber of a piece has to wait until it is connected again."""
+    receiver = guest_at(world, piece_at(world, piece).guest).receiver
+    if receiver < 0 or receiver_at(world, receiver).waits_at < 0:
+        return False
+    place = place_at(world, receiver_at(world, receiver).waits_at)
+    return station_at(world, place.first_station).is_open == 0
+
+
+@primitive
+def gets_through(world: Any, piece: int, arc: int) -> bool:
+    """Whether a message gets over an arc, or from its subscriber home, as things are now."""
+    if arc < 0:
+        return component_at(world, piece_at(world, piece).home).down_by == 0
+    target = channel_at(world, arc).target
+    if component_at(world, target).down_by > 0:
+        return False
+    if world.bypassing:
+        return first_arc(world, channel_at(world, arc ^ 1).target, target) >= 0
+    return component_at(world, link_of(world, arc)).down_by == 0
+
+
+@inlined
+def hold(world: Any, index: int) -> None:
+    """Let a message wait, behind all others."""
+    message_at(world, index).next = -1
+    if world.held_head < 0:
+        world.held_head = index
+    else:
+        message_at(world, world.held_tail).next = index
+    world.held_tail = index
+
+
+@primitive
+def let_go(world: Any) -> None:
+    """Something is up or connected again: all messages that wait try once more, in their order."""
+    index = world.held_head
+    world.held_head = -1
+    while index >= 0:
+        world.order += 1
+        push(flight_of(world), world.in_flight, world.now, world.order, -1 - index)
+        world.in_flight += 1
+        index = message_at(world, index).next
+
+
+@primitive
 def expect(world: Any, number: int, arc: int, change: int) -> None:
     """What is wanted behind an arc, as far as its broker knows, grows or shrinks by a piece."""
     piece = piece_at(world, number)

@@ -15,6 +15,7 @@ from tidings.kernels.calendar import set_key
 from tidings.kernels.compile import merged, primitive
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_buffers import hand_over_kept, send_kept
+from tidings.simulation.kernel_forgetting import forget_pieces, tell_again
 from tidings.simulation.kernel_tables import (
     arc_from_at,
     arcs_first_at,
@@ -78,10 +79,12 @@ def spread(world: Any, bundle: int, stamp: int) -> None:
             entry = entry_at(world, bundle * world.broker_count + step.broker)
             known = entry.value > 0
             entry.value = stamp
-            if not known and position > 0:
+            if world.churning:
+                tell_again(world, bundle, step, known)
+            elif not known and position > 0:
                 change_interest(world, bundle, step.into ^ 1, 1)
-                if world.buffering:
-                    send_kept(world, step.into ^ 1)
+            if not known and position > 0 and world.buffering:
+                send_kept(world, step.into ^ 1)
 
 
 @merged
@@ -132,3 +135,5 @@ def forget_subscriptions(world: Any, broker: int) -> None:
         first = arc_from_at(world, place).value * world.class_count
         for content_class in range(world.class_count):
             interest_at(world, first + content_class).value = 0
+    if world.churning:
+        forget_pieces(world, broker)

@@ -14,7 +14,7 @@ from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_copies import draw_time
 from tidings.simulation.kernel_failures import notice, turn_component
-from tidings.simulation.kernel_spreading import announce
+from tidings.simulation.kernel_spreading import announce, let_go
 from tidings.simulation.kernel_stations import close_gate, open_gate
 from tidings.simulation.kernel_subscriptions import refresh, time_out
 from tidings.simulation.kernel_tables import (
@@ -103,6 +103,8 @@ def turn(world: Any, number: int) -> None:
             tape_turn(world, -1 - number, switch.is_on)
         if switch.is_on:
             open_gate(world, switch.gate)
+            if world.churning:
+                let_go(world)
         else:
             close_gate(world, switch.gate)
     elif is_guest(world, number):

@@ -38,6 +38,8 @@ narrower_first_at = LAYOUT.table("narrower_first")
 narrower_of_at = LAYOUT.table("narrower_of")
 pieces_first_at = LAYOUT.table("pieces_first")
 piece_of_at = LAYOUT.table("pieces_of")
+bundle_pieces_first_at = LAYOUT.table("bundle_pieces_first")
+bundle_piece_of_at = LAYOUT.table("bundle_pieces_of")
 message_stream_at = LAYOUT.table("message_streams")
 came_from_at = LAYOUT.table("came_from")
 

@@ -12,10 +12,14 @@ from typing import Any
 from tidings.kernels.calendar import key_of
 from tidings.kernels.compile import merged, primitive
 from tidings.simulation.kernel_layout import (
+    BY_BROKER_DOWN,
     BY_EXPIRY,
+    BY_EXPIRY_IN_BUFFER,
     BY_LINK,
     BY_NOT_KNOWN,
+    BY_NOT_RESTORED,
     BY_OVERFLOW,
+    BY_PATH_DOWN,
     BY_UNSUBSCRIBED,
     LOST_THERE,
     NOT_THERE,
@@ -57,7 +61,7 @@ def note_wanted(world: Any, index: int) -> None:
         wanted_at(world, index * world.watched_count + guest).value = until
 
 
-@merged
+@primitive
 def note_passage(world: Any, index: int) -> None:
     """Note that a broker is done with a copy, and matches it now."""
     copy = copy_at(world, index)
@@ -89,17 +93,31 @@ def count_missed(world: Any, index: int) -> None:
         if until > 0.0:
             record = guest_at(world, guest)
             cause = why_missed(world, index, record.home, until)
-            receipt = receipt_at(world, record.receiver * world.publisher_count + publisher)
-            if cause == BY_LINK:
-                receipt.lost += 1
-            elif cause == BY_OVERFLOW:
-                receipt.dropped += 1
-            elif cause == BY_EXPIRY:
-                receipt.expired += 1
-            elif cause == BY_NOT_KNOWN:
-                receipt.not_known += 1
-            else:
-                receipt.unsubscribed += 1
+            at_receipt = record.receiver * world.publisher_count + publisher
+            count_cause(receipt_at(world, at_receipt), cause)
+
+
+@merged
+def count_cause(receipt: Any, cause: int) -> None:
+    """Count one event that a receiver missed, by its cause."""
+    if cause == BY_LINK:
+        receipt.lost += 1
+    elif cause == BY_OVERFLOW:
+        receipt.dropped += 1
+    elif cause == BY_EXPIRY:
+        receipt.expired += 1
+    elif cause == BY_BROKER_DOWN:
+        receipt.broker_down += 1
+    elif cause == BY_PATH_DOWN:
+        receipt.path_down += 1
+    elif cause == BY_EXPIRY_IN_BUFFER:
+        receipt.expired_in_buffer += 1
+    elif cause == BY_NOT_RESTORED:
+        receipt.not_restored += 1
+    elif cause == BY_NOT_KNOWN:
+        receipt.not_known += 1
+    else:
+        receipt.unsubscribed += 1
 
 
 @merged

@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from tidings.kernels.memory import World
 from tidings.model import delay_grid
 from tidings.simulation.kernel_layout import (
+    BY_BROKER_DOWN,
     BY_EXPIRY,
     BY_EXPIRY_IN_BUFFER,
     BY_LINK,
     BY_NOT_KNOWN,
+    BY_NOT_RESTORED,
     BY_OVERFLOW,
+    BY_PATH_DOWN,
     BY_UNSUBSCRIBED,
     KERNEL_CAUSES,
 )
@@ -129,7 +132,10 @@ _BY_RECEIPT = {
     BY_LINK: "lost",
     BY_OVERFLOW: "dropped",
     BY_EXPIRY: "expired",
+    BY_BROKER_DOWN: "broker_down",
+    BY_PATH_DOWN: "path_down",
     BY_EXPIRY_IN_BUFFER: "expired_in_buffer",
+    BY_NOT_RESTORED: "not_restored",
     BY_NOT_KNOWN: "not_known",
     BY_UNSUBSCRIBED: "unsubscribed",
 }

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from tidings.errors import UnsupportedError
 from tidings.model.laws import Deterministic, Exponential, Gamma, LogNormal, Uniform
 from tidings.model.reading import from_document
 from tidings.prediction.churn.churning import APPROXIMATIONS, Churn
@@ -273,18 +272,3 @@ def test_a_very_long_stay_is_no_churn(lasting):
         assert row[name] == pytest.approx(rows.loc["always", name], rel=1e-6)
     tilted = Tilted(delay=law_stage(exp(0.3)).delays[0], per_s=1e-12)
     assert tilted.variance_s2 == pytest.approx(0.09, rel=1e-3)
-
-
-def test_churn_with_failures_or_a_mobile_subscriber_is_refused_by_name():
-    mobile = {**SYSTEM["subscribers"]["fixed"], "connectivity": {"on": "1min", "off": "1min"}}
-    mobile["connectivity"]["service"] = "1ms"
-    others = {**SYSTEM, "subscribers": {"roams": mobile}}
-    with pytest.raises(UnsupportedError, match=r"churn together with connectivity.*roams"):
-        predict(from_document(others, "a test"))
-    document = {
-        **SYSTEM,
-        "recovery": {"scheme": "periodic"},
-        "brokers": {"west": {}, "east": {}, "hub": {"failure": {"mtbf": "1h", "mttr": "1min"}}},
-    }
-    with pytest.raises(UnsupportedError, match=r"churn together with failures.*comes"):
-        predict(from_document(document, "a test"))

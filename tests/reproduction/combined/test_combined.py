@@ -24,6 +24,7 @@ def test_every_effect_bites(system):
     shares = [each.on.mean_s / (each.on.mean_s + each.off.mean_s) for each in mobile]
     assert max(shares) <= 0.7
     assert {"failures", "connectivity", "subscription churn"} <= set(used_features(system))
+    assert any(each.stays and each.connectivity for each in system.subscribers)
 
 
 def test_parts_are_switched_off_one_by_one(system):

@@ -10,7 +10,7 @@ Where E is random, which of the notified events are the quick ones is taken as f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from tidings.prediction.churn.staying import Staying
 from tidings.prediction.churn.tilting import Tilted
 from tidings.prediction.churn.weighing import Weighed
 from tidings.prediction.path_laws import Workshop, is_rough, path_law
-from tidings.prediction.stages import Delay, Floats, Stage
+from tidings.prediction.stages import Delay, Floats, Stage, in_series
 
 NOT_KNOWN, UNSUBSCRIBED = "not_known", "unsubscribed"
 APPROXIMATIONS = (
@@ -33,7 +33,9 @@ APPROXIMATIONS = (
     "left of the one before; what others that come and go draw left out",
     "where the time until an event is matched is random, shares delivered follow its law; which of "
     "these are in time is taken as for its mean (too high by at most about the share not known)",
-    "brokers as busy as if everybody were subscribed all the time",
+    "brokers and mobile subscribers as busy as if everybody were subscribed all the time",
+    "how long a subscriber stays taken as independent of what is down and of who is connected; a "
+    "new subscription that finds a broker down with a refresh taken as one that lasts",
 )
 
 
@@ -106,9 +108,16 @@ class Churn:
         notified, delays = self._weighted(way, staying)
         known = float(staying.share(np.zeros(1))[0])
         if meeting.by_chance:
-            notified = meeting.notified(stays, self.workshop)
+            by_chance = meeting.notified(stays, self.workshop)
+            if meeting.failing:  # what chance does there, it does here
+                plain, _ = self._weighted(in_series(meeting.before, meeting.after), staying)
+                by_chance *= notified / plain if plain > 0.0 else 1.0
+            notified = by_chance
             known = 1.0 - meeting.missed_s(self.workshop) / stays.mean_s
-        return _kept(way, meeting.before, (max(known, notified), notified), delays)
+        kept = _kept(way, meeting.before, (max(known, notified), notified), delays)
+        if way.unkept is None:
+            return kept
+        return replace(kept, unkept=self.stage(way.unkept, stays, meeting))
 
     def _weighted(self, way: Stage, staying: Staying) -> tuple[float, tuple[Delay, ...]]:
         """Which share is notified, and the delays of that."""

@@ -30,6 +30,7 @@ class Meeting:
     spreading: Stage  # S
     before: Stage = NOTHING  # E, with what is lost on it
     after: Stage = NOTHING  # R
+    failing: bool = False  # whether the way may take longer than before and after, or fail
 
     @property
     def by_chance(self) -> bool:

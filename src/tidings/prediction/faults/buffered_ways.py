@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 
+import numpy as np
+from scipy import sparse
+
 from tidings.prediction.faults.buffer_delays import TabulatedWait, buffer_delay
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.processes import Bools, Process
@@ -13,6 +16,7 @@ from tidings.prediction.faults.static_ways import HOME_DOWN
 from tidings.prediction.faults.waiting import (
     MOST_STATES,
     Hop,
+    Start,
     Wait,
     phases_of,
     tracked,
@@ -76,9 +80,28 @@ def kept_before(way: Stage, delay: Delay) -> Stage:
 
 def stationary_wait(components: Components, path: Path) -> tuple[Wait, bool]:
     """The wait of an event whose home is up, and whether groups are remembered hop by hop."""
+    start = up_start(components.processes, components.of_broker[path.brokers[0]])
+    return _waited(components, hops(components, path), start)
+
+
+def told_wait(components: Components, path: Path) -> Wait:
+    """The wait of a message that is sent at any moment, as who needs it at the end notices it.
+
+    First its home must be up, then for each hop its link and the broker at its end at the same
+    moment; but not the last broker, for nothing is matched there as long as that is down.
+    """
+    *needs, _ = components.of_path(path)
+    parts = [sum(needs[max(n - 1, 0) : n + 1], ()) for n in range(0, len(needs), 2)]
+    parts += [needs[-1]] if needs else []
     processes = components.processes
-    start = up_start(processes, components.of_broker[path.brokers[0]])
-    needed = hops(components, path)
+    needed: list[Hop] = [{each: processes[each].up for each in part} for part in parts if part]
+    if not needed:
+        return Wait(initial=np.zeros(0), generator=sparse.csr_array((0, 0)))
+    return _waited(components, needed, Start(processes=(), shares=np.ones(1)))[0]
+
+
+def _waited(components: Components, needed: list[Hop], start: Start) -> tuple[Wait, bool]:
+    processes = components.processes
     followed = tracked(needed, start)
     remembered = all(phases_of(processes, each) <= MOST_STATES for each in followed)
     if not remembered:

@@ -6,8 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from tidings.prediction.faults.buffer_delays import TabulatedWait
-from tidings.prediction.faults.buffered_ways import buffered_way, hops, stationary_wait
+from tidings.prediction.faults.buffer_delays import TabulatedWait, buffer_delay
+from tidings.prediction.faults.buffered_ways import (
+    acknowledged,
+    buffered_way,
+    hops,
+    stationary_wait,
+    told_wait,
+)
 from tidings.prediction.faults.bypassing_ways import (
     Detours,
     approximate_wait,
@@ -47,7 +53,7 @@ from tidings.prediction.faults.static_ways import (
     up_checks,
 )
 from tidings.prediction.faults.waiting import Wait, wait
-from tidings.prediction.stages import Stage
+from tidings.prediction.stages import NOTHING, Stage
 
 BUFFERING = ("buffering", "bypass-buffering")
 
@@ -80,6 +86,25 @@ class Faults:
                 around = self.scheme != "buffering" and self.has_way_around(path)
                 self.notes.add(f"{how}: left out", None if around else again)
         return exposed(self.components, pieces_of, buffering=self.buffering)
+
+    def sent(self, pieces: Sequence[Stage]) -> list[Stage]:
+        """The stages of a way as events are sent over it: with buffers, again if lost by chance."""
+        return acknowledged(pieces) if self.buffering else list(pieces)
+
+    def held_up(self, path: Path) -> Stage:
+        """How long a new subscription waits for what is down, on its way from its home.
+
+        Where brokers keep no events, an event that finds its way up finds the subscription there:
+        it has waited for no more than the event needs. So it costs nothing more.
+        """
+        if not self.buffering:
+            return NOTHING
+        if self.scheme != "buffering" and self.has_way_around(path):
+            self.notes.add("new subscriptions wait for what is down on the usual way", None)
+        if self.refresh is not None:
+            self.notes.add("new subscriptions wait for what is down, not for a refresh", None)
+        waiting = buffer_delay(told_wait(self.components, path))
+        return NOTHING if waiting is None else Stage(delays=(waiting,))
 
     @property
     def buffering(self) -> bool:

@@ -29,6 +29,7 @@ from tidings.prediction.mobility.arrivals import (
 )
 from tidings.prediction.mobility.buffers import buffered_stage
 from tidings.prediction.mobility.centre import OnOff
+from tidings.prediction.mobility.completion import absence_stage
 from tidings.prediction.mobility.periods import more_regular
 from tidings.prediction.mobility.publishing import centre_of
 from tidings.prediction.mobility.sojourn import (
@@ -39,7 +40,14 @@ from tidings.prediction.mobility.sojourn import (
 from tidings.prediction.queues import FULL_LOAD, fitted_law, offered_load, whole_law
 from tidings.prediction.renewal import averaged_dispersion
 from tidings.prediction.splitting import brought_by_class
-from tidings.prediction.stages import NOTHING, Floats, Stage, channel_stage, in_series
+from tidings.prediction.stages import (
+    NOTHING,
+    Floats,
+    Stage,
+    channel_stage,
+    in_series,
+    lossless,
+)
 from tidings.prediction.time_grid import time_grid
 from tidings.prediction.traffic import Traffic
 from tidings.prediction.ways import Access
@@ -136,7 +144,8 @@ class _Maker:
         routes = self.traffic.routes
         home = int(routes.home_of_subscriber[index])
         arrivals = self._source()(home, routes.wanted_by(index))
-        return Access(stage=self._received(self.traffic.system.subscribers[index], arrivals))
+        subscriber = self.traffic.system.subscribers[index]
+        return Access(stage=self._received(subscriber, arrivals), told=_told(subscriber))
 
     def _received(self, subscriber: Subscriber, arrivals: Arrivals) -> Stage:
         where = f"subscriber '{subscriber.name}'"
@@ -304,6 +313,14 @@ class _Maker:
         routes = self.traffic.routes
         targets = np.array([arc.target for arc in routes.arcs], dtype=np.int64)
         return np.concatenate([routes.home_of_publisher, targets])
+
+
+def _told(subscriber: Subscriber) -> Stage:
+    """What a subscriber tells its broker waits until it is connected, and crosses its link."""
+    link = lossless(channel_stage(subscriber.link))
+    if subscriber.connectivity is None:
+        return link
+    return in_series(absence_stage(centre_of(subscriber.connectivity)), link)
 
 
 def _given(value: object) -> bool:

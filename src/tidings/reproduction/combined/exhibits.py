@@ -17,8 +17,8 @@ SETTINGS = {
     "busiest broker": f"{LOAD:g} busy; services exponential, uniform, Erlang and constant",
     "links": "exponential delays of 50 to 300 ms, 0.5 to 3 % lost",
     "failures": "brokers up .94 to .97 of the time, a third of the links .97",
-    "mobile peers": "half of the publishers, a third of the subscribers, ON .55 to .75",
-    "churn": "a third of the subscribers stay 20 to 60 s and are away for a minute",
+    "mobile peers": "half of the publishers, a third of the subscribers, ON .56 to .69",
+    "churn": "half of the subscribers, also mobile ones, stay 20 to 60 s and are away a minute",
     "lifetimes": "4 s for urgent events, exponential with mean 20 s for others",
 }
 CHOICES = (

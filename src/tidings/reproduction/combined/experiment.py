@@ -19,7 +19,7 @@ from tidings.errors import UnsupportedError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.planning.scenarios import foretell
-from tidings.reproduction.combined.systems import PARTS, everything, only, without
+from tidings.reproduction.combined.systems import PARTS, everything, only
 from tidings.simulation.run import simulate
 
 Progress = Callable[[str], None]
@@ -93,11 +93,6 @@ def reproduce(plan: Plan, progress: Progress = lambda _: None) -> Results:
         progress(", ".join(effects))
         events = plan.events if len(effects) <= 2 else plan.events_of_all
         cases.append(_case(plan, only(whole, effects), effects, events))
-    if cases[-1].refused:  # all at once but for one of two that are not worked out together
-        for other in ("failures", "churn"):
-            progress(f"all but {other}")
-            left = tuple(name for name in PARTS if name != other)
-            cases.append(_case(plan, without(whole, other), left, plan.events_of_all))
     return Results(plan=plan, cases=tuple(cases))
 
 

@@ -86,12 +86,18 @@ def _publisher(rng: np.random.Generator, names: list[str], number: int) -> dict[
         ],
     }
     if number % 2:
-        found["connectivity"] = {
-            "on": {"exponential": float(rng.uniform(5, 10))},
-            "off": {"exponential": float(rng.uniform(3, 4))},
-            "service": {"exponential": 0.05},
-        }
+        found["connectivity"] = _connectivity(rng, (5, 7))
     return found
+
+
+def _connectivity(rng: np.random.Generator, on_s: tuple[float, float]) -> dict[str, Any]:
+    """ON for a random time of which the mean is in a range, .56 to .69 of all time."""
+    mean_s = float(rng.uniform(*on_s))
+    return {
+        "on": {"exponential": mean_s},
+        "off": {"exponential": mean_s * float(rng.uniform(0.45, 0.8))},
+        "service": {"exponential": 0.05},
+    }
 
 
 def _subscriber(rng: np.random.Generator, names: list[str], number: int) -> dict[str, Any]:
@@ -100,12 +106,8 @@ def _subscriber(rng: np.random.Generator, names: list[str], number: int) -> dict
         wants["urgent"] = int(rng.random() < 0.5)
     found: dict[str, Any] = {"at": names[int(rng.integers(len(names)))], "wants": wants}
     if number % 3 == 0:
-        found["connectivity"] = {
-            "on": {"exponential": float(rng.uniform(5, 12))},
-            "off": {"exponential": float(rng.uniform(4, 6))},
-            "service": {"exponential": 0.05},
-        }
-    elif number % 3 == 1:
+        found["connectivity"] = _connectivity(rng, (5, 9))
+    if number % 3 == 1 or number % 6 == 0:
         found["stays"] = {"exponential": float(rng.uniform(20, 60))}
         found["away"] = {"exponential": 60.0}
     return found

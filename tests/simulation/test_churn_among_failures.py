@@ -1,0 +1,115 @@
+"""Subscriptions that come and go while brokers crash, links break and subscribers are offline."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tidings.errors import UnsupportedError
+from tidings.model import reading
+from tidings.model.system import System
+from tidings.prediction.predicting import predict
+from tidings.simulation.run import simulate
+
+UP, PERIOD_S = 0.9, 50.0
+CHURN = {"stays": {"exponential": 20.0}, "away": {"exponential": 20.0}}
+
+
+def failing_line(
+    recovery: dict[str, object], brokers: int = 3, *, delay: object = 0.0, **guest: object
+) -> System:
+    """Brokers that crash in a line, a publisher at the one end, at the other who comes and goes."""
+    failure = {"availability": UP, "period": PERIOD_S}
+    return reading.from_document(
+        {
+            "tidings": 1,
+            "lifetime": 20.0,
+            "recovery": recovery,
+            "brokers": {f"b{number}": {"failure": failure} for number in range(brokers)},
+            "links": [
+                {"between": [f"b{n}", f"b{n + 1}"], "delay": delay} for n in range(brokers - 1)
+            ],
+            "publishers": {
+                "p": {"at": "b0", "every": {"exponential": 0.5}, "content": {"event": {"x": 1}}}
+            },
+            "subscribers": {
+                "guest": {"at": f"b{brokers - 1}", "wants": {"x": 1}, **CHURN, **guest}
+            },
+        },
+        "a failing line",
+    )
+
+
+@pytest.mark.statistical
+def test_an_event_that_finds_its_way_up_finds_the_subscription_there():
+    """What a new subscription waited for is up too: the share is that of the way, exactly."""
+    row = simulate(
+        failing_line({"scheme": "periodic"}), replications=10, duration_s=40_000.0, warmup_s=400.0
+    ).subscribers.iloc[0]
+    assert row["lost_unsubscribed"] == 0.0
+    assert row["lost_not_known"] > 0.01  # of what could not have come anyway
+    assert row["on_time_se"] < 0.004
+    assert row["on_time"] == pytest.approx(UP**3, abs=4.0 * row["on_time_se"])
+    assert row["lost_broker_down"] == pytest.approx(1.0 - UP, abs=4.0 * row["on_time_se"])
+
+
+@pytest.mark.statistical
+def test_a_broker_that_forgets_hands_nothing_over_until_the_next_round():
+    """a (1 − exp(−γT))/(γT), for those who come and go as for those who last."""
+    refresh_s = 20.0
+    fails_per_s = 1.0 / (UP * PERIOD_S)
+    exact = UP * -math.expm1(-fails_per_s * refresh_s) / (fails_per_s * refresh_s)
+    system = failing_line({"scheme": "periodic", "refresh": refresh_s}, brokers=1)
+    row = simulate(system, replications=10, duration_s=40_000.0, warmup_s=400.0).subscribers.iloc[0]
+    assert row["on_time_se"] < 0.005
+    assert row["on_time"] == pytest.approx(exact, abs=4.0 * row["on_time_se"])
+    predicted = predict(system).subscribers.iloc[0]
+    assert predicted["on_time"] == pytest.approx(exact, abs=1e-9)
+
+
+@pytest.mark.parametrize("refresh_s", [0.0, 8.0])
+@pytest.mark.parametrize("scheme", ["periodic", "buffering", "bypass", "bypass-buffering"])
+def test_every_wanted_event_meets_one_end_and_no_more(scheme: str, refresh_s: float):
+    system = failing_line(
+        {"scheme": scheme, "refresh": refresh_s},
+        delay={"exponential": 0.3},
+        connectivity={"on": {"exponential": 4.0}, "off": {"exponential": 3.0}, "service": 0.05},
+    )
+    row = simulate(system, replications=2, duration_s=4_000.0, warmup_s=100.0).subscribers.iloc[0]
+    lost = sum(row[name] for name in row.index if name.startswith("lost_"))
+    assert row["events"] > 5_000
+    assert row["delivered"] + lost == pytest.approx(1.0, abs=1e-12)
+    assert min(row["lost_not_known"], row["lost_unsubscribed"], row["lost_broker_down"]) > 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("scheme", ["periodic", "buffering"])
+@pytest.mark.parametrize("mobile", [False, True])
+def test_churn_composes_with_failures_and_connectivity(scheme: str, mobile: bool):
+    """Independence of stays, failures and connectivity is good to .01 here."""
+    centre = {"on": {"exponential": 4.0}, "off": {"exponential": 3.0}, "service": 0.05}
+    system = failing_line(
+        {"scheme": scheme},
+        delay={"exponential": 0.5},
+        **({"connectivity": centre} if mobile else {}),
+    )
+    predicted = predict(system).subscribers.iloc[0]
+    lost = sum(predicted[name] for name in predicted.index if name.startswith("lost_"))
+    assert predicted["delivered"] + lost == pytest.approx(1.0, abs=1e-9)
+    found = simulate(system, replications=10, duration_s=60_000.0, warmup_s=400.0)
+    row = found.subscribers.iloc[0]
+    assert row["on_time_se"] < 0.004
+    for name in ("on_time", "delivered", "lost_unsubscribed"):
+        assert predicted[name] == pytest.approx(row[name], abs=0.01 + 3.0 * row["on_time_se"]), name
+
+
+def test_churn_without_recovery_and_with_time_outs_is_refused_by_name():
+    for recovery, said in (
+        ({"scheme": "none"}, "failures without recovery"),
+        ({"scheme": "periodic", "refresh": 5.0, "timeout": 12.0}, "a recovery with 'timeout'"),
+    ):
+        for engine in (predict, simulate):
+            with pytest.raises(UnsupportedError, match=rf"{said}.*subscribers\.guest"):
+                engine(failing_line(recovery))
