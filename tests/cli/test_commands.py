@@ -243,7 +243,7 @@ def test_predict_says_between_which_shares_the_truth_lies(tmp_path, capsys):
     arguments = ("predict", path, "--interval", "0.9", "--model-error", "0")
     code, text, _ = result(capsys, *arguments)
     assert code == 0
-    assert "with 90 % probability" in text
+    assert "90.0 % intervals" in " ".join(text.split())
     document = json.loads(result(capsys, *arguments, "--json")[1])
     wider = json.loads(result(capsys, *arguments[:-1], "0.02", "--json")[1])
     for row, own, wide in zip(

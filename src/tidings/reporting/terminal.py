@@ -110,7 +110,7 @@ def interval_table(
     shown = rows if limit is None else rows.head(limit)
     shares = {"on time": "on_time", "at least": "low", "at most": "high"}
     return FittingTable(
-        title=f"On time, between which shares with {wording.percent(level)} probability",
+        title=f"{wording.percent(level)} intervals of shares",
         columns=[
             name_column(shown["subscriber"], "subscriber"),
             *(
