@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
+from tidings.model.outcome import Outcome
+from tidings.model.system import System
 from tidings.model.writing import check_new_folder
 from tidings.simulation.recording import record, write_traces
 from tidings.simulation.run import SimulationOptions
@@ -63,6 +65,15 @@ def simulate(
         ),
     ] = USUAL.max_copies,
     seed: options.Seed = 1,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="Run the replications on this Spark, with the same numbers: spark://host:7077, "
+            "yarn, or sc://host for Connect. By default on the cores of this machine.",
+        ),
+    ] = None,
     traces: Annotated[
         Path | None,
         typer.Option(
@@ -84,11 +95,14 @@ def simulate(
         raise typer.BadParameter("--max-replications is the cap for --precision; give that too")
     if traces is not None:
         _refuse_many_runs(context)
+        if master is not None:
+            raise typer.BadParameter("with --traces one run is recorded here; leave --master out")
         check_new_folder(traces)
     found = reading.load(system)
     with console.progress("simulating") as step:
         if traces is None:
-            outcome = simulate_outcome(
+            simulated = simulate_outcome if master is None else _on_spark(master, step)
+            outcome = simulated(
                 found,
                 seed=seed,
                 replications=replications,
@@ -111,6 +125,19 @@ def simulate(
             write_traces(recording, traces)
             outcome = recording.outcome
     present(outcome, json=json, output=output, limit=limit)
+
+
+def _on_spark(master: str, step: Callable[[str], None]) -> Callable[..., Outcome]:
+    """The simulation with its replications on some Spark, started when there is work for it."""
+    from tidings.cli import spark
+    from tidings.sweeps.replications import replicate_on
+
+    def simulated(system: System, **asked: Any) -> Outcome:
+        step("starting Spark")
+        with spark.started(master, small=True) as session:
+            return simulate_outcome(system, elsewhere=replicate_on(session), **asked)
+
+    return simulated
 
 
 def _refuse_many_runs(context: typer.Context) -> None:

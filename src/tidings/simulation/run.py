@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,7 @@ from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
 from tidings.simulation.provenance import provenance_of
 from tidings.simulation.results import outcome_of
-from tidings.simulation.tally import Counts, Units, count_world, find_units
+from tidings.simulation.tally import Counts, count_world, find_units
 from tidings.simulation.totals import Totals
 from tidings.simulation.world import (
     MOST_COPIES,
@@ -60,6 +60,9 @@ MOST_EVENTS = 1e12  # the same; so many take days
 PILOT_EVENTS = 5_000
 
 Progress = Callable[[str], None]
+# Whoever runs replications of a system, of a window, a seed and these numbers, and gives their
+# counts in order.
+Replicate = Callable[[System, Window, int, range], Iterator[Counts]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +108,7 @@ def simulate(
     options: SimulationOptions | None = None,
     *,
     progress: Progress | None = None,
+    elsewhere: Replicate | None = None,
     **changes: Any,
 ) -> Outcome:
     """Which share of the events each subscriber wants reaches it in time, by simulation.
@@ -112,7 +116,8 @@ def simulate(
     Options are those of :class:`SimulationOptions`, also by name: ``simulate(system, seed=7,
     precision=0.005)``. Standard errors are over replications, which are independent; each can be
     repeated alone (:func:`replicate`). A subscriber whose own link loses or delays events stands
-    for all of its ``count``.
+    for all of its ``count``. Replications run on the cores of this machine, or ``elsewhere``, with
+    the same numbers; pilot runs for the warm-up always run here.
     """
     chosen = dataclasses.replace(options or SimulationOptions(), **changes)
     tell = progress or (lambda _: None)
@@ -125,10 +130,16 @@ def simulate(
     window, notes = find_window(compiled, chosen, tell)
     totals = Totals(compiled, units, window.length_s)
     first = chosen.first_replications
-    for number, counts in enumerate(_batch(compiled, units, window, chosen, 0, first), start=1):
+
+    def run(numbers: range) -> Iterator[Counts]:
+        if elsewhere is not None:
+            return elsewhere(system, window, chosen.seed, numbers)
+        return replications(compiled, window, chosen.seed, numbers)
+
+    for number, counts in enumerate(run(range(first)), start=1):
         totals.add(counts)
         tell(f"replication {number} of {first}")
-    notes += _until_precise(totals, window, chosen, tell)
+    notes += _until_precise(totals, run, chosen, tell)
     return outcome_of(totals, provenance_of(totals, window, chosen.seed, notes))
 
 
@@ -137,32 +148,22 @@ def replicate(
 ) -> Counts:
     """The counts of one replication, the same as inside a simulation of many."""
     require_only(system, HANDLED, "simulation")
-    compiled = compile_system(system)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + duration_s)
-    return _replication(compiled, find_units(compiled), window, seed, replication)
+    return next(replications(compile_system(system), window, seed, [replication]))
 
 
-def _replication(
-    compiled: CompiledSystem, units: Units, window: Window, seed: int, replication: int
-) -> Counts:
-    world = make_world(compiled, window, seed, replication)
-    run_world(world, compiled, window)
-    return count_world(world, compiled, units)
-
-
-def _batch(
-    compiled: CompiledSystem,
-    units: Units,
-    window: Window,
-    options: SimulationOptions,
-    first: int,
-    count: int,
+def replications(
+    compiled: CompiledSystem, window: Window, seed: int, numbers: Iterable[int]
 ) -> Iterator[Counts]:
     """Replications in order, run side by side: compiled code does not hold the interpreter."""
-    return side_by_side(
-        lambda number: _replication(compiled, units, window, options.seed, number),
-        range(first, first + count),
-    )
+    units = find_units(compiled)
+
+    def replication(number: int) -> Counts:
+        world = make_world(compiled, window, seed, number)
+        run_world(world, compiled, window)
+        return count_world(world, compiled, units)
+
+    return side_by_side(replication, numbers)
 
 
 def refuse_overload(compiled: CompiledSystem) -> None:
@@ -275,7 +276,10 @@ def _pilot(
 
 
 def _until_precise(
-    totals: Totals, window: Window, options: SimulationOptions, tell: Progress
+    totals: Totals,
+    run: Callable[[range], Iterator[Counts]],
+    options: SimulationOptions,
+    tell: Progress,
 ) -> list[str]:
     """Add replications until every on-time share is known well enough, or there are too many."""
     wanted = options.precision
@@ -296,6 +300,5 @@ def _until_precise(
         done = totals.replications
         count = more_replications(done, reached, wanted, options.max_replications)
         tell(f"±{reached:.2g} after {done} replications, {count} more")
-        batch = _batch(totals.compiled, totals.units, window, options, done, count)
-        for counts in batch:
+        for counts in run(range(done, done + count)):
             totals.add(counts)
