@@ -101,7 +101,9 @@ def simulate(
     found = reading.load(system)
     with console.progress("simulating") as step:
         if traces is None:
-            simulated = simulate_outcome if master is None else _on_spark(master, step)
+            simulated: Callable[..., Outcome] = simulate_outcome
+            if master is not None:
+                simulated = _on_spark(master, step)
             outcome = simulated(
                 found,
                 seed=seed,
