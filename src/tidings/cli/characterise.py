@@ -285,7 +285,7 @@ def _document(
             }
             for part in parts
         ],
-        "back_test": None if tested is None else tested.comparison.to_document(),
+        "back_test": None if tested is None else tested.to_document(),
         "notes": list(found.notes),
     }
 
