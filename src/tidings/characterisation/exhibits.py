@@ -94,10 +94,10 @@ def _drawn(path: str, fitted: FittedLaw) -> Iterator[Curves]:
     laws = {fitted.family: fitted.law, **families}
     yield Curves(
         title=f"{path}: shares by time",
-        lines={name: _shares(law.cdf(edges_s), edges_s) for name, law in laws.items()},
-        marks={SEEN: _points(edges_s, counts)},
+        lines={name: _percents(law.cdf(edges_s), edges_s) for name, law in laws.items()},
+        marks={SEEN: _points(edges_s, 100.0 * counts)},
         x_label="seconds",
-        y_label="share of times in a bin",
+        y_label="% of times in a bin",
         x_log=True,
     )
     left = 1.0 - np.cumsum(counts)
@@ -105,9 +105,9 @@ def _drawn(path: str, fitted: FittedLaw) -> Iterator[Curves]:
     times_s = np.geomspace(edges_s[0], edges_s[-1], _POINTS)
     yield Curves(
         title=f"{path}: longer than a time",
-        lines={
-            SEEN: _above(edges_s[:-1], left[:-1], least / 2),
+        lines={  # in the order, and so in the colours, of the histogram
             **{name: _above(times_s, 1.0 - law.cdf(times_s), least) for name, law in laws.items()},
+            SEEN: _above(edges_s[:-1], left[:-1], least / 2),
         },
         x_label="seconds",
         y_label="share of times",
@@ -116,8 +116,8 @@ def _drawn(path: str, fitted: FittedLaw) -> Iterator[Curves]:
     )
 
 
-def _shares(cdf: np.ndarray, edges_s: np.ndarray) -> Points:
-    return _points(edges_s[1:], np.diff(cdf))
+def _percents(cdf: np.ndarray, edges_s: np.ndarray) -> Points:
+    return _points(edges_s[1:], 100.0 * np.diff(cdf))
 
 
 def _above(times_s: np.ndarray, shares: np.ndarray, least: float) -> Points:
@@ -131,14 +131,21 @@ def _points(times_s: np.ndarray, shares: np.ndarray) -> Points:
 def _rates_over_time(rates: pd.DataFrame) -> Curves:
     spread = rates.groupby("publisher")["per_s"].agg(lambda each: each.std() / each.mean())
     chosen = spread.sort_values(ascending=False, kind="stable").index[:MOST_PUBLISHERS]
+    unit, unit_s = _unit_of(float(rates["at_s"].max()))
     lines = {
-        str(name): tuple(
-            zip(
-                (part["at_s"] / 3600.0).tolist(), part["per_s"].tolist(), strict=True
-            )
-        )
+        str(name): _points((part["at_s"] / unit_s).to_numpy(), part["per_s"].to_numpy())
         for name, part in rates[rates["publisher"].isin(chosen)].groupby("publisher")
-    }  # fmt: skip
+    }
     return Curves(
-        title="Events of publishers", lines=lines, x_label="hours", y_label="events per second"
+        title="Events of publishers", lines=lines, x_label=unit, y_label="events per second"
     )
+
+
+def _unit_of(length_s: float) -> tuple[str, float]:
+    """In which unit a length of time is drawn, and how many seconds that is.
+
+    >>> _unit_of(7200.0)
+    ('hours', 3600.0)
+    """
+    units = {"days": 86_400.0, "hours": 3_600.0, "minutes": 60.0}
+    return next(((unit, s) for unit, s in units.items() if length_s >= 2 * s), ("seconds", 1.0))
