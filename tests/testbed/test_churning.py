@@ -7,7 +7,7 @@ import pytest
 
 from real_servers import skip_if_later
 from tidings.model.reading import loads
-from tidings.testbed.comparing import steady
+from tidings.testbed.calibrating import steady
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
 from tidings.testbed.spreading import event_spread, subscription_spread

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
+from tidings.characterisation.fitting import fit_law
+from tidings.characterisation.samples import sample_of
 from tidings.errors import UnstableError, UnsupportedError
 from tidings.model.reading import loads
 from tidings.reporting.study_page import render_study
 from tidings.testbed import drilling
-from tidings.testbed.comparing import (
+from tidings.testbed.calibrating import (
     Bench,
     calibrate,
-    confront,
     scaled_rates,
     steady,
+    together,
     with_measured,
 )
+from tidings.testbed.comparing import confront
 from tidings.testbed.reality_study import reality_study
 from tidings.testbed.runs import TestbedOptions
 
@@ -52,6 +56,23 @@ def test_a_fitted_system_gets_the_workload_and_keeps_its_own_links():
     assert found.publishers[0].every == system.publishers[0].every
     assert found.publishers[0].link.delay.mean_s == 0.002
     assert dict(found.standard_errors) == {"publishers.p.link.delay": 0.2, "brokers.a.service": 0.3}
+
+
+def test_brokers_stated_alike_are_fitted_together_unless_they_are_not_alike():
+    same = "brokers: {a: {service: 6ms}, b: {service: 6ms}, c: {service: 6ms}, d: {service: 9ms}}"
+    lines = PAIR.splitlines()
+    lines[3] = same
+    lines[4] = "links: [{between: [a, b]}, {between: [b, c]}, {between: [c, d]}]"
+    system = loads("\n".join(lines))
+    seen = {"a": [0.004, 0.006, 0.008], "b": [0.005, 0.009], "c": [0.02, 0.021], "d": [0.007, 0.01]}
+    laws = {f"brokers.{name}.service": fit_law(sample_of(times)) for name, times in seen.items()}
+    found = together(system, system, laws)
+    mean_s = {each.name: each.service.law.mean_s for each in found.brokers}
+    everything = np.mean(seen["a"] + seen["b"] + seen["c"])
+    assert mean_s["a"] == mean_s["b"] == pytest.approx(everything)
+    assert mean_s["c"] == 0.006  # too far from the others: as it was fitted alone
+    assert mean_s["d"] == pytest.approx(np.mean(seen["d"]))
+    assert set(dict(found.standard_errors)) == {f"brokers.{name}.service" for name in "abd"}
 
 
 def test_an_overloaded_system_is_not_compared(tmp_path):

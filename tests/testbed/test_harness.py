@@ -47,6 +47,21 @@ def test_servers_are_gone_even_if_the_testbed_is_killed_or_interrupted(tmp_path,
     assert not (tmp_path / "traces").exists()
 
 
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+def test_servers_are_gone_even_if_their_supervisor_is_killed(tmp_path):
+    first, second, third = free_ports(3)
+    plan = ServerPlan(
+        name="a", client_port=first, leaf_port=second, monitor_port=third, dials=None, links=0
+    )
+    with servers({"a": plan}, tmp_path) as running:
+        (mine,) = servers_under(tmp_path)
+        words = Path(f"/proc/{mine}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        os.kill(int(words[1]), signal.SIGKILL)  # its parent
+        wait_for(lambda: not servers_under(tmp_path))
+        with pytest.raises(EngineError, match="the supervisor of the servers is gone"):
+            running.require_alive()
+
+
 @pytest.mark.slow
 def test_a_server_that_dies_ends_the_run_and_what_there_was_is_kept(monkeypatch):
     mine: list[int] = []

@@ -38,7 +38,7 @@ def down_s(outages, component, length_s):
 
 @pytest.mark.statistical
 def test_parts_are_down_as_long_as_their_laws_say_from_the_first_moment_on():
-    system, runs, length_s = loads(SYSTEM), 4_000, 3.0  # short: a start with all up would show
+    system, runs, length_s = loads(SYSTEM), 2_000, 3.0  # short: a start with all up would show
     drawn = [draw_outages(system, length_s, seed) for seed in range(runs)]
     group = 5.0 / 105.0
     expected = {"a": group, "b": 2.0 / 8.0, "a--b": 1.0 - (1.0 - 10.0 / 40.0) * (1.0 - group)}

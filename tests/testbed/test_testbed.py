@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+import os
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 from real_servers import LINE
 from tidings.model.reading import loads
+from tidings.testbed.precedence import precedence, without_collection
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
 from tidings.testbed.tables import doubts, lateness, manifest, trace_tables
@@ -86,6 +89,22 @@ def test_the_window_and_the_lateness_are_told(run, tables):
     assert 0.0 <= late["relay_p50_s"] <= late["relay_p99_s"]
     late_ns = max(late["relay_p99_s"], late["publisher_p99_s"])
     assert bool(doubts(run)) == (late_ns > 0.05 * 0.003)
+
+
+def test_only_the_run_itself_counts_as_late(run):
+    journal = run.layout.journal
+    assert len(journal.crossings) > 0  # of subscriptions, before and after it
+    assert len(journal.lateness_s) == len(journal.visits) + len(run.deliveries)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="asks Linux")
+def test_a_run_takes_precedence_where_that_is_granted_and_gives_it_back(run):
+    before = os.sched_getscheduler(0), gc.isenabled()
+    with precedence() as granted, without_collection():
+        assert (os.sched_getscheduler(0) == os.SCHED_RR) == granted
+        assert not gc.isenabled()
+    assert (os.sched_getscheduler(0), gc.isenabled()) == before
+    assert manifest(run)["takes_precedence"] == granted
 
 
 def test_nothing_stays_behind(run):

@@ -53,7 +53,7 @@ class Works:
         loop = asyncio.get_running_loop()
         if (left_s := at_s - loop.time()) > 0.0:
             await asyncio.sleep(left_s)
-        self.run.layout.journal.lateness_s.append(loop.time() - at_s)
+        self.run.layout.journal.late(loop.time() - at_s)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

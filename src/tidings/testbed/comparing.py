@@ -10,43 +10,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from tidings.characterisation.job import characterise
-from tidings.errors import EngineError, UnstableError, UnsupportedError
-from tidings.model.behaviour import Channel
-from tidings.model.features import FEATURES
+from tidings.errors import UnsupportedError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
-from tidings.model.trace_files import write_trace_folder
 from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
+from tidings.testbed.calibrating import (
+    Bench,
+    Calibration,
+    busiest_load,
+    recorded,
+    steady,
+    with_measured,
+)
 from tidings.testbed.drilling import Reconnection, drill
-from tidings.testbed.outages import compressed, failing, without_failures
-from tidings.testbed.running import run_testbed
+from tidings.testbed.outages import compressed, failing
 from tidings.testbed.runs import Run, StateChange, TestbedOptions
 from tidings.testbed.spreading import event_spread, subscription_spread
-from tidings.testbed.tables import doubts, lateness, manifest, trace_tables
+from tidings.testbed.tables import doubts, lateness
 from tidings.traces.reading import read_traces
 from tidings.validation.comparison import Comparison, compare
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-Progress = Callable[[str], None]
-
-CALIBRATION_LOAD = 0.15  # of the busiest broker
-CALIBRATION_LENGTH = 3.0  # beside that of a run
 MOST_SHARE, MOST_LATENCY = 0.02, 0.10  # a run agrees that is off by no more, mean over subscribers
 MOST_ERRORS = 3.0
 _RUNS_ALIKE = 200  # simulated, each as long as a real one, to know how much runs differ by chance
 _SAME = 1e-6  # shares that differ by less, or vary by less from run to run, do not differ
-_SEEDS_APART = 1_000  # repetitions and the calibration share no random numbers
+_MEAN_OF_NORMAL = math.sqrt(2.0 / math.pi)  # E|X| in standard deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +53,9 @@ class Repetition:
     against_predicted: Comparison
     against_simulated: Comparison | None  # None: the simulator does not handle the system
     on_time_errors: pd.Series  # by subscriber: predicted − measured, in standard errors of a run
+    delay_errors: pd.Series  # the same of mean delays; NaN where nothing was simulated
+    share_by_chance: float  # how far runs as long as this are off by chance, mean over subscribers
+    latency_by_chance: float  # the same of mean delays, as a share of them
     is_steady: bool  # nothing fails or comes and goes: shares and delays themselves must agree
     duration_s: float
     lateness_s: float  # of relays, 99th percentile
@@ -79,7 +78,12 @@ class Repetition:
     @property
     def most_errors(self) -> float:
         """The largest difference of on-time shares, in standard errors of a run as long as this."""
-        return float(self.on_time_errors.abs().max())
+        return _largest(self.on_time_errors)
+
+    @property
+    def most_delay_errors(self) -> float:
+        """The same of mean delays; NaN where nothing was simulated."""
+        return _largest(self.delay_errors)
 
     @property
     def agrees(self) -> bool:
@@ -92,6 +96,10 @@ class Repetition:
             return self.most_errors <= MOST_ERRORS
         share = self.against_predicted.summary.mean_absolute
         return share <= MOST_SHARE and self.latency_error <= MOST_LATENCY
+
+
+def _largest(errors: pd.Series) -> float:
+    return float(errors.abs().max())
 
 
 def _latency_error(compared: Comparison) -> float:
@@ -111,51 +119,37 @@ class Reality:
     repetitions: tuple[Repetition, ...]
     notes: tuple[str, ...]
 
+    @property
+    def share_error(self) -> float:
+        """Mean over subscribers of |predicted − measured| on-time share, all runs together."""
+        return float(_mean(self.repetitions, "on_time_difference").abs().mean())
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """Where and how reality is run: traces are read on ``spark``, every run is as ``options`` say.
+    @property
+    def latency_error(self) -> float:
+        """Mean over subscribers of |predicted − measured| mean delay, as a share of the latter."""
+        off = _mean(self.repetitions, "delay_mean_s_difference")
+        return float((off / _mean(self.repetitions, "delay_mean_s_b")).abs().mean())
 
-    A run has the seed of the options and its number.
-    """
+    @property
+    def most_errors(self) -> float:
+        """The largest difference of on-time shares in standard errors of all runs together."""
+        errors = [each.on_time_errors for each in self.repetitions]
+        return _largest(pd.concat(errors, axis=1).mean(axis=1)) * math.sqrt(len(errors))
 
-    spark: SparkSession
-    options: TestbedOptions
-    repetitions: int = 3
-    progress: Progress = lambda _: None
-
-    def within(self, what: str) -> Bench:
-        """The same, each step told as one of something larger."""
-        return replace(self, progress=lambda step: self.progress(f"{what}: {step}"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """What a run at low load says of brokers and links."""
-
-    fitted: System
-    notes: tuple[str, ...]
+    @property
+    def agrees(self) -> bool:
+        """Whether all runs together agree with the prediction, by the measure of one of them."""
+        if not all(each.is_steady for each in self.repetitions):
+            return self.most_errors <= MOST_ERRORS
+        return self.share_error <= MOST_SHARE and self.latency_error <= MOST_LATENCY
 
 
-def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
-    """Run a system at low load and fit brokers and links to it; the traces are left in ``folder``.
-
-    Nothing fails, comes or goes meanwhile. It publishes ``CALIBRATION_LENGTH`` times as long: at
-    low load little happens, and whatever is fitted badly spoils every prediction.
-    """
-    _refuse_churn(system)
-    sound = steady(system)
-    calm = scaled_rates(sound, CALIBRATION_LOAD / _busiest(predict(sound, delays=False)))
-    bench.progress("calibrating at low load")
-    longer = replace(
-        bench.options,
-        seed=bench.options.seed + _SEEDS_APART,
-        duration_s=CALIBRATION_LENGTH * bench.options.duration_s,
+def _mean(repetitions: Sequence[Repetition], column: str) -> pd.Series:
+    """A column of the comparisons by subscriber, its mean over runs."""
+    tables = [each.against_predicted.subscribers for each in repetitions]
+    return pd.concat([table.set_index("subscriber")[column] for table in tables], axis=1).mean(
+        axis=1
     )
-    run = _recorded(calm, longer, folder, bench.progress)
-    found = characterise(read_traces(bench.spark, folder), progress=bench.progress)
-    doubtful = tuple(f"calibration: {doubt}" for doubt in doubts(run))
-    return Calibration(fitted=found.system, notes=(*found.notes, *doubtful))
 
 
 def confront(bench: Bench, system: System, calibration: Calibration, folder: Path) -> Reality:
@@ -175,28 +169,18 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
         place = folder / f"run-{number}"
         chosen = replace(bench.options, seed=bench.options.seed + number)
         tell = bench.within(f"reality {number}").progress
-        run = _recorded(system, chosen, place, tell)
+        run = recorded(system, chosen, place, tell)
         measured = characterise(read_traces(bench.spark, place), progress=tell).measured
         done.append(_repetition(run, measured, predicted, simulated, fitted))
     return Reality(
         fitted=fitted,
-        load=_busiest(predicted),
+        load=busiest_load(predicted),
         predicted=predicted,
         simulated=simulated,
         reconnection=rejoined,
         repetitions=tuple(done),
         notes=calibration.notes,
     )
-
-
-def _refuse_churn(system: System) -> None:
-    """Measured shares are of all events that match, also while nobody was subscribed."""
-    for place in FEATURES["subscription churn"](system):
-        raise UnsupportedError(
-            f"{place}: what is measured in traces does not leave out events published between two "
-            "subscriptions, so it cannot be set beside a prediction that does; 'tidings testbed "
-            "run' records such a system, with when each broker learnt of a subscription"
-        )
 
 
 def _simulated(fitted: System, options: TestbedOptions) -> Outcome | None:
@@ -209,98 +193,20 @@ def _simulated(fitted: System, options: TestbedOptions) -> Outcome | None:
         return None
 
 
-def steady(system: System) -> System:
-    """The system with everybody there and subscribed all the time, and nothing that fails."""
-    return replace(
-        without_failures(system),
-        publishers=tuple(replace(each, connectivity=None) for each in system.publishers),
-        subscribers=tuple(
-            replace(each, connectivity=None, stays=None, away=None) for each in system.subscribers
-        ),
-    )
-
-
-def scaled_rates(system: System, factor: float) -> System:
-    """The system with every publisher so many times as fast, its intervals of the same shape."""
-    return replace(
-        system,
-        publishers=tuple(
-            replace(each, every=None if each.every is None else each.every.scaled(1.0 / factor))
-            for each in system.publishers
-        ),
-    )
-
-
-def with_measured(system: System, fitted: System) -> System:
-    """A system with the services, delays and losses that were fitted; all else is as it states."""
-    services = {each.name: each.service for each in fitted.brokers}
-    channels = {each.name: each.link for each in fitted.publishers}
-    channels |= {each.name: each.link for each in fitted.subscribers}
-    arcs = {each.between: each.there for each in fitted.links}
-    arcs |= {each.between[::-1]: each.back for each in fitted.links}
-    known = [
-        (path, error)
-        for path, error in fitted.standard_errors
-        if not path.startswith("publishers.") or ".link." in path
-    ]
-
-    def crossed(stated: Channel, found: Channel | None) -> Channel:
-        if found is None:
-            return stated
-        return replace(stated, delay=found.delay, reliability=found.reliability)
-
-    return replace(
-        system,
-        brokers=tuple(
-            replace(each, service=services.get(each.name, each.service)) for each in system.brokers
-        ),
-        links=tuple(
-            replace(
-                each,
-                there=crossed(each.there, arcs.get(each.between)),
-                back=crossed(each.back, arcs.get(each.between[::-1])),
-            )
-            for each in system.links
-        ),
-        publishers=tuple(
-            replace(each, link=crossed(each.link, channels.get(each.name)))
-            for each in system.publishers
-        ),
-        subscribers=tuple(
-            replace(each, link=crossed(each.link, channels.get(each.name)))
-            for each in system.subscribers
-        ),
-        standard_errors=tuple(known),
-    )
-
-
-def _busiest(outcome: Outcome) -> float:
-    load = float(outcome.brokers["utilisation"].max())
-    if not 0.0 < load < 1.0:
-        raise UnstableError(
-            f"the busiest broker has a load of {load:.3g}; reality is compared below 1 and above 0"
-        )
-    return load
-
-
-def _recorded(system: System, options: TestbedOptions, place: Path, progress: Progress) -> Run:
-    run = run_testbed(system, options, progress=progress)
-    write_trace_folder(trace_tables(run), manifest(run), place)
-    if run.incomplete is not None:
-        raise EngineError(f"the run ended early, its traces are in {place}: {run.incomplete}")
-    return run
-
-
 def _repetition(
     run: Run, measured: Outcome, predicted: Outcome, simulated: Outcome | None, fitted: System
 ) -> Repetition:
     compared = compare(predicted, measured)
+    on_time_sd, delay_sd = _spread(measured, simulated)
     begin_s = run.start_s + run.options.warmup_s
     return Repetition(
         measured=measured,
         against_predicted=compared,
         against_simulated=None if simulated is None else compare(simulated, measured),
-        on_time_errors=_in_standard_errors(compared, measured, simulated),
+        on_time_errors=_in_standard_errors(compared, "on_time", on_time_sd, least=_SAME),
+        delay_errors=_in_standard_errors(compared, "delay_mean_s", delay_sd),
+        share_by_chance=float((_MEAN_OF_NORMAL * on_time_sd).mean()),
+        latency_by_chance=_latency_by_chance(compared, delay_sd),
         is_steady=run.system == steady(run.system),
         duration_s=run.options.duration_s,
         lateness_s=lateness(run)["relay_p99_s"],
@@ -311,17 +217,27 @@ def _repetition(
     )
 
 
-def _in_standard_errors(
-    compared: Comparison, measured: Outcome, simulated: Outcome | None
-) -> pd.Series:
-    """Predicted − measured on-time shares in what runs of this length differ by, by chance.
+def _spread(measured: Outcome, simulated: Outcome | None) -> tuple[pd.Series, pd.Series]:
+    """What on-time shares and mean delays of runs as long as this differ by, by subscriber.
 
-    Known from simulated runs; without any from the measured one itself, event by event.
+    Known from simulated runs; without any, shares from the measured one itself, event by event.
     """
     if simulated is None:
-        of_run = measured.subscribers.set_index("subscriber")["on_time_se"]
-    else:
-        of_mean = simulated.subscribers.set_index("subscriber")["on_time_se"]
-        of_run = of_mean * math.sqrt(_RUNS_ALIKE)
-    off = compared.subscribers.set_index("subscriber")["on_time_difference"]
-    return off.where(off.abs() > _SAME, 0.0) / of_run.clip(lower=_SAME)
+        table = measured.subscribers.set_index("subscriber")
+        return table["on_time_se"], table["on_time_se"] * math.nan
+    table = simulated.subscribers.set_index("subscriber")
+    of_run = math.sqrt(_RUNS_ALIKE)
+    return table["on_time_se"] * of_run, table["delay_mean_se_s"] * of_run
+
+
+def _in_standard_errors(
+    compared: Comparison, value: str, of_run: pd.Series, least: float = 0.0
+) -> pd.Series:
+    """Predicted − measured in what runs of this length differ by, by chance."""
+    off = compared.subscribers.set_index("subscriber")[f"{value}_difference"]
+    return off.where(off.abs() > least, 0.0) / of_run.clip(lower=least)
+
+
+def _latency_by_chance(compared: Comparison, of_run: pd.Series) -> float:
+    predicted_s = compared.subscribers.set_index("subscriber")["delay_mean_s_a"]
+    return float((_MEAN_OF_NORMAL * of_run / predicted_s).mean())

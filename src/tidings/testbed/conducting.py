@@ -19,7 +19,7 @@ from tidings.testbed.churning import Visitor
 from tidings.testbed.clients import Clients
 from tidings.testbed.layout import lane_name
 from tidings.testbed.mobile import MobilePublisher, MobileSubscriber, Presence
-from tidings.testbed.pacing import LOOK_S, Progress, drain, publish_on_schedule, until
+from tidings.testbed.pacing import Progress, begin, drain, publish_on_schedule, until
 from tidings.testbed.relays import EVENT
 from tidings.testbed.runs import Delivery, Run
 from tidings.testbed.servers import Servers
@@ -114,7 +114,7 @@ class Conductor:
 
     async def _publish_among_outages(self) -> None:
         run = self._run
-        run.start_s = asyncio.get_running_loop().time() + 2.0 * LOOK_S
+        begin(run)
         for each in self._coming:
             self._works.beside(each.come_and_go())
         breaking = asyncio.create_task(follow_outages(run, plain_change(run.layout, self._servers)))

@@ -49,8 +49,14 @@ class Journal:
     readiness: list[Readiness] = field(default_factory=list)
     lost: dict[str, int] = field(default_factory=dict)  # by lane, by chance
     overflowed: dict[str, int] = field(default_factory=dict)  # by peer: refused by full buffers
+    counts_lateness: bool = False  # not while the run is set up and taken down
     under_way: int = 0  # events that a relay or a stream holds
     problem: str | None = None  # why a relay ended that should not have
+
+    def late(self, by_s: float) -> None:
+        """Something was done so long after it was due."""
+        if self.counts_lateness:
+            self.lateness_s.append(by_s)
 
     def joined(self, lane: str, at_s: float) -> None:
         """A connection over a lane has come about."""

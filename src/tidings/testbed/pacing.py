@@ -18,6 +18,12 @@ _SETTLE_S = 10.0  # until everything must be ready
 _DRAIN_S = 30.0  # after the last publication, until everything must have arrived
 
 
+def begin(run: Run) -> None:
+    """The run begins, in a moment."""
+    run.start_s = asyncio.get_running_loop().time() + 2.0 * LOOK_S
+    run.layout.journal.counts_lateness = True
+
+
 async def publish_on_schedule(
     run: Run, publish: Callable[[Publication], Awaitable[None]], check: Check, tell: Progress
 ) -> None:
@@ -52,6 +58,7 @@ async def drain(run: Run, check: Check, *, quiet: int = 4) -> None:
                 f"{journal.under_way} events had not arrived {limit_s:g} s after the last one "
                 "was published; is a broker overloaded?"
             )
+    journal.counts_lateness = False
 
 
 def _longest_absence_s(run: Run) -> float:

@@ -10,8 +10,8 @@ from scipy import stats
 
 from tidings.model.outcome import Outcome
 from tidings.model.study import Curves, Finding, Grid, Section, Study, Timeline
+from tidings.testbed.calibrating import CALIBRATION_LOAD
 from tidings.testbed.comparing import (
-    CALIBRATION_LOAD,
     MOST_ERRORS,
     MOST_LATENCY,
     MOST_SHARE,
@@ -20,6 +20,7 @@ from tidings.testbed.comparing import (
 )
 from tidings.testbed.outages import merged
 
+_CHANCE = 2.5  # a mean error so many times what is usual happens to one run in a hundred or so
 _MOST_CURVES = 12  # subscribers whose delays are drawn, the worst first
 
 
@@ -77,22 +78,64 @@ def _notes(found: Reality) -> Iterator[str]:
 
 
 def _findings(found: Reality) -> Iterator[Finding]:
+    steady = all(one.is_steady for one in found.repetitions)
+    if steady:
+        says = f"On-time shares are within {MOST_SHARE}, mean delays within {MOST_LATENCY:.0%}."
+        told = f"shares off by {found.share_error:.4f}, mean delays by {found.latency_error:.1%}"
+    else:
+        says = f"On-time shares are within {MOST_ERRORS:g} standard errors of such runs."
+        told = f"{found.most_errors:.1f} standard errors of all of them together at most"
+    if len(found.repetitions) > 1:
+        case = f"{len(found.repetitions)} runs together"
+        yield Finding(section="–", says=says, case=case, found=told, holds=found.agrees)
     for number, one in enumerate(found.repetitions, 1):
-        summary = one.against_predicted.summary
-        if one.is_steady:
-            says = f"On-time shares are within {MOST_SHARE}, mean delays within {MOST_LATENCY:.0%}."
-        else:
-            says = f"On-time shares are within {MOST_ERRORS:g} standard errors of such a run."
         doubts = "".join(f"; NOT TO BE BELIEVED: {doubt}" for doubt in one.doubts)
         yield Finding(
             section="–",
             says=says,
             case=f"run {number}",
-            found=f"shares off by {summary.mean_absolute:.4f} (mean over subscribers; largest "
-            f"{summary.maximum:.4f}, {one.most_errors:.1f} standard errors), mean delays by "
-            f"{one.latency_error:.1%}; relays {1e3 * one.lateness_s:.2g} ms late (99 %){doubts}",
+            found=f"{how_far_off(one)}; relays {1e3 * one.lateness_s:.2g} ms late (99 %){doubts}"
+            + (why_shares(one) + why_latency(one) if steady else ""),
             holds=one.agrees,
         )
+
+
+def how_far_off(one: Repetition) -> str:
+    """How far the prediction of a run is off, in words."""
+    summary = one.against_predicted.summary
+    chance = f"by chance such runs are off by {one.share_by_chance:.4f}"
+    errors = "" if one.is_steady else f", {one.most_errors:.1f} standard errors of such a run"
+    waits = "" if one.is_steady else f", {one.most_delay_errors:.1f} standard errors at most"
+    return (
+        f"on-time shares off by {summary.mean_absolute:.4f} (mean over subscribers; {chance}; "
+        f"largest {summary.maximum:.4f}{errors}), mean delays by {one.latency_error:.1%} (by "
+        f"chance {one.latency_by_chance:.1%}{waits})"
+    )
+
+
+def why_shares(one: Repetition) -> str:
+    """Why on-time shares are not as near as they should be; nothing where they are."""
+    played = one.against_simulated
+    simulated = math.nan if played is None else played.summary.mean_absolute
+    off = one.against_predicted.summary.mean_absolute
+    return "" if off <= MOST_SHARE else _why(off, one.share_by_chance, simulated <= MOST_SHARE)
+
+
+def why_latency(one: Repetition) -> str:
+    """Why mean delays are not as near as they should be; nothing where they are."""
+    off, fits = one.latency_error, one.simulated_latency_error <= MOST_LATENCY
+    return "" if off <= MOST_LATENCY else _why(off, one.latency_by_chance, fits)
+
+
+def _why(off: float, by_chance: float, simulation_fits: bool) -> str:
+    if off <= _CHANCE * by_chance:
+        return "; outside, and not beyond chance: let runs be longer"
+    if simulation_fits:
+        return "; outside by the formulae: what is simulated from the same parameters is within"
+    return (
+        "; outside, and not by the formulae alone: what is simulated from the same parameters is "
+        "too, so what was calibrated is not what was run"
+    )
 
 
 def _sections(found: Reality) -> Iterator[Section]:

@@ -187,7 +187,7 @@ class _Way:
         self._journal.under_way -= 1
         if self._to.is_closing():
             return
-        self._journal.lateness_s.append(self._loop.time() - due_s)
+        self._journal.late(self._loop.time() - due_s)
         if visit is not None:
             self._journal.visits.append(visit)
         self._to.write(frame.data)
@@ -195,7 +195,7 @@ class _Way:
     def _pass_interest(self, frame: Frame, due_s: float) -> None:
         if self._to.is_closing():
             return
-        self._journal.lateness_s.append(self._loop.time() - due_s)
+        self._journal.late(self._loop.time() - due_s)
         self._journal.crossed(
             self._lane.name, frame.subject.decode(), self._loop.time(), wanted=_ASKS[frame.verb]
         )

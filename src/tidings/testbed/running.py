@@ -21,6 +21,7 @@ from tidings.testbed.interest import interest_by_lane
 from tidings.testbed.layout import layout
 from tidings.testbed.outages import Outage, compressed, draw_outages, failing
 from tidings.testbed.pacing import Progress
+from tidings.testbed.precedence import precedence, without_collection
 from tidings.testbed.runs import Run, TestbedOptions
 from tidings.testbed.servers import servers
 from tidings.testbed.storing import StoringConductor
@@ -79,7 +80,8 @@ def run_testbed(
         outages=draw_outages(system, length_s, chosen.seed) if outages is None else outages,
     )
     run.layout.journal.wanted = interest_by_lane(system, routes, names)
-    with tempfile.TemporaryDirectory(prefix="tidings-testbed-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tidings-testbed-") as folder, precedence() as granted:
+        run.takes_precedence = granted
         tell("starting servers")
         with servers(run.layout.servers, Path(folder)) as running, _loop(run) as runner:
             kind = StoringConductor if carried else Conductor
@@ -133,5 +135,8 @@ def _loop(run: Run) -> Iterator[asyncio.Runner]:
     open_files = 4 * len(run.layout.relays) + 2 * len(run.layout.servers)
     sharp = open_files <= _MOST_SELECTED
     selector = selectors.SelectSelector if sharp else selectors.DefaultSelector
-    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector())) as runner:
+    with (
+        without_collection(),
+        asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector())) as runner,
+    ):
         yield runner

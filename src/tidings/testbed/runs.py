@@ -95,6 +95,7 @@ class Run:
     sessions: list[SessionChange] = field(default_factory=list)
     stays: list[Stay] = field(default_factory=list)  # of subscribers that come and go
     connecting_s: list[float] = field(default_factory=list)  # how late clients were back
+    takes_precedence: bool = False  # over the other programs of this machine
     start_s: float = 0.0  # by the loop's clock
     epoch_ns: int = 0  # the Unix time of the loop's zero
     subscribed_s: float = 0.0

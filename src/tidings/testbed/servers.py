@@ -6,6 +6,7 @@ supervisor (``supervisor``) and are gone when the testbed is, however it ends.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import signal
@@ -18,7 +19,6 @@ import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -195,7 +195,7 @@ class Servers:
         return said
 
 
-@contextmanager
+@contextlib.contextmanager
 def servers(plans: Mapping[str, ServerPlan], folder: Path) -> Iterator[Servers]:
     """Servers for these plans, all started; gone at the end."""
     server_binary()
@@ -214,5 +214,6 @@ def servers(plans: Mapping[str, ServerPlan], folder: Path) -> Iterator[Servers]:
             yield found
         finally:
             assert processes.stdin is not None
-            processes.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # it was killed, and its servers with it
+                processes.stdin.close()
             processes.wait()

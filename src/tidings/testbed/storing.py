@@ -14,7 +14,7 @@ from tidings.testbed.breaking import follow_outages
 from tidings.testbed.carrying import Carrier, Receiver, Works, pass_over
 from tidings.testbed.clients import Clients
 from tidings.testbed.layout import lane_name
-from tidings.testbed.pacing import LOOK_S, Progress, drain, publish_on_schedule
+from tidings.testbed.pacing import Progress, begin, drain, publish_on_schedule
 from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Rejoining, Run
 from tidings.testbed.servers import Servers
@@ -43,7 +43,7 @@ class StoringConductor:
         try:
             await self._set_up()
             self._tell("running")
-            run.start_s = asyncio.get_running_loop().time() + 2.0 * LOOK_S
+            begin(run)
             breaking = asyncio.create_task(follow_outages(run, self._change))
             try:
                 await publish_on_schedule(run, self._publish, self._clients.check, self._tell)

@@ -1,8 +1,9 @@
 """Starts and ends servers on behalf of a testbed; ends them all when the testbed is gone.
 
 Run as a program of its own, so that nothing outlives a testbed that was killed: it reads one JSON
-command a line and leaves, with everything it started, when its input ends. It knows only what it
-started itself, and imports nothing but the standard library.
+command a line and leaves, with everything it started, when its input ends. Should it be killed
+itself, a watchdog that it keeps informed sees the end of *its* input and kills what is left. Both
+know only what was started here, and import nothing but the standard library.
 
     {"start": "hub", "command": ["nats-server", "-c", "hub.conf"], "log": "hub.log"}
     {"stop": "hub", "signal": 9}
@@ -18,66 +19,108 @@ import subprocess
 import sys
 
 _PATIENCE_S = 3.0  # between asking a server to end and ending it
+_WATCH = "watch"
 
 
-def _answer(**said: object) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
-    sys.stdout.flush()
+class _Servers:
+    """What was started and has not been seen to end; the watchdog hears of either at once."""
 
+    def __init__(self, watchdog: subprocess.Popen[str]) -> None:
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._watchdog = watchdog
 
-def _obey(command: dict[str, object], running: dict[str, subprocess.Popen[bytes]]) -> None:
-    if "start" in command:
-        name = str(command["start"])
-        words = command["command"]
-        assert isinstance(words, list)
-        with open(str(command["log"]), "ab") as log:
+    def start(self, name: str, words: list[str], log: str) -> int:
+        """Start a server; gives its process id."""
+        with open(log, "ab") as output:
             # A session of its own: Ctrl-C goes to the testbed alone, which ends the rest in order.
-            running[name] = subprocess.Popen(
+            process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
             )
-        _answer(name=name, pid=running[name].pid)
-    elif "stop" in command:
-        name = str(command["stop"])
-        process = running.pop(name)
-        process.send_signal(int(str(command["signal"])))
-        _wait(process)
-        _answer(name=name, exit_code=process.returncode)
-    elif "alive" in command:
-        codes = {name: each.poll() for name, each in running.items()}
-        _answer(ended={name: code for name, code in codes.items() if code is not None})
+        self._running[name] = process
+        self._tell("+", process.pid)
+        return process.pid
 
+    def stop(self, name: str, how: int) -> int:
+        """End a server by a signal; gives its exit code."""
+        process = self._running.pop(name)
+        process.send_signal(how)
+        try:
+            process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._tell("-", process.pid)
+        return process.returncode
 
-def _wait(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    def ended(self) -> dict[str, int]:
+        """The exit codes of servers that ended by themselves."""
+        found = {}
+        for name, process in self._running.items():
+            if (code := process.poll()) is not None:
+                self._tell("-", process.pid)
+                found[name] = code
+        return found
 
-
-def main() -> None:
-    """Obey commands until there are no more; then end whatever still runs."""
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)  # the end of the input is what ends it
-    running: dict[str, subprocess.Popen[bytes]] = {}
-    try:
-        for line in sys.stdin:
-            try:
-                _obey(json.loads(line), running)
-            except (OSError, KeyError) as problem:
-                _answer(failed=f"{type(problem).__name__}: {problem}")
-    finally:
-        for process in running.values():
+    def close(self) -> None:
+        """End whatever still runs."""
+        for process in self._running.values():
             with contextlib.suppress(OSError):
                 process.terminate()
-        for process in running.values():
-            _wait(process)
-        os._exit(0)
+        for name in list(self._running):
+            self.stop(name, signal.SIGTERM)
+
+    def _tell(self, sign: str, pid: int) -> None:
+        assert self._watchdog.stdin is not None
+        with contextlib.suppress(OSError):  # without a watchdog servers are ended all the same
+            self._watchdog.stdin.write(f"{sign}{pid}\n")
+            self._watchdog.stdin.flush()
+
+
+def _obey(command: dict[str, object], servers: _Servers) -> dict[str, object]:
+    if "start" in command:
+        name, words = str(command["start"]), command["command"]
+        assert isinstance(words, list)
+        return {"name": name, "pid": servers.start(name, words, str(command["log"]))}
+    if "stop" in command:
+        name = str(command["stop"])
+        return {"name": name, "exit_code": servers.stop(name, int(str(command["signal"])))}
+    return {"ended": servers.ended()}
+
+
+def supervise() -> None:
+    """Obey commands until there are no more; then end whatever still runs."""
+    # In a session of its own, so that who ends this one does not end it too.
+    words = [sys.executable, "-S", "-E", __file__, _WATCH]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, text=True, start_new_session=True) as dog:
+        servers = _Servers(dog)
+        with contextlib.closing(servers), contextlib.suppress(BrokenPipeError):
+            for line in sys.stdin:
+                try:
+                    said = _obey(json.loads(line), servers)
+                except (OSError, KeyError) as problem:
+                    said = {"failed": f"{type(problem).__name__}: {problem}"}
+                sys.stdout.write(json.dumps(said) + "\n")
+                sys.stdout.flush()
+
+
+def watch() -> None:
+    """Hear what was started and ended until there is no more to hear; then kill what is left."""
+    left: set[int] = set()
+    for line in sys.stdin:
+        pid = int(line[1:])
+        left.add(pid) if line[0] == "+" else left.discard(pid)
+    for pid in left:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    main()
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # The end of the input is what ends it. Servers would inherit it if these were ignored.
+        signal.signal(each, lambda *_: None)
+    watch() if sys.argv[1:] == [_WATCH] else supervise()
+    os._exit(0)  # nobody may be left to read what is still to be written

@@ -47,6 +47,7 @@ def manifest(run: Run) -> dict[str, Any]:
         "from_ns": run.nanoseconds(begin_s),
         "until_ns": run.nanoseconds(begin_s + run.options.duration_s),
         "seed": run.options.seed,
+        "takes_precedence": run.takes_precedence,
         "lateness": lateness(run),
     }
     if run.outages:

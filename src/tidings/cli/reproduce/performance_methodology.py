@@ -42,7 +42,7 @@ def performance_methodology(
     ] = False,
     factor: Annotated[
         float, typer.Option(metavar="N", help="Real: all times, so many times the paper's.")
-    ] = 5.0,
+    ] = 3.0,
     load: Annotated[
         float | None,
         typer.Option(
@@ -51,7 +51,7 @@ def performance_methodology(
     ] = None,
     duration: Annotated[
         str, typer.Option(metavar="TIME", help="Real: how long every run publishes and records.")
-    ] = "40s",
+    ] = "60s",
     repetitions: Annotated[
         int, typer.Option(metavar="N", min=1, help="Real: runs of each scenario.")
     ] = 3,
@@ -103,7 +103,7 @@ def _for_real(chosen: _RealChoice, to: Path) -> Study:
     from tidings.cli import spark
     from tidings.reproduction.performance_methodology.real import RealPlan, reproduce_for_real
     from tidings.reproduction.performance_methodology.real_exhibits import real_study
-    from tidings.testbed.comparing import Bench
+    from tidings.testbed.calibrating import Bench
     from tidings.testbed.runs import TestbedOptions
 
     named = {"factor": chosen.factor, "precision": chosen.precision}

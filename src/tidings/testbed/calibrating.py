@@ -1,0 +1,217 @@
+"""What a run at low load says of the brokers and links of a system on this machine.
+
+Its traces give service times and link delays as they are here. How late relays and timers are, and
+what servers cost, is in the delays of links: a stage of the prediction like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidings.characterisation.fitting import FittedLaw, fit_law
+from tidings.characterisation.job import characterise
+from tidings.characterisation.samples import EMPTY
+from tidings.errors import EngineError, UnstableError, UnsupportedError
+from tidings.model.behaviour import Channel, Service
+from tidings.model.features import FEATURES
+from tidings.model.outcome import Outcome
+from tidings.model.system import System
+from tidings.model.trace_files import write_trace_folder
+from tidings.prediction.predicting import predict
+from tidings.testbed.outages import without_failures
+from tidings.testbed.running import run_testbed
+from tidings.testbed.runs import Run, TestbedOptions
+from tidings.testbed.tables import doubts, manifest, trace_tables
+from tidings.traces.reading import read_traces
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Progress = Callable[[str], None]
+
+CALIBRATION_LOAD = 0.15  # of the busiest broker
+CALIBRATION_LENGTH = 3.0  # beside that of a run
+_SEEDS_APART = 1_000  # repetitions and the calibration share no random numbers
+_UNLIKE = 4.0  # standard errors: a broker further from those stated like it is not like them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where and how reality is run: traces are read on ``spark``, every run is as ``options`` say.
+
+    A run has the seed of the options and its number.
+    """
+
+    spark: SparkSession
+    options: TestbedOptions
+    repetitions: int = 3
+    progress: Progress = lambda _: None
+
+    def within(self, what: str) -> Bench:
+        """The same, each step told as one of something larger."""
+        return replace(self, progress=lambda step: self.progress(f"{what}: {step}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What a run at low load says of brokers and links."""
+
+    fitted: System
+    notes: tuple[str, ...]
+
+
+def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
+    """Run a system at low load and fit brokers and links to it; the traces are left in ``folder``.
+
+    Nothing fails, comes or goes meanwhile. It publishes ``CALIBRATION_LENGTH`` times as long: at
+    low load little happens, and whatever is fitted badly spoils every prediction. Brokers that the
+    system states alike are fitted together.
+    """
+    _refuse_churn(system)
+    sound = steady(system)
+    calm = scaled_rates(sound, CALIBRATION_LOAD / busiest_load(predict(sound, delays=False)))
+    bench.progress("calibrating at low load")
+    longer = replace(
+        bench.options,
+        seed=bench.options.seed + _SEEDS_APART,
+        duration_s=CALIBRATION_LENGTH * bench.options.duration_s,
+    )
+    run = recorded(calm, longer, folder, bench.progress)
+    found = characterise(read_traces(bench.spark, folder), progress=bench.progress)
+    doubtful = tuple(f"calibration: {doubt}" for doubt in doubts(run))
+    pooled = together(system, found.system, found.laws)
+    return Calibration(fitted=pooled, notes=(*found.notes, *doubtful))
+
+
+def together(system: System, fitted: System, laws: Mapping[str, FittedLaw]) -> System:
+    """The fitted system, with one law of service for all brokers that the system states alike.
+
+    What many brokers tell is surer than what each tells alone. One whose own mean is further than
+    ``_UNLIKE`` standard errors from theirs is not like them, whatever was stated, and keeps its
+    own law.
+    """
+    one_for_all = dict(_pooled(system, laws))
+    errors = {f"brokers.{name}.service": law.mean_se_s for name, law in one_for_all.items()}
+    return replace(
+        fitted,
+        brokers=tuple(
+            replace(each, service=Service(law=one_for_all[each.name].law))
+            if each.name in one_for_all
+            else each
+            for each in fitted.brokers
+        ),
+        standard_errors=tuple((dict(fitted.standard_errors) | errors).items()),
+    )
+
+
+def _pooled(system: System, laws: Mapping[str, FittedLaw]) -> Iterator[tuple[str, FittedLaw]]:
+    groups: dict[Service | None, list[str]] = {}
+    for broker in system.brokers:
+        if f"brokers.{broker.name}.service" in laws:
+            groups.setdefault(broker.service, []).append(broker.name)
+    for names in groups.values():
+        alone = {name: laws[f"brokers.{name}.service"] for name in names}
+        sample = EMPTY
+        for law in alone.values():
+            sample = sample.merged(law.sample)
+        alike = fit_law(sample)
+        for name, law in alone.items():
+            if abs(law.sample.mean_s - sample.mean_s) <= _UNLIKE * law.mean_se_s:
+                yield name, alike
+
+
+def _refuse_churn(system: System) -> None:
+    """Measured shares are of all events that match, also while nobody was subscribed."""
+    for place in FEATURES["subscription churn"](system):
+        raise UnsupportedError(
+            f"{place}: what is measured in traces does not leave out events published between two "
+            "subscriptions, so it cannot be set beside a prediction that does; 'tidings testbed "
+            "run' records such a system, with when each broker learnt of a subscription"
+        )
+
+
+def steady(system: System) -> System:
+    """The system with everybody there and subscribed all the time, and nothing that fails."""
+    return replace(
+        without_failures(system),
+        publishers=tuple(replace(each, connectivity=None) for each in system.publishers),
+        subscribers=tuple(
+            replace(each, connectivity=None, stays=None, away=None) for each in system.subscribers
+        ),
+    )
+
+
+def scaled_rates(system: System, factor: float) -> System:
+    """The system with every publisher so many times as fast, its intervals of the same shape."""
+    return replace(
+        system,
+        publishers=tuple(
+            replace(each, every=None if each.every is None else each.every.scaled(1.0 / factor))
+            for each in system.publishers
+        ),
+    )
+
+
+def with_measured(system: System, fitted: System) -> System:
+    """A system with the services, delays and losses that were fitted; all else is as it states."""
+    services = {each.name: each.service for each in fitted.brokers}
+    channels = {each.name: each.link for each in fitted.publishers}
+    channels |= {each.name: each.link for each in fitted.subscribers}
+    arcs = {each.between: each.there for each in fitted.links}
+    arcs |= {each.between[::-1]: each.back for each in fitted.links}
+    known = [
+        (path, error)
+        for path, error in fitted.standard_errors
+        if not path.startswith("publishers.") or ".link." in path
+    ]
+
+    def crossed(stated: Channel, found: Channel | None) -> Channel:
+        if found is None:
+            return stated
+        return replace(stated, delay=found.delay, reliability=found.reliability)
+
+    return replace(
+        system,
+        brokers=tuple(
+            replace(each, service=services.get(each.name, each.service)) for each in system.brokers
+        ),
+        links=tuple(
+            replace(
+                each,
+                there=crossed(each.there, arcs.get(each.between)),
+                back=crossed(each.back, arcs.get(each.between[::-1])),
+            )
+            for each in system.links
+        ),
+        publishers=tuple(
+            replace(each, link=crossed(each.link, channels.get(each.name)))
+            for each in system.publishers
+        ),
+        subscribers=tuple(
+            replace(each, link=crossed(each.link, channels.get(each.name)))
+            for each in system.subscribers
+        ),
+        standard_errors=tuple(known),
+    )
+
+
+def busiest_load(outcome: Outcome) -> float:
+    """The load of the busiest broker; raises :class:`UnstableError` where it is too much."""
+    load = float(outcome.brokers["utilisation"].max())
+    if not 0.0 < load < 1.0:
+        raise UnstableError(
+            f"the busiest broker has a load of {load:.3g}; reality is compared below 1 and above 0"
+        )
+    return load
+
+
+def recorded(system: System, options: TestbedOptions, place: Path, progress: Progress) -> Run:
+    """A run whose traces were left in a folder; raises :class:`EngineError` where it broke."""
+    run = run_testbed(system, options, progress=progress)
+    write_trace_folder(trace_tables(run), manifest(run), place)
+    if run.incomplete is not None:
+        raise EngineError(f"the run ended early, its traces are in {place}: {run.incomplete}")
+    return run
