@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic, Exponential
@@ -206,7 +207,6 @@ def _routing(found: Reality) -> Iterator[dict[str, Any]]:
             stated = predicted[edge][0]
             events = per_s * each.duration_s
             error = float(np.sqrt(stated * (1.0 - stated) / events))
-            off = 0.0 if np.isclose(share, stated, atol=0.0) else share - stated
             yield {
                 "run": run,
                 "edge": edge,
@@ -214,8 +214,22 @@ def _routing(found: Reality) -> Iterator[dict[str, Any]]:
                 "predicted": stated,
                 "measured": share,
                 "standard_error": error,
-                "off": off and (off / error if error else np.inf),  # in standard errors
+                "off": _binomial_off(round(share * events), round(events), stated),
             }
+
+
+def _binomial_off(went: int, events: int, share: float) -> float:
+    """How far a count is from its probability, in standard errors of a normal law as unlikely.
+
+    Exact, as an edge that nearly everything goes down has too few exceptions to be normal.
+
+    >>> round(_binomial_off(40, 100, 0.5), 1), round(_binomial_off(999, 1000, 0.9998), 1)
+    (-1.9, -1.3)
+    """
+    if share >= 1.0:
+        return 0.0 if went == events else -np.inf
+    unlikely = float(stats.binomtest(went, events, share).pvalue)
+    return float(np.copysign(stats.norm.isf(unlikely / 2.0), went - events * share))
 
 
 def _shares_down(outcome: Outcome) -> dict[str, tuple[float, float]]:
