@@ -12,6 +12,7 @@ from tidings.reporting.page import write_page
 
 pytestmark = pytest.mark.browser
 BROWSERS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
+PATIENCE_MS = 180_000  # a page of thousands on a machine that does much else
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headless"]
 
 
@@ -39,6 +40,7 @@ def opened(browser, tmp_path):
     def show(report, **options):
         path = write_page(report, tmp_path / "page.html")
         page = browser.new_page(**({"viewport": {"width": 1280, "height": 800}} | options))
+        page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
