@@ -72,3 +72,12 @@ def test_errors_and_interactions_of_a_pair():
     assert rows.loc["failures + churn", "refused"] == "not both"
     page = study(results)
     assert "failures + churn: not both" in page.sections[1].words
+
+
+def test_all_alone_has_no_product_of_singles():
+    results = Results(plan=Plan(pairs=False), cases=(case(tuple(PARTS), (0.5, 0.4), (0.5, 0.5)),))
+    (row,) = results.table().to_dict("records")
+    assert row["effects"] == "all"
+    assert row["mean_absolute"] == pytest.approx(0.05)
+    assert "product_off" not in row
+    assert study(results).sections[1].exhibits[0].rows[0][-1] == ""

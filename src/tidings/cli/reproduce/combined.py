@@ -29,6 +29,9 @@ def combined(
     replications: Annotated[
         int, typer.Option(metavar="N", min=2, help="Independent runs of each.")
     ] = USUAL.replications,
+    pairs: Annotated[
+        bool, typer.Option(help="Also each effect alone and every two of them, or only all.")
+    ] = USUAL.pairs,
     to: Folder = USUAL_FOLDER,
     seed: options.Seed = USUAL.seed,
     json: options.Json = False,
@@ -46,6 +49,7 @@ def combined(
         events=events,
         events_of_all=events_of_all,
         replications=replications,
+        pairs=pairs,
     )
     with console.progress("combining") as step:
         results = experiment.reproduce(plan, step)

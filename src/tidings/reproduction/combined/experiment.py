@@ -35,6 +35,7 @@ class Plan:
     events: int = 60_000  # published in each replication of one or two effects
     events_of_all: int = 300_000  # and of all at once
     replications: int = 10
+    pairs: bool = True  # also each effect alone and every two of them
 
     def to_document(self) -> dict[str, Any]:
         """The plan as plain data."""
@@ -89,7 +90,7 @@ def reproduce(plan: Plan, progress: Progress = lambda _: None) -> Results:
     """Run every case."""
     whole = everything(plan.seed, scheme=plan.scheme)
     cases = []
-    for effects in _combinations():
+    for effects in _combinations() if plan.pairs else [tuple(PARTS)]:
         progress(", ".join(effects))
         events = plan.events if len(effects) <= 2 else plan.events_of_all
         cases.append(_case(plan, only(whole, effects), effects, events))
@@ -127,7 +128,7 @@ def _row(case: Case, alone: dict[str, Case]) -> dict[str, Any]:
         "noise": float(case.simulated.subscribers["on_time_se"].mean()),
         "busiest": float(case.predicted.brokers["utilisation"].max()),
     }
-    singles = [alone[effect].simulated for effect in case.effects if effect in alone]
+    singles = [alone[effect].simulated if effect in alone else None for effect in case.effects]
     if len(case.effects) > 1 and all(single is not None for single in singles):
         product = np.prod([_shares(single) for single in singles if single is not None], axis=0)
         row["product_off"] = float(np.abs(product - truth).mean())
