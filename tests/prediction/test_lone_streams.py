@@ -11,15 +11,18 @@ import pytest
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic, Exponential, Gamma, HyperExponential, Uniform
 from tidings.prediction.lone_streams import LoneStream, lone_wait
+from tidings.prediction.path_laws import Workshop, path_law
 from tidings.prediction.predicting import predict
-from tidings.prediction.service_sums import service_sums
+from tidings.prediction.queues import whole_law
+from tidings.prediction.stages import in_series, law_stage
 
 CONSTANT = Deterministic(value_s=1.0)
 
 
 def moments(interval, service, kept=1.0):
     stream = LoneStream(interval=interval, kept=kept)
-    return lone_wait(stream, service, service_sums(service))
+    found = lone_wait(stream, service)
+    return None if found is None else found.moments
 
 
 def fed_by(make, interval, service, *, lifetime_s, link=None):
@@ -105,8 +108,40 @@ def test_constant_intervals_against_lindleys_recursion(service):
     assert found.square_s2 == pytest.approx(wait @ times_s**2, rel=4e-3)
 
 
+@pytest.mark.parametrize(("load", "kept"), [(0.75, 1.0), (0.9, 0.5)])
+def test_poisson_arrivals_are_pollaczek_and_khinchines_whatever_the_service(load, kept):
+    """The law of a lattice walk beside the geometric sum of residual services."""
+    service, interval = Uniform(low_s=0.0, high_s=2.0), Exponential(mean_s=kept / load)
+    found = lone_wait(LoneStream(interval=interval, kept=kept), service)
+    assert found.moments.mean_s == pytest.approx(load * 2.0 / 3.0 / (1.0 - load), rel=1e-4)
+    assert found.law.weights[0] == pytest.approx(1.0 - load, abs=2e-5)
+    exact = path_law(whole_law(load, service), Workshop())
+    mine = path_law(in_series(law_stage(found.law), law_stage(service)), Workshop())
+    t_s = np.array([0.3, 1.0, 2.5, 6.0])
+    assert mine.cdf(t_s).value == pytest.approx(exact.cdf(t_s).value, abs=2e-5)
+
+
+def test_uniform_intervals_and_constant_services_against_lindleys_recursion(make):
+    """U/D/1 at ρ = .9: W → (W + S − T)⁺ for a million events."""
+    rng = np.random.default_rng(11)
+    steps = 0.9 - rng.uniform(0.0, 2.0, 1_000_000)
+    walk = np.cumsum(steps)
+    waits = walk - np.minimum.accumulate(np.minimum(walk, 0.0))
+    batches = (waits <= 1.1).reshape(40, -1).mean(axis=1)
+    error = batches.std(ddof=1) / math.sqrt(40)
+    assert error < 2e-3
+    found = on_time(
+        fed_by(
+            make,
+            Uniform(low_s=0.0, high_s=2.0),
+            Deterministic(value_s=0.9),
+            lifetime_s=2.0,
+        )
+    )
+    assert found == pytest.approx(batches.mean(), abs=4.0 * error)
+
+
 def test_what_only_curves_can_tell():
-    uniform = Uniform(low_s=0.0, high_s=2.0)
-    assert moments(uniform, Uniform(low_s=0.0, high_s=1.5)) is None
-    assert moments(CONSTANT, Uniform(low_s=0.0, high_s=2.4), kept=0.7) is None
+    assert moments(CONSTANT, Deterministic(value_s=0.6), kept=0.7) == (0.0, 0.0)
+    assert moments(Deterministic(value_s=0.5), Deterministic(value_s=0.6), kept=0.5) is None
     assert moments(CONSTANT, Uniform(low_s=0.0, high_s=2.0 - 1e-5)) is None  # too near full load

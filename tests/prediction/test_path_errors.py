@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from scipy import special
 
 from tidings.model.laws import Deterministic, Empirical, Exponential, Gamma, Uniform
-from tidings.prediction.path_laws import Enclosed, Rounded, Workshop, path_law
+from tidings.prediction.path_laws import Enclosed, Inverted, Rounded, Workshop, path_law
 from tidings.prediction.pieces import rounding_error
 from tidings.prediction.queues import fitted_law, whole_law
 from tidings.prediction.stages import in_series, law_stage
@@ -198,3 +199,19 @@ def test_atoms_alone_are_enclosed():
     law, (value, error) = estimate(parts, [F(7, 4)])
     assert isinstance(law.randomness, Enclosed)
     assert abs(value[0] - truth(parts, [F(7, 4)])[0]) <= error[0]
+
+
+@pytest.mark.parametrize(
+    "shapes", [(0.6, 0.9), (0.7, 2.2, 0.6), (3.3, 5.7), (40.5, 60.25), (300.5, 500.5)]
+)
+def test_inverted_laws_keep_to_the_error_they_estimate(shapes):
+    """Gamma laws of one scale add up to a gamma law; the error is seen between two rules."""
+    laws = [Gamma(mean_s=shape, shape=shape) for shape in shapes]
+    law = path_law(reduce(in_series, map(law_stage, laws)), Workshop())
+    assert isinstance(law.randomness, Inverted)
+    middle, spread = sum(shapes), sum(shapes) ** 0.5
+    t_s = np.maximum(middle + spread * np.linspace(-4.0, 8.0, 241), 0.01 * middle)
+    value, error = law.cdf(t_s)
+    off = np.abs(value - special.gammainc(middle, t_s))
+    assert np.all(off <= error)
+    assert error.max() <= WANTED

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tidings.model.laws import Deterministic, Exponential
+from tidings.model.laws import Deterministic, Exponential, Uniform
 from tidings.model.routes import route
 from tidings.prediction.flows import flows
+from tidings.prediction.predicting import predict
 from tidings.prediction.queue_models import QUEUE_MODELS
 from tidings.prediction.traffic import Traffic
 
@@ -34,3 +36,18 @@ def test_every_model_at_its_edges(make, name):
     assert busy.stage.mean_s == pytest.approx(1.0 / 3.0, rel=1e-12)  # M/M/1: 1/(μ − λ)
     assert busy.wait_s == pytest.approx(busy.stage.mean_s - 0.1, rel=1e-12)
     assert np.isfinite(busy.wait_s)
+
+
+def test_brokers_in_a_line_are_told(make):
+    """All that leaves one goes on to the next, and the publisher is more regular than services."""
+
+    def told(interval, services):
+        system = make.line(services, lifetime_s=9.0)
+        publisher = replace(system.publishers[0], every=interval)
+        found = predict(replace(system, publishers=(publisher,)), delays=False)
+        return [each for each in found.provenance["approximations"] if "in a line" in each]
+
+    uniform, fast = Uniform(low_s=0.0, high_s=1.5), Uniform(low_s=0.0, high_s=0.5)
+    assert told(Deterministic(value_s=1.0), [uniform, uniform])
+    assert not told(Deterministic(value_s=1.0), [uniform, fast])  # hardly anybody waits
+    assert not told(Uniform(low_s=0.0, high_s=2.0), [uniform, uniform])  # all alike

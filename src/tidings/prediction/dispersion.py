@@ -41,7 +41,7 @@ from tidings.prediction import queues
 from tidings.prediction.burstiness import mean_wait_gg1_s
 from tidings.prediction.dependence import Dependence
 from tidings.prediction.flows import Flows
-from tidings.prediction.lone_streams import LoneStream
+from tidings.prediction.lone_streams import KnownWait, LoneStream
 from tidings.prediction.mobility.completion import completion
 from tidings.prediction.mobility.publishing import (
     emitted_dispersion,
@@ -61,6 +61,7 @@ _SETTLED = 1e-3  # change of a wait, in mean services, from which on it stands s
 _SHORT = 3e-3  # of the shortest mean service: where the grid begins
 _LONG_INTERVALS, _LONG_WAITS = 30.0, 100.0  # where it ends
 _LONG_ABSENCES = 1e3
+_BUSY, _NEARLY_ALL, _UNLIKE = 0.5, 0.9, 0.2  # loads, shares and c² of brokers in a line
 _LEAST_SPARE = 1e-2  # 1 − ρ below which the grid does not grow further
 
 
@@ -77,6 +78,8 @@ class Waits:
     means_s: tuple[tuple[float, ...], ...]
     squares_s2: tuple[tuple[float, ...], ...]
     known_by: tuple[tuple[KnownBy, ...], ...]
+    laws: tuple[tuple[Law | None, ...], ...] = ()  # whole ones, where "alone" and not exponential
+    in_line: tuple[bool, ...] = ()  # brokers in whose waits those at the one before matter
     settled: bool = True  # whether curves and waits agreed with each other in the end
     streams: Streams | None = None  # what flows where; None: Poisson streams everywhere
 
@@ -283,6 +286,23 @@ class _Network:
         found: Floats = self.split.arc_shares * beyond[self.split.out_of]
         return found
 
+    @cached_property
+    def in_line(self) -> tuple[bool, ...]:
+        """[broker]: whether nearly all of its traffic is nearly all that leaves another busy one,
+        and publishers are not as uneven as services: what waits long there waits less here.
+        """
+        found = np.zeros(len(self.system.brokers), dtype=np.bool_)
+        busy = (self.flows.loads >= _BUSY) & ~self.flows.overloaded
+        for arc, there in enumerate(self.split.out_of.tolist()):
+            source = self.split.publishers + arc
+            here = int(self.split.into[source])
+            share = min(self.split.arc_shares[arc], float(self.arriving[here, source]))
+            if share < _NEARLY_ALL or not (busy[there] and busy[here]):
+                continue
+            served = max(law.scv for law in self.flows.services[there]) - 1.0
+            found[here] |= abs(served - self.limits[source]) > _UNLIKE
+        return tuple(found.tolist())
+
     def settle(self) -> Waits:
         """Curves and waits in turn, until the waits stand still."""
         beyond = np.zeros((self.split.rates.size, self.grid.points))
@@ -360,26 +380,31 @@ class _Network:
             for broker in range(len(stations))
         ]
         return Waits(
-            means_s=tuple(tuple(each.mean_s for each, _ in own) for own in found),
-            squares_s2=tuple(tuple(each.square_s2 for each, _ in own) for own in found),
+            means_s=tuple(tuple(each.moments.mean_s for each, _ in own) for own in found),
+            squares_s2=tuple(tuple(each.moments.square_s2 for each, _ in own) for own in found),
             known_by=tuple(tuple(by for _, by in own) for own in found),
+            laws=tuple(tuple(each.law for each, _ in own) for own in found),
+            in_line=self.in_line,
         )
 
     def _waits_at(
         self, broker: int, curve: Floats, stations: list[Station], third: Third
-    ) -> list[tuple[WaitMoments, KnownBy]]:
+    ) -> list[tuple[KnownWait, KnownBy]]:
         """The waits at one broker's stations, from the curve of what arrives at the first."""
         working = iter(stations)
         lone = self.lone_stream(broker)
-        found: list[tuple[WaitMoments, KnownBy]] = []
+        found: list[tuple[KnownWait, KnownBy]] = []
         for law in self.flows.services[broker]:
             by: KnownBy = "curves" if np.any(curve) else "poisson"
             if law.mean_s == 0:
-                found.append((WaitMoments(0.0, 0.0), by))
+                found.append((KnownWait(WaitMoments(0.0, 0.0)), by))
                 continue
             station = next(working)
             alone = station.wait_alone(lone) if lone is not None and by == "curves" else None
-            found.append((station.wait(curve, third), by) if alone is None else (alone, "alone"))
+            if alone is None:
+                found.append((KnownWait(station.wait(curve, third)), by))
+            else:
+                found.append((alone, "alone"))
             third = Third(skew=station.skew(curve), orders=(station.order,))
             curve = station.departing(curve[None, :], np.ones(1))[0]
             lone = None

@@ -112,7 +112,7 @@ class NodeValues:
 def inverted_cdf(
     values: NodeValues, delays: tuple[Delay, ...], t_s: Floats
 ) -> tuple[Floats, Floats]:
-    """P[sum of the delays ≤ t] for t > 0, and a bound of its error.
+    """P[sum of the delays ≤ t] for t > 0, and an estimate of its error, on the safe side.
 
     ``values`` must hold the nodes of ``TERMS`` and then of ``FEWER_TERMS``.
     """

@@ -8,8 +8,9 @@ The certain part is a shift, taken off exactly. The form of the random rest is c
   round off: a lattice law, every delay rounded to the nearest point, so fine that the bound of its
   error (``pieces``) is what is wanted; where there is no such bound, two lattice laws, rounded down
   and up, that enclose the truth;
-- everything else: transform values at inversion nodes, with the error seen between two rules; where
-  that is more than wanted (narrow laws) a longer series, then the lattice is tried too and the best
+- everything else: transform values at inversion nodes, with the error seen between two rules times
+  a caution (an estimate of the error, no proven bound, as all others are); where that is more than
+  wanted (narrow laws) a longer series, then the lattice is tried too and the best
   one is kept.
 """
 
@@ -43,7 +44,7 @@ _MOST_VALUES, _MOST_FORMS = 1 << 23, 1 << 15  # remembered before all is forgott
 
 
 class Estimate(NamedTuple):
-    """A number and how far the truth can be from it."""
+    """A number and how far off it can be: a bound, for inverted laws an estimate of one."""
 
     value: Floats
     error: Floats
@@ -321,7 +322,7 @@ class PathLaw:
     randomness: Randomness | None  # None: nothing beyond the shift
 
     def cdf(self, t_s: float | Floats) -> Estimate:
-        """The share of events that survive and take at most t, with a bound of its error."""
+        """The share of events that survive and take at most t, and how far that can be off."""
         times = np.asarray(t_s, dtype=np.float64)
         rest_s = np.atleast_1d(remaining(times, self.shift_s))
         value = np.where(rest_s >= 0.0, self.atom, 0.0)

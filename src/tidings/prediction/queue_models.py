@@ -16,7 +16,6 @@ from functools import reduce
 
 from tidings.model.laws import Exponential, Law
 from tidings.prediction.burstiness import mean_wait_gg1_s
-from tidings.prediction.dispersion import KnownBy
 from tidings.prediction.flows import Flows
 from tidings.prediction.queues import (
     FULL_LOAD,
@@ -26,7 +25,7 @@ from tidings.prediction.queues import (
     offered_load,
     whole_law,
 )
-from tidings.prediction.stages import NOTHING, Stage, in_series
+from tidings.prediction.stages import NOTHING, Stage, in_series, law_stage
 from tidings.prediction.traffic import Traffic
 
 
@@ -66,9 +65,10 @@ FITTED = (
     "where arrivals are not Poisson, two moments of each wait from dispersion curves (two moments "
     "of counts), and a law with them that is 0 with some probability, else exponential"
 )
-_ALONE = (
-    "the wait at a broker that one publisher alone feeds has its two moments, and a law with them "
-    "that is 0 with some probability, else exponential"
+_IN_LINE = (
+    "brokers in a line, where all that leaves one goes on to the next: the waits of one event "
+    "there taken as independent, which they are not unless publishers are as uneven as services; "
+    "behind four brokers at ρ = .75 shares were off by up to .1"
 )
 _UNSETTLED = "dispersion curves and waits did not settle; the last of their values were taken"
 
@@ -120,17 +120,20 @@ def _improved(traffic: Traffic) -> Queues:
 def _whole(traffic: Traffic) -> Queues:
     found = traffic.waits
 
-    def assumed(known_by: KnownBy, service: Law) -> tuple[str, ...]:
-        if known_by == "alone":
-            return () if isinstance(service, Exponential) else (_ALONE,)
-        return (FITTED,) if found.settled else (FITTED, _UNSETTLED)
+    def assumed(broker: int) -> tuple[str, ...]:
+        line = (_IN_LINE,) if found.in_line[broker] else ()
+        return (FITTED, *line) if found.settled else (FITTED, *line, _UNSETTLED)
 
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = found.means_s[broker][station]
         known_by = found.known_by[broker][station]
+        if known_by == "alone" and (law := found.laws[broker][station]) is not None:
+            stage = in_series(law_stage(law), law_stage(service))
+            return Queue(stage=stage, wait_s=wait_s)
         if known_by != "poisson":
-            fitted = fitted_law(service, wait_s, found.squares_s2[broker][station])
-            return Queue(stage=fitted, wait_s=wait_s, assumes=assumed(known_by, service))
+            stage = fitted_law(service, wait_s, found.squares_s2[broker][station])
+            said = () if known_by == "alone" else assumed(broker)
+            return Queue(stage=stage, wait_s=wait_s, assumes=said)
         known = (_POISSON,) if isinstance(service, Exponential) else (_POISSON, _KHINCHINE)
         return Queue(stage=whole_law(rate_per_s, service), wait_s=wait_s, assumes=known)
 

@@ -24,7 +24,7 @@ from tidings.prediction.departures import (
 from tidings.prediction.direction import Order, relieved_s
 from tidings.prediction.displacement import displacing, sojourn
 from tidings.prediction.echoes import Passage
-from tidings.prediction.lone_streams import LoneStream, lone_wait
+from tidings.prediction.lone_streams import KnownWait, LoneStream, lone_wait
 from tidings.prediction.queues import FULL_LOAD
 from tidings.prediction.renewal import averaged_dispersion
 from tidings.prediction.service_sums import ServiceSums, service_sums
@@ -62,6 +62,17 @@ class Curves:
         if law not in self._known_sums:
             self._known_sums[law] = service_sums(law)
         return self._known_sums[law]
+
+    @cached_property
+    def _known_alone(self) -> dict[tuple[LoneStream, Law], KnownWait | None]:
+        return {}
+
+    def wait_alone(self, stream: LoneStream, service: Law) -> KnownWait | None:
+        """The wait behind a lone stream, if it can be told."""
+        key = (stream, service)
+        if key not in self._known_alone:
+            self._known_alone[key] = lone_wait(stream, service)
+        return self._known_alone[key]
 
     @cached_property
     def _known_jitter(self) -> dict[Law, Floats]:
@@ -180,11 +191,11 @@ class Station:
         found: Floats = q * together + (1.0 - q) * (curves @ self.sojourns.T)
         return found
 
-    def wait_alone(self, stream: LoneStream) -> WaitMoments | None:
-        """The same where one stream of independent intervals is all that arrives, if known."""
+    def wait_alone(self, stream: LoneStream) -> KnownWait | None:
+        """The wait where one stream of independent intervals is all that arrives, if known."""
         if not 0.0 < self.load < FULL_LOAD:
             return None
-        return lone_wait(stream, self.service, self.curves.sums(self.service))
+        return self.curves.wait_alone(stream, self.service)
 
     def wait(self, curve: Floats, third: Third) -> WaitMoments:
         """The moments of the wait of what arrives with this curve and these third cumulants."""

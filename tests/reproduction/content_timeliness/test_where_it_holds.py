@@ -11,13 +11,14 @@ from tidings.reproduction.content_timeliness.where_it_holds import (
     Scenario,
     bursts,
     bursty,
+    system_of,
     tree,
 )
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"{each.name}, {each.load}")
 def test_the_busiest_broker_has_the_load_asked_for(scenario):
-    system = tree(7, scenario)
+    system = system_of(7, scenario)
     assert flows(system, route(system)).loads.max() == pytest.approx(scenario.load, rel=1e-9)
 
 

@@ -1,15 +1,16 @@
 """Where the queue models hold: traffic that the paper did not try, predicted against simulated.
 
 Random trees with unequal or equal publishers and brokers, regular and bursty streams, services of
-many laws, links that jitter, from idle to busy. How ``law`` fits a wait was chosen by looking at
-the trees of seeds 201 and 202 (and 301, taken apart), its echoes, skewness and order by those of 11
-to 14; ``SEEDS`` are others.
+many laws, links that jitter, from idle to busy; and lines of brokers with few publishers. How
+``law`` fits a wait was chosen by looking at the trees of seeds 201 and 202 (and 301, taken apart),
+its echoes, skewness and order by those of 11 to 14; ``SEEDS`` are others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,12 @@ class Scenario:
     load: float = 0.75  # of the busiest broker
     unequal: bool = False  # publishers' rates and brokers' services from half to one and a half
     jitter_s: float = 0.0  # mean of an exponential delay that every link adds
+    line: int = 0  # so many brokers in a line, to whose first all publish; 0: a random tree
+    publishers: int = PUBLISHERS  # of a line
+
+
+_TWO_IN_LINE: dict[str, Any] = {"line": 4, "publishers": 2}
+_ALONE: dict[str, Any] = {"line": 1, "publishers": 1}
 
 
 def _scenarios() -> tuple[Scenario, ...]:
@@ -130,6 +137,13 @@ def _scenarios() -> tuple[Scenario, ...]:
         ("bursty (c² = 6) / uniform", bursty(6.0), UNIFORM, {}),
         ("bursts of 10 / exponential", bursts(10.0, 20.0), EXPONENTIAL, {}),
         ("bursts of 10 / uniform", bursts(10.0, 20.0), UNIFORM, {}),
+        ("periodic / uniform, 2 in a line", PERIODIC, UNIFORM, _TWO_IN_LINE),
+        ("periodic / uniform, 8 in a line", PERIODIC, UNIFORM, {"line": 4}),
+        ("periodic / exponential, 2 in a line", PERIODIC, EXPONENTIAL, _TWO_IN_LINE),
+        ("uniform / uniform, 2 in a line", UNIFORM, UNIFORM, _TWO_IN_LINE),
+        ("uniform / constant, alone", UNIFORM, PERIODIC, {**_ALONE, "load": 0.9}),
+        ("bursty (c² = 4) / uniform, alone", bursty(4.0), UNIFORM, _ALONE),
+        ("periodic / constant, 10 at one", PERIODIC, PERIODIC, {"line": 1, "publishers": 10}),
     ]
     return (
         *found,
@@ -201,6 +215,38 @@ def _delay(fixed_s: float, scenario: Scenario) -> Any:
     return {"exponential": scenario.jitter_s, "shift": fixed_s}
 
 
+_LINE_SERVICE_S, _LINE_LINK_S = 0.1, 0.05
+_LINE_LIFETIMES_S = {1: 0.2, 4: 0.9}  # by brokers; about which delays lie
+
+
+def line(scenario: Scenario) -> System:
+    """Brokers in a line under this traffic, a subscriber of everything at each."""
+    interval_s = scenario.publishers * _LINE_SERVICE_S / scenario.load
+    brokers = [f"b{i}" for i in range(scenario.line)]
+    service = law_document(scenario.service.scaled(_LINE_SERVICE_S))
+    every = law_document(scenario.every.scaled(interval_s))
+    content = {"event": {"topic": "a"}}
+    return reading.from_document(
+        {
+            "tidings": 1,
+            "lifetime": _LINE_LIFETIMES_S[scenario.line],
+            "brokers": {name: {"service": service} for name in brokers},
+            "links": [{"between": list(ends), "delay": _LINE_LINK_S} for ends in pairwise(brokers)],
+            "publishers": {
+                f"p{i}": {"at": "b0", "every": every, "content": content}
+                for i in range(scenario.publishers)
+            },
+            "subscribers": {f"s{i}": {"at": at, "wants": {}} for i, at in enumerate(brokers)},
+        },
+        "a line of brokers",
+    )
+
+
+def system_of(seed: int, scenario: Scenario) -> System:
+    """The system of a scenario: its line, or a random tree."""
+    return line(scenario) if scenario.line else tree(seed, scenario)
+
+
 DURATION_S = {False: 4_000.0, True: 1_500.0}  # by whether publishing is periodic
 REPLICATIONS = {False: 12, True: 40}
 WARMUP_S = 300.0
@@ -226,7 +272,7 @@ def run(
     models: tuple[str, ...] = ("law", "gg1", "mm1"),
 ) -> pd.DataFrame:
     """The points of one scenario and system: predicted and simulated, one row per subscriber."""
-    system = tree(seed, scenario)
+    system = system_of(seed, scenario)
     periodic = isinstance(scenario.every, Deterministic)
     actual = simulate(
         system,
