@@ -68,7 +68,7 @@ FITTED = (
 _IN_LINE = (
     "brokers in a line, where all that leaves one goes on to the next: the waits of one event "
     "there taken as independent, which they are not unless publishers are as uneven as services; "
-    "behind four brokers at ρ = .75 shares were off by up to .1"
+    "behind four brokers at ρ = .75 shares were off by up to .11"
 )
 _UNSETTLED = "dispersion curves and waits did not settle; the last of their values were taken"
 
