@@ -122,9 +122,9 @@ def test_poisson_arrivals_are_pollaczek_and_khinchines_whatever_the_service(load
 
 
 def test_uniform_intervals_and_constant_services_against_lindleys_recursion(make):
-    """U/D/1 at ρ = .9: W → (W + S − T)⁺ for a million events."""
+    """U/D/1 at ρ = .9: W → (W + S − T)⁺ for two million events."""
     rng = np.random.default_rng(11)
-    steps = 0.9 - rng.uniform(0.0, 2.0, 1_000_000)
+    steps = 0.9 - rng.uniform(0.0, 2.0, 2_000_000)
     walk = np.cumsum(steps)
     waits = walk - np.minimum.accumulate(np.minimum(walk, 0.0))
     batches = (waits <= 1.1).reshape(40, -1).mean(axis=1)
