@@ -81,7 +81,10 @@ def test_a_server_that_dies_ends_the_run_and_what_there_was_is_kept(monkeypatch)
     assert found.incomplete is not None
     assert "'right' ended by itself" in found.incomplete
     assert manifest(found)["incomplete"] == found.incomplete
-    assert trace_tables(found)["publications"].num_rows > 0
+    told = trace_tables(found)["publications"].num_rows
+    assert 0 < told <= len(found.published) < len(found.publications) / 2
+    said = manifest(found)
+    assert said["until_ns"] - said["from_ns"] < 15e9  # when it ended, not when it should have
     assert any("incomplete" in doubt for doubt in doubts(found))
 
 

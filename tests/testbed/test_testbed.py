@@ -13,6 +13,7 @@ import pytest
 
 from real_servers import LINE
 from tidings.model.reading import loads
+from tidings.testbed.forwarding import forwarding
 from tidings.testbed.precedence import precedence, without_collection
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
@@ -46,6 +47,16 @@ def test_events_go_where_they_are_wanted_and_nowhere_else(tables):
     assert near["event"].is_unique
     wanted = published[published["content"] == '{"topic":"a"}']
     assert set(near["event"]) == set(wanted.index)
+
+
+def test_which_way_events_went_on_is_told_by_the_servers(run, tables):
+    hops, published = tables["hops"], tables["publications"]["content"]
+    went = forwarding(run).set_index(["source", "target"])
+    assert set(went.index) == {("left", "hub"), ("hub", "right")}  # nothing goes back
+    assert went["events"]["left", "hub"] == len(published)
+    assert went["went"]["left", "hub"] == (published != '{"topic":"c"}').sum()
+    at_hub = (hops["broker"] == "hub").sum()
+    assert went["events"]["hub", "right"] == went["went"]["hub", "right"] == at_hub
 
 
 def test_losses_on_a_link_are_as_likely_as_it_says(run, tables):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from nats.aio.msg import Msg
@@ -119,10 +120,9 @@ class Carrier:
 
     async def _carry(self, event: StoredEvent) -> None:
         loop = asyncio.get_running_loop()
-        while not await self._attempt(event):
+        while not event.is_dropped(loop.time()) and not await self._attempt(event):
             await asyncio.sleep(_AGAIN_S)
-            if loop.time() > event.expires_s:
-                break  # expired in the buffer
+            event = replace(event, has_waited=True)
         self._done.add(event.name)
         await self._here.acknowledge(self._held.pop(event.name))
 
@@ -156,6 +156,7 @@ class Receiver:
     async def _deliver(self, event: StoredEvent) -> None:
         loop = asyncio.get_running_loop()
         await self._works.sleep_until(loop.time() + self._lane.delay())
-        self._works.run.deliveries.append(
-            Delivery(event=event.name, subscriber=self._subscriber, received_s=loop.time())
-        )
+        if not event.is_dropped(loop.time()):
+            self._works.run.deliveries.append(
+                Delivery(event=event.name, subscriber=self._subscriber, received_s=loop.time())
+            )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import bisect
 import itertools
-from collections.abc import Awaitable, Callable, Iterator
+import math
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,9 +70,11 @@ def learnings(
     """When each broker had heard of all that a subscription asks for, and when it had not any more.
 
     Servers tell their neighbours of a subject once, whoever wants it: where others want the same, a
-    broker has known at once, and knows on.
+    broker has known at once, and knows on. What is heard only after the subscriber has come back is
+    not told: it may be of its next subscription.
     """
     told = _Told(run.layout.journal)
+    back_s = _back_again_s(run.stays)
     names = [broker.name for broker in run.system.brokers]
     for number, stay in enumerate(run.stays):
         one, wanted = run.system.subscribers[stay.subscriber], subjects[stay.subscriber]
@@ -83,11 +86,20 @@ def learnings(
                 arc = routes.arcs[into]
                 lane = lane_name(names[arc.source], names[arc.target])
             learnt_s = told.learnt_s(lane, wanted, stay)
-            if learnt_s is not None:
+            if learnt_s is not None and learnt_s <= back_s[number]:
                 yield Learning(stay=number, broker=names[broker], at_s=learnt_s, learnt=True)
                 forgot_s = told.forgotten_s(lane, wanted, stay)
                 if forgot_s is not None:
                     yield Learning(stay=number, broker=names[broker], at_s=forgot_s, learnt=False)
+
+
+def _back_again_s(stays: Sequence[Stay]) -> list[float]:
+    """When the subscriber of each stay came again; infinity where it did not."""
+    found, next_s = [math.inf] * len(stays), dict[int, float]()
+    for number, stay in reversed(list(enumerate(stays))):
+        found[number] = next_s.get(stay.subscriber, math.inf)
+        next_s[stay.subscriber] = stay.begin_s
+    return found
 
 
 class _Told:

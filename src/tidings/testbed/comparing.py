@@ -31,6 +31,7 @@ from tidings.testbed.calibrating import (
     with_measured,
 )
 from tidings.testbed.drilling import Reconnection, drill
+from tidings.testbed.forwarding import forwarding
 from tidings.testbed.outages import compressed, failing
 from tidings.testbed.runs import Run, StateChange, TestbedOptions
 from tidings.testbed.spreading import event_spread, subscription_spread
@@ -63,6 +64,7 @@ class Repetition:
     doubts: tuple[str, ...]
     subscription_spread: pd.DataFrame | None  # T_sub by broker; None: nothing comes and goes
     event_spread: pd.DataFrame | None  # T_diff by broker
+    forwarded: pd.DataFrame  # source, target, events, went: which way events went on
 
     @property
     def latency_error(self) -> float:
@@ -214,6 +216,7 @@ def _repetition(
         doubts=tuple(doubts(run)),
         subscription_spread=subscription_spread(run, fitted) if run.stays else None,
         event_spread=event_spread(run, steady(fitted)) if run.stays else None,
+        forwarded=forwarding(run),
     )
 
 

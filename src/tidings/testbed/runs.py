@@ -88,7 +88,7 @@ class Run:
     subjects: Subjects
     options: TestbedOptions
     layout: Layout
-    publications: list[Publication]
+    publications: list[Publication]  # as they were planned
     outages: list[Outage] = field(default_factory=list)  # as they were drawn
     states: list[StateChange] = field(default_factory=list)  # as they came about
     rejoined: list[Rejoining] = field(default_factory=list)  # of stores
@@ -103,6 +103,11 @@ class Run:
     deliveries: list[Delivery] = field(default_factory=list)
     documents: list[bytes] = field(default_factory=list)  # as the servers sent them
     incomplete: str | None = None  # why it ended early
+
+    @property
+    def published(self) -> list[Publication]:
+        """What was published of what was planned: all of it, unless the run ended early."""
+        return self.publications[: len(self.published_late_s)]
 
     def nanoseconds(self, at_s: float) -> int:
         """A moment of the loop's clock as Unix time."""

@@ -16,7 +16,8 @@ from tidings.testbed.runs import Run
 def subscription_spread(run: Run, fitted: System) -> pd.DataFrame:
     """How long a subscription takes until each broker has learnt of it (T_sub), in seconds.
 
-    Predicted: the mean delays of the links on its way, as nothing else holds it up.
+    Predicted: the mean delays of the links on its way, as nothing else holds it up. Brokers that
+    knew already, since others want the same, are left out.
     """
     took = pd.DataFrame(
         [
@@ -26,7 +27,7 @@ def subscription_spread(run: Run, fitted: System) -> pd.DataFrame:
                 "took_s": each.at_s - run.stays[each.stay].begin_s,
             }
             for each in learnings(run, run.routes, run.subjects.of_subscriber)
-            if each.learnt
+            if each.learnt and each.at_s > run.stays[each.stay].begin_s
         ],
         columns=["subscriber", "broker", "took_s"],
     )

@@ -16,7 +16,8 @@ from nats.js.api import ConsumerConfig, PubAck, StorageType, StreamConfig
 from tidings.testbed.relays import EVENT
 
 _STREAM = "LOG"
-_HEADER, _EXPIRES, _ONCE = EVENT.decode(), "Tidings-Expires", "Nats-Msg-Id"
+_HEADER, _EXPIRES, _WAITED = EVENT.decode(), "Tidings-Expires", "Tidings-Waited"
+_ONCE = "Nats-Msg-Id"
 _ACK_WAIT_S = 1.0  # then a server hands out again what nobody acknowledged
 _ANSWER_S = 0.5  # until a server must have stored an event
 _REMEMBERED_S = 120.0  # how long a server knows that it has stored an event already
@@ -30,6 +31,11 @@ class StoredEvent:
     subject: str
     content: bytes
     expires_s: float
+    has_waited: bool = False  # in a buffer, for something that was down
+
+    def is_dropped(self, now_s: float) -> bool:
+        """Whether waiting made it too late: it is dropped where that is seen."""
+        return self.has_waited and now_s > self.expires_s
 
     @classmethod
     def of(cls, message: Msg) -> StoredEvent:
@@ -40,6 +46,7 @@ class StoredEvent:
             subject=message.subject.split(".", 2)[2],
             content=message.data,
             expires_s=float(headers[_EXPIRES]),
+            has_waited=_WAITED in headers,
         )
 
 
@@ -82,6 +89,8 @@ class Store(Part):
     async def keep(self, source: str, event: StoredEvent) -> PubAck | None:
         """Store an event, once however often it is asked to; None where the server did not."""
         headers = {_HEADER: event.name, _ONCE: event.name, _EXPIRES: repr(event.expires_s)}
+        if event.has_waited:
+            headers[_WAITED] = "yes"
         subject = f"q.{source}.{event.subject}"
         try:
             return await self.streams.publish(

@@ -27,7 +27,7 @@ def trace_tables(run: Run) -> dict[str, pa.Table]:
     and timers cost beyond the drawn times occupies no station; it is on the way to the next one,
     and so in the delay of the link that is measured.
     """
-    kept = {each.event: each for each in run.publications if each.at_s >= run.options.warmup_s}
+    kept = {each.event: each for each in run.published if each.at_s >= run.options.warmup_s}
     return {
         "publications": _publications(run, list(kept.values())),
         "hops": _hops(run, kept),
@@ -41,11 +41,15 @@ def trace_tables(run: Run) -> dict[str, pa.Table]:
 def manifest(run: Run) -> dict[str, Any]:
     """What ``traces.json`` says: the window, and how late this machine was."""
     begin_s = run.start_s + run.options.warmup_s
+    end_s = begin_s + run.options.duration_s
+    if run.incomplete is not None:
+        last_s = max((each.at_s for each in run.published), default=0.0)
+        end_s = max(begin_s, run.start_s + last_s)
     said = {
         "version": FORMAT_VERSION,
         "source": "testbed",
         "from_ns": run.nanoseconds(begin_s),
-        "until_ns": run.nanoseconds(begin_s + run.options.duration_s),
+        "until_ns": run.nanoseconds(end_s),
         "seed": run.options.seed,
         "takes_precedence": run.takes_precedence,
         "lateness": lateness(run),
@@ -112,7 +116,7 @@ def _publications(run: Run, kept: list[Publication]) -> pa.Table:
 
 
 def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
-    sent = _sent_to(run)
+    sent = sent_to(run)
     visits = [each for each in run.layout.journal.visits if each.event in kept]
     columns = {
         "event": [each.event for each in visits],
@@ -127,7 +131,7 @@ def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
     return trace_table("hops", columns)
 
 
-def _sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
+def sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
     """By event and broker: where the server says it sent it, or, of stores, who took it from it."""
     if run.layout.carried:
         found = {(each.event, each.broker): list[str]() for each in run.layout.journal.visits}

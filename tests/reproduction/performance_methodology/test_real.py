@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tidings.errors import InvalidInputError
@@ -62,6 +63,18 @@ def results():
         return real.reproduce_for_real(RealPlan(precision=0.05), bench, Path())
 
 
+def forwarded(outcome):
+    """As the servers would tell it: events that could go down an edge, and those that did."""
+    arrivals = outcome.brokers.set_index("broker")["arrivals_per_s"]
+    sent = outcome.links.set_index(["source", "target"])["events_per_s"]
+    rows = []
+    for edge, share in real.shares_down(outcome).items():
+        upper, lower = edge.split("→")
+        events = round(SECONDS * (arrivals[upper] - sent[lower, upper]))
+        rows.append((upper, lower, events, round(share * events)))
+    return pd.DataFrame(rows, columns=["source", "target", "events", "went"])
+
+
 def as_if(system):
     predicted = predict(system, pairs=True)
     runs = []
@@ -85,6 +98,7 @@ def as_if(system):
                 doubts=() if seed < 3 else ("too busy",),
                 subscription_spread=None,
                 event_spread=None,
+                forwarded=forwarded(measured),
             )
         )
     return Reality(

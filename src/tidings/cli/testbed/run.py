@@ -75,7 +75,10 @@ def run(
             f"relays were {late_ms['relay_p50_s']:.2f} ms late in the middle and "
             f"{late_ms['relay_p99_s']:.2f} ms at the 99th percentile"
         )
-        console.note(f"Next: tidings characterise {to} --to fitted.yaml --measured measured.json")
+        if done.incomplete is None:
+            console.note(
+                f"Next: tidings characterise {to} --to fitted.yaml --measured measured.json"
+            )
     console.warn(tuple(doubtful))
     if done.incomplete is not None:
         raise EngineError(f"the run ended early, its traces are kept: {done.incomplete}")

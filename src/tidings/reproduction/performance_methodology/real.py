@@ -201,21 +201,21 @@ def _as_latencies(means: dict[str, float], link_s: float) -> Rows:
 
 def _routing(found: Reality) -> Iterator[dict[str, Any]]:
     """How often an event goes down an edge that it could go down, in every run."""
-    predicted = _shares_down(found.predicted)
+    predicted = shares_down(found.predicted)
     for run, each in enumerate(found.repetitions, 1):
-        for edge, (share, per_s) in _shares_down(each.measured).items():
-            stated = predicted[edge][0]
-            events = per_s * each.duration_s
-            error = float(np.sqrt(stated * (1.0 - stated) / events))
-            yield {
-                "run": run,
-                "edge": edge,
-                "events": events,
-                "predicted": stated,
-                "measured": share,
-                "standard_error": error,
-                "off": _binomial_off(round(share * events), round(events), stated),
-            }
+        for row in each.forwarded.itertuples():
+            edge = f"{row.source}→{row.target}"
+            if edge in predicted:
+                stated, events, went = predicted[edge], int(row.events), int(row.went)
+                yield {
+                    "run": run,
+                    "edge": edge,
+                    "events": events,
+                    "predicted": stated,
+                    "measured": went / events,
+                    "standard_error": float(np.sqrt(stated * (1.0 - stated) / events)),
+                    "off": _binomial_off(went, events, stated),
+                }
 
 
 def _binomial_off(went: int, events: int, share: float) -> float:
@@ -232,8 +232,8 @@ def _binomial_off(went: int, events: int, share: float) -> float:
     return float(np.copysign(stats.norm.isf(unlikely / 2.0), went - events * share))
 
 
-def _shares_down(outcome: Outcome) -> dict[str, tuple[float, float]]:
-    """By edge: its share of the events at its upper end that did not come up it, and their rate."""
+def shares_down(outcome: Outcome) -> dict[str, float]:
+    """By edge: its share of the events at its upper end that did not come up it."""
     sent = outcome.links.set_index(["source", "target"])["events_per_s"]
     arrivals = outcome.brokers.set_index("broker")["arrivals_per_s"]
     found = {}
@@ -241,5 +241,5 @@ def _shares_down(outcome: Outcome) -> dict[str, tuple[float, float]]:
         if broker != ROOT:
             lower, upper = f"b{broker}", f"b{broker // 2}"
             at_upper = float(arrivals[upper]) - float(sent[lower, upper])
-            found[f"{upper}→{lower}"] = (float(sent[upper, lower]) / at_upper, at_upper)
+            found[f"{upper}→{lower}"] = min(float(sent[upper, lower]) / at_upper, 1.0)
     return found
