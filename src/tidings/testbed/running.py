@@ -116,7 +116,7 @@ def _keeps_events(system: System) -> bool:
             for place in FEATURES[feature](system):
                 raise UnsupportedError(
                     f"the testbed does not handle {feature} on brokers that fail or store events: "
-                    f"{place}; take that or the failures out of the file"
+                    f"{place}; take that, or the failures and the recovery, out of the file"
                 )
     if not failing(system):
         return known is not None and known.scheme == "buffering"
