@@ -18,9 +18,10 @@ from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tidings.cli import console, interrupts
+from tidings.cli.outlines import purpose
 from tidings.errors import InvalidSystemError, TidingsError
 
 FAULT = 70
@@ -67,6 +68,16 @@ def name_in_python(command: str) -> str:
 class Commands(TyperGroup):
     """The commands, each imported when it is asked for: not all need Spark and the compiler."""
 
+    _listing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """What each is for, which takes no import of any."""
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names, in the order of the help."""
         return list(COMMANDS)
@@ -75,9 +86,12 @@ class Commands(TyperGroup):
         """The command of this name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
         own_name = name_in_python(cmd_name)
-        module = import_module(f"tidings.cli.{own_name}")
+        place = f"tidings.cli.{own_name}"
+        if self._listing:
+            return TyperCommand(cmd_name, help=purpose(place, own_name))
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        module = import_module(place)
         if hasattr(module, "app"):
             alone.add_typer(module.app, name=cmd_name)
         else:
