@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import reduce
 
 import numpy as np
@@ -10,10 +11,22 @@ from hypothesis import strategies as st
 from scipy import linalg
 
 from tidings.model.behaviour import Failure
-from tidings.model.laws import Exponential, HyperExponential, ended_share, phases
-from tidings.prediction.faults.buffer_delays import CountedJumps, SolvedWait, buffer_delay
-from tidings.prediction.faults.buffered_ways import hops
-from tidings.prediction.faults.components import Path
+from tidings.model.laws import (
+    Deterministic,
+    Exponential,
+    HyperExponential,
+    ended_share,
+    phases,
+)
+from tidings.prediction.faults.buffer_delays import (
+    CountedJumps,
+    SolvedWait,
+    buffer_delay,
+)
+from tidings.prediction.faults.buffered_ways import hops, stationary_wait
+from tidings.prediction.faults.components import Components, Path
+from tidings.prediction.faults.passages import CrossingWait
+from tidings.prediction.faults.phase_fits import fit
 from tidings.prediction.faults.processes import alternating, exponential
 from tidings.prediction.faults.waiting import Start, tracked, up_start, wait
 from tidings.prediction.lattice import Lattice
@@ -52,7 +65,8 @@ def published_chain(sender, link, receiver, period_s=60_000.0):
 
 def hop_cdf(row, first, times_s):
     start, chain = published_chain(*row[first : first + 3])
-    return np.array([1.0 - start @ linalg.expm(chain * t).sum(axis=1) for t in times_s])
+    later = linalg.expm(chain * np.asarray(times_s)[:, None, None])
+    return 1.0 - start @ later.sum(axis=2).T
 
 
 @pytest.mark.parametrize("row", [(0.9, 0.99, 0.95), (0.99, 0.9, 0.999), (0.5, 0.6, 0.7)])
@@ -69,23 +83,25 @@ def test_a_way_is_the_numerical_convolution_of_its_hops(faulty):
     nodes, weights = np.polynomial.legendre.leggauss(24)
     end_s = 3600.0
 
-    def density(first, t):
+    def densities(first, times_s):
         start, chain = published_chain(*LOW_END[first : first + 3])
-        return float(start @ linalg.expm(chain * t) @ -chain.sum(axis=1))
+        return start @ linalg.expm(chain * times_s[:, None, None]) @ -chain.sum(axis=1)
 
-    def convolved(first, t):
-        """P[hops from ``first`` on take at most t]."""
+    def convolved(first, times_s):
+        """P[hops from ``first`` on take at most t], at each of some times."""
         if first == 4:
-            return float(hop_cdf(LOW_END, first, [t])[0])
-        at = 0.5 * t * (1.0 + nodes)
-        inside = sum(
-            w * density(first, x) * convolved(first + 2, t - x)
-            for x, w in zip(at, weights, strict=True)
-        )
+            return hop_cdf(LOW_END, first, times_s)
         atom = LOW_END[first + 1] * LOW_END[first + 2]
-        return atom * convolved(first + 2, t) + 0.5 * t * inside
+        found = atom * convolved(first + 2, times_s)
+        for place, t in enumerate(times_s):
+            at = 0.5 * t * (1.0 + nodes)
+            after = convolved(first + 2, t - at)
+            found[place] += 0.5 * t * (weights * densities(first, at)) @ after
+        return found
 
-    assert cdf(way(faulty.row(LOW_END)), end_s) == pytest.approx(convolved(0, end_s), abs=1e-8)
+    assert cdf(way(faulty.row(LOW_END)), end_s) == pytest.approx(
+        convolved(0, np.array([end_s]))[0], abs=1e-8
+    )
 
 
 @pytest.mark.slow
@@ -101,6 +117,7 @@ def test_knowing_all_stationary_processes_changes_nothing(faulty):
     assert cdf(joint, times_s) == pytest.approx(cdf(way(components), times_s), abs=1e-13)
     small = buffer_delay(way(components))
     counted, solved = CountedJumps(wait=joint), SolvedWait(wait=joint)
+    crossed = CrossingWait(crossing=joint.crossing, held=joint.crossing.held)
     assert counted.cdf(times_s) == pytest.approx(small.cdf(times_s), abs=1e-12)
     z = np.array([[1e-4 + 1e-3j, 0.1 + 0.0j], [1e-6 + 0.0j, 2.0 + 3.0j]])
     for delay in (buffer_delay(joint), counted, solved):
@@ -111,7 +128,7 @@ def test_knowing_all_stationary_processes_changes_nothing(faulty):
     lattice = Lattice(step_s=2.0, points=2048)
     exact = np.array(small.on_lattice(lattice))
     assert np.abs(np.array(counted.on_lattice(lattice)) - exact).max() < 1e-10
-    assert np.abs(np.array(solved.on_lattice(lattice)) - exact).max() < 1e-4
+    assert np.abs(np.array(crossed.on_lattice(lattice)) - exact).max() < 1e-4
 
 
 def test_limits(faulty):
@@ -194,6 +211,59 @@ def test_the_phase_of_the_receiving_broker_is_carried_on(faulty):
     middles = 0.5 * (second[1:] + second[:-1])[::-1]
     independent = first[0] * second[-1] + float(np.diff(first) @ middles)
     assert abs(independent - share) > 20.0 * error
+
+
+def uneven_way():
+    """Two hops: uneven times up and down, a broker more beside them, a group of constant repair."""
+    uneven = HyperExponential(weights=(0.2, 0.8), means_s=(9.0, 0.4))
+    broker = alternating((np.array([0.3, 0.7]), np.diag([-1e-2, -1e-3])), fit(uneven).chain)
+    group = alternating((np.ones(1), np.array([[-2e-3]])), fit(Deterministic(value_s=5.0)).chain)
+    processes = (broker, broker, broker, group)
+    return processes, [{0: broker.up, 1: broker.up, 3: group.up}, {1: broker.up, 2: broker.up}]
+
+
+def test_hops_crossed_one_by_one_are_the_whole_chain():
+    processes, needed = uneven_way()
+    everything = reduce(np.kron, [processes[0].found_up, *(p.stationary for p in processes[1:])])
+    shares = everything * np.linspace(0.1, 0.9, everything.size)  # as if some found a way around
+    for start in (up_start(processes, (0,)), Start(processes=(0, 1, 2, 3), shares=shares)):
+        whole = wait(processes, needed, start)
+        assert whole.initial.size > 200
+        solved = SolvedWait(wait=whole)
+        crossed = CrossingWait(crossing=whole.crossing, held=float(whole.initial.sum()))
+        assert crossed.atom == pytest.approx(solved.atom, rel=1e-12)
+        assert crossed.mean_s == pytest.approx(solved.mean_s, rel=1e-9)
+        assert crossed.variance_s2 == pytest.approx(solved.variance_s2, rel=1e-7)
+        z = np.array([[1e-3 + 1e-2j, 0.5 + 0.0j], [1e-6 + 0.0j, 2.0 + 30.0j]])
+        assert crossed.transform(z) == pytest.approx(solved.transform(z), abs=1e-12)
+        halved = whole.scaled(0.5)
+        half = CrossingWait(crossing=halved.crossing, held=float(halved.initial.sum()))
+        wanted = SolvedWait(wait=halved).transform(z)
+        assert half.transform(z) == pytest.approx(wanted, abs=1e-12)
+
+
+def test_what_has_too_many_states_is_made_simpler_and_that_is_said():
+    processes, _ = uneven_way()
+    row = Components(
+        processes=(*processes[:3], *([processes[3]] * 3)),
+        of_broker=((0, 3, 4, 5), (1, 3, 4, 5)),
+        of_link=((2,),),
+    )
+    found = stationary_wait(row, path(2))
+    assert found.simplified == ("times up and down taken as exponential, as states are too many",)
+    assert found.wait.initial.size < 2**6
+    # What is up how often, and how long for, has not changed.
+    for before, after in zip(row.processes, found.wait.crossing.processes, strict=True):
+        assert after.availability == pytest.approx(before.availability, rel=1e-12)
+        assert after.breaks_per_s == pytest.approx(before.breaks_per_s, rel=1e-12)
+    uneven = replace(row, processes=processes[:1] * 7, of_broker=((0, 3, 4, 5, 6), (1, 3, 4, 5, 6)))
+    found = stationary_wait(uneven, path(2))
+    assert found.simplified == ("times up taken as exponential, as states are too many",)
+    kept = found.wait.crossing.processes[0]
+    assert kept.breaks_per_s == pytest.approx(processes[0].breaks_per_s, rel=1e-12)
+    slow = processes[0].slowest_repair_per_s
+    assert kept.slowest_repair_per_s == pytest.approx(slow, rel=1e-9)
+    assert stationary_wait(replace(row, of_broker=((0,), (1,))), path(2)).simplified == ()
 
 
 @pytest.mark.statistical

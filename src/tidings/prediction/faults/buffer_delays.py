@@ -1,4 +1,4 @@
-"""Waits in buffers as delays of a path: dense where that is cheap, else by counting jumps."""
+"""Waits in buffers as delays of a path: dense or by counting jumps where cheap, else crossed."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from scipy.interpolate import PchipInterpolator
 from scipy.sparse.linalg import splu
 
 from tidings.model.laws import ended_share
+from tidings.prediction.faults.passages import (
+    MOST_DENSE_STATES,
+    CrossingWait,
+    is_tractable,
+    sparsely_on_lattice,
+)
 from tidings.prediction.faults.waiting import Wait
-from tidings.prediction.inversion import euler_rule
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
-SMALL, MOST_DENSE_STATES = 24, 300
-_WORTH_COUNTING = 8_000  # jumps of a large chain; beyond that, rates differ too much to count them
-_WORK = 2_000_000_000  # jumps times rates, up to which a smaller chain may jump more often
+SMALL = 24  # states
+_WORTH_COUNTING = 500  # jumps of a large chain; beyond that, rates differ too much to count them
+_WORK = 200_000_000  # jumps times rates, up to which a smaller chain may jump more often
 _FIRST_LOOK = 125  # jumps after which, and after twice as many, it is seen whether that will do
 _FEW, _TABLE = 16, 240  # times that are asked for exactly, and those of a table for more
-_LATTICE_TIMES, _LATTICE_TERMS = 96, 10
 _LEFT = 1e-13  # share of events that may still wait after the last jump counted
 _BLOCK = 1 << 22  # (time, jump) pairs handled at once
 
@@ -38,6 +42,9 @@ def buffer_delay(wait: Wait | TabulatedWait) -> Delay | None:
         if counted.ends:
             return counted
     if wait.initial.size > MOST_DENSE_STATES:
+        way = wait.crossing
+        if way is not None and is_tractable(way.processes, way.hops, way.start):
+            return CrossingWait(crossing=way, held=float(wait.initial.sum()))
         return SolvedWait(wait=wait)
     return DenseWait(initial=wait.initial, generator=wait.generator.toarray(), atom=wait.atom)
 
@@ -245,7 +252,7 @@ class CountedJumps(_LargeWait):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SolvedWait(_LargeWait):
-    """The wait of a large chain whose rates differ by many orders: by its transform only."""
+    """The wait of a large chain that is not made of hops: by its transform only."""
 
     wait: Wait
 
@@ -267,14 +274,7 @@ class SolvedWait(_LargeWait):
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """Images of the wait made earlier and made later, from values at fewer times."""
-        times_s = lattice.step_s * np.geomspace(0.5, lattice.points + 2, _LATTICE_TIMES)
-        nodes, weights = euler_rule(_LATTICE_TERMS)
-        density = self.transform(nodes / times_s[:, None]) / (nodes / times_s[:, None])
-        known = np.clip(density.real @ weights / times_s, self.atom, 1.0)
-        steps_s = lattice.step_s * np.arange(1, lattice.points + 2)
-        below = np.interp(np.log(steps_s), np.log(times_s), np.maximum.accumulate(known))
-        below = np.concatenate([[self.atom], below])
-        return lattice.image(below[1:]), lattice.image(below[:-1])
+        return sparsely_on_lattice(self, lattice)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

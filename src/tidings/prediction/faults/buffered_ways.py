@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from tidings.prediction.faults.buffer_delays import TabulatedWait, buffer_delay
 from tidings.prediction.faults.components import Components, Path
-from tidings.prediction.faults.processes import Bools, Process
+from tidings.prediction.faults.passages import is_tractable
+from tidings.prediction.faults.processes import Bools, Process, plain, plain_up
 from tidings.prediction.faults.static_ways import HOME_DOWN
-from tidings.prediction.faults.waiting import (
-    MOST_STATES,
-    Hop,
-    Start,
-    Wait,
-    phases_of,
-    tracked,
-    up_start,
-    wait,
-)
+from tidings.prediction.faults.waiting import Hop, Start, Wait, up_start, wait
 from tidings.prediction.stages import NOTHING, Delay, Stage, in_series
 
 
@@ -78,10 +71,21 @@ def kept_before(way: Stage, delay: Delay) -> Stage:
     return replace(way, delays=(delay, *way.delays), unkept=unkept)
 
 
-def stationary_wait(components: Components, path: Path) -> tuple[Wait, bool]:
-    """The wait of an event whose home is up, and whether groups are remembered hop by hop."""
-    start = up_start(components.processes, components.of_broker[path.brokers[0]])
-    return _waited(components, hops(components, path), start)
+class StationaryWait(NamedTuple):
+    """The wait of an event whose home is up, and what was simplified to get at it."""
+
+    wait: Wait
+    simplified: tuple[str, ...]
+
+
+def stationary_wait(components: Components, path: Path) -> StationaryWait:
+    """The wait of an event whose home is up, as exactly as it can be had in seconds."""
+    home = components.of_broker[path.brokers[0]]
+
+    def asked(parts: Components) -> tuple[list[Hop], Start]:
+        return hops(parts, path), up_start(parts.processes, home)
+
+    return _waited(components, asked)
 
 
 def told_wait(components: Components, path: Path) -> Wait:
@@ -93,20 +97,40 @@ def told_wait(components: Components, path: Path) -> Wait:
     *needs, _ = components.of_path(path)
     parts = [sum(needs[max(n - 1, 0) : n + 1], ()) for n in range(0, len(needs), 2)]
     parts += [needs[-1]] if needs else []
-    processes = components.processes
-    needed: list[Hop] = [{each: processes[each].up for each in part} for part in parts if part]
-    if not needed:
+    if not any(parts):
         return Wait(initial=np.zeros(0), generator=sparse.csr_array((0, 0)))
-    return _waited(components, needed, Start(processes=(), shares=np.ones(1)))[0]
+
+    def asked(simpler: Components) -> tuple[list[Hop], Start]:
+        ups = [{each: simpler.processes[each].up for each in part} for part in parts if part]
+        return list(ups), Start(processes=(), shares=np.ones(1))
+
+    return _waited(components, asked).wait
 
 
-def _waited(components: Components, needed: list[Hop], start: Start) -> tuple[Wait, bool]:
-    processes = components.processes
-    followed = tracked(needed, start)
-    remembered = all(phases_of(processes, each) <= MOST_STATES for each in followed)
-    if not remembered:
-        processes, needed = _apart(components, needed)
-    return wait(processes, needed, start), remembered
+def _waited(
+    components: Components, asked: Callable[[Components], tuple[list[Hop], Start]]
+) -> StationaryWait:
+    """The wait over what is asked of components, which are made simpler as far as needed."""
+    for how, simpler in _SIMPLER.items():
+        parts = replace(components, processes=tuple(map(simpler, components.processes)))
+        needed, start = asked(parts)
+        if is_tractable(parts.processes, needed, start):
+            return StationaryWait(wait(parts.processes, needed, start), (how,) if how else ())
+    processes, needed = _apart(parts, needed)
+    simplified = how, "failure groups taken as independent from hop to hop"
+    return StationaryWait(wait(processes, needed, start), simplified)
+
+
+def _each(simpler: Callable[[Process], Process]) -> Callable[[Process], Process]:
+    """Made simpler where it has more than one phase up or down, and no subscriptions to lose."""
+    return lambda each: simpler(each) if each.ready is None and len(each.up) > 2 else each
+
+
+_SIMPLER: dict[str, Callable[[Process], Process]] = {
+    "": lambda process: process,
+    "times up taken as exponential, as states are too many": _each(plain_up),
+    "times up and down taken as exponential, as states are too many": _each(plain),
+}
 
 
 def _apart(components: Components, needed: list[Hop]) -> tuple[tuple[Process, ...], list[Hop]]:

@@ -82,8 +82,7 @@ def _always(waiting: Wait | TabulatedWait) -> Delay:
     """The wait of those that wait at all."""
     if isinstance(waiting, TabulatedWait):
         return waiting.given_waiting()
-    shares = waiting.initial / float(waiting.initial.sum())
-    found = buffer_delay(Wait(initial=shares, generator=waiting.generator))
+    found = buffer_delay(waiting.scaled(1.0 / float(waiting.initial.sum())))
     assert found is not None
     return found
 
@@ -107,11 +106,11 @@ def approximate_wait(components: Components, usual: Path, at_once: float) -> Wai
     that has the right limits at 0 and ∞; r_A is the probability of getting through at once.
     """
     home = components.of_broker[usual.brokers[0]]
-    alone, _ = stationary_wait(components, usual)
+    alone = stationary_wait(components, usual).wait
     held = float(alone.initial.sum())
     share = max(1.0 - at_once / components.all_up(home), 0.0)
     factor = share / held if held > 0.0 else 0.0
-    return Wait(initial=alone.initial * factor, generator=alone.generator)
+    return alone.scaled(factor)
 
 
 def detours(known: Network, usual: Path, pieces_of: Pieces) -> Detours:

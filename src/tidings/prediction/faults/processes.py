@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +20,17 @@ from tidings.model.behaviour import Failure
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+Complexes = NDArray[np.complex128]
 Chain = tuple[Floats, Floats]  # initial shares and generator (1/s) of a phase-type law
+
+
+class Modes(NamedTuple):
+    """A generator in its own coordinates: right · diag(values) · left, the slowest first."""
+
+    values: Complexes  # 1/s; the first is 0
+    right: Complexes
+    left: Complexes
+    condition: float  # by how much rounding grows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,6 +63,23 @@ class Process:
         """Shares of the phases, given that it is up."""
         shares: Floats = np.where(self.up, self.stationary, 0.0) / self.availability
         return shares
+
+    @cached_property
+    def modes(self) -> Modes:
+        """The modes in which its phases settle."""
+        values, right = np.linalg.eig(self.generator)
+        order = np.argsort(-values.real)
+        values, right = values[order].astype(np.complex128), right[:, order].astype(np.complex128)
+        values[0] = 0.0
+        condition = float(np.linalg.cond(right))
+        left = np.linalg.inv(right) if math.isfinite(condition) else np.full_like(right, np.nan)
+        return Modes(values, right, left, condition)
+
+    @cached_property
+    def slowest_repair_per_s(self) -> float:
+        """The rate at which the longest times down end; infinite for what is never down."""
+        down = self.generator[np.ix_(~self.up, ~self.up)]
+        return float(np.min(-np.linalg.eigvals(down).real, initial=math.inf))
 
     def stays_up(self, times_s: ArrayLike) -> Floats:
         """P[up at 0 and without a break until each time]."""
@@ -105,6 +133,26 @@ def exponential(failure: Failure) -> Process:
     mean_up, mean_down = failure.up.mean_s, failure.down.mean_s
     return alternating(
         (np.ones(1), np.array([[-1.0 / mean_up]])), (np.ones(1), np.array([[-1.0 / mean_down]]))
+    )
+
+
+def plain_up(process: Process) -> Process:
+    """The process with the same times down, and exponential times up of the same mean."""
+    up, down = process.up, ~process.up
+    falling = process.stationary[up] @ process.generator[np.ix_(up, down)]
+    mean_up_s = process.availability / process.breaks_per_s
+    repair = process.generator[np.ix_(down, down)]
+    return alternating(
+        (np.ones(1), np.array([[-1.0 / mean_up_s]])), (falling / falling.sum(), repair)
+    )
+
+
+def plain(process: Process) -> Process:
+    """The process with exponential times up and down of the same means."""
+    up_per_s = process.breaks_per_s / process.availability
+    down_per_s = process.breaks_per_s / (1.0 - process.availability)
+    return alternating(
+        (np.ones(1), np.array([[-up_per_s]])), (np.ones(1), np.array([[-down_per_s]]))
     )
 
 

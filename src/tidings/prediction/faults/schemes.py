@@ -195,12 +195,12 @@ def _wait(known: Faults, way: _Way) -> Wait | TabulatedWait:
             return refreshed_wait(chain)
         _note_exponential(known, "buffers")
         components = forgetful_on_average(components, way.path, refreshes)
-    waiting, remembered = stationary_wait(components, way.path)
-    if not remembered:
-        known.notes.add("buffers: failure groups taken as independent from hop to hop", None)
-    elif known.refresh is None:
+    found = stationary_wait(components, way.path)
+    for how in found.simplified:
+        known.notes.add(f"buffers: {how}", None)
+    if not found.simplified and known.refresh is None:
         known.note_exact("buffers")
-    return waiting
+    return found.wait
 
 
 def _note_refreshes(known: Faults, where: str, chain: RefreshChain) -> None:

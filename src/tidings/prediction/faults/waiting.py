@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -21,8 +21,6 @@ from scipy import sparse
 from tidings.prediction.faults.processes import Bools, Floats, Process
 
 Hop = Mapping[int, Bools]  # the processes that a hop needs, and in which phases
-
-MOST_STATES = 1 << 13  # of one hop's chain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +32,26 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Crossing:
+    """What a wait is made of: hops to be crossed, from a start, and the share that waits at all."""
+
+    processes: tuple[Process, ...]
+    hops: tuple[Hop, ...]
+    start: Start
+    held: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Wait:
     """A phase-type wait: what ``initial`` lacks to 1 is no wait at all."""
 
     initial: Floats
     generator: sparse.csr_array  # 1/s
+    crossing: Crossing | None = None  # that it comes from, with the same law of those that wait
+
+    def scaled(self, factor: float) -> Wait:
+        """The same law of those that wait, where so many times as many do."""
+        return replace(self, initial=self.initial * factor)
 
     @property
     def atom(self) -> float:
@@ -127,7 +140,10 @@ def wait(processes: Sequence[Process], hops: Sequence[Hop], start: Start) -> Wai
     if not hops:
         return Wait(initial=np.empty(0), generator=sparse.csr_array((0, 0)))
     found = journey(processes, hops, start)
-    return Wait(initial=found.initial(processes, start), generator=found.generator)
+    initial = found.initial(processes, start)
+    held = float(initial.sum())
+    crossing = Crossing(processes=tuple(processes), hops=tuple(hops), start=start, held=held)
+    return Wait(initial=initial, generator=found.generator, crossing=crossing)
 
 
 def _met(processes: Sequence[Process], followed: Sequence[int], hop: Hop) -> Bools:
