@@ -10,7 +10,8 @@ from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
-from tidings.planning.schemes import SERIOUS, compare_schemes, under
+from tidings.model.system import SCHEMES
+from tidings.planning.schemes import _verdict, compare_schemes, under
 from tidings.planning.targets import Target
 from tidings.reporting.plans import scheme_table
 from tidings.simulation.run import SimulationOptions
@@ -51,16 +52,18 @@ def advice(system):
 def test_every_scheme_gives_what_theory_says(advice):
     """Two brokers of availability .8, both of them on a way of their own."""
     worst = {each.scheme: each.on_time["worst"] for each in advice.reports}
+    assert worst["none"] == 0.0
     assert worst["periodic"] == pytest.approx(0.8, abs=1e-9)
     assert worst["bypass"] == pytest.approx(1 - 0.2**2, abs=1e-9)
     assert worst["periodic"] < worst["buffering"] < worst["bypass"] < worst["bypass-buffering"]
     for each in advice.reports:
         assert each.on_time["mean"] == pytest.approx((1 + 3 * each.on_time["worst"]) / 4)
-        assert each.simulated == pytest.approx(each.on_time["mean"], abs=0.03)
+        if each.scheme != "none":  # which is 0 in the long run only
+            assert each.simulated == pytest.approx(each.on_time["mean"], abs=0.03)
 
 
 def test_the_cheapest_scheme_that_meets_the_target_is_named(advice):
-    assert [each.scheme for each in advice.reports] == list(SERIOUS)
+    assert [each.scheme for each in advice.reports] == list(SCHEMES)
     meets = {each.scheme for each in advice.reports if each.meets}
     assert meets == {"bypass", "bypass-buffering"}
     costs = {each.scheme: each.cost for each in advice.reports}
@@ -76,11 +79,11 @@ def test_the_cheapest_scheme_that_meets_the_target_is_named(advice):
     kept = next(each for each in advice.reports if each.scheme == "buffering")
     assert kept.acknowledgements == pytest.approx(kept.transmissions, rel=1e-12)
     assert kept.cost == pytest.approx(kept.transmissions + kept.acknowledgements, rel=1e-12)
-    assert all(0.0 < each.cost_se < 0.05 * each.cost for each in advice.reports)
+    assert all(0.0 < each.cost_se < 0.05 * each.cost for each in advice.reports[1:])
 
 
 def test_costs_that_chance_explains_are_told_as_equal(advice):
-    cheap, dear = (replace(advice.reports[0], cost=cost, cost_se=0.01) for cost in (1.0, 1.02))
+    cheap, dear = (replace(advice.reports[1], cost=cost, cost_se=0.01) for cost in (1.0, 1.02))
     assert cheap.costs_as_much_as(dear)
     assert not cheap.costs_as_much_as(replace(dear, cost=1.03))
     lone = replace(cheap, cost_se=math.nan)
@@ -97,7 +100,8 @@ def test_what_cannot_be_predicted_is_simulated_and_said():
     slow = reading.loads(SQUARE + "recovery: {scheme: periodic, detection: 5s}")
     found = compare_schemes(slow, Target(share=0.5), SimulationOptions(duration_s=4000.0))
     sources = {each.scheme: each.source for each in found.reports}
-    assert sources == dict.fromkeys(SERIOUS, "simulated") | {"periodic": "predicted"}
+    predicted = dict.fromkeys(("none", "periodic"), "predicted")
+    assert sources == dict.fromkeys(SCHEMES, "simulated") | predicted
     for each in found.reports:
         if each.source == "simulated":
             assert each.on_time["mean"] == each.simulated
@@ -105,7 +109,7 @@ def test_what_cannot_be_predicted_is_simulated_and_said():
             assert each.warnings[0].endswith("its simulated shares count")
     table = scheme_table(found.to_document())
     cells = {column.title: column.cells for column in table.columns}
-    assert [cell.startswith("~") for cell in cells["on time"]] == [False, True, True, True]
+    assert [cell.startswith("~") for cell in cells["on time"]] == [False, False, True, True, True]
 
 
 def test_errors_of_the_prediction_are_told(advice):
@@ -114,9 +118,60 @@ def test_errors_of_the_prediction_are_told(advice):
     text = SQUARE.replace("near: {at: a", "near: {at: b")
     several = reading.loads(text + "recovery: {scheme: buffering, refresh: 60s}")
     found = compare_schemes(several, Target(share=0.5), SimulationOptions(duration_s=4000.0))
-    assert {each.error for each in found.reports} == {None}
+    assert [each.error for each in found.reports] == [0.0, None, None, None, None]
     cells = {each.title: each.cells for each in scheme_table(found.to_document()).columns}
-    assert cells["error"] == ["?"] * 4
+    assert cells["error"] == ["0", "?", "?", "?", "?"]
+
+
+def test_what_nothing_can_make_a_broker_forget_is_exact():
+    """Links alone fail: a refresh has nothing to bring back, and no scheme is as good as one."""
+    text = SQUARE.replace("{failure: {mtbf: 800s, mttr: 200s}}", "{}")
+    text = text.replace("[a, b]}", "[a, b], failure: {mtbf: 800s, mttr: 200s}}")
+    text = text.replace("near: {at: a", "near: {at: b")
+    system = reading.loads(text + "recovery: {scheme: periodic, refresh: 60s}")
+    found = compare_schemes(system, Target(share=0.8), SimulationOptions(duration_s=4000.0))
+    none, periodic = found.reports[:2]
+    assert none.error == periodic.error == 0.0
+    assert none.on_time["worst"] == pytest.approx(0.8, abs=1e-12)
+    assert periodic.on_time["worst"] == pytest.approx(0.8, abs=1e-12)
+    assert none.cost < periodic.cost
+
+
+def outcome_of(share, *errors):
+    """A prediction of one share for everybody, by methods with these errors."""
+    methods = [{"method": "bounds", "error": each, "of": "shares on time"} for each in errors]
+    methods.append({"method": "fitted", "error": 0.4, "of": "laws"})
+    rows = {"subscriber": ["near", "far"], "broker": ["a", "d"], "count": [1, 3]}
+    return Outcome(
+        source="predicted",
+        subscribers=table("subscribers", {**rows, "on_time": [share, share]}),
+        provenance={"faults": {"methods": methods}},
+    )
+
+
+def test_a_target_within_the_error_is_neither_met_nor_missed(system):
+    target = Target(share=0.95)
+
+    def verdict(share, errors, simulated):
+        return _verdict(system, target, outcome_of(share, *errors), outcome_of(simulated))
+
+    assert verdict(0.96, (0.005, 0.004), 0.9) == "meets"
+    assert verdict(0.96, (0.006, 0.006), 0.9) == "cannot be told"  # errors add up
+    assert verdict(0.94, (0.006, 0.006), 0.9) == "cannot be told"
+    assert verdict(0.94, (0.005,), 0.96) == "misses"
+    # Where nobody knows the error, the simulation is asked.
+    assert verdict(0.96, (None,), 0.96) == "meets"
+    assert verdict(0.96, (None,), 0.94) == "cannot be told"
+    assert verdict(0.94, (None, 0.1), 0.94) == "misses"
+
+
+def test_a_cheaper_scheme_that_may_do_is_named(advice):
+    open_ = replace(advice.reports[1], verdict="cannot be told", cost=0.01)
+    undecided = replace(advice, reports=(open_, *advice.reports[2:]))
+    assert undecided.choice is not None
+    assert undecided.to_document()["perhaps"] == ["periodic"]
+    cells = {each.title: each.cells for each in scheme_table(undecided.to_document()).columns}
+    assert cells[""][0] == "?"
 
 
 def test_a_target_nobody_meets_names_what_comes_nearest(system):
@@ -165,4 +220,4 @@ def test_the_command_says_which_and_its_exit_code_whether(tmp_path, capsys):
     assert run([*arguments, "--target", "0.9999", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert document["choice"] is None
-    assert [each["scheme"] for each in document["schemes"]] == list(SERIOUS)
+    assert [each["scheme"] for each in document["schemes"]] == list(SCHEMES)

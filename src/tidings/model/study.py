@@ -24,7 +24,7 @@ class Finding:
     says: str
     case: str
     found: str
-    holds: bool
+    holds: bool | None  # None: cannot be told, as what speaks for or against it is within the noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

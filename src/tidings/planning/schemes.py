@@ -23,8 +23,8 @@ from tidings.prediction.predicting import predict
 from tidings.simulation.run import SimulationOptions, simulate
 
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
-ALIKE = 2.0  # combined standard errors within which costs are not told apart
-SERIOUS = tuple(scheme for scheme in SCHEMES if scheme != "none")
+ALIKE = 2.0  # standard errors within which numbers are not told apart
+MEETS, MISSES, OPEN = "meets", "misses", "cannot be told"
 
 Progress = Callable[[str], None]
 
@@ -47,8 +47,13 @@ class SchemeReport:
     duplicates: float  # filtered out at the last broker, for each delivery
     cost: float  # messages of all kinds between brokers, for each delivery
     cost_se: float  # its standard error; NaN where there was one replication
-    meets: bool
+    verdict: str  # whether the target is met: MEETS or MISSES whatever the error, else OPEN
     warnings: tuple[str, ...] = ()  # of the prediction, or why there is none
+
+    @property
+    def meets(self) -> bool:
+        """Whether the target is met for sure."""
+        return self.verdict == MEETS
 
     def costs_as_much_as(self, other: SchemeReport) -> bool:
         """Whether the simulation cannot tell the two costs apart."""
@@ -79,6 +84,16 @@ class SchemeAdvice:
         return tuple(each for each in good if least is not None and each.costs_as_much_as(least))
 
     @property
+    def perhaps(self) -> tuple[SchemeReport, ...]:
+        """The schemes that would be cheaper than the choice, if they meet the target."""
+        best = self.choice
+        return tuple(
+            each
+            for each in self.reports
+            if each.verdict == OPEN and (best is None or each.cost < best.cost)
+        )
+
+    @property
     def nearest(self) -> SchemeReport:
         """The scheme that satisfies most subscribers; of equals the one with the best share."""
         return max(self.reports, key=lambda each: (each.satisfied, each.on_time["mean"]))
@@ -90,6 +105,7 @@ class SchemeAdvice:
             "choice": self.choice.scheme if self.choice else None,
             "nearest": self.nearest.scheme,
             "equally_cheap": [each.scheme for each in self.cheapest],
+            "perhaps": [each.scheme for each in self.perhaps],
             "schemes": [asdict(each) for each in self.reports],
         }
         return dict(plain(document))
@@ -110,7 +126,7 @@ def compare_schemes(
             "give brokers or links a 'failure'"
         )
     reports = []
-    for scheme in SERIOUS:
+    for scheme in SCHEMES:
         progress(scheme)
         changed = under(system, scheme)
         predicted = _predicted(changed)
@@ -133,6 +149,8 @@ def _prefixed(progress: Progress, scheme: str) -> Progress:
 
 def under(system: System, scheme: str) -> System:
     """The system under another scheme, with its refresh interval, time-out and detection time."""
+    if scheme == "none":
+        return replace(system, recovery=Recovery(scheme=scheme))
     recovery = system.recovery or Recovery(scheme=scheme)
     return replace(system, recovery=replace(recovery, scheme=scheme))
 
@@ -148,7 +166,6 @@ def _report(
 ) -> SchemeReport:
     assert system.recovery is not None  # it has been set
     counts = simulated if isinstance(predicted, UnsupportedError) else predicted
-    satisfied = target.satisfied(system, counts)
     costs = simulated.provenance["messages"]["per_delivery"]
 
     def cost(name: str, what: str = "value") -> float:
@@ -162,7 +179,7 @@ def _report(
         error=_error(predicted),
         simulated=simulated.on_time,
         simulated_se=float(simulated.subscribers["on_time_se"].max()),
-        satisfied=satisfied,
+        satisfied=target.satisfied(system, counts),
         satisfied_simulated=target.satisfied(system, simulated),
         transmissions=cost("transmissions"),
         acknowledgements=cost("acknowledgements"),
@@ -170,18 +187,42 @@ def _report(
         duplicates=cost("duplicates"),
         cost=cost("messages"),
         cost_se=cost("messages", "se"),
-        meets=target.is_met(satisfied),
+        verdict=_verdict(system, target, predicted, simulated),
         warnings=_warnings(predicted),
     )
 
 
+def _verdict(
+    system: System, target: Target, predicted: Outcome | UnsupportedError, simulated: Outcome
+) -> str:
+    """Whether the target is met, wherever within its error each share may be.
+
+    Where nobody knows how far a prediction can be off, the simulation must say the same.
+    """
+    error, counts = _error(predicted), predicted
+    if isinstance(counts, UnsupportedError):
+        counts, noise = simulated, float(simulated.subscribers["on_time_se"].max())
+        error = 0.0 if math.isnan(noise) else ALIKE * noise
+    if error is None:
+        answers = {target.is_met(target.satisfied(system, each)) for each in (counts, simulated)}
+    else:
+        shares = (target.satisfied(system, counts, lower) for lower in (error, -error))
+        answers = {target.is_met(each) for each in shares}
+    return OPEN if len(answers) > 1 else MEETS if answers == {True} else MISSES
+
+
 def _error(predicted: Outcome | UnsupportedError) -> float | None:
-    """How far the shares of a prediction can be off, as far as its methods say; None: unknown."""
+    """How far the shares of a prediction can be off, as far as its methods say; None: unknown.
+
+    One way may meet them all, so they add up; of random states it is two standard errors.
+    """
     if isinstance(predicted, UnsupportedError):
         return None
-    known = [row["error"] for row in predicted.provenance.get("faults", {}).get("methods", ())]
-    errors = [each for each in known if each is not None]
-    return None if len(errors) < len(known) else max(errors, default=0.0)
+    rows = predicted.provenance.get("faults", {}).get("methods", ())
+    known = [row for row in rows if row["of"] == "shares on time"]
+    if any(row["error"] is None for row in known):
+        return None
+    return math.fsum(row["error"] * (ALIKE if "sampled" in row["method"] else 1.0) for row in known)
 
 
 def _warnings(predicted: Outcome | UnsupportedError) -> tuple[str, ...]:

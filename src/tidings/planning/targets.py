@@ -39,8 +39,11 @@ class Target:
             )
         return found
 
-    def satisfied(self, system: System, outcome: Outcome) -> float:
-        """The share of subscribers, of those of whom something is asked, that get their target."""
+    def satisfied(self, system: System, outcome: Outcome, lower: float = 0.0) -> float:
+        """The share of subscribers, of those of whom something is asked, that get their target.
+
+        ``lower`` asks what it would be if all shares on time were so much lower.
+        """
         wanted = self.wanted(system)
         got = outcome.subscribers["on_time"].to_numpy()
         heads = outcome.subscribers["count"].to_numpy()
@@ -48,7 +51,7 @@ class Target:
         asked = ~np.isnan(wanted) & ~np.isnan(got)
         if not asked.any():
             return 1.0
-        return float(heads[asked & (got >= wanted)].sum() / heads[asked].sum())
+        return float(heads[asked & (got - lower >= wanted)].sum() / heads[asked].sum())
 
     def is_met(self, satisfied: float) -> bool:
         """Whether this share of content subscribers is enough."""

@@ -23,7 +23,8 @@ def scheme_table(advice: Mapping[str, Any]) -> FittingTable:
     chosen, equal = advice["choice"], advice["equally_cheap"]
 
     def mark(row: Row) -> str:
-        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else ""
+        open_ = "?" if row["verdict"] == "cannot be told" else ""
+        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else open_
 
     return FittingTable(
         title="On-time shares and messages under each recovery scheme",
@@ -38,20 +39,25 @@ def scheme_table(advice: Mapping[str, Any]) -> FittingTable:
             column("content", lambda row: f"{100 * row['satisfied']:.1f} %"),
             column("simulated", lambda row: f"{100 * row['satisfied_simulated']:.1f} %", spare=2),
             column("messages", _cost),
-            column("duplicates", lambda row: f"{row['duplicates']:.3f}", spare=1),
+            column("duplicates", lambda row: _for_each(row["duplicates"]), spare=1),
             column("", mark, left=True),
         ],
         caption="on time: predicted (~ simulated), mean over events; worst, 5 %, half below: over "
         "subscribers; error: how far the prediction can be off (?: not known); content: who gets "
-        "their target; =: costs the same, as far as can be told; messages between brokers (events, "
-        "their acknowledgements, subscriptions; with standard error) and duplicates: for each "
-        "delivery, simulated",
+        "their target; ?: whether enough do cannot be told; =: costs the same, as far as can be "
+        "told; messages between brokers (events, their acknowledgements, subscriptions; with "
+        "standard error) and duplicates: for each delivery, simulated",
     )
+
+
+def _for_each(count: float | None) -> str:
+    """Of nothing that arrives there is nothing for each delivery."""
+    return "–" if count is None else f"{count:.3f}"
 
 
 def _cost(row: Row) -> str:
     error = row["cost_se"]
-    return f"{row['cost']:.3f}" + (f" ± {error:.3f}" if error is not None else "")
+    return _for_each(row["cost"]) + (f" ± {error:.3f}" if error is not None else "")
 
 
 def _on_time(row: Row) -> str:

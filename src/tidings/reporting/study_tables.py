@@ -10,7 +10,11 @@ from rich.text import Text
 from tidings.model.study import Finding, Grid, Study
 from tidings.reporting.terminal import Column, FittingTable
 
-_COLOUR = {True: "green", False: "red"}
+_HOLDS = {
+    True: ("holds     ", "green"),
+    False: ("does not  ", "red"),
+    None: ("open      ", "yellow"),  # within the noise
+}
 
 
 def study_tables(study: Study) -> Iterator[RenderableType]:
@@ -34,7 +38,7 @@ def grid_table(grid: Grid) -> FittingTable:
 def _claims(findings: tuple[Finding, ...]) -> Text:
     text = Text()
     for each in findings:
-        text.append("holds     " if each.holds else "does not  ", _COLOUR[each.holds])
+        text.append(*_HOLDS[each.holds])
         text.append(f"section {each.section}, {each.case}: {each.says}\n")
         text.append(f"          found: {each.found}\n")
     return text

@@ -423,6 +423,7 @@ def test_methods_and_their_errors_are_told(make, faulty, monkeypatch):
     assert bounds[0]["error"] == pytest.approx(told["numerical_error"])
     assert bounds[0]["error"] > 0.005
     assert any("middle of two bounds" in each for each in told["warnings"])
+    assert any("only the sum is known" in each for each in told["warnings"])
 
 
 def test_nothing_that_follows_fitted_times_is_called_exact(make, faulty):

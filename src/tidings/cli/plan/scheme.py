@@ -53,6 +53,16 @@ def scheme(
 
 
 def _answer(advice: SchemeAdvice) -> str:
+    perhaps = " and ".join(each.scheme for each in advice.perhaps)
+    if not perhaps:
+        return _sure(advice)
+    return (
+        f"{_sure(advice)} Whether {perhaps} would do, at less cost, cannot be told: the target is "
+        "within the error of what is predicted."
+    )
+
+
+def _sure(advice: SchemeAdvice) -> str:
     if advice.choice is not None:
         best = advice.choice
         others = " and ".join(each.scheme for each in advice.cheapest if each is not best)
@@ -63,6 +73,6 @@ def _answer(advice: SchemeAdvice) -> str:
         )
     nearest = advice.nearest
     return (
-        f"No scheme meets the target. {nearest.scheme} comes nearest: "
+        f"No scheme is sure to meet the target. {nearest.scheme} comes nearest: "
         f"{100 * nearest.satisfied:.1f} % of the subscribers get theirs."
     )

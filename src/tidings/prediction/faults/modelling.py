@@ -7,7 +7,7 @@ from tidings.model.behaviour import Failure
 from tidings.model.system import Recovery, System
 from tidings.prediction.faults.components import components, ways_to_fail
 from tidings.prediction.faults.disjoint_products import network
-from tidings.prediction.faults.notes import FITTED, Notes
+from tidings.prediction.faults.notes import FITTED, LAWS, Notes
 from tidings.prediction.faults.phase_fits import fit
 from tidings.prediction.faults.processes import Process, alternating, exponential
 from tidings.prediction.faults.reachability import Reachability
@@ -73,5 +73,5 @@ def _process(failure: Failure, notes: Notes) -> Process:
     up, down = fit(failure.up, parts=3), fit(failure.down)
     for each in (up, down):
         if each.error > 0.0:
-            notes.add(FITTED, each.error)
+            notes.add(FITTED, each.error, LAWS)
     return alternating(up.chain, down.chain)

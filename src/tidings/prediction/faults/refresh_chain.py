@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -26,7 +27,8 @@ from tidings.prediction.faults.refresh import Refresh
 from tidings.prediction.faults.refresh_axes import settled_shares
 
 ALONG, JOINED, UP = "along the way", "joined", "up"
-MOST_STATES = 6_000
+MOST_STATES = 6_000  # where waits are followed as well
+_MOST_PASSED, _MOST_JUMPS = 250_000, 8_000_000  # states, and these times jumps between refreshes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,29 +161,52 @@ def refresh_chain(network: Network, path: Path, refreshes: Refreshes) -> Refresh
     None where nothing is ever forgotten, or even the way's own states are too many.
     """
     around = None
+    own = refreshes.own
     if refreshes.any_way:
-        around = _surroundings(network, path, lying_between(network, path), (refreshes.own, JOINED))
-        around = around or _surroundings(network, path, path.links, (refreshes.own, UP))
+        beside = lying_between(network, path)
+        around = _surroundings(network, path, beside, _Followed(own, JOINED, MOST_STATES))
+        around = around or _surroundings(network, path, path.links, _Followed(own, UP, MOST_STATES))
     else:
-        around = _surroundings(network, path, path.links, (refreshes.own, ALONG))
+        around = _surroundings(network, path, path.links, _Followed(own, ALONG, MOST_STATES))
     return None if around is None else _chain(around, refreshes)
 
 
+def passing_chain(network: Network, path: Path, refreshes: Refreshes) -> RefreshChain | None:
+    """The chain of a way along which nothing waits: far more states can be followed then."""
+    components = network.components
+    used = {each for element in components.of_path(path) for each in element}
+    fastest = [float(-components.processes[each].generator.diagonal().min()) for each in used]
+    jumps = refreshes.own.every_s * (sum(fastest) + sum(refreshes.helped_per_s))
+    most = min(_MOST_PASSED, max(MOST_STATES, int(_MOST_JUMPS / (jumps + 20.0))))
+    around = _surroundings(network, path, path.links, _Followed(refreshes.own, ALONG, most))
+    return None if around is None else _chain(around, refreshes)
+
+
+class _Followed(NamedTuple):
+    """Whose refreshes are followed, how far they reach, and in how many states at most."""
+
+    refresh: Refresh
+    reach: str
+    most: int
+
+
 def _surroundings(
-    network: Network, path: Path, links: Sequence[int], how: tuple[Refresh, str]
+    network: Network, path: Path, links: Sequence[int], how: _Followed
 ) -> Surroundings | None:
     components = network.components
-    refresh, reach = how
+    refresh = how.refresh
     brokers = {broker for link in links for broker in network.ends[link]} | set(path.brokers)
     needed = {each for broker in brokers for each in components.of_broker[broker]}
     needed |= {each for link in links for each in components.of_link[link]}
     forgets = [
         each for each in path.brokers if components.of_broker[each] or refresh.timeout_s is not None
     ]
-    states = joint_states(components, sorted(needed), forgets, refresh.ages, MOST_STATES)
+    states = joint_states(components, sorted(needed), forgets, refresh.ages, how.most)
     if states is None or not forgets:
         return None
-    return Surroundings(network=network, path=path, states=states, links=tuple(links), reach=reach)
+    return Surroundings(
+        network=network, path=path, states=states, links=tuple(links), reach=how.reach
+    )
 
 
 def _chain(around: Surroundings, refreshes: Refreshes) -> RefreshChain:

@@ -25,7 +25,7 @@ from tidings.prediction.faults.bypassing_ways import (
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.connectivity import TooWideError
 from tidings.prediction.faults.exposure import Pieces, exposed, sent_again
-from tidings.prediction.faults.notes import FITTED, Notes
+from tidings.prediction.faults.notes import CAUSES, FITTED, Notes
 from tidings.prediction.faults.other_homes import OtherHome, helped_per_s
 from tidings.prediction.faults.reachability import Reachability, Reached, lying_between
 from tidings.prediction.faults.refresh import Passed, Refresh, bounded_passed, exact_passed
@@ -35,6 +35,7 @@ from tidings.prediction.faults.refresh_chain import (
     RefreshChain,
     Refreshes,
     forgetful_on_average,
+    passing_chain,
     refresh_chain,
 )
 from tidings.prediction.faults.refreshed_buffers import refreshed_wait
@@ -56,6 +57,7 @@ from tidings.prediction.faults.waiting import Wait, wait
 from tidings.prediction.stages import NOTHING, Stage
 
 BUFFERING = ("buffering", "bypass-buffering")
+NOT_TOLD_APART = "of path_down and not_restored only the sum is known"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,11 @@ class Faults:
         """P[the first broker of a way is up]."""
         return self.components.all_up(self.components.of_broker[path.brokers[0]])
 
+    def forgets(self, path: Path) -> bool:
+        """Whether a broker of a way can lose subscriptions: by a crash, or as they time out."""
+        times_out = self.refresh is not None and self.refresh.timeout_s is not None
+        return times_out or any(self.components.of_broker[each] for each in path.brokers)
+
     def reached(self, path: Path) -> Reached:
         """P[the ends of a way can reach each other over any way], tables apart."""
         found = self.reachability
@@ -154,13 +161,14 @@ def _none(known: Faults, way: _Way) -> Stage:
 
 def _periodic(known: Faults, way: _Way) -> Stage:
     pieces = way.pieces_of(way.path)
-    if known.refresh is None:
+    if known.refresh is None or not known.forgets(way.path):
         return checked_way(pieces, up_checks(known.components, way.path))
     helped = known.helped_per_s(way)
     passed = _passed(known, way, known.refresh, helped)
     if passed is None:
         passed = bounded_passed(known.components, way.path, known.refresh, helped)
         known.notes.add("refresh: middle of two bounds", passed.off)
+        known.notes.add(f"refresh: {NOT_TOLD_APART}", None, CAUSES)
     elif any(helped):
         known.notes.add("refresh: those of other homes taken as a random stream", None)
         _note_others_timeouts(known)
@@ -171,12 +179,15 @@ def _periodic(known: Faults, way: _Way) -> Stage:
 
 def _passed(known: Faults, way: _Way, refresh: Refresh, helped: tuple[float, ...]) -> Passed | None:
     """The checks of a way from refresh to refresh; None where its states are too many."""
-    if any(helped) or known.components.fail_together(way.path):
-        refreshes = Refreshes(own=refresh, helped_per_s=helped)
-        chain = refresh_chain(known.reachability.network, way.path, refreshes)
-        if chain is not None:
-            return followed_passed(chain)
-    return exact_passed(known.components, way.path, refresh, helped)
+    alone = not any(helped) and not known.components.fail_together(way.path)
+    found = exact_passed(known.components, way.path, refresh, helped) if alone else None
+    if found is not None:
+        return found
+    refreshes = Refreshes(own=refresh, helped_per_s=helped)
+    chain = passing_chain(known.reachability.network, way.path, refreshes)
+    if chain is not None:
+        return followed_passed(chain)
+    return None if alone else exact_passed(known.components, way.path, refresh, helped)
 
 
 def _buffering(known: Faults, way: _Way) -> Stage:
@@ -218,8 +229,8 @@ def _note_refreshes(known: Faults, where: str, chain: RefreshChain) -> None:
 def _note_others_timeouts(known: Faults) -> None:
     """That what other homes have told a broker is taken to time out with the home's own."""
     if known.refresh is not None and known.refresh.timeout_s is not None:
-        how = "taken to time out together: path_down and not_restored are told apart roughly"
-        known.notes.add(f"subscriptions of several homes {how}", None)
+        how = f"subscriptions of several homes taken to time out together: {NOT_TOLD_APART}"
+        known.notes.add(how, None, CAUSES)
 
 
 def _note_exponential(known: Faults, where: str) -> None:

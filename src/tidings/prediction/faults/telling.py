@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tidings.prediction.faults.notes import CAUSES, SHARES
 from tidings.prediction.faults.schemes import Faults
 
 _EXACT = ("exact",)
@@ -46,6 +47,8 @@ def _approximations(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _off(row: dict[str, Any]) -> str:
+    if row["of"] == CAUSES:
+        return ""
     if row["error"] is None:
         return " (by how much that is off is not known)"
     if row["error"] == 0.0:
@@ -61,8 +64,9 @@ def _warnings(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
             "without a recovery scheme a broker that has crashed never gets its subscriptions back:"
             " in the long run nothing passes it; say recovery: {scheme: periodic} or another"
         )
+    found += [row["method"] for row in rows if row["of"] == CAUSES]
     for row in rows:
-        if (row["error"] or 0.0) > _WIDE and "fitted" not in row["method"]:
+        if (row["error"] or 0.0) > _WIDE and row["of"] == SHARES:
             kind = "standard error" if "sampled" in row["method"] else "error"
             found.append(f"{row['method']}: {kind} of up to {row['error']:.2g}")
     return found

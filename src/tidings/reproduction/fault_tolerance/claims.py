@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -12,6 +15,26 @@ from tidings.model.study import Finding
 NEAR = 0.02  # what we read "accurately" as: the mean absolute error of on-time shares
 # What we read "as well as" as: a difference of mean shares that operators would not pay for.
 EQUAL = 0.0005
+SURE = 2.0  # standard errors from which on a difference is told
+
+
+class Difference(NamedTuple):
+    """By how much something is above something else, and its standard error (at most)."""
+
+    value: float
+    se: float
+
+
+def all_above_zero(differences: Iterable[Difference]) -> bool | None:
+    """Whether all differences are above 0; None where the noise is too large to tell.
+
+    >>> all_above_zero([Difference(0.3, 0.1), Difference(0.1, 0.1)]) is None
+    True
+    """
+    known = list(differences)
+    if any(each.value < -SURE * each.se or each.value == each.se == 0.0 for each in known):
+        return False
+    return True if all(each.value > SURE * each.se for each in known) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +49,25 @@ class Evidence:
         rows = self.rows[(self.rows["machines"] == machines) & (self.rows["model"] == "exact")]
         return dict(zip(rows["scheme"], rows["actual"], strict=True))
 
+    def gain(self, machines: str, better: str, worse: str) -> Difference:
+        """By how much one scheme's simulated mean share is above another's."""
+        return self.apart((machines, better), (machines, worse))
+
+    def apart(self, first: tuple[str, str], second: tuple[str, str]) -> Difference:
+        """By how much the mean share is larger in one case (machines, scheme) than in another."""
+        rows = self.rows[self.rows["model"] == "exact"].set_index(["machines", "scheme"])
+        (one, one_se), (two, two_se) = (
+            rows.loc[[case], ["actual", "actual_se"]].to_numpy()[0] for case in (first, second)
+        )
+        return Difference(float(one - two), math.hypot(one_se, two_se))
+
     @property
     def machines(self) -> list[str]:
         """The kinds of machines that were run."""
         return list(dict.fromkeys(self.rows["machines"]))
 
 
-Answer = tuple[str, bool] | None
+Answer = tuple[str, bool | None] | None  # what was found, whether the claim holds (None: open)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +108,23 @@ def _accurate(evidence: Evidence) -> Answer:
         f"mean absolute error at most {worst['mean_absolute']:.4f} "
         f"({worst['machines']}, {worst['scheme']}; chance alone {worst['noise']:.4f})"
     )
-    # What chance explains is not held against the model.
-    return text, bool(worst["mean_absolute"] - worst["noise"] <= NEAR)
+    # What chance explains is held neither against the model nor for it.
+    if worst["mean_absolute"] <= NEAR:
+        return text, True
+    return text, None if worst["mean_absolute"] - worst["noise"] <= NEAR else False
 
 
 def _machines_matter_more(evidence: Evidence) -> Answer:
     if len(evidence.machines) < 2:
         return None
-    low, high = evidence.mean("low-end"), evidence.mean("high-end")
-    by_scheme = low["buffering"] - low["periodic"]
-    by_machines = high["periodic"] - low["periodic"]
-    text = f"buffering gains {by_scheme:.3f} on low-end machines, high-end ones {by_machines:.3f}"
-    return text, 0 < by_scheme < by_machines
+    by_scheme = evidence.gain("low-end", "buffering", "periodic")
+    by_machines = evidence.apart(("high-end", "periodic"), ("low-end", "periodic"))
+    more = evidence.apart(("high-end", "periodic"), ("low-end", "buffering"))
+    text = (
+        f"buffering gains {by_scheme.value:.3f} on low-end machines, high-end ones "
+        f"{by_machines.value:.3f} (standard errors up to {max(by_scheme.se, by_machines.se):.4f})"
+    )
+    return text, all_above_zero([by_scheme, more])
 
 
 def _ranking_of_low_end(evidence: Evidence) -> Answer:
@@ -93,7 +133,10 @@ def _ranking_of_low_end(evidence: Evidence) -> Answer:
     means = evidence.mean("low-end")
     ranked = sorted(means, key=lambda scheme: -means[scheme])
     wanted = ["bypass-buffering", "bypass", "buffering", "periodic"]
-    return ", ".join(f"{scheme} {means[scheme]:.4f}" for scheme in ranked), ranked == wanted
+    steps = [evidence.gain("low-end", *pair) for pair in itertools.pairwise(wanted)]
+    text = ", ".join(f"{scheme} {means[scheme]:.4f}" for scheme in ranked)
+    noise = max(each.se for each in steps)
+    return f"{text} (standard errors of differences up to {noise:.4f})", all_above_zero(steps)
 
 
 def _no_need_to_bypass(evidence: Evidence) -> Answer:
@@ -101,10 +144,14 @@ def _no_need_to_bypass(evidence: Evidence) -> Answer:
         return None
     means = evidence.mean("high-end")
     best = max(means, key=lambda scheme: means[scheme])
-    gain = means["bypass-buffering"] - means["buffering"]
+    gain = evidence.gain("high-end", "bypass-buffering", "buffering")
+    above = evidence.gain("high-end", "buffering", "bypass")
     listed = ", ".join(f"{scheme} {share:.5f}" for scheme, share in means.items())
-    text = f"best: {best}; bypass-buffering gains {gain:+.5f} over buffering ({listed})"
-    return text, gain <= EQUAL and means["buffering"] > means["bypass"]
+    text = (
+        f"best: {best}; bypass-buffering gains {gain.value:+.5f} ± {gain.se:.5f} over buffering "
+        f"({listed})"
+    )
+    return text, all_above_zero([Difference(EQUAL - gain.value, gain.se), above])
 
 
 CLAIMS = (

@@ -100,7 +100,20 @@ class Results:
         """Errors for each topology, kind of machines, scheme and model."""
         found = errors(self.points, (*RUN, "model"))
         means = self.points.groupby([*RUN, "model"], sort=False)[["predicted", "actual"]].mean()
+        means["actual_se"] = mean_se(self.points)
         return found.merge(means.reset_index(), on=[*RUN, "model"])
+
+
+def mean_se(points: pd.DataFrame) -> pd.Series:
+    """At most so large is the standard error of the mean simulated share of each run and model.
+
+    As if the subscribers of a system, who share brokers, were all off together; systems are
+    independent of each other, and their means weigh as much as they have subscribers.
+    """
+    together = points.groupby([*RUN, "model", "seed"], sort=False)["actual_se"].sum()
+    levels = [*RUN, "model"]
+    off = together.pow(2).groupby(level=levels, sort=False).sum().pow(0.5)
+    return off / points.groupby(levels, sort=False).size()
 
 
 def reproduce(plan: Plan, *, progress: Progress = lambda _: None) -> Results:
