@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tidings.characterisation.assembling import FittedNetwork, with_failures
 from tidings.characterisation.clocks import (
     CLOCK_STATISTICS,
     clock_notes,
@@ -25,11 +27,15 @@ from tidings.characterisation.loss_runs import (
 from tidings.characterisation.states import (
     OUTSIDE,
     STATE_PERIODS,
+    failing_together,
     fit_failures,
     fit_periods,
     state_periods,
 )
+from tidings.model import reading
+from tidings.model.laws import Deterministic
 from tidings.model.trace_tables import TRACE_TABLES
+from tidings.simulation.recording import record
 from tidings.traces.actions import bring_here
 from tidings.traces.window import TraceWindow
 
@@ -199,3 +205,86 @@ def test_the_law_of_periods_is_chosen_by_likelihood_and_exponential_where_it_is_
     few = fit_periods(durations(np.array([1.0, 2.0, 9.0]), np.array([True, True, False])))
     assert (few.family, few.law.mean_s) == ("exponential", 6.0)
     assert "fewer than" in few.verdict
+
+
+# Uneven times up and down, and a broker that fails only with its link.
+FAILING = """
+tidings: 1
+lifetime: 1h
+brokers:
+  a:
+    failure: {up: {weibull: {mean: 3h, shape: 0.6}}, down: {lognormal: {mean: 10min, scv: 2}}}
+  b: {failure: {mtbf: 2h, mttr: 10min}}
+  c: {}
+links:
+  - {between: [a, b]}
+  - {between: [b, c]}
+publishers:
+  p: {at: a, every: 1h, content: {event: {x: 1}}}
+subscribers:
+  s: {at: c, wants: {}}
+recovery: {scheme: buffering}
+failure_groups:
+  rack:
+    members: [c, b--c]
+    failure: {up: {weibull: {mean: 6h, shape: 0.7}}, down: {exponential: 15min}}
+"""
+
+
+@pytest.mark.statistical
+def test_simulated_failures_are_learnt_with_their_laws_and_groups(table):
+    system = reading.loads(FAILING)
+    recorded = record(system, duration_s=120 * 86_400.0, seed=5, probes_per_s=1e-6)
+    states = recorded.tables["states"]
+    window = TraceWindow(from_ns=recorded.from_ns, until_ns=recorded.until_ns)
+    columns = [states[name].to_pylist() for name in ("component", "state", "at_ns")]
+    rows = list(zip(*columns, strict=True))
+    cells = bring_here(state_periods(table("states", rows), window), "states")
+    found, notes = fit_failures(cells)
+    assert notes == []
+    truth = {broker.name: broker.failure for broker in system.brokers}
+    truth["c"] = truth["b--c"] = system.failure_groups[0].failure
+    for name, each in found.items():
+        planted = truth[name].up, truth[name].down
+        for seen, law in zip((each.up, each.down), planted, strict=True):
+            assert seen.family == type(law).__name__.lower()
+            error = seen.parameter("").standard_error
+            assert abs(seen.law.mean_s - law.mean_s) < 5 * error < 0.4 * law.mean_s
+            if seen.family == "weibull":  # whose shape has a relative standard error of .78/√n
+                off = seen.law.shape / law.shape - 1.0
+                assert abs(off) < 5 * 0.78 / math.sqrt(seen.count) < 0.2
+    together = failing_together(cells, found)
+    assert together == (("b--c", "c"),)
+    bare = FittedNetwork(
+        brokers=system.brokers, links=system.links, used=frozenset(), parameters=(), notes=()
+    )
+    learnt = with_failures(bare, found, together)
+    (group,) = learnt.failure_groups
+    assert group.members == ("b--c", "c")
+    assert group.failure == found["b--c"].failure
+    failing = {broker.name: broker.failure for broker in learnt.brokers}
+    assert failing == {"a": found["a"].failure, "b": found["b"].failure, "c": None}
+    assert all(link.there.failure is None for link in learnt.links)
+    # A base system's name of it stays; what it calls a group that was none is left out, and said.
+    again = with_failures(replace(bare, failure_groups=system.failure_groups), found, together)
+    assert [each.name for each in again.failure_groups] == ["rack"]
+    wrong = replace(system.failure_groups[0], name="pair", members=("a", "c"))
+    mended = with_failures(replace(bare, failure_groups=(wrong,)), found, together)
+    assert [each.name for each in mended.failure_groups] == ["b--c and c"]
+    assert mended.notes[0].startswith("failure_groups.pair: its members were not always down")
+
+
+def test_periods_that_are_all_the_same_are_constant():
+    found = fit_periods(durations(np.full(40, 300.0), np.ones(40, bool)))
+    assert isinstance(found.law, Deterministic)
+    assert found.law.value_s == pytest.approx(300.0, rel=1e-12)
+    assert found.family == "deterministic"
+
+
+def test_components_that_keep_one_timetable_are_no_group():
+    cells = [
+        {"component": name, "up": up, "ended": True, "bin": 9, "count": 50, "total_s": 500.0}
+        for name in ("a", "b")
+        for up in (True, False)
+    ]
+    assert failing_together(pd.DataFrame(cells), ("a", "b")) == ()

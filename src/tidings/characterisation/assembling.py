@@ -16,13 +16,14 @@ from tidings.characterisation.samples import sample_from_rows
 from tidings.characterisation.states import FittedFailure
 from tidings.errors import InvalidSystemError, InvalidTracesError, UnsupportedError
 from tidings.model import topology
-from tidings.model.behaviour import PERFECT, Channel, Service
+from tidings.model.behaviour import PERFECT, Channel, Failure, Service
 from tidings.model.laws import Law
 from tidings.model.naming import few
 from tidings.model.reading import from_document, system_document
 from tidings.model.system import (
     FORMAT_VERSION,
     Broker,
+    FailureGroup,
     Link,
     Publisher,
     Routing,
@@ -40,6 +41,7 @@ class FittedNetwork:
     used: frozenset[Direction]  # directions of links that events came over
     parameters: tuple[Parameter, ...]
     notes: tuple[str, ...]
+    failure_groups: tuple[FailureGroup, ...] = ()
 
 
 def fit_network(
@@ -68,6 +70,7 @@ def fit_network(
         used=frozenset(used),
         parameters=tuple(parameters),
         notes=tuple(notes),
+        failure_groups=base.failure_groups if base else (),
     )
 
 
@@ -102,6 +105,7 @@ def assemble(
         "lifetime": lifetime,
         "brokers": network.brokers,
         "links": network.links,
+        "failure_groups": network.failure_groups,
         "publishers": tuple(publishers),
         "subscribers": tuple(subscribers),
         "standard_errors": tuple(sorted(errors.items())),
@@ -116,13 +120,25 @@ def assemble(
     return _checked(system, base), notes
 
 
-def with_failures(network: FittedNetwork, found: Mapping[str, FittedFailure]) -> FittedNetwork:
-    """The network with brokers and links that fail as was seen; others stay as they are."""
+def with_failures(
+    network: FittedNetwork,
+    found: Mapping[str, FittedFailure],
+    together: Iterable[tuple[str, ...]] = (),
+) -> FittedNetwork:
+    """The network with brokers and links that fail as was seen; others stay as they are.
+
+    Components that were only ever down ``together`` become a failure group. States tell all that a
+    component fails by, so groups that a base system has of such components are left out.
+    """
+    network, grouped = _with_groups(network, found, together)
+    found = {name: each for name, each in found.items() if name not in grouped}
     parameters: list[Parameter] = []
     brokers = []
     for broker in network.brokers:
         fitted = found.get(broker.name)
-        if fitted is not None:
+        if broker.name in grouped:  # by nothing else, as was seen
+            broker = replace(broker, failure=None)
+        elif fitted is not None:
             parameters += fitted.parameters(f"brokers.{broker.name}")
             broker = replace(broker, failure=fitted.failure)
         brokers.append(broker)
@@ -130,18 +146,13 @@ def with_failures(network: FittedNetwork, found: Mapping[str, FittedFailure]) ->
     for link in network.links:
         there, back = link.between
         fitted = found.get(f"{there}--{back}") or found.get(f"{back}--{there}")
-        if fitted is not None:
+        if not grouped.isdisjoint((f"{there}--{back}", f"{back}--{there}")):
+            link = _failing(link, None)
+        elif fitted is not None:
             parameters += fitted.parameters(f"links.{link.name}")
-            link = replace(
-                link,
-                there=replace(link.there, failure=fitted.failure),
-                back=replace(link.back, failure=fitted.failure),
-            )
+            link = _failing(link, fitted.failure)
         links.append(link)
-    known = {broker.name for broker in brokers} | {
-        f"{a}--{b}" for link in links for a, b in (link.between, link.between[::-1])
-    }
-    strangers = sorted(set(found) - known)
+    strangers = sorted(set(found) - _components(network))
     notes = (
         [f"states tell of {strangers[0]} and {len(strangers) - 1} more, of which nothing else does"]
         if strangers
@@ -154,6 +165,64 @@ def with_failures(network: FittedNetwork, found: Mapping[str, FittedFailure]) ->
         parameters=(*network.parameters, *parameters),
         notes=(*network.notes, *notes),
     )
+
+
+def _failing(link: Link, failure: Failure | None) -> Link:
+    """The link with both its directions failing together."""
+    there, back = (replace(each, failure=failure) for each in (link.there, link.back))
+    return replace(link, there=there, back=back)
+
+
+def _components(network: FittedNetwork) -> set[str]:
+    """The names of brokers and links, these in both directions."""
+    return {broker.name for broker in network.brokers} | {
+        f"{a}--{b}" for link in network.links for a, b in (link.between, link.between[::-1])
+    }
+
+
+def _with_groups(
+    network: FittedNetwork,
+    found: Mapping[str, FittedFailure],
+    together: Iterable[tuple[str, ...]],
+) -> tuple[FittedNetwork, set[str]]:
+    """The network with the failure groups that were seen, and which components are in them."""
+    names, parameters = _components(network), []
+    before = {
+        frozenset(_either_way(each) for each in group.members): group.name
+        for group in network.failure_groups
+    }
+    groups = []
+    for members in together:
+        if not names.issuperset(members):
+            continue
+        key = frozenset(map(_either_way, members))
+        name = before.get(key, " and ".join(members))
+        failure = found[members[0]]
+        groups.append(FailureGroup(name=name, members=members, failure=failure.failure))
+        parameters += failure.parameters(f"failure_groups.{name}")
+    seen = {_either_way(name) for name in found}
+    kept = [
+        each for each in network.failure_groups if seen.isdisjoint(map(_either_way, each.members))
+    ]
+    named = {group.name for group in groups} | {group.name for group in kept}
+    notes = [
+        f"failure_groups.{group.name}: its members were not always down together; each is taken to "
+        "fail by itself, as was seen"
+        for group in network.failure_groups
+        if group.name not in named
+    ]
+    changed = replace(
+        network,
+        failure_groups=(*kept, *groups),
+        parameters=(*network.parameters, *parameters),
+        notes=(*network.notes, *notes),
+    )
+    return changed, {name for group in groups for name in group.members}
+
+
+def _either_way(component: str) -> frozenset[str]:
+    """A broker, or a link whichever way round it is written."""
+    return frozenset(component.split("--"))
 
 
 def _only_reported(path: str) -> bool:

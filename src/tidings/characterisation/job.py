@@ -34,7 +34,7 @@ from tidings.characterisation.publishers import (
     interval_samples,
 )
 from tidings.characterisation.quality import quality_table
-from tidings.characterisation.states import fit_failures
+from tidings.characterisation.states import failing_together, fit_failures
 from tidings.characterisation.stationarity import drift_notes, rates_over_time, stationarity
 from tidings.characterisation.subscribers import FoundSubscribers, find_subscribers, with_links
 from tidings.errors import InvalidTracesError
@@ -135,7 +135,9 @@ def fit(
     )
     homes = [each.at for each in publishers.publishers] + [each.at for each in found.subscribers]
     failures, unsure = ({}, []) if seen.states is None else fit_failures(seen.states)
-    network = with_failures(fit_network(seen.hops, channels, homes, base), failures)
+    together = () if seen.states is None else failing_together(seen.states, failures)
+    fitted = fit_network(seen.hops, channels, homes, base)
+    network = with_failures(fitted, failures, together)
     clients = with_links(found.subscribers, channels)
     peers = _coming_and_going(seen, publishers, clients)
     parameters = [

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import Window as Rows
@@ -12,12 +14,12 @@ from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import delay_bin, seconds
 from tidings.characterisation.duration_laws import fit, likeliest
-from tidings.characterisation.durations import Durations, measure
+from tidings.characterisation.durations import Durations, Floats, measure
 from tidings.characterisation.fitted_periods import FittedPeriods
 from tidings.characterisation.parameters import Parameter
 from tidings.characterisation.sessions import durations_of
 from tidings.model.behaviour import Failure
-from tidings.model.laws import Exponential, Law
+from tidings.model.laws import Deterministic, Exponential, Law
 from tidings.model.naming import few
 from tidings.model.trace_tables import STATES
 from tidings.traces.quarantine import REASON, with_reasons
@@ -30,7 +32,9 @@ STATE_PERIODS = (
 )
 LEAST_PERIODS = 5  # whole ones of each kind, to tell how a component fails
 ENOUGH_PERIODS = 30  # whole ones, to tell one law from another
+DIFFERENT_LENGTHS = 4  # bins of whole times up, without which equal ones prove nothing
 FAMILIES = ("exponential", "weibull", "lognormal")
+CONSTANT = 1e-12  # squared coefficient of variation, below which lengths do not differ
 FAR_LIKELIER = 10.0  # in AIC: what is next to never seen of periods that are exponential
 OUTSIDE = "changed outside the observed window"
 
@@ -109,6 +113,9 @@ def fit_periods(seen: Durations) -> FittedPeriods:
     first, *others = (fit(name, seen) for name in FAMILIES)
     best = likeliest(others)
     chosen = best if best.aic < first.aic - FAR_LIKELIER else first
+    if chosen is best and chosen.free_law.scv < CONSTANT:
+        same = Deterministic(value_s=chosen.free_law.mean_s)
+        return _fitted(same, "deterministic", seen.whole, 0.0, "all the same")
     law = plain if chosen is first else chosen.free_law
     said = "far likelier than exponential" if chosen is best else "no family is far likelier"
     return _fitted(law, chosen.family, seen.whole, chosen.distance, said)
@@ -145,6 +152,29 @@ def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str
         f"{few(thin)} changed too rarely to tell how long it is up and down (fewer than "
         f"{LEAST_PERIODS} whole periods of each); taken as in the base system, or as never failing"
     ]
+
+
+def failing_together(rows: pd.DataFrame, names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Which of these components were only ever down together: their periods are the same ones.
+
+    As many of each length, and the same sums: to the nanosecond that is no chance, unless periods
+    hardly differ in length (:data:`DIFFERENT_LENGTHS`), as those of timetables.
+    """
+    periods = rows[rows["component"].isin(set(names)) & (rows["count"] > 0)]
+    alike: dict[bytes, list[tuple[str, Floats]]] = {}
+    for name, part in periods.groupby("component"):
+        cells = part.sort_values(["up", "ended", "bin"])
+        whole = cells[cells["up"].astype(bool) & cells["ended"].astype(bool)]
+        if len(whole) >= DIFFERENT_LENGTHS:
+            key = cells[["up", "ended", "bin", "count"]].to_numpy(np.int64).tobytes()
+            alike.setdefault(key, []).append((str(name), cells["total_s"].to_numpy(np.float64)))
+    found = []
+    for candidates in alike.values():
+        first_s = candidates[0][1]
+        same = [name for name, sums_s in candidates if np.allclose(sums_s, first_s, 1e-9, 0.0)]
+        if len(same) > 1:
+            found.append(tuple(same))
+    return tuple(found)
 
 
 def ever_down(rows: pd.DataFrame | None) -> frozenset[str]:

@@ -24,10 +24,15 @@ Complexes = NDArray[np.complex128]
 Chain = tuple[Floats, Floats]  # initial shares and generator (1/s) of a phase-type law
 
 
+_FEW_TIMES = 4
+_NOTHING = 1e-14  # of the fastest rate: rounding
+_WELL_APART, _SINGULAR = 1e3, 1e14  # conditions: rounding grows by so much
+
+
 class Modes(NamedTuple):
     """A generator in its own coordinates: right · diag(values) · left, the slowest first."""
 
-    values: Complexes  # 1/s; the first is 0
+    values: Complexes  # 1/s
     right: Complexes
     left: Complexes
     condition: float  # by how much rounding grows
@@ -67,13 +72,7 @@ class Process:
     @cached_property
     def modes(self) -> Modes:
         """The modes in which its phases settle."""
-        values, right = np.linalg.eig(self.generator)
-        order = np.argsort(-values.real)
-        values, right = values[order].astype(np.complex128), right[:, order].astype(np.complex128)
-        values[0] = 0.0
-        condition = float(np.linalg.cond(right))
-        left = np.linalg.inv(right) if math.isfinite(condition) else np.full_like(right, np.nan)
-        return Modes(values, right, left, condition)
+        return modes_of(self.generator)
 
     @cached_property
     def slowest_repair_per_s(self) -> float:
@@ -95,9 +94,26 @@ class Process:
 
 
 def exponentials(rates: Floats, times_s: ArrayLike) -> Floats:
-    """exp(rates · t) at each time, [time, from, to]."""
-    found: Floats = linalg.expm(np.multiply.outer(np.asarray(times_s, np.float64), rates))
+    """exp(rates · t) at each time, [time, from, to]; many times by modes that are well apart."""
+    times = np.asarray(times_s, np.float64)
+    if times.size > _FEW_TIMES:
+        modes = modes_of(rates)
+        if modes.condition < _WELL_APART:
+            decays = np.exp(np.multiply.outer(times, modes.values))
+            return np.asarray(((modes.right * decays[..., None, :]) @ modes.left).real)
+    found: Floats = linalg.expm(np.multiply.outer(times, rates))
     return found
+
+
+def modes_of(generator: Floats) -> Modes:
+    """The modes of a generator."""
+    values, right = np.linalg.eig(generator)
+    order = np.argsort(-values.real)
+    values, right = values[order].astype(np.complex128), right[:, order].astype(np.complex128)
+    values[np.abs(values) < _NOTHING * np.abs(generator).max()] = 0.0  # what lasts, lasts
+    condition = float(np.linalg.cond(right))
+    left = np.linalg.inv(right) if condition < _SINGULAR else np.full_like(right, np.nan)
+    return Modes(values, right, left, condition)
 
 
 def alternating(up: Chain, down: Chain) -> Process:
