@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy import linalg, sparse, special
+from scipy import linalg, sparse
 from scipy.interpolate import PchipInterpolator
 from scipy.sparse.linalg import splu
 
@@ -28,7 +28,7 @@ _WORK = 200_000_000  # jumps times rates, up to which a smaller chain may jump m
 _FIRST_LOOK = 125  # jumps after which, and after twice as many, it is seen whether that will do
 _FEW, _TABLE = 16, 240  # times that are asked for exactly, and those of a table for more
 _LEFT = 1e-13  # share of events that may still wait after the last jump counted
-_BLOCK = 1 << 22  # (time, jump) pairs handled at once
+_BLOCK = 1 << 20  # (time, jump) pairs handled at once
 
 
 def buffer_delay(wait: Wait | TabulatedWait) -> Delay | None:
@@ -174,6 +174,32 @@ def _is_slow(remains: list[float], most: int) -> bool:
     return math.log(end / (_LEFT * remains[0])) > fall * (most - len(remains))
 
 
+def _poisson_reach(mean: float) -> int:
+    """How far from its mean a Poisson number may be; beyond lies less than rounding."""
+    return math.ceil(9.0 * math.sqrt(mean)) + 40
+
+
+def _poisson_mean(of: Floats, means: Floats) -> Floats:
+    """E[of[N]] for Poisson N of each mean; beyond its end ``of`` stays as it is.
+
+    Probabilities are made from the likeliest number outwards, each from its neighbour, and made to
+    sum to one: none overflows, and all are right to rounding.
+
+    >>> float(_poisson_mean(np.arange(100.0), np.array([7.0]))[0]).__round__(12)
+    7.0
+    """
+    reach = _poisson_reach(float(means.max(initial=0.0)))
+    likeliest, away = np.floor(means)[:, None], np.arange(1, reach + 1)
+    mean = np.maximum(means, np.finfo(np.float64).tiny)[:, None]
+    above = np.cumprod(mean / (likeliest + away), axis=1)
+    below = np.cumprod(np.maximum(likeliest - away + 1.0, 0.0) / mean, axis=1)
+    shares = np.concatenate((below[:, ::-1], np.ones_like(likeliest), above), axis=1)
+    numbers = likeliest + np.arange(-reach, reach + 1)
+    values = of[np.clip(numbers, 0, of.size - 1).astype(np.int64)]
+    found: Floats = (shares * values).sum(axis=1) / shares.sum(axis=1)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountedJumps(_LargeWait):
     """The wait of a large chain: jumps come at a constant rate, and some jump ends it.
@@ -227,12 +253,13 @@ class CountedJumps(_LargeWait):
         per_s, ends = self._last_jump
         times = np.asarray(t_s, dtype=np.float64)
         flat = times.ravel()
-        jumps = np.arange(1, ends.size + 1)
+        ended = np.concatenate(([0.0], np.cumsum(ends)))
         value = np.empty(flat.size)
-        step = max(1, _BLOCK // ends.size)
+        most = ended.size + 2.0 * _poisson_reach(ended.size)  # jumps: by then all have ended
+        means = np.clip(per_s * flat, 0.0, most)
+        step = max(1, _BLOCK // (2 * _poisson_reach(most) + 1))
         for begin in range(0, flat.size, step):
-            mean = per_s * np.maximum(flat[begin : begin + step], 0.0)
-            value[begin : begin + step] = special.gammainc(jumps, mean[:, None]) @ ends
+            value[begin : begin + step] = _poisson_mean(ended, means[begin : begin + step])
         found: Floats = np.where(flat >= 0.0, self.atom + value, 0.0).reshape(times.shape)
         return np.minimum(found, 1.0)
 
