@@ -8,11 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.rapidity import fit_rapidity, read_spreading
+from tidings.characterisation.rapidity import fit_rapidity, read_reached, read_spreading
 from tidings.characterisation.spreading import (
+    REACHED_BY,
     SPREAD_STATISTICS,
     SPREADS,
     publication_spreads,
+    reached_by,
     spread_statistics,
     subscription_spreads,
 )
@@ -49,7 +51,7 @@ def test_a_broker_learns_after_the_last_subscribe(frame):
     assert seen == {
         ("hub", "hub", 0.0), ("hub", "hub", 1.0), ("hub", "east", 2.0), ("west", "east", 1.0)
     }  # fmt: skip
-    statistics = spread_statistics(found)
+    statistics = spread_statistics(found, 50 * S)
     assert schema(statistics) == ddl(SPREAD_STATISTICS)
     rows = {row.origin: row for row in statistics.collect() if row.statistic == "origins"}
     hub = rows["hub"]
@@ -77,8 +79,9 @@ def test_planted_times_come_back(frame):
         frame(hops, "event string, broker string, arrived_ns bigint"),
         frame(published, "event string, broker string, published_ns bigint"),
     )
-    found = read_spreading(spread_statistics(spreads).toPandas(), "publication")
-    assert (found.spreads, found.brokers) == (events, brokers)
+    rows = spread_statistics(spreads, events * S + 8 * S).toPandas()
+    found = read_spreading(rows, "publication")
+    assert (found.spreads, found.brokers, found.cut_off) == (events, brokers, 0)
     assert found.mean_s == pytest.approx(delays_s.mean(), rel=1e-9)
     assert found.mean_se_s == pytest.approx(8 / math.sqrt(12 * events * brokers), rel=0.15)
     assert found.mean_s == pytest.approx(4.0, abs=5 * found.mean_se_s)
@@ -87,12 +90,43 @@ def test_planted_times_come_back(frame):
     assert found.worst_s == pytest.approx(delays_s.max(), abs=1e-9)
     reached = [(delays_s <= t + 1e-9).mean() for t in found.times_s]
     assert found.reached == pytest.approx(reached, abs=1e-12)
+    asked = found.times_to_s([0.25, 0.9])
+    points = reached_by(spreads, events * S + 8 * S, asked)
+    assert schema(points) == ddl(REACHED_BY)
+    for t, (share, error) in zip(asked, read_reached(points.toPandas(), rows), strict=True):
+        assert share == pytest.approx((delays_s <= t + 1e-9).mean(), abs=1e-12)
+        assert share == pytest.approx(t / 8, abs=5 * error)
+        exact = math.sqrt(t / 8 * (1 - t / 8) / (events * brokers))
+        assert error == pytest.approx(exact, rel=0.15)
     # B(t) = t/8 is the power law with r = 1, within the worst time
     r = fit_rapidity(found, found, worst=True)
     assert r.value == pytest.approx(1.0, abs=5 * r.error + (8 - found.worst_s) / 4)
     assert r.error < 0.05
     typical = fit_rapidity(found, found, worst=False)
     assert typical.value == pytest.approx(7.2 / 4 - 1, abs=5 * typical.error)
+
+
+def test_what_recording_may_have_cut_off_does_not_make_the_rest_faster(frame):
+    """The slowest takes 8 s: of what began in the last 8 s only the fast would be seen to the end.
+
+    Without that the mean would be that of the fast, and much of the rest partial.
+    """
+    delays_s = [(1.0, 8.0), (2.0, 4.0), (1.0, 2.0), (1.0, 6.0)]
+    begun_s, end_s = [0.0, 10.0, 18.0, 18.5], 22.0
+    published = [(f"e{n}", "home", round(begun * S)) for n, begun in enumerate(begun_s)]
+    hops = [
+        (f"e{n}", f"b{b}", round((begun + delay) * S))
+        for n, (begun, both) in enumerate(zip(begun_s, delays_s, strict=True))
+        for b, delay in enumerate(both)
+        if begun + delay <= end_s
+    ]
+    spreads = publication_spreads(
+        frame(hops, "event string, broker string, arrived_ns bigint"),
+        frame(published, "event string, broker string, published_ns bigint"),
+    )
+    found = read_spreading(spread_statistics(spreads, round(end_s * S)).toPandas(), "publication")
+    assert (found.spreads, found.partial, found.cut_off) == (2, 0, 2)
+    assert (found.mean_s, found.typical_s) == (3.75, 6.0)
 
 
 def test_a_line_by_hand_has_one_rapidity(frame):
@@ -111,7 +145,7 @@ def test_a_line_by_hand_has_one_rapidity(frame):
         (name, at, (20 + t) * S) for name, times in reached_s.items() for at, t in times.items()
     ]
     subscribing, publishing = (
-        read_spreading(spread_statistics(spreads).toPandas(), "spread")
+        read_spreading(spread_statistics(spreads, 99 * S).toPandas(), "spread")
         for spreads in (
             subscription_spreads(frame(steps, STEPS)),
             publication_spreads(
@@ -134,11 +168,11 @@ def test_every_pair_of_brokers_counts_alike_however_often_it_was_seen():
     names = [part.split()[0] for part in SPREAD_STATISTICS.split(", ")]
     often, seldom = 100, 2
     rows = [
-        ("origins", "x", None, often, 3 * often, 0, 0, 4.0 * often, 16.0 * often, 6.0 * often,
+        ("origins", "x", None, often, 3 * often, 0, 0, 0, 4.0 * often, 16.0 * often, 6.0 * often,
          36.0 * often, 6.0),
-        ("origins", "y", None, seldom, seldom, 0, 5, 2.0, 4.0, 2.0, 4.0, 2.0),
-        ("reach", "x", 60, None, 3 * often, *[None] * 7),
-        ("reach", "y", 40, None, seldom, *[None] * 7),
+        ("origins", "y", None, seldom, seldom, 0, 5, 0, 2.0, 4.0, 2.0, 4.0, 2.0),
+        ("reach", "x", 60, None, 3 * often, *[None] * 8),
+        ("reach", "y", 40, None, seldom, *[None] * 8),
     ]  # fmt: skip
     found = read_spreading(pd.DataFrame(rows, columns=names), "publication")
     assert found.mean_s == pytest.approx((3 * 4.0 + 1.0) / 4)  # three pairs of x, one of y

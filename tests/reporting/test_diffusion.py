@@ -7,9 +7,11 @@ from rich.console import Console
 from tidings.reporting.diffusion import diffusion_tables
 
 SPREAD = {
-    "spreads": 1200, "partial": 77, "nowhere": 31, "brokers": 3.0, "mean_s": 1.5, "mean_se_s": 0.01,
+    "spreads": 1200, "partial": 77, "nowhere": 31, "cut_off": 9, "brokers": 3.0, "mean_s": 1.5,
+    "mean_se_s": 0.01,
     "typical_s": 3.0, "typical_se_s": None, "worst_s": 3.5,
     "curve": [{"time_s": 1.0, "reached": 0.5}, {"time_s": 3.5, "reached": 1.0}],
+    "points": [{"time_s": 1.0, "reached": 0.5, "reached_se": 0.015}],
 }  # fmt: skip
 SHARE = {"events": 40.0, "notified": 0.25, "notified_se": 0.0685}
 
@@ -28,6 +30,7 @@ def test_what_is_known_is_shown_with_its_error_and_the_rest_as_unknown():
         console.print(*diffusion_tables(document))
     text = shown.get()
     assert "1.5 ± 0.01 s" in text
+    assert "0.5 ± 0.015" in text
     assert "77" in text
     assert "31" in text
     assert "1.25 ± 0.02" in text

@@ -6,6 +6,7 @@ Everything here is as small as the model; ``spreading`` counts on Spark.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,7 @@ class Spreading:
     spreads: int
     partial: int  # came less far than others from there, and count no further
     nowhere: int  # reached no other broker
+    cut_off: int  # began so late that recording may have ended before all had it
     brokers: float  # reached by a spread, on average
     mean_s: float
     mean_se_s: float
@@ -43,6 +45,10 @@ class Spreading:
     def area_s(self, within_s: float) -> float:
         """∫ B up to a time by which all are reached: the time less the mean delay."""
         return within_s - self.mean_s
+
+    def times_to_s(self, shares: Sequence[float]) -> list[float]:
+        """By when these shares of the brokers had it."""
+        return [float(self.times_s[np.argmax(self.reached >= share - 1e-12)]) for share in shares]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +81,7 @@ def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
         spreads=int(spreads.sum()),
         partial=int(everywhere["partial"].sum()),
         nowhere=int(everywhere["nowhere"].sum()),
+        cut_off=int(everywhere["cut_off"].sum()),
         brokers=float(origins["reached"].sum() / spreads.sum()),
         mean_s=mean_s,
         mean_se_s=mean_se_s,
@@ -84,6 +91,20 @@ def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
         times_s=EDGES_S[np.minimum(numbers, len(EDGES_S) - 1)],
         reached=reached / reached[-1],
     )
+
+
+def read_reached(rows: pd.DataFrame, origins: pd.DataFrame) -> list[tuple[float, float]]:
+    """B at some moments, each with its standard error, from the rows of :func:`reached_by`.
+
+    ``origins`` are the rows of :func:`spread_statistics`: every pair of an origin and another
+    broker counts alike.
+    """
+    counted = origins[(origins["statistic"] == "origins") & (origins["spreads"] > 0)]
+    brokers = (counted["reached"] / counted["spreads"]).set_axis(counted["origin"])
+    return [
+        _mean(part, brokers.loc[part["origin"]].to_numpy(dtype=np.float64), "total", "squares")
+        for _, part in rows.sort_values(["place", "origin"]).groupby("place")
+    ]
 
 
 def fit_rapidity(subscribing: Spreading, publishing: Spreading, *, worst: bool) -> Rapidity:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import delay_bin, seconds
 
-# One row for each broker that something reached: what it was, where it began, how long it took.
-SPREADS = "spread string, origin string, broker string, delay_s double"
+# One row for each broker that something reached: what it was, where and when it began, how long it
+# took.
+SPREADS = "spread string, origin string, begun_ns bigint, broker string, delay_s double"
 # Per origin, and per origin and bin of the delay grid, of spreads that reached all that any from
 # there did: of each the mean and the longest delay to other brokers. Others are merely counted.
 SPREAD_STATISTICS = (
     "statistic string, origin string, bin int, spreads bigint, reached bigint, partial bigint, "
-    "nowhere bigint, mean_total_s double, mean_squares double, longest_total_s double, "
-    "longest_squares double, most_longest_s double"
+    "nowhere bigint, cut_off bigint, mean_total_s double, mean_squares double, "
+    "longest_total_s double, longest_squares double, most_longest_s double"
 )
+# Per origin and moment after the beginning: the share of its brokers that spreads had reached.
+REACHED_BY = "origin string, place int, spreads bigint, total double, squares double"
+_ROUNDING = 1e-9  # of a moment: bins of the delay grid are as kind to what lies on their edges
 
 
 def subscription_spreads(subscriptions: DataFrame) -> DataFrame:
@@ -38,6 +44,7 @@ def subscription_spreads(subscriptions: DataFrame) -> DataFrame:
         learnt.select(
             spread.alias("spread"),
             "origin",
+            "begun_ns",
             "broker",
             (F.col("at_ns") - F.col("begun_ns")).alias("delay_ns"),
         )
@@ -50,33 +57,33 @@ def publication_spreads(hops: DataFrame, publications: DataFrame) -> DataFrame:
     Events go only where they are wanted: all brokers are reached only by those that somebody behind
     each of them wants.
     """
-    published = publications.select("event", F.col("broker").alias("origin"), "published_ns")
-    delay = (F.col("arrived_ns") - F.col("published_ns")).alias("delay_ns")
+    published = publications.select(
+        "event", F.col("broker").alias("origin"), F.col("published_ns").alias("begun_ns")
+    )
+    delay = (F.col("arrived_ns") - F.col("begun_ns")).alias("delay_ns")
     arrived = hops.select("event", "broker", "arrived_ns").join(published, "event")
-    return _first(arrived.select(F.col("event").alias("spread"), "origin", "broker", delay))
+    spread = F.col("event").alias("spread")
+    return _first(arrived.select(spread, "origin", "begun_ns", "broker", delay))
 
 
 def _first(rows: DataFrame) -> DataFrame:
-    first = rows.where(F.col("delay_ns") >= 0).groupBy("spread", "origin", "broker")
+    first = rows.where(F.col("delay_ns") >= 0).groupBy("spread", "origin", "begun_ns", "broker")
     delay_s = seconds(F.min("delay_ns")).alias("delay_s")
     return first.agg(delay_s)
 
 
-def spread_statistics(spreads: DataFrame) -> DataFrame:
+def spread_statistics(spreads: DataFrame, until_ns: int) -> DataFrame:
     """Sums over spreads by origin, and how many brokers were reached by delay.
 
     The origin itself is not reached. What comes less far than other spreads from there (wanted by
     fewer, covered, or ended on the way) says nothing of the time until all have it: it is counted
-    as ``partial``, or as ``nowhere`` if no other broker had it.
+    as ``partial``, or as ``nowhere`` if no other broker had it. What begins so late that recording,
+    which ended at ``until_ns``, would miss some of the slowest from there is ``cut_off``: to count
+    those of it that were fast enough would make all seem faster.
     """
-    elsewhere = F.when(F.col("broker") != F.col("origin"), F.col("delay_s"))
-    each = spreads.groupBy("spread", "origin").agg(F.collect_list(elsewhere).alias("delays_s"))
-    each = each.withColumn("reached", F.size("delays_s"))
-    most = each.groupBy("origin").agg(F.max("reached").alias("most"))
-    each = each.join(F.broadcast(most), "origin")
-    whole = (F.col("reached") > 0) & (F.col("reached") == F.col("most"))
-    by_origin = _by_origin(each, whole).withColumn("statistic", F.lit("origins"))
-    delays = each.where(whole).select("origin", F.explode("delays_s").alias("delay_s"))
+    each = _each(spreads, until_ns)
+    by_origin = _by_origin(each).withColumn("statistic", F.lit("origins"))
+    delays = each.where("whole").select("origin", F.explode("delays_s").alias("delay_s"))
     by_delay = delays.groupBy("origin", delay_bin(F.col("delay_s")).alias("bin")).agg(
         F.count(F.lit(1)).alias("reached")
     )
@@ -87,15 +94,52 @@ def spread_statistics(spreads: DataFrame) -> DataFrame:
     return together.select(*names)
 
 
-def _by_origin(each: DataFrame, whole: Column) -> DataFrame:
+def reached_by(spreads: DataFrame, until_ns: int, times_s: Sequence[float]) -> DataFrame:
+    """Which share of the brokers spreads had reached some times after they began; ``REACHED_BY``.
+
+    Over the spreads that :func:`spread_statistics` counts whole.
+    """
+    moments = F.array(*(F.lit(float(time_s) * (1.0 + _ROUNDING)) for time_s in times_s))
+
+    def share(moment: Column) -> Column:
+        return F.size(F.filter("delays_s", lambda delay: delay <= moment)) / F.col("reached")
+
+    shares = F.posexplode(F.transform(moments, share)).alias("place", "share")
+    each = _each(spreads, until_ns).where("whole").select("origin", shares)
+    return each.groupBy("origin", "place").agg(
+        F.count(F.lit(1)).alias("spreads"),
+        F.sum("share").alias("total"),
+        F.sum(F.col("share") ** 2).alias("squares"),
+    )
+
+
+def _each(spreads: DataFrame, until_ns: int) -> DataFrame:
+    """One row a spread: its delays to other brokers, whether it came in time and was whole."""
+    elsewhere = F.when(F.col("broker") != F.col("origin"), F.col("delay_s"))
+    each = spreads.groupBy("spread", "origin").agg(
+        F.min("begun_ns").alias("begun_ns"), F.collect_list(elsewhere).alias("delays_s")
+    )
+    each = each.withColumn("reached", F.size("delays_s"))
+    # The greatest struct is the slowest of those that came furthest.
+    furthest = F.max(F.struct("reached", F.array_max("delays_s").alias("longest_s")))
+    each = each.join(F.broadcast(each.groupBy("origin").agg(furthest.alias("furthest"))), "origin")
+    left_s = seconds(F.lit(until_ns) - F.col("begun_ns"))
+    seen = F.coalesce(left_s >= F.col("furthest.longest_s"), F.lit(True))
+    came = (F.col("reached") > 0) & (F.col("reached") == F.col("furthest.reached"))
+    return each.withColumns({"seen": seen, "whole": seen & came})
+
+
+def _by_origin(each: DataFrame) -> DataFrame:
+    whole, seen = F.col("whole"), F.col("seen")
     total = F.aggregate("delays_s", F.lit(0.0), lambda sum_s, delay_s: sum_s + delay_s)
     mean_s = F.when(whole, total / F.col("reached"))
     longest_s = F.when(whole, F.array_max("delays_s"))
     return each.groupBy("origin").agg(
         F.count_if(whole).alias("spreads"),
         F.sum(F.when(whole, F.col("reached")).otherwise(0)).alias("reached"),
-        F.count_if((F.col("reached") > 0) & ~whole).alias("partial"),
-        F.count_if(F.col("reached") == 0).alias("nowhere"),
+        F.count_if((F.col("reached") > 0) & seen & ~whole).alias("partial"),
+        F.count_if((F.col("reached") == 0) & seen).alias("nowhere"),
+        F.count_if(~seen).alias("cut_off"),
         F.sum(mean_s).alias("mean_total_s"),
         F.sum(mean_s**2).alias("mean_squares"),
         F.sum(longest_s).alias("longest_total_s"),

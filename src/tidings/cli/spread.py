@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidings.characterisation.rapidity import Spreading, fit_rapidity, read_spreading
+from tidings.characterisation.rapidity import (
+    Spreading,
+    fit_rapidity,
+    read_reached,
+    read_spreading,
+)
 from tidings.characterisation.spreading import (
     publication_spreads,
+    reached_by,
     spread_statistics,
     subscription_spreads,
 )
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
     Step = Any
 
 TABLES = (*NEEDED, "hops")
+SHOWN = (0.1, 0.5, 0.9, 0.99)  # of B, with errors
 
 
 def spread(
@@ -93,10 +100,13 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
         for name in ("subscriptions", "publications", "hops")
     }
     step("how subscriptions spread")
-    subscribing = _spreading(subscription_spreads(good["subscriptions"]), "subscription")
+    until_ns = traces.window.until_ns
+    spreads = subscription_spreads(good["subscriptions"])
+    subscribing, learnt = _spreading(spreads, until_ns, "subscription")
     step("how publications spread")
     published = good["publications"].dropDuplicates(["event"])
-    publishing = _spreading(publication_spreads(good["hops"], published), "publication")
+    spreads = publication_spreads(good["hops"], published)
+    publishing, arrived = _spreading(spreads, until_ns, "publication")
     margins = Margins(subscription_s=subscribing.worst_s, diffusion_s=publishing.worst_s, bins=bins)
     with told_pairs(traces.tables, step, after_ns=traces.window.from_ns) as pairs:
         step("what was notified")
@@ -108,8 +118,8 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
         shares["stay_mean_s"].to_numpy(), worst.within_s, worst.value
     )
     return {
-        "subscriptions": _document(subscribing),
-        "publications": _document(publishing),
+        "subscriptions": _document(subscribing, learnt),
+        "publications": _document(publishing, arrived),
         "rapidity": {
             "worst": _plain(asdict(worst)),
             "typical": _plain(asdict(typical)),
@@ -120,8 +130,19 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
     }
 
 
-def _spreading(spreads: DataFrame, what: str) -> Spreading:
-    return read_spreading(bring_here(spread_statistics(spreads), "the history"), what)
+def _spreading(
+    spreads: DataFrame, until_ns: int, what: str
+) -> tuple[Spreading, list[dict[str, float | None]]]:
+    """How something spreads, and B with errors where it reaches the shares that are shown."""
+    rows = bring_here(spread_statistics(spreads, until_ns), "the history")
+    found = read_spreading(rows, what)
+    times_s = found.times_to_s(SHOWN)
+    reached = bring_here(reached_by(spreads, until_ns, times_s), "the history")
+    points = zip(times_s, read_reached(reached, rows), strict=True)
+    return found, [
+        _plain({"time_s": time_s, "reached": share, "reached_se": error})
+        for time_s, (share, error) in points
+    ]
 
 
 def _by_area(curves: pd.DataFrame, within_s: float) -> dict[str, float]:
@@ -133,11 +154,11 @@ def _by_area(curves: pd.DataFrame, within_s: float) -> dict[str, float]:
             "within_s": within_s}  # fmt: skip
 
 
-def _document(spreading: Spreading) -> dict[str, Any]:
+def _document(spreading: Spreading, points: list[dict[str, float | None]]) -> dict[str, Any]:
     found = asdict(spreading)
     times, reached = found.pop("times_s"), found.pop("reached")
     curve = [{"time_s": float(t), "reached": float(b)} for t, b in zip(times, reached, strict=True)]
-    return {**_plain(found), "curve": curve}
+    return {**_plain(found), "curve": curve, "points": points}
 
 
 def _plain(values: Mapping[str, float]) -> dict[str, float | None]:

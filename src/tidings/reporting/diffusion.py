@@ -15,7 +15,6 @@ _HOW = {
     "typical": "T_sub, T_diff the mean",
     "notified": "from f and g, T_sub and T_diff the worst",
 }
-SHOWN = (0.1, 0.5, 0.9, 0.99)  # of B
 
 
 def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
@@ -28,15 +27,9 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
             Column(title="spreads", cells=[f"{each['spreads']:,}" for each in both.values()]),
             Column(title="partial", cells=[f"{each['partial']:,}" for each in both.values()]),
             Column(title="nowhere", cells=[f"{each['nowhere']:,}" for each in both.values()]),
+            Column(title="cut off", cells=[f"{each['cut_off']:,}" for each in both.values()]),
             Column(title="brokers", cells=[f"{each['brokers']:.1f}" for each in both.values()]),
             _errors("mean", [(each["mean_s"], each["mean_se_s"]) for each in both.values()], " s"),
-            *(
-                Column(
-                    title=f"{share:.0%} by",
-                    cells=[_reached(each["curve"], share) for each in both.values()],
-                )
-                for share in SHOWN
-            ),
             _errors(
                 "all, mean",
                 [(each["typical_s"], each["typical_se_s"]) for each in both.values()],
@@ -45,7 +38,17 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
             Column(title="worst", cells=[f"{each['worst_s']:.3g} s" for each in both.values()]),
         ],
         caption="T_sub and T_diff are the times until the last other broker has it: worst, or the "
-        "mean. What came less far than others from there is merely counted.",
+        "mean. What came less far than others from there, or began too late to be seen to its end, "
+        "is merely counted.",
+    )
+    points = [(name, point) for name, each in both.items() for point in each["points"]]
+    yield FittingTable(
+        title="B(t): the share of the other brokers that have it",
+        columns=[
+            Column(title="of", cells=[name for name, _ in points], left=True),
+            Column(title="after", cells=[f"{point['time_s']:.3g} s" for _, point in points]),
+            _errors("reached", [(each["reached"], each["reached_se"]) for _, each in points]),
+        ],
     )
     fits = found["rapidity"]
     yield FittingTable(
@@ -93,9 +96,3 @@ def _errors(
         known = UNKNOWN if value is None else f"{value:.4g}"
         cells.append(f"{known} ± {UNKNOWN if error is None else f'{error:.2g}'}{unit}")
     return Column(title=title, cells=cells)
-
-
-def _reached(curve: Sequence[Mapping[str, float]], share: float) -> str:
-    """By when a share of the brokers was reached."""
-    times = (point["time_s"] for point in curve if point["reached"] >= share - 1e-12)
-    return f"{next(times):.3g} s"
