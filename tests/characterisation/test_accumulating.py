@@ -28,7 +28,13 @@ from tidings.characterisation.partials import (
 )
 from tidings.characterisation.publishers import interval_samples
 from tidings.characterisation.seams import settled
-from tidings.characterisation.store import STORE_FILE, load_partial, locked, read_catalogue
+from tidings.characterisation.store import (
+    STORE_FILE,
+    load_partial,
+    locked,
+    read_catalogue,
+    write_catalogue,
+)
 from tidings.errors import InvalidTracesError
 from tidings.traces.reading import read_traces
 
@@ -41,8 +47,15 @@ TIMES = {
 }  # fmt: skip
 
 
+# When subscribers leave and come back: one over the end of a day, one on the second day only.
+COME_AND_GO = {"carol": (5.0, 9.0, 14.0, 15.0, 20.0, 26.0), "bob": (18.0, 19.5)}
+
+
 def dirty(tables):
-    """The tables with copies, conflicts, bad contents, missing starts and impossible rows."""
+    """The tables with copies, conflicts, bad contents, missing starts and impossible rows.
+
+    What was delivered to those who were away stays there, as if it had come too late.
+    """
     published, hops, deliveries = (tables[n] for n in ("publications", "hops", "deliveries"))
     copies = published.iloc[::97]
     later = published.iloc[::211].assign(published_ns=lambda t: t["published_ns"] + 1_000_000)
@@ -60,8 +73,16 @@ def dirty(tables):
         ],
         columns=["component", "state", "at_ns"],
     )  # fmt: skip
+    steps = tables["subscriptions"]
+    for name, turns_s in COME_AND_GO.items():
+        mine = steps[steps["subscriber"] == name]
+        turns = pd.concat([mine] * len(turns_s), ignore_index=True)
+        turns["at_ns"] = [EPOCH_NS + round(second * 1e9) for second in turns_s]
+        turns["action"] = ["unsubscribe", "subscribe"] * (len(turns_s) // 2)
+        steps = pd.concat([steps, turns], ignore_index=True)
     return {
         **tables,
+        "subscriptions": steps,
         "publications": pd.concat([published, copies, later, nonsense], ignore_index=True),
         "hops": hops,
         "deliveries": pd.concat([deliveries, deliveries.iloc[::71], strays], ignore_index=True),
@@ -99,10 +120,10 @@ def folders(plant_traces, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def store(spark, folders, tmp_path_factory):
-    """The days, added in the wrong order."""
+    """The days, one after the other."""
     place = tmp_path_factory.mktemp("kept") / "store"
-    add_traces(read_traces(spark, folders[1][1]), place, margin_s=5.0)
-    add_traces(read_traces(spark, folders[1][0]), place)
+    add_traces(read_traces(spark, folders[1][0]), place, margin_s=5.0)
+    add_traces(read_traces(spark, folders[1][1]), place)
     return place
 
 
@@ -207,6 +228,17 @@ def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders,
     assert after.parts[0] == before.parts[0]
     assert after.parts[1].folder != before.parts[1].folder
     assert {each.name for each in copied.iterdir()} == {*after.folders, STORE_FILE, "store.lock"}
+
+
+def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
+    spark, copied, folders, monkeypatch
+):
+    catalogue = read_catalogue(copied)
+    first = load_partial(copied / catalogue.parts[0].folder)
+    monkeypatch.setattr(accumulating, "gather", lambda *_: first)
+    write_catalogue(copied, replace(catalogue, parts=catalogue.parts[1:], seams=()))
+    with pytest.raises(InvalidTracesError, match=r"'bob'.*wants the order of time"):
+        add_traces(read_traces(spark, folders[1][0]), copied)
 
 
 def killed(*_):

@@ -39,6 +39,7 @@ from tidings.characterisation.publications import (
     publication_statistics,
 )
 from tidings.characterisation.sightings import SIGHTING_STATISTICS, sighting_statistics
+from tidings.characterisation.stays import stay_periods
 from tidings.characterisation.subscriptions import (
     SUBSCRIPTION_STATISTICS,
     subscription_statistics,
@@ -395,6 +396,8 @@ STATISTICS = {
         4,
     ),
     "subscriptions": (lambda t: subscription_statistics(t["subscriptions"]), 1),
+    # lives are told by subscription, stays by subscriber
+    "stays": (lambda t: stay_periods(t["subscriptions"], WINDOW), 2),
 }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from tidings.characterisation.assembling import check_base
 from tidings.characterisation.cells import BATCHES
@@ -26,7 +27,9 @@ from tidings.characterisation.partials import (
     shifted,
 )
 from tidings.characterisation.seams import End, beginning_of, end_of, seam, settled
+from tidings.characterisation.standing import wanted_throughout
 from tidings.characterisation.states import state_periods
+from tidings.characterisation.stays import stay_periods
 from tidings.characterisation.store import (
     Catalogue,
     Part,
@@ -39,7 +42,7 @@ from tidings.characterisation.store import (
     save_rows,
     write_catalogue,
 )
-from tidings.characterisation.subscribers import find_subscribers
+from tidings.characterisation.subscribers import changed_subscribers, find_subscribers
 from tidings.errors import InvalidTracesError
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
@@ -49,7 +52,12 @@ from tidings.traces.window import TraceWindow
 MARGIN_S = 600.0  # by default; longer than events travel
 _BEGINNING, _END, _ROWS = "beginning", "end", "changes"
 # Changes are few, and what one of them begins may last for many days: kept as they are.
-_CHANGES = {"states": state_periods, "sessions": peer_periods}
+_CHANGES = {
+    "states": ("states", state_periods),
+    "sessions": ("sessions", peer_periods),
+    "stays": ("subscriptions", stay_periods),
+}
+_STEPS = ("subscribe", "unsubscribe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +95,7 @@ def add_traces(
                 f"{margin_s:g} s. Leave the margin out, or begin another store"
             )
         others = _others(found, traces, store)
-        part = _count_part(traces, store, found, base, tell)
+        part = _count_part(traces, store, replace(found, parts=tuple(others)), base, tell)
         parts = tuple(sorted((*others, part), key=lambda each: each.from_ns))
         session = traces.tables["hops"].sparkSession
         work = _Work(session=session, store=store, parts=parts, tell=tell)
@@ -155,18 +163,22 @@ def _count_part(
     traces: Traces, store: Path, found: Catalogue, base: System | None, tell: Progress
 ) -> Part:
     """Count some traces, and write what was counted and the rows at both ends."""
-    earlier = [load_partial(store / part.folder).tables for part in found.parts]
-    subscriptions = [each["subscriptions"] for each in earlier if "subscriptions" in each]
-    known = merge_rows("subscriptions", subscriptions) if subscriptions else None
-    decided = Decided(every_link=True, subscriptions=known)
+    known = _subscriptions(store, found.parts)
+    before = [part for part in found.parts if part.until_ns <= traces.window.from_ns]
+    steps = _steps_of(traces.tables["hops"].sparkSession, store, before)
+    decided = Decided(every_link=True, subscriptions=known, steps=steps)
     counted = gather(traces, traces.window, tell, base, decided)
+    _check_order(traces, counted, [part for part in found.parts if part not in before], store)
     tables = {name: frame for name, frame in counted.tables.items() if name not in _CHANGES}
     folder = new_folder_name()
     tell("keeping the ends")
     save_partial(store / folder, replace(counted, tables=tables))
     save_rows(store / folder / _BEGINNING, beginning_of(traces, counted, found.margin_s))
     save_rows(store / folder / _END, end_of(traces, counted, found.margin_s))
-    changes = {name: frame for name, frame in traces.tables.items() if name in _CHANGES}
+    kept = {table for table, _ in _CHANGES.values()} & traces.tables.keys()
+    changes = {name: traces.tables[name] for name in sorted(kept)}
+    if "subscriptions" in changes:
+        changes["subscriptions"] = changes["subscriptions"].where(F.col("action").isin(*_STEPS))
     save_rows(store / folder / _ROWS, changes)
     return Part(
         folder=folder,
@@ -175,6 +187,37 @@ def _count_part(
         source=traces.source,
         tables=tuple(traces.tables),
     )
+
+
+def _subscriptions(store: Path, parts: Sequence[Part]) -> pd.DataFrame | None:
+    """The steps of subscriptions of some parts, counted."""
+    tables = [load_partial(store / part.folder).tables for part in parts]
+    found = [each["subscriptions"] for each in tables if "subscriptions" in each]
+    return merge_rows("subscriptions", found) if found else None
+
+
+def _steps_of(session: SparkSession, store: Path, parts: Sequence[Part]) -> DataFrame | None:
+    """The steps of subscriptions that some parts have kept."""
+    places = [store / part.folder / _ROWS / "subscriptions" for part in parts]
+    kept = [f"file://{place.resolve()}" for place in places if place.exists()]
+    return session.read.parquet(*kept) if kept else None
+
+
+def _check_order(traces: Traces, counted: Partial, later: Sequence[Part], store: Path) -> None:
+    """Raise where later parts were counted without knowing who was subscribed when they began."""
+    steps = counted.tables.get("subscriptions")
+    if steps is None:
+        return
+    for part in later:
+        guests = load_partial(store / part.folder).tables.get("guests", steps.head(0))
+        met = set(guests["subscriber"]) & set(steps["subscriber"])
+        met |= set(counted.tables["guests"]["subscriber"])
+        if met:
+            raise InvalidTracesError(
+                f"{part.source} was added before {traces.source}, which is earlier and tells of "
+                f"subscriptions of '{min(met)}', who comes and goes; wants the order of time: "
+                "begin another store"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,10 +258,13 @@ class _Work:
 
     def _end(self, part: Part, which: str) -> End:
         place = self.store / part.folder
+        so_far = [each for each in self.parts if each.from_ns <= part.from_ns]
         return End(
             tables=self._rows(place / which),
             window=part.window,
             counted=load_partial(place),
+            steps=_steps_of(self.session, self.store, so_far),
+            subscriptions=_subscriptions(self.store, so_far),
         )
 
     def _rows(self, place: Path) -> dict[str, DataFrame]:
@@ -230,10 +276,10 @@ class _Work:
     def periods(self) -> str | None:
         """Periods of components and peers, counted anew over all changes; where they are."""
         tables = {}
-        for name, count in _CHANGES.items():
+        for name, (table, count) in _CHANGES.items():
             frames = []
             for stretch in _stretches(self.parts):
-                places = [self.store / part.folder / _ROWS / name for part in stretch]
+                places = [self.store / part.folder / _ROWS / table for part in stretch]
                 kept = [f"file://{place.resolve()}" for place in places if place.exists()]
                 if kept:
                     changes = self.session.read.parquet(*kept)
@@ -282,13 +328,36 @@ def _whole(store: Path, found: Catalogue) -> Partial:
         **{part.folder: part.folder for part in found.parts},
         **{each.folder: each.before for each in found.seams},
     }
+    loaded = {folder: load_partial(store / folder) for folder in owner}
+    loaded |= _with_those_who_stayed(loaded, found.parts)
     partials = [
-        in_stretch(shifted(load_partial(store / folder), BATCHES * numbers[part]), stretch_of[part])
+        in_stretch(shifted(loaded[folder], BATCHES * numbers[part]), stretch_of[part])
         for folder, part in owner.items()
     ]
     if found.periods is not None:
         partials.append(load_partial(store / found.periods))
     return merged(partials, batches_of([part.until_ns - part.from_ns for part in found.parts]))
+
+
+def _with_those_who_stayed(
+    loaded: Mapping[str, Partial], parts: Sequence[Part]
+) -> dict[str, Partial]:
+    """The parts, each with what those wanted in it who came or went in others only."""
+    tables = [loaded[part.folder].tables for part in parts]
+    steps = [each["subscriptions"] for each in tables if "subscriptions" in each]
+    if not steps:
+        return {}
+    rows, window = merge_rows("subscriptions", steps), _window_of(parts)
+    guests = set(changed_subscribers(rows, window))
+    wants = {each.name: each.wants for each in find_subscribers(rows, None, window).subscribers}
+    begun = rows[rows["action"] == "subscribe"].groupby("subscriber")["first_ns"].min()
+    found = {}
+    for part in parts:
+        counted = loaded[part.folder]
+        others = guests - set(counted.tables.get("guests", rows.head(0))["subscriber"])
+        there = {n: wants[n] for n in sorted(others) if n in wants and begun[n] <= part.from_ns}
+        found[part.folder] = wanted_throughout(counted, there)
+    return found
 
 
 def _check_folding(counted: Partial, store: Path, base: System | None, window: TraceWindow) -> None:

@@ -32,6 +32,7 @@ class Statistics:
     clocks: pd.DataFrame | None = None
     states: pd.DataFrame | None = None
     sessions: pd.DataFrame | None = None  # periods of peers
+    stays: pd.DataFrame | None = None  # periods of subscribers that come and go
     notes: tuple[str, ...] = ()
 
     def publications_by(self, statistic: str) -> pd.DataFrame:
@@ -80,6 +81,7 @@ def statistics_of(counted: Partial) -> Statistics:
         clocks=tables.get("clocks"),
         states=tables.get("states"),
         sessions=tables.get("sessions"),
+        stays=tables.get("stays"),
         notes=counted.notes,
     )
 

@@ -17,6 +17,7 @@ from tidings.characterisation.fitted_periods import FittedPeriods
 from tidings.characterisation.parameters import Parameter
 from tidings.characterisation.sessions import durations_by_path, period_cells, session_periods
 from tidings.model.behaviour import Connectivity
+from tidings.model.laws import Deterministic
 from tidings.model.naming import few
 from tidings.model.system import Publisher, Subscriber
 from tidings.traces.window import TraceWindow
@@ -24,6 +25,7 @@ from tidings.traces.window import TraceWindow
 LEAST_PERIODS = 5  # whole ones of each kind, to tell how a peer comes and goes
 ENOUGH_PERIODS = 30  # to tell more than a mean
 MOST_SHAPES = 100  # peers whose laws are looked at for more than their mean
+_ALIKE = 1e-4  # c² of periods that differ by no more than a bin of the delay grid is wide
 _FAMILIES = ("exponential", "weibull", "lognormal")
 
 Peer = TypeVar("Peer", Publisher, Subscriber)
@@ -52,8 +54,13 @@ def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
     return period_cells(session_periods(sessions, observed))
 
 
-def fit_connectivity(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[str]]:
-    """How every peer comes and goes, and a note of those of whom too little was seen to tell."""
+def fit_connectivity(
+    cells: pd.DataFrame, *, there: str = "connected"
+) -> tuple[dict[str, FittedPeer], list[str]]:
+    """How every peer comes and goes, and a note of those of whom too little was seen to tell.
+
+    ``there`` is what a peer is while it is there.
+    """
     seen = durations_by_path(cells)
     told = {
         name: states
@@ -72,11 +79,11 @@ def fit_connectivity(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[s
     if thin:
         notes.append(
             f"{few(thin)} came and went too rarely to tell how (fewer than {LEAST_PERIODS} whole "
-            "times each connected and away); taken as in the base system, or as always connected"
+            f"times each {there} and away); taken as in the base system, or as always {there}"
         )
     if not shaped:
         notes.append(
-            f"{len(told)} peers come and go: their times connected and away are taken as "
+            f"{len(told)} peers come and go: their times {there} and away are taken as "
             f"exponential (their shapes are looked at for up to {MOST_SHAPES} peers)"
         )
     return found, notes
@@ -86,15 +93,25 @@ def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
     """The likeliest law with the measured mean; of few periods, or many peers, exponential.
 
     Where the longest period was cut off the measured mean stops there and is too short: the mean is
-    then that of the likeliest law as well.
+    then that of the likeliest law as well. Periods that are all alike are taken as constant.
     """
+    measured = measure(seen)
+    if seen.whole >= ENOUGH_PERIODS and measured.scv < _ALIKE:
+        return FittedPeriods(
+            law=Deterministic(value_s=measured.mean_s),
+            count=seen.whole,
+            mean_se_s=measured.mean_s * math.sqrt(max(measured.scv, 0.0) / seen.whole),
+            family="deterministic",
+            distance=0.0,
+            verdict="all alike",
+        )
     names = _FAMILIES if shaped and seen.whole >= ENOUGH_PERIODS else _FAMILIES[:1]
     best = likeliest([fit(name, seen, in_seconds) for name in names])
     open_ended = bool(
         seen.lengths_s[~seen.ended].max(initial=0.0) > seen.lengths_s[seen.ended].max()
     )
     law = best.free_law if open_ended else best.law
-    scv = law.scv if open_ended else max(measure(seen).scv, 0.0)
+    scv = law.scv if open_ended else max(measured.scv, 0.0)
     return FittedPeriods(
         law=law,
         count=seen.whole,

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tidings.characterisation.cells import BATCHES
 from tidings.characterisation.channels import Direction, FittedChannel
@@ -72,17 +73,19 @@ def count(
     measured: TraceWindow,
 ) -> Count:
     """What became of the events published in ``measured``, by subscriber, pair, broker and link."""
+    changed = changed_subscribers(seen.subscriptions, traces.window)
     filters = list(dict.fromkeys(each.wants for each in system.subscribers))
     number = {wants: index for index, wants in enumerate(filters)}
     roster = Roster(
         names=tuple(each.name for each in system.subscribers),
         homes=tuple(each.at for each in system.subscribers),
         filter_of=np.array([number[each.wants] for each in system.subscribers], dtype=np.int64),
+        is_guest=np.isin([each.name for each in system.subscribers], changed),
     )
     wanted = wanted_by_batch(seen.publications_by("batches"), seen.contents, filters, BATCHES)
     pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
     by_publisher, unwanted = tallies(pairs, wanted, roster)
-    by_publisher = _with_losses(by_publisher, seen, system, traces)
+    by_publisher = _with_losses(by_publisher, seen, system, traces, roster.is_guest)
     total = reduce(Tally.plus, by_publisher.values(), _no_events(len(roster.names)))
     servers = {broker.name: broker.servers for broker in system.brokers}
     return Count(
@@ -143,18 +146,25 @@ def _link_table(
 
 
 def _with_losses(
-    by_publisher: Mapping[str, Tally], seen: Statistics, system: System, traces: Observed
+    by_publisher: Mapping[str, Tally],
+    seen: Statistics,
+    system: System,
+    traces: Observed,
+    is_guest: NDArray[np.bool_],
 ) -> dict[str, Tally]:
-    """The tallies with how many events of each publisher links lost, as far as that is known."""
+    """The tallies with how many events of each publisher links lost, as far as that is known.
+
+    Where events got lost is counted of all of them, not of those that guests wanted: of these
+    nothing is known.
+    """
     failed = ever_down(seen.states)
     reach = reach_by_publisher(seen.sightings, seen.contents, system, failed)
-    changed = changed_subscribers(seen.subscriptions, traces.window)
-    certain = certain_clients(system, changed, traces.tables, failed)
+    certain = certain_clients(system, traces.tables, failed)
     found = {}
     for name, tally in by_publisher.items():
         delivered, wanted = tally.delivered.sum(axis=1), tally.wanted.sum(axis=1)
         lost = lost_on_links(reach[name], delivered, wanted, certain) if name in reach else 0.0
-        found[name] = replace(tally, lost_link=tally.lost_link + lost)
+        found[name] = replace(tally, lost_link=tally.lost_link + np.where(is_guest, 0.0, lost))
     return found
 
 

@@ -12,6 +12,7 @@ from tidings.characterisation.cells import (
     seconds,
     summed_up,
 )
+from tidings.characterisation.standing import Guests
 from tidings.model.trace_tables import DELIVERIES
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
@@ -19,11 +20,14 @@ from tidings.traces.window import TraceWindow
 UNPUBLISHED = "its publication is not among those used"
 TOO_EARLY = "it was received before it was published"
 SETTLING = "published while the window settles"
+UNASKED = "published while its subscriber had no subscription for it"
 
-# Per reason, per (subscriber, publisher, batch) and per (subscriber, bin) of the delay.
+# Per reason, per (subscriber, publisher, batch) and per (subscriber, bin) of the delay. Wanted is
+# told of pairs whose subscriber comes and goes: what was published while it was subscribed.
 DELIVERY_STATISTICS = (
     "statistic string, reason string, subscriber string, publisher string, batch int, bin int, "
-    "rows bigint, duplicates bigint, delivered bigint, on_time bigint, delay_total_s double"
+    "rows bigint, duplicates bigint, wanted bigint, delivered bigint, on_time bigint, "
+    "delay_total_s double"
 )
 _SETS = {
     "quality": (REASON,),
@@ -33,14 +37,18 @@ _SETS = {
 
 
 def delivery_statistics(
-    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow
+    deliveries: DataFrame,
+    publications: DataFrame,
+    measured: TraceWindow,
+    guests: Guests | None = None,
 ) -> DataFrame:
     """Events delivered and delivered in time, by pair and batch, and delays by subscriber.
 
     ``publications`` are the good ones, every event once. On time is a delay of at most the
     lifetime. An event that a subscriber received more than once counts once, by its first arrival.
+    What one of the ``guests`` received counts if it was wanted, and came before that stay ended.
     """
-    rows = _first_arrivals(deliveries, publications, measured)
+    rows = _first_arrivals(deliveries, publications, measured, guests)
     good = F.col(REASON).isNull()
     delay_ns = F.col("received_ns") - F.col("published_ns")
     rows = rows.select(
@@ -49,7 +57,8 @@ def delivery_statistics(
         "publisher",
         measured.batch(F.col("published_ns"), BATCHES).alias("batch"),
         "rows",
-        F.when(good, seconds(delay_ns)).alias("delay_s"),
+        F.when(good, F.col("until_ns")).isNotNull().alias("wanted"),
+        F.when(good & F.col("counts"), seconds(delay_ns)).alias("delay_s"),
         F.coalesce(delay_ns <= F.col("lifetime_ns"), F.lit(True)).alias("on_time"),
     )
     rows = rows.withColumn("bin", delay_bin(F.col("delay_s")))
@@ -59,22 +68,35 @@ def delivery_statistics(
         .groupBy(REASON, *keys)
         .agg(
             F.sum("rows").alias("rows"),
-            F.sum(F.when(good, F.col("rows") - 1)).alias("duplicates"),
+            F.sum(F.when(good, F.greatest(F.col("rows") - 1, F.lit(0)))).alias("duplicates"),
+            F.count_if("wanted").alias("wanted"),
             F.count("delay_s").alias("delivered"),
-            F.count_if(good & F.col("on_time")).alias("on_time"),
+            F.count_if(F.col("delay_s").isNotNull() & F.col("on_time")).alias("on_time"),
             F.sum("delay_s").alias("delay_total_s"),
         )
     )
-    return summed_up(cells, _SETS)
+    of_pairs = F.when(F.col("statistic") == "pairs", F.col("wanted"))
+    return summed_up(cells, _SETS).withColumn("wanted", of_pairs)
 
 
 def _first_arrivals(
-    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow
+    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow, guests: Guests | None
 ) -> DataFrame:
-    """One row per event and subscriber with its publication; what cannot be true is kept apart."""
-    # Placed by event first: then neither the join nor the groupings move the rows again.
+    """One row per event and subscriber with its publication; what cannot be true is kept apart.
+
+    Also for an event that a guest wanted and did not receive. ``until_ns`` is when the stay ended
+    in which a guest wanted it, ``counts`` whether it was received by then.
+    """
     tagged = with_reasons(deliveries, DELIVERIES)
-    received = tagged.select(REASON, "event", "subscriber", "received_ns").repartition("event")
+    nothing = F.lit(None).cast("bigint")
+    received = tagged.select(
+        REASON, "event", "subscriber", "received_ns", nothing.alias("until_ns")
+    )
+    if guests is not None:
+        wanted = guests.pairs.withColumns({REASON: F.lit(None), "received_ns": nothing})
+        received = received.unionByName(wanted)
+    # Placed by event first: then neither the join nor the groupings move the rows again.
+    received = received.repartition("event")
     known = ("publisher", "published_ns", "lifetime_ns")
     published = publications.select("event", *known)
     reason = F.coalesce(
@@ -83,9 +105,25 @@ def _first_arrivals(
         F.when(F.col("received_ns") < F.col("published_ns"), F.lit(TOO_EARLY)),
         F.when(~measured.holds(F.col("published_ns")), F.lit(SETTLING)),
     )
-    return (
+    rows = (
         received.join(published, "event", "left")
         .withColumn(REASON, reason)
         .groupBy("event", "subscriber", REASON, *known)
-        .agg(F.min("received_ns").alias("received_ns"), F.count(F.lit(1)).alias("rows"))
+        .agg(
+            F.min("received_ns").alias("received_ns"),
+            F.max("until_ns").alias("until_ns"),
+            F.count_if(F.col("until_ns").isNull()).alias("rows"),
+        )
+    )
+    if guests is None:
+        return rows.withColumn("counts", F.lit(True))
+    known_guests = guests.names.withColumn("is_guest", F.lit(True))
+    rows = rows.join(known_guests, "subscriber", "left")
+    unasked = F.col("is_guest") & F.col("until_ns").isNull()
+    in_stay = F.coalesce(F.col("received_ns") < F.col("until_ns"), F.col("is_guest").isNull())
+    return rows.withColumns(
+        {
+            REASON: F.coalesce(F.col(REASON), F.when(unasked, F.lit(UNASKED))),
+            "counts": in_stay,
+        }
     )

@@ -5,6 +5,7 @@ How often a table is read: deliveries, states, sessions and subscriptions once, 
 publications four times (counts, how far they came, intervals, and to meet the deliveries). On top
 of that, and only where it is needed:
 
+- subscriptions three times and publications once, where subscriptions come and go;
 - publications once, where several lifetimes of a content share a bin;
 - publications once, and put in order of events before every use, where some stand there twice;
 - hops once, where brokers record no starts;
@@ -15,8 +16,9 @@ of that, and only where it is needed:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -39,7 +41,7 @@ from tidings.characterisation.folding import asked_attributes, folded_contents, 
 from tidings.characterisation.hops import hop_statistics, used_hops, with_reconstructed_starts
 from tidings.characterisation.links import LINK_STATISTICS, probe_statistics
 from tidings.characterisation.loss_runs import loss_run_statistics
-from tidings.characterisation.partials import Partial
+from tidings.characterisation.partials import Partial, merge_rows
 from tidings.characterisation.publications import (
     checked_publications,
     each_once,
@@ -48,8 +50,10 @@ from tidings.characterisation.publications import (
     publication_statistics,
 )
 from tidings.characterisation.sightings import PUBLISHED, sighting_statistics
+from tidings.characterisation.standing import Steps, find_guests
 from tidings.characterisation.states import state_periods
-from tidings.characterisation.subscribers import find_subscribers
+from tidings.characterisation.stays import stay_periods
+from tidings.characterisation.subscribers import changed_subscribers, find_subscribers
 from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
@@ -68,11 +72,13 @@ class Decided:
     """What is decided before anything is counted; what is None is decided by what is counted.
 
     ``silent`` are brokers whose starts of service are reconstructed, ``subscriptions`` those of
-    earlier traces; with ``every_link``, links that were probed are followed too.
+    other traces, counted, and ``steps`` the rows of earlier ones; with ``every_link``, links that
+    were probed are followed too.
     """
 
     silent: Collection[str] | None = None
     subscriptions: pd.DataFrame | None = None
+    steps: DataFrame | None = None
     every_link: bool = False
 
 
@@ -122,7 +128,14 @@ def gather(
     if not on_seam:
         found |= _collect_more(traces)
     tell("deliveries")
-    received = delivery_statistics(traces.tables["deliveries"], good, measured)
+    steps = _known_steps(traces, decided, found)
+    if steps is not None:
+        found["guests"] = pd.DataFrame(
+            {"subscriber": changed_subscribers(steps.counted, traces.window)}
+        )
+    texts = texts_of(found["publications"])[["content", "content_key"]]
+    guests = None if steps is None else find_guests(steps, good, texts, traces.window)
+    received = delivery_statistics(traces.tables["deliveries"], good, measured, guests)
     found["deliveries"] = bring_here(received, _named(traces, "deliveries", "publications"))
     return Partial(
         tables=found,
@@ -147,6 +160,22 @@ def _collect_subscriptions(
     return asked_attributes(each.wants for each in wanted), found
 
 
+def _known_steps(
+    traces: Traces, decided: Decided, found: Mapping[str, pd.DataFrame]
+) -> Steps | None:
+    """All steps of subscriptions up to the end of these traces; None: nothing tells of any."""
+    rows = [
+        each for each in (decided.steps, traces.tables.get("subscriptions")) if each is not None
+    ]
+    counted = [
+        each for each in (decided.subscriptions, found.get("subscriptions")) if each is not None
+    ]
+    if not rows or not counted:
+        return None
+    together = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
+    return Steps(rows=together, counted=merge_rows("subscriptions", counted))
+
+
 def _collect_more(traces: Traces) -> dict[str, pd.DataFrame]:
     """What probes tell of losses in a row and of clocks; times up and down, connected and away."""
     window = traces.window
@@ -155,6 +184,7 @@ def _collect_more(traces: Traces) -> dict[str, pd.DataFrame]:
         "clocks": ("probes", clock_statistics),
         "states": ("states", lambda table: state_periods(table, window)),
         "sessions": ("sessions", lambda table: peer_periods(table, window)),
+        "stays": ("subscriptions", lambda table: stay_periods(table, window)),
     }
     return {
         name: bring_here(count(traces.tables[table]), _named(traces, table))

@@ -36,6 +36,7 @@ from tidings.characterisation.publishers import (
 from tidings.characterisation.quality import quality_table
 from tidings.characterisation.states import failing_together, fit_failures
 from tidings.characterisation.stationarity import drift_notes, rates_over_time, stationarity
+from tidings.characterisation.stays import fit_stays, with_stays
 from tidings.characterisation.subscribers import FoundSubscribers, find_subscribers, with_links
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
@@ -179,12 +180,22 @@ class _Peers(NamedTuple):
 def _coming_and_going(
     seen: Statistics, publishers: FittedPublishers, clients: FoundSubscribers
 ) -> _Peers:
-    if seen.sessions is None:
-        return _Peers(publishers.publishers, clients.subscribers, [], [])
-    periods, notes = fit_connectivity(seen.sessions)
-    senders = with_connectivity(publishers.publishers, "publishers", periods)
-    takers = with_connectivity(clients.subscribers, "subscribers", periods)
-    return _Peers(senders[0], takers[0], senders[1] + takers[1], [*notes, *senders[2], *takers[2]])
+    found = _Peers(publishers.publishers, clients.subscribers, [], [])
+    if seen.sessions is not None:
+        periods, notes = fit_connectivity(seen.sessions)
+        senders = with_connectivity(publishers.publishers, "publishers", periods)
+        takers = with_connectivity(clients.subscribers, "subscribers", periods)
+        said = [*notes, *senders[2], *takers[2]]
+        found = _Peers(senders[0], takers[0], senders[1] + takers[1], said)
+    if seen.stays is not None:
+        periods, notes = fit_stays(seen.stays)
+        guests, parameters = with_stays(found.subscribers, periods)
+        found = found._replace(
+            subscribers=guests,
+            parameters=found.parameters + parameters,
+            notes=found.notes + notes,
+        )
+    return found
 
 
 @contextmanager

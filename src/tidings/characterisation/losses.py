@@ -77,19 +77,14 @@ def _reach(cells: pd.DataFrame, system: System, routes: Routes, failed: frozense
     )
 
 
-def certain_clients(
-    system: System, changed: Collection[str], tables: Collection[str], failed: frozenset[str]
-) -> list[bool]:
+def certain_clients(system: System, tables: Collection[str], failed: frozenset[str]) -> list[bool]:
     """Whose own link is the only way to lose what its home broker has.
 
-    Not of those who come and go, who changed what they want while we watched, or whose home failed.
+    Not of those who come and go, or whose home failed.
     """
     away = _OF_CLIENTS in tables
     return [
-        not away
-        and each.connectivity is None
-        and each.name not in changed
-        and each.at not in failed
+        not away and each.connectivity is None and each.at not in failed
         for each in system.subscribers
     ]
 

@@ -19,11 +19,15 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roster:
-    """Who subscribes: names, home brokers, and which of the distinct filters each has."""
+    """Who subscribes: names, home brokers, which of the distinct filters each has; who is a guest.
+
+    Guests come and go: what they want was counted with what they received.
+    """
 
     names: tuple[str, ...]
     homes: tuple[str, ...]
     filter_of: NDArray[np.int64]
+    is_guest: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +67,18 @@ def tallies(
     rows_of = {str(name): part for name, part in known.groupby("publisher")}
     found, unwanted = {}, np.zeros(len(roster.names))
     for publisher in sorted({*wanted, *rows_of}):
-        sums = np.zeros((3, len(roster.names), BATCHES))
+        sums = np.zeros((4, len(roster.names), BATCHES))
         part = rows_of.get(publisher)
         if part is not None:
             place = (
                 part["subscriber"].map(number).to_numpy(dtype=np.int64),
                 part["batch"].to_numpy(dtype=np.int64),
             )
-            for index, column in enumerate(("delivered", "on_time", "delay_total_s")):
+            for index, column in enumerate(("delivered", "on_time", "delay_total_s", "wanted")):
                 np.add.at(sums[index], place, part[column].fillna(0.0).to_numpy(dtype=np.float64))
         expected = wanted.get(publisher)
         asked = np.zeros_like(sums[0]) if expected is None else expected[roster.filter_of]
+        asked = np.where(roster.is_guest[:, None], sums[3], asked)
         unwanted += np.maximum(sums[0] - asked, 0.0).sum(axis=1)
         found[publisher] = Tally(
             wanted=np.maximum(asked, sums[0]),
@@ -196,7 +201,7 @@ def _shares(tally: Tally) -> dict[str, Reals]:
 
 def _histograms(delays: pd.DataFrame, roster: Roster) -> Reals:
     number = {name: index for index, name in enumerate(roster.names)}
-    known = delays[delays["subscriber"].isin(roster.names)]
+    known = delays[delays["subscriber"].isin(roster.names) & delays["bin"].notna()]
     counts = np.zeros((len(roster.names), BINS))
     place = (
         known["subscriber"].map(number).to_numpy(dtype=np.int64),

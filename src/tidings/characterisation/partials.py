@@ -36,6 +36,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "clocks": ("source", "target"),
     "states": ("reason", "component", "up", "ended", "bin"),
     "sessions": ("path", "connected", "ended", "bin"),
+    "stays": ("path", "connected", "ended", "bin"),
 }  # fmt: skip
 _LEAST = ("lowest_s", "first_", "least_")
 _MOST = ("highest_s", "last_", "most_")
@@ -45,7 +46,9 @@ CHANGED_BY_SEAMS = (
     "publications", "bad_contents", "intervals", "hops", "deliveries", "crossings", "sightings",
 )  # fmt: skip
 _EMPTIED = tuple(name for name in CHANGED_BY_SEAMS if name != "intervals")
-_COUNTS = ("rows", "events", "count", "lost", "duplicates", "delivered", "on_time", "sizes")
+_COUNTS = (
+    "rows", "events", "count", "lost", "duplicates", "wanted", "delivered", "on_time", "sizes",
+)  # fmt: skip
 # Whose batches are put together: of the others, neighbours must be known to be stitched.
 _COARSENED = ("publications", "hops", "deliveries")
 _STITCHED = ("intervals", "loss_runs")

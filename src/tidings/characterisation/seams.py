@@ -37,11 +37,16 @@ _OTHER = "\N{SYMBOL FOR END OF TRANSMISSION} "  # before the ids of events that 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """The first or the last rows of a part, its window, and what was counted of all of the part."""
+    """The first or the last rows of a part, its window, and what was counted of all of the part.
+
+    ``steps`` are those of subscriptions up to the end of the part, ``subscriptions`` count them.
+    """
 
     tables: dict[str, DataFrame]
     window: TraceWindow
     counted: Partial
+    steps: DataFrame | None = None
+    subscriptions: pd.DataFrame | None = None
 
 
 def beginning_of(traces: Traces, counted: Partial, margin_s: float) -> dict[str, DataFrame]:
@@ -73,6 +78,8 @@ def seam(before: End, after: End, tell: Progress) -> Partial:
     decided = OnSeam(
         hops=pd.concat([before.counted.tables["hops"], after.counted.tables["hops"]]),
         silent=_silent(before.counted, after.counted),
+        steps=after.steps,
+        subscriptions=after.subscriptions,
         every_link=True,
     )
     whole = gather(_traces(together, window), window, tell, decided=decided)
@@ -92,7 +99,13 @@ def settled(last: End, settle_s: float, tell: Progress) -> Partial:
     """What is taken away from a part that nothing follows: events of its last few seconds."""
     until_ns = last.window.shortened(settle_s).until_ns
     shorter = PartedWindow(from_ns=last.window.from_ns, until_ns=until_ns, parts=(last.window,))
-    decided = OnSeam(hops=last.counted.tables["hops"], silent=(), every_link=True)
+    decided = OnSeam(
+        hops=last.counted.tables["hops"],
+        silent=(),
+        steps=last.steps,
+        subscriptions=last.subscriptions,
+        every_link=True,
+    )
     traces = _traces(last.tables, last.window)
     found = [gather(traces, each, tell, decided=decided) for each in (shorter, last.window)]
     return _beyond(*found)

@@ -124,11 +124,12 @@ def changed_subscribers(rows: pd.DataFrame | None, window: TraceWindow) -> list[
 
 
 def _changes(rows: pd.DataFrame, window: TraceWindow) -> list[str]:
-    """A note of them: events are counted as wanted throughout."""
+    """A note of them."""
     moved = changed_subscribers(rows, window)
     if not moved:
         return []
     return [
         f"{len(moved)} subscribers, {moved[0]} for one, changed their subscriptions during the "
-        "window; events count as wanted throughout"
+        "window; an event counts as wanted if it was published while a subscription for it stood, "
+        "and as delivered if it came before that ended"
     ]

@@ -26,20 +26,17 @@ from pyspark.sql import functions as F
 from tidings.errors import InvalidTracesError
 from tidings.histories.audiences import (
     BUCKETS,
-    END_OF_TIME,
-    Buckets,
     audiences,
-    choose_buckets,
     members,
     shard_of,
     shards_of_groups,
 )
 from tidings.histories.judging import GUARANTEED, NOTIFICATION, VIOLATIONS, Bounds, owed, verdicts
-from tidings.histories.lives import lives
 from tidings.histories.stays import pairs_of
 from tidings.histories.wanting import parse_filters, wanted_by
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
+from tidings.traces.lives import END_OF_TIME, Buckets, choose_buckets, lives
 from tidings.traces.quarantine import REASON, with_reasons
 
 NEEDED = ("publications", "subscriptions", "deliveries")

@@ -14,8 +14,8 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidings.histories.audiences import END_OF_TIME
 from tidings.traces.actions import bring_here
+from tidings.traces.lives import END_OF_TIME
 from tidings.traces.window import NANOSECONDS
 
 # Per bin of stays: lives, what was published while they lasted and notified, and sums of squares.

@@ -2,8 +2,8 @@
 
 A path names one number: the mean of a law (whose shape is kept), a rate, or a share:
 ``brokers.B.service``, ``links.A--B.delay`` and ``.reliability`` (``links.A--B.back.…`` for the way
-back), ``publishers.P.rate``, and ``….link.delay``, ``….link.reliability``, ``….connectivity.on``
-and ``….connectivity.off`` of peers.
+back), ``publishers.P.rate``, ``subscribers.S.stays`` and ``.away``, and ``….link.delay``,
+``….link.reliability``, ``….connectivity.on`` and ``….connectivity.off`` of peers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _FIELDS = {
     "brokers": ("service",),
     "links": ("back.delay", "back.reliability", "delay", "reliability"),
     "publishers": ("rate", *_OF_PEERS),
-    "subscribers": _OF_PEERS,
+    "subscribers": ("stays", "away", *_OF_PEERS),
 }
+_OWN_TIMES = ("stays", "away")
 _LEAST = 1e-3  # of its value, to which it is lowered at most: of nothing no delay is known
 
 
@@ -122,6 +123,8 @@ def _value(owner: Any, field: str) -> float | None:
             return owner.service.law.mean_s if owner.service and owner.service.law.mean_s else None
         case Publisher(), "rate":
             return owner.rate_per_s if owner.every is not None else None
+    if field in _OWN_TIMES:
+        return None if getattr(owner, field) is None else float(getattr(owner, field).mean_s)
     if field.startswith("connectivity."):
         law = getattr(owner.connectivity, field.rpartition(".")[2], None)
         return None if law is None else float(law.mean_s)
@@ -143,6 +146,8 @@ def _changed(owner: Any, field: str, value: float, *, both: bool) -> Any:
         return replace(owner, service=replace(service, law=_with_mean(service.law, value)))
     if field == "rate":
         return replace(owner, every=_with_mean(owner.every, 1.0 / value))
+    if field in _OWN_TIMES:
+        return replace(owner, **{field: _with_mean(getattr(owner, field), value)})
     name = field.rpartition(".")[2]
     if field.startswith("connectivity."):
         law = _with_mean(getattr(owner.connectivity, name), value)

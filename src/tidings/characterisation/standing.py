@@ -1,0 +1,152 @@
+"""What subscribers that come and go want: events published while a subscription of theirs stood.
+
+Filters meet each distinct content once, here; events then meet the lives of subscriptions by the
+number of a filter and by bucket of time, so that no event is compared with all lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidings.characterisation.cells import BATCHES, small_frame
+from tidings.characterisation.contents import read_contents, wanted_by_batch
+from tidings.characterisation.partials import Partial, merge_rows
+from tidings.characterisation.publications import content_key
+from tidings.characterisation.subscribers import changed_subscribers, parse_filter
+from tidings.model.filters import Filter
+from tidings.model.matching import match_matrix
+from tidings.model.trace_tables import SUBSCRIPTIONS
+from tidings.traces.lives import (
+    BUCKETS_OF_A_LIFE,
+    Buckets,
+    choose_buckets,
+    end_of_life,
+    lives,
+)
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import TraceWindow
+
+# One row for an event and a life that wants it and stood when it was published; until when it did.
+STANDING = "event string, subscriber string, until_ns bigint"
+MOST_BROADCAST = 300_000  # rows that are sent to every machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guests:
+    """Subscribers that came or went while we watched, and the events that they wanted."""
+
+    names: DataFrame  # subscriber
+    pairs: DataFrame  # STANDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """The steps of subscriptions: as rows, and as the statistic that counts them."""
+
+    rows: DataFrame
+    counted: pd.DataFrame
+
+
+def find_guests(
+    steps: Steps, publications: DataFrame, contents: pd.DataFrame, window: TraceWindow
+) -> Guests | None:
+    """Who came or went, with what each of them wanted of good ``publications``; None: nobody did.
+
+    ``contents`` has the distinct texts (``content``), each with its ``content_key``.
+    """
+    changed = changed_subscribers(steps.counted, window)
+    if not changed:
+        return None
+    spark = publications.sparkSession
+    begun = steps.counted[
+        steps.counted["subscriber"].isin(changed) & (steps.counted["action"] == "subscribe")
+    ]
+    few = int(begun["rows"].sum()) * (BUCKETS_OF_A_LIFE + 1) <= MOST_BROADCAST
+    names = small_frame(spark, pd.DataFrame({"subscriber": changed}))
+    names = F.broadcast(names) if len(changed) <= MOST_BROADCAST else names
+    good = with_reasons(steps.rows, SUBSCRIPTIONS).where(F.col(REASON).isNull())
+    stood = lives(good.join(names, "subscriber", "left_semi")).where(
+        (F.col("subscribed_ns") < F.lit(window.until_ns)) & (end_of_life() > F.lit(window.from_ns))
+    )
+    buckets = choose_buckets(stood, window.from_ns, window.until_ns)
+    filters = sorted({str(text) for text in begun["filter"].dropna()})
+    numbers = pa.table({"filter": filters, "number": pa.array(range(len(filters)), pa.int32())})
+    numbered = stood.join(F.broadcast(spark.createDataFrame(numbers)), "filter")
+    wanted = _wanted(spark, contents, filters)
+    return Guests(names=names, pairs=standing(publications, wanted, numbered, buckets, few=few))
+
+
+def standing(
+    publications: DataFrame, wanted: DataFrame, alive: DataFrame, buckets: Buckets, *, few: bool
+) -> DataFrame:
+    """Every event with every life that wanted it and stood then: s ≤ t < u; ``STANDING``.
+
+    ``wanted`` has the ``number`` of every filter that wants a ``content_key``, ``alive`` the lives
+    with the numbers of their filters: ``few``, so that they may be sent to every machine, or not.
+    """
+    spread = alive.select(
+        "number",
+        "subscriber",
+        "subscribed_ns",
+        end_of_life().alias("until_ns"),
+        F.explode(buckets.of_life()).alias("bucket"),
+    )
+    at = F.col("published_ns")
+    events = publications.select(
+        "event", at, content_key().alias("content_key"), buckets.of(at).alias("bucket")
+    )
+    return (
+        events.join(wanted, "content_key")
+        .join(F.broadcast(spread) if few else spread, ["number", "bucket"])
+        .where((F.col("subscribed_ns") <= at) & (at < F.col("until_ns")))
+        .select("event", "subscriber", "until_ns")
+    )
+
+
+def _wanted(spark: SparkSession, contents: pd.DataFrame, filters: Sequence[str]) -> DataFrame:
+    """Which filters, by number, want which contents, by key; what is no filter wants nothing."""
+    parsed = [(number, parse_filter(text)) for number, text in enumerate(filters)]
+    good = [(number, each) for number, each in parsed if each is not None]
+    known = read_contents(map(str, contents["content"].unique()))
+    rows = contents[contents["content"].isin(list(known.number_of))].drop_duplicates("content")
+    place = rows["content"].map(known.number_of).to_numpy(dtype=np.int64)
+    matrix = match_matrix([each for _, each in good], known.events)[place]
+    content, chosen = matrix.nonzero()
+    found = pa.table(
+        {
+            "content_key": pa.array(rows["content_key"].to_numpy(dtype=np.int64)[content]),
+            "number": pa.array(np.array([n for n, _ in good], dtype=np.int32)[chosen]),
+        }
+    )
+    frame = spark.createDataFrame(found)
+    return F.broadcast(frame) if found.num_rows <= MOST_BROADCAST else frame
+
+
+def wanted_throughout(counted: Partial, wants: Mapping[str, Filter]) -> Partial:
+    """What was counted of a part, with what those wanted who were subscribed all through it.
+
+    They came or went in other parts only, so that in this one nobody counted for them.
+    """
+    if not wants:
+        return counted
+    rows = counted.tables["publications"]
+    batches = rows[(rows["statistic"] == "batches") & rows["publisher"].notna()]
+    contents = read_contents(map(str, batches["content"].dropna().unique()))
+    filters = list(dict.fromkeys(wants.values()))
+    number = {each: index for index, each in enumerate(filters)}
+    found = [
+        ("pairs", name, publisher, batch, int(matrix[number[each], batch]))
+        for publisher, matrix in wanted_by_batch(batches, contents, filters, BATCHES).items()
+        for name, each in wants.items()
+        for batch in matrix[number[each]].nonzero()[0]
+    ]
+    columns = ["statistic", "subscriber", "publisher", "batch", "wanted"]
+    more = [counted.tables["deliveries"], pd.DataFrame(found, columns=columns)]
+    return replace(counted, tables={**counted.tables, "deliveries": merge_rows("deliveries", more)})
