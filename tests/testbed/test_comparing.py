@@ -9,7 +9,7 @@ import pytest
 
 from tidings.characterisation.fitting import fit_law
 from tidings.characterisation.samples import sample_of
-from tidings.errors import UnstableError, UnsupportedError
+from tidings.errors import UnstableError
 from tidings.model.reading import loads
 from tidings.reporting.study_page import render_study
 from tidings.testbed import drilling
@@ -79,12 +79,6 @@ def test_an_overloaded_system_is_not_compared(tmp_path):
     bench = Bench(spark=None, options=TestbedOptions())
     with pytest.raises(UnstableError, match=r"load of 1"):
         calibrate(bench, loads(PAIR.replace("20/s", "300/s")), tmp_path)
-
-
-def test_subscriptions_that_come_and_go_are_not_compared(tmp_path):
-    bench = Bench(spark=None, options=TestbedOptions())
-    with pytest.raises(UnsupportedError, match=r"subscribers\.s\.stays: what is measured"):
-        calibrate(bench, loads(PAIR.replace("wants: {}", "wants: {}, stays: 3s")), tmp_path)
 
 
 def test_a_steady_system_has_nothing_that_fails_comes_or_goes():

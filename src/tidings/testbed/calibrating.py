@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from tidings.characterisation.fitting import FittedLaw, fit_law
 from tidings.characterisation.job import characterise
 from tidings.characterisation.samples import EMPTY
-from tidings.errors import EngineError, UnstableError, UnsupportedError
+from tidings.errors import EngineError, UnstableError
 from tidings.model.behaviour import Channel, Service
-from tidings.model.features import FEATURES
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
@@ -70,7 +69,6 @@ def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
     low load little happens, and whatever is fitted badly spoils every prediction. Brokers that the
     system states alike are fitted together.
     """
-    _refuse_churn(system)
     sound = steady(system)
     calm = scaled_rates(sound, CALIBRATION_LOAD / busiest_load(predict(sound, delays=False)))
     bench.progress("calibrating at low load")
@@ -121,16 +119,6 @@ def _pooled(system: System, laws: Mapping[str, FittedLaw]) -> Iterator[tuple[str
         for name, law in alone.items():
             if abs(law.sample.mean_s - sample.mean_s) <= _UNLIKE * law.mean_se_s:
                 yield name, alike
-
-
-def _refuse_churn(system: System) -> None:
-    """Measured shares are of all events that match, also while nobody was subscribed."""
-    for place in FEATURES["subscription churn"](system):
-        raise UnsupportedError(
-            f"{place}: what is measured in traces does not leave out events published between two "
-            "subscriptions, so it cannot be set beside a prediction that does; 'tidings testbed "
-            "run' records such a system, with when each broker learnt of a subscription"
-        )
 
 
 def steady(system: System) -> System:
