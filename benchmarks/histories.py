@@ -164,6 +164,23 @@ def _cpu_s() -> float:
     return java + sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
 
 
+def growth(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """CPU time as a fixed part and a part by event, through the smallest and the largest size.
+
+    Where sizes lie between these, ``worst_off`` says how far one is from that line, as a share.
+    """
+    small, large = rows[0], rows[-1]
+    slope_s = (large["cpu_s"] - small["cpu_s"]) / (large["events"] - small["events"])
+    fixed_s = small["cpu_s"] - slope_s * small["events"]
+    off = [abs(row["cpu_s"] / (fixed_s + slope_s * row["events"]) - 1.0) for row in rows]
+    return {
+        "cpu_us_an_event": round(1e6 * slope_s, 1),
+        "fixed_cpu_s": round(fixed_s, 1),
+        "fixed_share_of_largest": round(fixed_s / large["cpu_s"], 3),
+        "worst_off": round(max(off), 3),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
@@ -188,8 +205,12 @@ def main() -> None:
             f"{1e6 * row['cpu_s'] / events:.0f} CPU µs an event; {row['began_s']}"
         )
         rows.append(row)
-    if asked.write:
-        record("histories", {"cores": os.cpu_count(), "rows": rows})
+        found = {"cores": os.cpu_count(), "rows": rows}
+        if len(rows) > 1:
+            found["growth"] = growth(rows)
+            print(f"{'':12} {found['growth']}")
+        if asked.write:  # after every size: the last ones take minutes
+            record("histories", found)
 
 
 if __name__ == "__main__":

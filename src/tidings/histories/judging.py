@@ -8,6 +8,7 @@ this bucket). Work grows with audience plus notices, not with their product.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -17,6 +18,7 @@ from tidings.errors import InvalidInputError
 from tidings.histories.audiences import LIFE
 
 VIOLATIONS = ("legality", "validity", "liveness")
+_VERDICTS = f"array<struct<kind:string,subscriber:string,notified_ns:bigint,life:{LIFE}>>"
 GUARANTEED, NOTIFICATION = "guaranteed", "notification"  # what is merely counted
 
 
@@ -68,14 +70,6 @@ def _illegal() -> Column:
 
     Nobody can tell for an event whose content is unknown.
     """
-    moments = F.transform("here", lambda notice: notice.notified_ns)
-    first, last = F.array_min(moments), F.array_max(moments)
-    throughout = F.transform(
-        F.filter(
-            "audience", lambda life: (life.subscribed_ns < first) & (last < life.unsubscribed_ns)
-        ),
-        lambda life: life.subscriber,
-    )
 
     def entitled(notice: Column) -> Column:
         return F.exists(
@@ -87,10 +81,40 @@ def _illegal() -> Column:
             ),
         )
 
+    def wrong(doubtful: Column) -> Column:
+        known = F.col("published.wanted").isNotNull()
+        found = F.filter(
+            "here",
+            lambda n: known & F.array_contains(doubtful, n.subscriber) & ~entitled(n),
+        )
+        said = F.transform(found, lambda n: _verdict("legality", n.subscriber, n.notified_ns))
+        return F.when(F.size(doubtful) > 0, said).otherwise(F.array().cast(_VERDICTS))
+
     # Nearly all are settled by the lives that were there throughout; few are looked at closely.
-    doubtful = F.filter("here", lambda n: ~F.array_contains(throughout, n.subscriber))
-    wrong = F.filter(doubtful, lambda n: F.col("published.wanted").isNotNull() & ~entitled(n))
-    return F.transform(wrong, lambda n: _verdict("legality", n.subscriber, n.notified_ns))
+    told = F.transform("here", lambda notice: notice.subscriber)
+    return _once(F.array_except(told, _there_throughout()), wrong)
+
+
+def _there_throughout() -> Column:
+    """Who had one life from before the first notification of this bucket until after the last."""
+    moments = F.transform("here", lambda notice: notice.notified_ns)
+    ends = F.struct(F.array_min(moments).alias("first"), F.array_max(moments).alias("last"))
+    lives = _once(
+        ends,
+        lambda ends: F.filter(
+            "audience",
+            lambda life: (life.subscribed_ns < ends.first) & (ends.last < life.unsubscribed_ns),
+        ),
+    )
+    return F.transform(lives, lambda life: life.subscriber)
+
+
+def _once(value: Column, use: Callable[[Column], Column]) -> Column:
+    """What is made of a value that is computed once: named in a lambda, it would be for each item.
+
+    Spark lifts nothing out of its loops, and would put a column of its own back into them.
+    """
+    return F.transform(F.array(value), use)[0]
 
 
 def _invalid() -> Column:
