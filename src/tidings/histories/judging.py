@@ -112,7 +112,7 @@ def _there_throughout() -> Column:
 def _once(value: Column, use: Callable[[Column], Column]) -> Column:
     """What is made of a value that is computed once: named in a lambda, it would be for each item.
 
-    Spark lifts nothing out of its loops, and would put a column of its own back into them.
+    Spark lifts nothing out of its loops.
     """
     return F.transform(F.array(value), use)[0]
 
