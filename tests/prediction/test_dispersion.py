@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tidings.model.behaviour import Channel, Service, Station
@@ -15,6 +16,7 @@ from tidings.prediction.dispersion import waits
 from tidings.prediction.flows import flows
 from tidings.reproduction.content_timeliness import where_it_holds
 from tidings.reproduction.content_timeliness.where_it_holds import SCENARIOS
+from tidings.simulation.run import simulate
 
 CONSTANT = Deterministic(value_s=1.0)
 UNIFORM = Uniform(low_s=0.0, high_s=2.0)
@@ -163,6 +165,19 @@ SIX_SETTINGS = tuple(
     for service in ("exponential", "uniform")
 )
 BUSY = {each.name: each for each in SCENARIOS if each.load == 0.75}
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_under_little_load_waits_are_those_simulated():
+    """What heavy traffic says of three events together must not outlast it."""
+    system = where_it_holds.tree(101, replace(BUSY["exponential / uniform"], load=0.3))
+    length = {"replications": 8, "duration_s": 3_000.0, "warmup_s": 100.0}
+    simulated = simulate(system, seed=1, **length).brokers
+    predicted = np.concatenate(found(system).means_s)
+    allowed = 4.0 * math.sqrt((simulated["wait_mean_se_s"] ** 2).sum()) / predicted.sum()
+    assert allowed < 0.02
+    assert predicted.sum() == pytest.approx(simulated["wait_mean_s"].sum(), rel=0.03 + allowed)
 
 
 @pytest.mark.slow

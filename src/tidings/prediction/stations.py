@@ -148,13 +148,25 @@ class Station:
         return regular and 0.0 < self.load < FULL_LOAD
 
     @property
+    def met(self) -> float:
+        """How much of what heavy traffic says of three events together holds under this load.
+
+        Heavy traffic has many events in the time in which what waits changes; with n of them so
+        much is counted as if each of the two others were among them with probability n/(1 + n).
+        An interpolation: 1 near full load, as n² under little, where three events hardly meet.
+        """
+        events = self.load * self.uneven / (1.0 - self.load) ** 2
+        return (events / (1.0 + events)) ** 2
+
+    @property
     def order(self) -> Order:
         """How far the order of its departures matters; like ``skew`` only where it smooths."""
         if not self.smooths:
             return Order(third=0.0, unit_s=1.0)
         part = self.service.scv / self.uneven
         events = self.uneven / (1.0 - self.load)
-        return Order(third=part * (1.0 - 2.0 * part) * events**3, unit_s=self.unit_s)
+        third = part * (1.0 - 2.0 * part) * events**3
+        return Order(third=self.met * third, unit_s=self.unit_s)
 
     def skew(self, curve: Floats) -> Floats:
         """By how much κ₃/E of the number that leaves falls short of the law with two moments.
@@ -168,7 +180,7 @@ class Station:
         part = self.service.scv / self.uneven
         t_s = self.curves.grid.times_s
         size = -3.0 * (0.5 - part) * (1.0 - part) * (self.uneven / (1.0 - self.load)) ** 3
-        third = size * idle_cumulant(t_s / self.unit_s) / (self.rate_per_s * t_s)
+        third = self.met * size * idle_cumulant(t_s / self.unit_s) / (self.rate_per_s * t_s)
         leaving = self.departing(curve[None, :], np.ones(1))[0]
         found: Floats = np.minimum(third - leaving * (3.0 + 2.0 * leaving), 0.0)
         return found
