@@ -2,7 +2,12 @@ from __future__ import annotations
 
 import json
 
-from tidings.characterisation.folding import asked_attributes, folded_contents
+from tidings.characterisation.folding import (
+    asked_attributes,
+    folded_contents,
+    folding_note,
+    folding_statistics,
+)
 from tidings.model.filters import as_filter
 
 
@@ -21,3 +26,14 @@ def test_contents_keep_what_is_asked_for_as_it_is(frame):
     assert texts[0] == texts[1]
     assert json.loads(texts[0]) == {"topic": "a", "price": 1.5}
     assert texts[2:] == ["{}", "nonsense", "[1]"]
+
+
+def test_what_was_folded_is_told_with_its_mass(frame):
+    contents = ['{"id":1,"topic":"a"}', '{"id":2,"topic":"a"}', '{"topic":"a"}', "nonsense"]
+    rows = frame([(text,) for text in contents], "content string")
+    counted = folding_statistics(rows, ["topic"]).toPandas()
+    assert counted.iloc[0].to_dict() == {"rows": 4, "folded": 2, "contents": 4}
+    told = folding_note(counted, ["topic"])
+    assert "about 4 distinct contents" in told
+    assert "(topic)" in told
+    assert "50.00% of 4 publications had others" in told

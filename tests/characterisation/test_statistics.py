@@ -28,6 +28,7 @@ from tidings.characterisation.links import (
     probe_statistics,
     sent_by_brokers,
 )
+from tidings.characterisation.partials import merge_rows
 from tidings.characterisation.publications import (
     CONFLICT,
     INTERVAL_STATISTICS,
@@ -46,6 +47,7 @@ from tidings.characterisation.subscriptions import (
 )
 from tidings.model.delay_grid import bin_of
 from tidings.model.trace_tables import TRACE_TABLES
+from tidings.traces.actions import bring_here
 from tidings.traces.window import TraceWindow
 
 S = 1_000_000_000
@@ -322,6 +324,21 @@ def test_subscriptions_are_grouped_by_whose_and_what(table, frame):
     ]
     found = subscription_statistics(table("subscriptions", rows))
     assertDataFrameEqual(found, frame(expected, SUBSCRIPTION_STATISTICS))
+
+
+def test_moments_stay_whole_nanoseconds_beside_a_row_that_tells_none(table):
+    """A double knows moments of this century to a quarter of a microsecond only."""
+    at_ns = 1_700_000_000_000_000_001
+    rows = [
+        ("s1", "alice", "hub", "subscribe", at_ns, "{}"),
+        ("s2", "bob", "b", "learnt", None, None),
+    ]
+    day = bring_here(subscription_statistics(table("subscriptions", rows)), "subscriptions")
+    both = merge_rows("subscriptions", [day, day.assign(last_ns=day["last_ns"] + 2)])
+    for found, last_ns in ((day, at_ns), (both, at_ns + 2)):
+        alice = found[found["subscriber"] == "alice"].iloc[0]
+        assert (int(alice["first_ns"]), int(alice["last_ns"])) == (at_ns, last_ns)
+        assert found["first_ns"].isna().sum() == 1
 
 
 COPIED = [

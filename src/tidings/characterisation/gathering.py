@@ -37,7 +37,12 @@ from tidings.characterisation.contents import (
 )
 from tidings.characterisation.crossings import crossings
 from tidings.characterisation.deliveries import delivery_statistics
-from tidings.characterisation.folding import asked_attributes, folded_contents, folding_note
+from tidings.characterisation.folding import (
+    asked_attributes,
+    folded_contents,
+    folding_note,
+    folding_statistics,
+)
 from tidings.characterisation.hops import hop_statistics, used_hops, with_reconstructed_starts
 from tidings.characterisation.links import LINK_STATISTICS, probe_statistics
 from tidings.characterisation.loss_runs import loss_run_statistics
@@ -214,7 +219,10 @@ def _collect_publications(
     table, window = traces.tables["publications"], traces.window
     found = _count_publications(traces, table, measured)
     folded = _too_many(found)
+    notes: tuple[str, ...] = ()
     if folded:
+        mass = bring_here(folding_statistics(table, asked), _named(traces, "publications"))
+        notes = (folding_note(mass, asked),)
         table = folded_contents(table, asked)
         found = _count_publications(traces, table, measured)
     if len(found) > MOST_CELLS:
@@ -246,7 +254,7 @@ def _collect_publications(
         },
         copied=copied,
         folded=tuple(asked) if folded else None,
-        notes=(folding_note(f"more than {MOST_CONTENTS:,}", asked),) if folded else (),
+        notes=notes,
     )
 
 

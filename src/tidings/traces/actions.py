@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tidings.errors import EngineError, InvalidTracesError, TidingsError
@@ -18,13 +19,28 @@ _MACHINERY = (
     "OutOfMemory", "ExecutorLost", "No space left", "SparkContext was shut down",
     "stopped SparkContext", "Connection refused", "cancelled",
 )  # fmt: skip
+_LARGEST_EXACT = 2**53  # up to here a double holds every whole number
 _WRAPPERS = ("Exception thrown in awaitResult", "Job aborted due to stage failure")
 
 
 def bring_here(frame: DataFrame, what: str) -> pd.DataFrame:
     """A small table as pandas; ``what`` names the tables it is made from, should they be broken."""
-    here: Any = run_action(frame.toPandas, what)
-    return here
+    return _as_pandas(run_action(frame.toArrow, what))
+
+
+def _as_pandas(table: pa.Table) -> pd.DataFrame:
+    """The same table; whole numbers that a double would round stay whole beside nulls.
+
+    >>> _as_pandas(pa.table({"at_ns": [2**62 + 1, None]}))["at_ns"][0] - 2**62
+    np.int64(1)
+    """
+    found: pd.DataFrame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if column.null_count and pa.types.is_int64(column.type):
+            whole = column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+            if (whole.abs() > _LARGEST_EXACT).any():
+                found[name] = whole
+    return found
 
 
 def run_action(action: Callable[[], Result], what: str) -> Result:

@@ -42,6 +42,9 @@ _CLASSIC = {
     "spark.log.level": "ERROR",
     # To remember the line of Python behind every column costs a third of the time to plan a query.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
+    # One characterisation makes more than the hundred classes that Spark would keep: a second one,
+    # of another day or of half the window, would compile all of them again.
+    "spark.sql.codegen.cache.maxEntries": "1000",
 }
 # A JVM that does small things starts soonest with one collector thread and the quick compiler.
 _LOCAL_JVM = "-XX:+UseSerialGC"
