@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -211,14 +214,40 @@ def copied(store, tmp_path, monkeypatch):
     return place
 
 
+# Adds a day in a process of its own. To count it takes longest, and writes nothing: as if done.
+ADD = """
+import sys
+from pathlib import Path
+from tidings.characterisation import accumulating
+from tidings.characterisation.store import load_partial
+from tidings.traces.reading import read_traces
+from tidings.traces.session import spark_session
+
+day, store, counted = sys.argv[1:]
+accumulating.gather = lambda *_: load_partial(Path(counted))
+with spark_session("local[1]", small=True) as spark:
+    accumulating.add_traces(read_traces(spark, day), Path(store))
+"""
+
+
+@pytest.mark.slow
 def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders, monkeypatch):
-    before, folders_before = read_catalogue(copied), set(copied.iterdir())
-    again = read_traces(spark, folders[1][1])
-    monkeypatch.setattr(accumulating, "seam", killed)
-    with pytest.raises(KeyboardInterrupt):
-        add_traces(again, copied)
+    before, told = read_catalogue(copied), characterise_store(copied).parameters
+    known = {each.name for each in copied.iterdir()}
+    counted = copied / before.parts[1].folder
+    process = subprocess.Popen(
+        [sys.executable, "-c", ADD, str(folders[1][1]), str(copied), str(counted)]
+    )
+    try:
+        while not (begun := {each.name for each in copied.iterdir()} - known):
+            assert process.poll() is None
+            time.sleep(0.005)
+    finally:
+        process.kill()
+        process.wait()
     assert read_catalogue(copied) == before
-    assert len(set(copied.iterdir()) - folders_before) == 1  # what it had written
+    pd.testing.assert_frame_equal(characterise_store(copied).parameters, told)
+    again = read_traces(spark, folders[1][1])
     monkeypatch.setattr(
         accumulating, "seam", lambda *_: load_partial(copied / before.seams[0].folder)
     )
@@ -227,7 +256,9 @@ def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders,
     assert [part.window for part in after.parts] == [part.window for part in before.parts]
     assert after.parts[0] == before.parts[0]
     assert after.parts[1].folder != before.parts[1].folder
-    assert {each.name for each in copied.iterdir()} == {*after.folders, STORE_FILE, "store.lock"}
+    left = {each.name for each in copied.iterdir()}
+    assert left == {*after.folders, STORE_FILE, "store.lock"}
+    assert not begun & left  # what the other had written is cleared away
 
 
 def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
@@ -239,10 +270,6 @@ def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
     write_catalogue(copied, replace(catalogue, parts=catalogue.parts[1:], seams=()))
     with pytest.raises(InvalidTracesError, match=r"'bob'.*wants the order of time"):
         add_traces(read_traces(spark, folders[1][0]), copied)
-
-
-def killed(*_):
-    raise KeyboardInterrupt
 
 
 def test_what_does_not_go_into_a_store_is_told(spark, store, folders, tmp_path):

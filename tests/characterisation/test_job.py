@@ -65,7 +65,10 @@ def expected_parameters(truth) -> dict[str, float]:
 def test_everything_planted_is_found_within_five_standard_errors(planted, characterised):
     table = characterised.parameters.set_index("path")
     expected = expected_parameters(planted)
-    assert set(table.index) == set(expected)
+    waits = {
+        f"brokers.{name}.waiting{what}" for name in planted.services for what in ("", ".share")
+    }
+    assert set(table.index) == set(expected) | waits
     for path, truth in expected.items():
         estimate, error = table.loc[path, ["estimate", "standard_error"]]
         # half a nanosecond: what rounding to whole nanoseconds may do
@@ -188,6 +191,7 @@ def hops_in_window(truth) -> pd.DataFrame:
 
 def test_brokers_are_as_loaded_as_their_hops_say(planted, characterised):
     found = characterised.measured.brokers.set_index("broker")
+    table = characterised.parameters.set_index("path")
     for name, hops in hops_in_window(planted).groupby("broker"):
         service_s = (hops["left_ns"] - hops["started_ns"]) / 1e9
         wait_s = (hops["started_ns"] - hops["arrived_ns"]) / 1e9
@@ -197,6 +201,12 @@ def test_brokers_are_as_loaded_as_their_hops_say(planted, characterised):
         assert row["service_mean_s"] == pytest.approx(service_s.mean(), rel=1e-9)
         assert row["wait_mean_s"] == pytest.approx(wait_s.mean(), rel=1e-9)
         assert 0 < row["wait_mean_se_s"] < 0.1 * row["wait_mean_s"]
+        waiting = table.loc[f"brokers.{name}.waiting"]
+        share = table.loc[f"brokers.{name}.waiting.share", "estimate"]
+        assert share == pytest.approx((wait_s > 0).mean(), rel=1e-12)
+        assert waiting["count"] == (wait_s > 0).sum()
+        law = characterised.laws[f"brokers.{name}.waiting"]
+        assert law.sample.mean_s == pytest.approx(wait_s[wait_s > 0].mean(), rel=1e-9)
 
 
 def test_links_carry_what_was_sent(planted, characterised):
@@ -424,26 +434,6 @@ def test_events_of_the_last_seconds_may_be_left_out(planted, settled):
     assert found.measured.provenance["settle_s"] == pytest.approx(60.0)
 
 
-@pytest.mark.slow
-def test_however_rows_are_spread_the_numbers_are_the_same(
-    spark, planted, characterised, write_traces, tmp_path
-):
-    traces = read_traces(spark, write_traces(planted, tmp_path, parts=3))
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "3")
-    try:
-        found = characterise(traces)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
-    for there, here in (
-        (found.parameters, characterised.parameters),
-        (found.measured.subscribers, characterised.measured.subscribers),
-        (found.measured.pairs, characterised.measured.pairs),
-    ):
-        # counts are equal; sums differ by rounding, and the searched Weibull shapes by little more
-        pd.testing.assert_frame_equal(there, here, rtol=1e-9)
-
-
 WINDOW = TraceWindow(from_ns=0, until_ns=100 * S)
 
 
@@ -558,31 +548,50 @@ ROUND = [("a", "b", S, S + 1), ("b", "c", S, S + 1), ("c", "a", S, S + 1)]
 
 @pytest.fixture(scope="module")
 def probed_ring(frame):
-    return characterise(ring(frame, THERE, probes=ROUND))
+    """A ring that was probed, and some oddities in it: the traces, what was counted, what it tells.
+
+    Lifetimes a percent apart, contents that are none, a client t that was probed beside one that
+    was not, and somebody of whom only a probe tells.
+    """
+    good = [(f"e{i}", "p", "a", i * S, "{}", (101 + i % 2) * S // 100, None) for i in range(1, 7)]
+    bad = [(f"x{i}", "p", "a", i * S, f"nonsense {i}", S // 2, None) for i in range(1, 4)]
+    traces = ring(
+        frame,
+        THERE,
+        published=good + bad,
+        probes=[*ROUND, ("c", "t", S, S + 7), ("a", "ghost", S, S + 1)],
+        more=[("s2", "t", "c", "subscribe", 0, "{}")],
+        deliveries=[
+            ("e1", name, "c", 2 * S + 5 + delay) for name, delay in (("s", 3000), ("t", 5000))
+        ],
+    )
+    seen = collect(traces, WINDOW, lambda _: None)
+    return traces, seen, fit(traces, seen, WINDOW, None)
 
 
 def test_of_links_in_a_cycle_events_follow_those_they_used(probed_ring):
-    found = probed_ring
+    found = probed_ring[2]
     assert [link.name for link in found.system.links] == ["a--b", "a--c", "b--c"]
     assert found.system.routing == Routing(tree=(("a", "b"), ("b", "c")))
     assert loads(dumps(found.system)) == found.system
     assert any("the links form a cycle" in note for note in found.notes)
 
 
-def test_a_cycle_that_events_went_all_around_needs_a_base_to_say_the_tree(frame, probed_ring):
-    traces = ring(frame, [*THERE, hop("e2", "a", "c")])
-    seen = collect(traces, WINDOW, lambda _: None)
+def test_a_cycle_that_events_went_all_around_needs_a_base_to_say_the_tree(probed_ring):
+    traces, seen, told = probed_ring
+    arrival = seen.hops.query("statistic == 'arrivals' and broker == 'b'")
+    around = replace(seen, hops=pd.concat([seen.hops, arrival.assign(broker="c")]))
     with pytest.raises(InvalidTracesError, match=r"a cycle through .*give a base system"):
-        fit(traces, seen, WINDOW, None)
-    base = replace(probed_ring.system, routing=Routing(root="a"))
-    found = fit(traces, seen, WINDOW, base)
+        fit(traces, around, WINDOW, None)
+    base = replace(told.system, routing=Routing(root="a"))
+    found = fit(traces, around, WINDOW, base)
     assert found.system.routing == Routing(root="a")
     assert loads(dumps(found.system)) == found.system
 
 
-def test_what_does_not_hang_together_is_an_error_not_a_system(frame):
-    traces = ring(frame, THERE)
-    seen = collect(traces, WINDOW, lambda _: None)
+def test_what_does_not_hang_together_is_an_error_not_a_system(probed_ring):
+    traces, seen, _ = probed_ring
+    seen = replace(seen, probes=None)
     broken = replace(
         seen,
         hops=seen.hops[seen.hops["came_from"] != "b"],
@@ -598,16 +607,16 @@ def test_what_does_not_hang_together_is_an_error_not_a_system(frame):
         fit(traces, replace(seen, subscriptions=peer), WINDOW, None)
 
 
-def test_whoever_is_left_out_is_named(frame, probed_ring):
-    base = probed_ring.system
-    silent = replace(base.publishers[0], name="mute")
-    deaf = replace(base.subscribers[0], name="deaf")
+def test_whoever_is_left_out_is_named(probed_ring):
+    traces, seen, told = probed_ring
+    silent = replace(told.system.publishers[0], name="mute")
+    deaf = replace(told.system.subscribers[0], name="deaf")
     base = replace(
-        base,
-        publishers=(*base.publishers, silent),
-        subscribers=(*base.subscribers, deaf),
+        told.system,
+        publishers=(*told.system.publishers, silent),
+        subscribers=(*told.system.subscribers, deaf),
     )
-    found = characterise(ring(frame, THERE, probes=[("a", "ghost", S, S + 1)]), base=base)
+    found = fit(traces, seen, WINDOW, base)
     text = "\n".join(found.notes)
     assert "only probes tell of ghost" in text
     assert "publisher mute of the base system published nothing in the window" in text
@@ -615,28 +624,14 @@ def test_whoever_is_left_out_is_named(frame, probed_ring):
     assert [each.name for each in found.system.publishers] == ["p"]
 
 
-def test_a_client_that_was_probed_hides_no_other(frame):
-    traces = ring(
-        frame,
-        THERE,
-        more=[("s2", "t", "c", "subscribe", 0, "{}")],
-        probes=[("c", "t", S, S + 7)],
-        deliveries=[
-            ("e1", name, "c", 2 * S + 5 + delay) for name, delay in (("s", 3000), ("t", 5000))
-        ],
-    )
-    found = characterise(traces)
-    estimates = found.parameters.set_index("path")["estimate"]
+def test_a_client_that_was_probed_hides_no_other(probed_ring):
+    estimates = probed_ring[2].parameters.set_index("path")["estimate"]
     assert estimates["subscribers.s.link.delay"] == pytest.approx(3e-6)
     assert estimates["subscribers.t.link.delay"] == pytest.approx(7e-9)
 
 
-def test_lifetimes_a_percent_apart_stay_two_and_bad_contents_change_nothing(frame):
-    published = [
-        (f"e{i}", "p", "a", i * S, "{}", (101 + i % 2) * S // 100, None) for i in range(1, 7)
-    ]
-    bad = [(f"x{i}", "p", "a", i * S, f"nonsense {i}", S // 2, None) for i in range(1, 4)]
-    found = characterise(ring(frame, THERE, published=published + bad))
+def test_lifetimes_a_percent_apart_stay_two_and_bad_contents_change_nothing(probed_ring):
+    found = probed_ring[2]
     rows = found.system.publishers[0].content.rows()
     assert sorted((row.lifetime.value_s, row.probability) for row in rows) == [
         (1.01, 0.5),
@@ -654,11 +649,11 @@ def test_lifetimes_a_percent_apart_stay_two_and_bad_contents_change_nothing(fram
         ({"cpu": Station(service=Service(law=Deterministic(value_s=0.1)))}, r"stations \(cpu\)"),
     ],
 )
-def test_a_base_whose_brokers_are_several_queues_is_refused(frame, probed_ring, change, saw):
-    base = probed_ring.system
+def test_a_base_whose_brokers_are_several_queues_is_refused(probed_ring, change, saw):
+    base = probed_ring[2].system
     base = replace(base, brokers=(replace(base.brokers[0], **change), *base.brokers[1:]))
     with pytest.raises(UnsupportedError, match=f"broker 'a' has {saw}"):
-        characterise(ring(frame, THERE), base=base)
+        characterise(probed_ring[0], base=base)
 
 
 def test_a_table_broken_in_its_middle_is_an_error_in_one_line(

@@ -196,6 +196,14 @@ def test_hops_give_arrivals_waits_and_service(table):
         ("east", bin_s(1.0), 1, 1, 1.0, 0.0),
         (None, None, 2, 0, None, None),
     }
+    waited = {
+        (broker, batch): waited
+        for broker, batch, waited in of(found, "batches", "broker", "batch", "waited")
+    }
+    assert sum(waited.values()) == 1
+    assert of(found, "waiting", "broker", "bin", "rows", "count", "total_s") == {
+        ("hub", bin_s(1.0), 1, 1, 1.0)
+    }
     assert of(found, "batches", "broker", "batch", "rows", "count") == {
         ("hub", 0, 1, 1),
         ("hub", 1, 1, 1),
@@ -396,7 +404,8 @@ def test_events_are_followed_to_where_they_were_last_seen(table):
 STATISTICS = {
     "publications": (lambda t: publication_statistics(t["publications"], WINDOW, WINDOW), 2),
     "intervals": (lambda t: interval_statistics(t["publications"], WINDOW), 2),
-    "hops": (lambda t: hop_statistics(t["hops"], WINDOW), 2),
+    # cells of services twice, those of waits once
+    "hops": (lambda t: hop_statistics(t["hops"], WINDOW), 3),
     "starts": (lambda t: with_reconstructed_starts(t["hops"]), 1),
     "probes": (lambda t: probe_statistics(t["probes"]), 1),
     "crossings": (

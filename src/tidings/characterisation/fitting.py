@@ -54,12 +54,13 @@ class FittedLaw:
         return self.sample.mean_se_s
 
 
-def fit_law(sample: Sample) -> FittedLaw:
+def fit_law(sample: Sample, as_good_as: int | None = None) -> FittedLaw:
     """The law that fits a sample best, by the Bayesian information criterion on the bins.
 
     BIC = k ln n − 2 ln L, with k parameters and n times, so that a family with more parameters must
     earn them: the exponential law wins where it is true. Where even the best family is further from
-    the histogram than chance allows, the histogram itself is the law.
+    the histogram than chance allows, the histogram itself is the law. Times that depend on each
+    other tell less than they are many: ``as_good_as`` is how many independent ones tell as much.
 
     >>> from tidings.characterisation.samples import sample_of
     >>> fit_law(sample_of([0.005] * 10)).law
@@ -71,9 +72,10 @@ def fit_law(sample: Sample) -> FittedLaw:
         equal = sample.lowest_s == sample.highest_s
         law = Deterministic(value_s=sample.lowest_s if equal else sample.mean_s)
         return _chosen(sample, law, "deterministic", 0.0, "all times are equal")
-    candidates = sorted(_candidates(sample), key=lambda one: one.bic)
+    independent = as_good_as or sample.count
+    candidates = sorted(_candidates(sample, independent), key=lambda one: one.bic)
     best = candidates[0]
-    allowed = max(_SIGNIFICANT / math.sqrt(sample.count), _NEGLIGIBLE)
+    allowed = max(_SIGNIFICANT / math.sqrt(independent), _NEGLIGIBLE)
     if best.distance <= allowed:
         return _chosen(sample, best.law, best.family, best.distance, "fits", candidates)
     verdict = (
@@ -108,8 +110,9 @@ def histogram_law(sample: Sample) -> Empirical:
     return law.scaled(sample.mean_s / law.mean_s) if law.mean_s > 0 else law
 
 
-def _candidates(sample: Sample) -> list[Candidate]:
+def _candidates(sample: Sample, independent: int) -> list[Candidate]:
     found = []
+    weight = independent / sample.count
     for family, (estimate, parameters) in FAMILIES.items():
         try:
             law = estimate(sample)
@@ -117,7 +120,8 @@ def _candidates(sample: Sample) -> list[Candidate]:
             continue
         if law is None:
             continue
-        bic = parameters * math.log(sample.count) - 2.0 * log_likelihood(sample, law)
+        likelihood = weight * log_likelihood(sample, law)
+        bic = parameters * math.log(independent) - 2.0 * likelihood
         distance = kolmogorov_distance(sample, law)
         found.append(Candidate(family=family, law=law, bic=bic, distance=distance))
     return found

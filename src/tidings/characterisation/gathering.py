@@ -1,7 +1,7 @@
 """Spark's part: all statistics of some traces, collected as tables the size of the model.
 
 How often a table is read: deliveries, states, sessions and subscriptions once, probes three times
-(delays, losses in a row, clocks), hops twice (what happens at brokers, and how far events came),
+(delays, losses in a row, clocks), hops three times (services, waits, how far events came),
 publications four times (counts, how far they came, intervals, and to meet the deliveries). On top
 of that, and only where it is needed:
 

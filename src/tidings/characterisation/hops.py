@@ -21,12 +21,14 @@ from tidings.traces.window import TraceWindow
 
 OUTSIDE = "arrived outside the observed window"
 
-# Per reason, per (broker, came_from), per (broker, bin) of the service time, per (broker, batch).
-# The sample is of service times; waits are of the same rows.
+# Per reason, per (broker, came_from), per (broker, bin) of the service time, per (broker, batch);
+# their sample is of service times, and waits are of the same rows. Last, per (broker, bin) of the
+# waiting time, with a sample of the waits above zero.
 HOP_STATISTICS = (
     "statistic string, reason string, broker string, came_from string, bin int, batch int, "
-    f"rows bigint, wait_total_s double, {SAMPLE}"
+    f"rows bigint, waited bigint, wait_total_s double, {SAMPLE}"
 )
+WAITING = "waiting"
 _SETS = {
     "quality": (REASON,),
     "arrivals": ("broker", "came_from"),
@@ -55,12 +57,19 @@ def used_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
 
 
 def hop_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
-    """Arrivals, waiting and service times per broker, in one reading of the hops.
+    """Arrivals, service times and waiting times per broker, in two readings of the hops.
 
     Only hops that arrived in the window count. Service is from start to leaving, waiting from
     arrival to start; a row without a start counts as an arrival and in neither sample (see
-    :func:`with_reconstructed_starts`).
+    :func:`with_reconstructed_starts`). A wait in the same cells as a service time would make almost
+    as many cells as there are rows: that is why the hops are read again.
     """
+    served = service_statistics(hops, window)
+    return served.unionByName(waiting_statistics(hops, window), allowMissingColumns=True)
+
+
+def service_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
+    """All but the law of waits, in one reading of the hops."""
     service_s = seconds(F.col("left_ns") - F.col("started_ns"))
     wait_s = seconds(F.col("started_ns") - F.col("arrived_ns"))
     good = F.col(REASON).isNull()
@@ -79,11 +88,21 @@ def hop_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
         .groupBy(REASON, *keys)
         .agg(
             F.count(F.lit(1)).alias("rows"),
+            F.count_if(F.col("wait_s") > 0).alias("waited"),
             F.sum("wait_s").alias("wait_total_s"),
             *sample_sums(F.col("service_s")),
         )
     )
     return summed_up(cells, _SETS)
+
+
+def waiting_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
+    """Waits above zero as a sample per broker and bin; who waits not at all is in none of them."""
+    wait_s = seconds(F.col("started_ns") - F.col("arrived_ns"))
+    waits = used_hops(hops, window).select("broker", wait_s.alias("wait_s")).where("wait_s > 0")
+    cells = waits.groupBy("broker", delay_bin(F.col("wait_s")).alias("bin"))
+    sums = cells.agg(F.count(F.lit(1)).alias("rows"), *sample_sums(F.col("wait_s")))
+    return sums.withColumn("statistic", F.lit(WAITING))
 
 
 def with_reconstructed_starts(hops: DataFrame) -> DataFrame:

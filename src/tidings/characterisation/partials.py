@@ -48,6 +48,7 @@ CHANGED_BY_SEAMS = (
 _EMPTIED = tuple(name for name in CHANGED_BY_SEAMS if name != "intervals")
 _COUNTS = (
     "rows", "events", "count", "lost", "duplicates", "wanted", "delivered", "on_time", "sizes",
+    "waited",
 )  # fmt: skip
 # Whose batches are put together: of the others, neighbours must be known to be stitched.
 _COARSENED = ("publications", "hops", "deliveries")
