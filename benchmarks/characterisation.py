@@ -17,6 +17,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from recording import add_write_option, record
 
+from tidings.characterisation.hops import service_statistics
 from tidings.characterisation.job import characterise
+from tidings.characterisation.links import probe_statistics
+from tidings.characterisation.publications import publication_statistics
+from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.model.reading import loads
 from tidings.traces.generating import generate_traces, write_generated
 from tidings.traces.reading import Traces, read_traces
@@ -90,84 +95,163 @@ def by_stage(traces: Traces, clock: Clock) -> dict[str, float]:
     return {stage: after - before for (stage, before), (_, after) in itertools.pairwise(marks)}
 
 
-def with_duckdb(folder: Path, from_ns: int, width_ns: int) -> float | None:
-    """CPU seconds of the same counts in DuckDB; None where it is not installed."""
+def one_pass(traces: Traces) -> None:
+    """The statistics that need no row to meet another one: counts, samples and histograms."""
+    tables, window = traces.tables, traces.window
+    for counted in (
+        service_statistics(tables["hops"], window),
+        publication_statistics(tables["publications"], window, window),
+        probe_statistics(tables["probes"]),
+        subscription_statistics(tables["subscriptions"]),
+    ):
+        counted.toPandas()
+
+
+def scan_of_one_pass(traces: Traces) -> None:
+    """The bare scan of the tables of :func:`one_pass`."""
+    names = ("hops", "publications", "probes", "subscriptions")
+    bare_scan(replace(traces, tables={name: traces.tables[name] for name in names}))
+
+
+def duckdb_queries(folder: Path, from_ns: int, width_ns: int) -> dict[str, list[str]]:
+    """The same counts in SQL, by the stage of the characterisation that makes them."""
+    table = {
+        name: f"read_parquet('{folder}/{name}/*.parquet')"
+        for name in ("publications", "hops", "deliveries", "probes", "subscriptions")
+    }
+    bins = "ceil(log10(greatest({}, 1e-6) / 1e-6) * 50)"
+    batch = f"({{}} - {from_ns}) // {width_ns}"
+    sums = (
+        "count(*), sum({0}), sum({0} * {0}), sum(ln(nullif({0}, 0))), "
+        "sum(ln(nullif({0}, 0)) ** 2), min({0}), max({0})"
+    )
+    service, wait = "(left_ns - started_ns) / 1e9", "(started_ns - arrived_ns) / 1e9"
+    delay = "(received_ns - sent_ns) / 1e9"
+    return {
+        "subscriptions": [
+            "select subscriber, broker, filter, count(*) "
+            f"from {table['subscriptions']} group by all"
+        ],
+        "hops": [
+            f"select broker, came_from, {bins.format(service)} b, {batch.format('arrived_ns')} t, "
+            f"sum({wait}), {sums.format(service)} from {table['hops']} group by all",
+            f"select broker, {bins.format(wait)} b, {sums.format(wait)} from {table['hops']} "
+            "where started_ns > arrived_ns group by all",
+        ],
+        "publications": [
+            f"select publisher, broker, content, lifetime_ns, {batch.format('published_ns')} t, "
+            f"count(*), sum(size_bytes) from {table['publications']} group by all",
+            "select publisher, content, brokers, sent, count(*) from (select event, list_sort(list("
+            f"distinct broker)) brokers, list_sort(flatten(list(sent_to))) sent from "
+            f"{table['hops']} group by event) right join {table['publications']} using (event) "
+            "group by all",
+        ],
+        "intervals": [
+            f"select publisher, t, {bins.format('gap')} b, {sums.format('gap')} from ("
+            f"select publisher, {batch.format('published_ns')} t, (published_ns - "
+            "lag(published_ns) over (partition by publisher order by published_ns)) / 1e9 gap "
+            f"from {table['publications']}) group by all"
+        ],
+        "links": [
+            f"select source, target, {bins.format(delay)} b, {sums.format(delay)} "
+            f"from {table['probes']} group by all",
+            "select source, target, count(*), count_if(lost and after) from (select source, "
+            "target, received_ns is null lost, lag(received_ns is null) over (partition by "
+            f"source, target order by sent_ns) after from {table['probes']}) group by all",
+        ],
+        "deliveries": [
+            f"select subscriber, publisher, {batch.format('published_ns')} t, "
+            f"{bins.format('(received_ns - published_ns) / 1e9')} b, count(*), "
+            "count_if(received_ns - published_ns <= lifetime_ns) from (select event, subscriber, "
+            f"min(received_ns) received_ns from {table['deliveries']} group by all) "
+            f"join {table['publications']} using (event) group by all"
+        ],
+    }
+
+
+def with_duckdb(folder: Path, from_ns: int, width_ns: int) -> dict[str, float] | None:
+    """CPU seconds of the same counts in DuckDB, stage by stage; None where it is not installed."""
     try:
         import duckdb
     except ImportError:
         return None
-    tables = {name: f"read_parquet('{folder}/{name}/*.parquet')"
-              for name in ("publications", "hops", "deliveries")}  # fmt: skip
-    bins = "ceil(log10(greatest({}, 1e-6) / 1e-6) * 50)"
-    batch = f"({{}} - {from_ns}) // {width_ns}"
-    sums = "count(*), sum({0}), sum({0} * {0}), sum(ln(nullif({0}, 0))), min({0}), max({0})"
-    service = "(left_ns - started_ns) / 1e9"
-    queries = [
-        f"select broker, came_from, {bins.format(service)} b, {batch.format('arrived_ns')} t, "
-        f"{sums.format(service)} from {tables['hops']} group by all",
-        f"select publisher, broker, content, lifetime_ns, {batch.format('published_ns')} t, "
-        f"count(*), sum(size_bytes) from {tables['publications']} group by all",
-        f"select publisher, t, {bins.format('gap')} b, {sums.format('gap')} from ("
-        f"select publisher, {batch.format('published_ns')} t, (published_ns - lag(published_ns) "
-        "over (partition by publisher order by published_ns)) / 1e9 gap "
-        f"from {tables['publications']}) group by all",
-        f"select subscriber, publisher, {batch.format('published_ns')} t, "
-        f"{bins.format('(received_ns - published_ns) / 1e9')} b, count(*), "
-        "count_if(received_ns - published_ns <= lifetime_ns) from (select event, subscriber, "
-        f"min(received_ns) received_ns from {tables['deliveries']} group by all) "
-        f"join {tables['publications']} using (event) group by all",
-        "select publisher, content, brokers, sent, count(*) from (select event, list_sort(list("
-        f"distinct broker)) brokers, list_sort(flatten(list(sent_to))) sent from {tables['hops']} "
-        f"group by event) right join {tables['publications']} using (event) group by all",
-    ]
-    begun = time.process_time()
+    found = {}
     with duckdb.connect() as connection:
-        for query in queries:
-            connection.sql(query).fetchall()
-    return time.process_time() - begun
+        for stage, queries in duckdb_queries(folder, from_ns, width_ns).items():
+            begun = time.process_time()
+            for query in queries:
+                connection.sql(query).fetchall()
+            found[stage] = time.process_time() - begun
+    return found
 
 
 def measure(spark: SparkSession, hops: int, folder: Path) -> dict[str, Any]:
+    """CPU seconds of everything, on traces of about so many hops."""
     events = round(hops / HOPS_PER_EVENT)
     made = generate_traces(spark, SYSTEM, events, probes=10_000)
     clock = Clock(spark)
     generating_s = clock.spent(lambda: write_generated(made, folder))
     traces = read_traces(spark, folder)
     bare_scan(traces)  # warms up
+    one_pass(traces)
     scan_s = clock.spent(lambda: bare_scan(traces))
+    part_s = clock.spent(lambda: scan_of_one_pass(traces))
+    one_pass_s = clock.spent(lambda: one_pass(traces))
     stages = by_stage(traces, clock)
+    whole_s = sum(stages.values())
     width_ns = (made.window.until_ns - made.window.from_ns) // 32 + 1
-    rows = traces.tables["hops"].count()
+    duckdb = with_duckdb(folder, made.window.from_ns, width_ns)
     return {
-        "hops": rows,
+        "hops": traces.tables["hops"].count(),
         "generating_s": round(generating_s, 2),
         "scan_s": round(scan_s, 2),
-        "characterise_s": round(sum(stages.values()), 2),
-        "times_the_scan": round(sum(stages.values()) / scan_s, 2),
+        "one_pass_s": round(one_pass_s, 2),
+        "one_pass_times_its_scan": round(one_pass_s / part_s, 2),
+        "characterise_s": round(whole_s, 2),
+        "times_the_scan": round(whole_s / scan_s, 2),
         "stages_s": {name: round(value, 2) for name, value in stages.items()},
-        "duckdb_s": with_duckdb(folder, made.window.from_ns, width_ns),
+        "duckdb_s": duckdb and round(sum(duckdb.values()), 2),
+        "duckdb_stages_s": duckdb and {name: round(value, 2) for name, value in duckdb.items()},
     }
 
 
+def conclusions(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """How it grows, and how many machines make up for DuckDB's speed on one.
+
+    Between the first and the last size CPU time is a line, a + b n. On m machines Spark takes
+    a + b n / m and DuckDB, which knows one, its own line: the lines cross where m exceeds the ratio
+    of the slopes, and below the size at which that happens DuckDB is faster on any number.
+    """
+    first, last = rows[0], rows[-1]
+    if len(rows) < 2:
+        return {}
+    more = last["hops"] - first["hops"]
+    growth = math.log(last["characterise_s"] / first["characterise_s"])
+    found = {"power": round(growth / math.log(last["hops"] / first["hops"]), 3)}
+    if first["duckdb_s"]:
+        slopes = [(last[name] - first[name]) / more for name in ("characterise_s", "duckdb_s")]
+        found["machines_that_make_up_for_duckdb"] = round(slopes[0] / slopes[1], 1)
+    return found
+
+
 def main() -> None:
+    """Measure, print, and with ``--write`` record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--hops", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--master", default="local[*]")
+    parser.add_argument("--memory", default="4g", help="of Spark's driver")
     add_write_option(parser, "characterisation")
     args = parser.parse_args()
     rows = []
-    with spark_session(args.master) as spark:
+    with spark_session(args.master, memory=args.memory) as spark:
         for hops in args.hops:
             with tempfile.TemporaryDirectory() as folder:
                 rows.append(measure(spark, hops, Path(folder)))
-            print(json.dumps(rows[-1]))
-    first, last = rows[0], rows[-1]
-    if len(rows) > 1:
-        growth = math.log(last["characterise_s"] / first["characterise_s"])
-        slope = growth / math.log(last["hops"] / first["hops"])
-        print(f"CPU time grows with the rows to the power of {slope:.2f}")
-    if args.write:
-        record("characterisation", {"rows": rows})
+            print(json.dumps(rows[-1]), flush=True)
+            found = {"memory": args.memory, "rows": rows, **conclusions(rows)}
+            if args.write:  # what has been measured is kept if the next size is too much
+                record("characterisation", found)
+    print(json.dumps(conclusions(rows)))
 
 
 if __name__ == "__main__":
