@@ -65,10 +65,7 @@ def expected_parameters(truth) -> dict[str, float]:
 def test_everything_planted_is_found_within_five_standard_errors(planted, characterised):
     table = characterised.parameters.set_index("path")
     expected = expected_parameters(planted)
-    waits = {
-        f"brokers.{name}.waiting{what}" for name in planted.services for what in ("", ".share")
-    }
-    assert set(table.index) == set(expected) | waits
+    assert set(table.index) == set(expected)
     for path, truth in expected.items():
         estimate, error = table.loc[path, ["estimate", "standard_error"]]
         # half a nanosecond: what rounding to whole nanoseconds may do
@@ -191,7 +188,7 @@ def hops_in_window(truth) -> pd.DataFrame:
 
 def test_brokers_are_as_loaded_as_their_hops_say(planted, characterised):
     found = characterised.measured.brokers.set_index("broker")
-    table = characterised.parameters.set_index("path")
+    table = characterised.waits.set_index("path")
     for name, hops in hops_in_window(planted).groupby("broker"):
         service_s = (hops["left_ns"] - hops["started_ns"]) / 1e9
         wait_s = (hops["started_ns"] - hops["arrived_ns"]) / 1e9

@@ -14,7 +14,6 @@ from tidings.characterisation.fitting import fit_law
 from tidings.characterisation.parameters import Parameter, law_parameter
 from tidings.characterisation.samples import sample_from_rows
 from tidings.characterisation.states import FittedFailure
-from tidings.characterisation.waiting import waiting_parameters
 from tidings.errors import InvalidSystemError, InvalidTracesError, UnsupportedError
 from tidings.model import topology
 from tidings.model.behaviour import PERFECT, Channel, Failure, Service
@@ -31,8 +30,6 @@ from tidings.model.system import (
     Subscriber,
     System,
 )
-
-_ONLY_REPORTED = (".loss_burst", ".failure.mtbf", ".failure.mttr", ".waiting", ".waiting.share")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +227,7 @@ def _either_way(component: str) -> frozenset[str]:
 
 def _only_reported(path: str) -> bool:
     """Whether a parameter is none whose uncertainty predictions can carry on."""
-    return ".content." in path or path.endswith(_ONLY_REPORTED)
+    return ".content." in path or path.endswith((".loss_burst", ".failure.mtbf", ".failure.mttr"))
 
 
 def check_base(base: System) -> None:
@@ -307,7 +304,6 @@ def _brokers(
             assert rows is not None
             fitted = fit_law(sample)
             parameters.append(law_parameter(f"brokers.{name}.service", fitted))
-            parameters += waiting_parameters(name, hops)
             broker = replace(broker, service=Service(law=fitted.law))
             without = int(rows["rows"].sum()) - sample.count
             if without:

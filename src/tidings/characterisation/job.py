@@ -38,6 +38,7 @@ from tidings.characterisation.states import failing_together, fit_failures
 from tidings.characterisation.stationarity import drift_notes, rates_over_time, stationarity
 from tidings.characterisation.stays import fit_stays, with_stays
 from tidings.characterisation.subscribers import FoundSubscribers, find_subscribers, with_links
+from tidings.characterisation.waiting import waiting_parameters
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.study import Section
@@ -52,8 +53,9 @@ NEEDED = ("publications", "hops", "deliveries")  # the tables without which noth
 class Characterisation:
     """What traces tell: a fitted system, what was measured, and how far to trust both.
 
-    ``parameters`` has every fitted number with its standard error; ``quality`` counts the rows of
-    every table by what became of them, ``coverage`` says how much of what was published could be
+    ``parameters`` has every fitted number with its standard error, ``waits`` likewise how long
+    events wait at brokers, which comes of a system and is no part of it; ``quality`` counts the
+    rows of every table by what became of them, ``coverage`` says how much of what was published could be
     followed to those who want it; ``stationarity`` tests whether publishers keep their rates;
     ``laws`` are those fitted, by path of the parameter, ``rates`` those of publishers over time;
     ``notes`` say what could not be told and was assumed.
@@ -62,6 +64,7 @@ class Characterisation:
     system: System
     measured: Outcome
     parameters: pd.DataFrame
+    waits: pd.DataFrame
     quality: pd.DataFrame
     coverage: pd.DataFrame
     stationarity: pd.DataFrame
@@ -146,6 +149,9 @@ def fit(
     ]  # fmt: skip
     with _noted(found.notes, network.notes, publishers.notes):
         system, said = assemble(network, peers.publishers, peers.subscribers, parameters, base)
+    waits = [
+        each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
+    ]
     counted = count(seen, system, channels, traces, measured)
     scvs = {name: sample.scv for name, sample in interval_samples(seen.intervals).items()}
     steady = stationarity(seen.publications_by("batches"), scvs, measured.seconds)
@@ -159,10 +165,11 @@ def fit(
         system=system,
         measured=measured_outcome(counted, traces, measured, notes),
         parameters=parameter_table(parameters),
+        waits=parameter_table(waits),
         quality=quality_table(seen, bad_filters=found.bad_rows),
         coverage=coverage_table(seen, counted.tables["subscribers"]),
         stationarity=steady,
-        laws={each.path: each.fitted for each in parameters if each.fitted is not None},
+        laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
         rates=rates_over_time(seen.publications_by("batches"), measured.seconds),
         notes=notes,
     )

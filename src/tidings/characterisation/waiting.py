@@ -33,6 +33,8 @@ def waiting_parameters(broker: str, hops: pd.DataFrame) -> list[Parameter]:
         values = batches[name].fillna(0.0).to_numpy(dtype=np.float64)
         np.add.at(by_batch, batches["batch"].to_numpy(dtype=np.int64), values)
     served, waited = sums["count"], sums["waited"]
+    if served.sum() == 0:
+        return []
     share = Parameter(
         path=f"brokers.{broker}.waiting.share",
         estimate=float(waited.sum() / served.sum()),

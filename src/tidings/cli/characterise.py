@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import pandas as pd
 import typer
 
 from tidings.characterisation.accumulating import add_traces, characterise_store
@@ -247,7 +248,7 @@ def _write_report(found: Characterisation, traces: str, path: Path) -> None:
         title=f"What {traces} tells",
         system=found.system,
         outcomes={"measured": found.measured},
-        parameters=found.parameters,
+        parameters=_told_numbers(found),
         sections=found.sections,
     )
     console.note(f"The page: {write_page(page, path)} (open it in a browser; it needs no network)")
@@ -267,12 +268,18 @@ def _told(parts: Sequence[Regime], folder: Path) -> str:
     return "\n".join(lines)
 
 
+def _told_numbers(found: Characterisation) -> pd.DataFrame:
+    """All numbers that have a standard error: those of the system, and waits at its brokers."""
+    return pd.concat([found.parameters, found.waits], ignore_index=True)
+
+
 def _document(
     found: Characterisation, tested: BackTest | None, parts: Sequence[Regime]
 ) -> dict[str, Any]:
     return {
         "system": reading.system_document(found.system),
         "parameters": found.parameters.to_dict("records"),
+        "waits": found.waits.to_dict("records"),
         "measured": outcome_document(found.measured),
         "quality": found.quality.to_dict("records"),
         "coverage": found.coverage.to_dict("records"),
@@ -292,7 +299,7 @@ def _document(
 
 def _show(found: Characterisation, tested: BackTest | None, limit: int) -> None:
     console.show(
-        terminal.parameters_table(found.parameters, limit=limit),
+        terminal.parameters_table(_told_numbers(found), limit=limit),
         terminal.outcome_table(found.measured, limit=limit),
         terminal.quality_table(found.quality),
         terminal.coverage_table(found.coverage),
