@@ -55,10 +55,10 @@ class Characterisation:
 
     ``parameters`` has every fitted number with its standard error, ``waits`` likewise how long
     events wait at brokers, which comes of a system and is no part of it; ``quality`` counts the
-    rows of every table by what became of them, ``coverage`` says how much of what was published could be
-    followed to those who want it; ``stationarity`` tests whether publishers keep their rates;
-    ``laws`` are those fitted, by path of the parameter, ``rates`` those of publishers over time;
-    ``notes`` say what could not be told and was assumed.
+    rows of every table by what became of them, ``coverage`` says how much of what was published
+    could be followed to those who want it; ``stationarity`` tests whether publishers keep their
+    rates; ``laws`` are those fitted, by path of the parameter, ``rates`` those of publishers over
+    time; ``notes`` say what could not be told and was assumed.
     """
 
     system: System
