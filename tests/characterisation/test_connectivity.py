@@ -7,16 +7,19 @@ import pandas as pd
 import pytest
 
 from tidings.characterisation.connectivity import (
+    PEER_PERIODS,
+    TOO_LATE,
     fit_connectivity,
     peer_periods,
     with_connectivity,
 )
-from tidings.characterisation.sessions import PERIOD_CELLS
+from tidings.characterisation.sessions import PERIOD_CELLS, durations_by_path
 from tidings.model.behaviour import Connectivity
 from tidings.model.filters import as_filter
 from tidings.model.laws import Exponential, Weibull
 from tidings.model.system import Subscriber
 from tidings.model.trace_tables import SESSIONS
+from tidings.traces.actions import bring_here
 from tidings.traces.window import TraceWindow
 
 S = 1_000_000_000
@@ -97,17 +100,32 @@ def test_peers_keep_what_sessions_do_not_tell():
     assert "nothing tells how long it takes ann to hand an event over" in note
 
 
-def test_periods_are_those_within_the_window(frame):
+def test_periods_are_those_within_the_window_and_every_row_is_accounted_for(frame):
     changes = [
         ("ann", "disconnected", 0),
         ("ann", "connected", 5 * S),
         ("ann", "disconnected", 15 * S),
         ("bob", "connected", 7 * S),
+        ("bob", "disconnected", 21 * S),
+        ("bob", "asleep", 9 * S),
+        ("", "connected", 9 * S),
     ]
     window = TraceWindow(from_ns=0, until_ns=20 * S)
-    found = peer_periods(frame(changes, SESSIONS.ddl), window).collect()
-    assert sorted((row.path, row.connected, row.ended, row.total_s) for row in found) == [
+    found = bring_here(peer_periods(frame(changes, SESSIONS.ddl), window), "sessions")
+    assert set(found.columns) == {field.split()[0] for field in PEER_PERIODS.split(", ")}
+    periods = found[found["path"].notna()]
+    rows = periods[["path", "connected", "ended", "total_s"]].itertuples(index=False, name=None)
+    assert sorted(rows) == [
         ("ann", False, False, 5.0),
         ("ann", True, True, 10.0),
         ("bob", True, False, 13.0),
     ]
+    assert periods["rows"].isna().all()
+    counted = found[found["path"].isna()].fillna({"reason": "used"})
+    assert dict(zip(counted["reason"], counted["rows"], strict=True)) == {
+        "used": 4,
+        TOO_LATE: 1,
+        "state is not connected or disconnected": 1,
+        "no peer": 1,
+    }
+    assert set(durations_by_path(found)) == {"ann", "bob"}

@@ -500,6 +500,10 @@ texts = st.sampled_from(["{}", '{"a":1}', "{", "null", '{"a":{"b":1}}', '{"a":1e
     subscriptions=st.lists(
         st.tuples(names, names, names, st.just("subscribe"), times, texts), max_size=4
     ),
+    sessions=st.lists(
+        st.tuples(names, st.sampled_from(["connected", "disconnected", "on", None]), times),
+        max_size=8,
+    ),
 )
 @settings(deadline=None, max_examples=3, suppress_health_check=list(HealthCheck))
 @pytest.mark.slow

@@ -31,7 +31,7 @@ class Statistics:
     loss_runs: pd.DataFrame | None = None
     clocks: pd.DataFrame | None = None
     states: pd.DataFrame | None = None
-    sessions: pd.DataFrame | None = None  # periods of peers
+    sessions: pd.DataFrame | None = None  # periods of peers, and rows by reason
     stays: pd.DataFrame | None = None  # periods of subscribers that come and go
     notes: tuple[str, ...] = ()
 

@@ -15,13 +15,23 @@ from tidings.characterisation.duration_laws import fit, in_seconds, likeliest
 from tidings.characterisation.durations import Durations, measure
 from tidings.characterisation.fitted_periods import FittedPeriods
 from tidings.characterisation.parameters import Parameter
-from tidings.characterisation.sessions import durations_by_path, period_cells, session_periods
+from tidings.characterisation.sessions import (
+    PERIOD_CELLS,
+    durations_by_path,
+    period_cells,
+    session_periods,
+)
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Deterministic
 from tidings.model.naming import few
 from tidings.model.system import Publisher, Subscriber
+from tidings.model.trace_tables import SESSIONS
+from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
 
+# Periods of peers, and per reason all rows, of which no period is told.
+PEER_PERIODS = f"{PERIOD_CELLS}, reason string, rows bigint"
+TOO_LATE = "changed after the observed window"
 LEAST_PERIODS = 5  # whole ones of each kind, to tell how a peer comes and goes
 ENOUGH_PERIODS = 30  # to tell more than a mean
 MOST_SHAPES = 100  # peers whose laws are looked at for more than their mean
@@ -45,13 +55,22 @@ class FittedPeer:
 
 
 def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
-    """Periods of every peer that was ever seen to change, by length; ``PERIOD_CELLS``."""
+    """Periods of every peer that was ever seen to change, by length; and all rows, by reason.
+
+    A row before the window says what the state was when it began; one after its end says nothing.
+    """
     observed = sessions.groupBy("peer").agg(
         F.first("peer").alias("path"),
         F.lit(window.from_ns).alias("from_ns"),
         F.lit(window.until_ns).alias("until_ns"),
     )
-    return period_cells(session_periods(sessions, observed))
+    periods = period_cells(session_periods(sessions, observed))
+    too_late = F.when(F.col("at_ns") > window.until_ns, F.lit(TOO_LATE))
+    reasons = with_reasons(sessions, SESSIONS).select(
+        F.coalesce(F.col(REASON), too_late).alias(REASON)
+    )
+    counted = reasons.groupBy(REASON).agg(F.count(F.lit(1)).alias("rows"))
+    return periods.unionByName(counted, allowMissingColumns=True)
 
 
 def fit_connectivity(

@@ -35,7 +35,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "loss_runs": ("source", "target", "batch", "stretch"),
     "clocks": ("source", "target"),
     "states": ("reason", "component", "up", "ended", "bin"),
-    "sessions": ("path", "connected", "ended", "bin"),
+    "sessions": ("reason", "path", "connected", "ended", "bin"),
     "stays": ("path", "connected", "ended", "bin"),
 }  # fmt: skip
 _LEAST = ("lowest_s", "first_", "least_")

@@ -31,6 +31,7 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
         "probes": seen.probes,
         "subscriptions": seen.subscriptions,
         "states": seen.states,
+        "sessions": seen.sessions,
     }
     late = {
         "publications": {BAD_CONTENT: seen.bad_contents, CONFLICT: _conflicts(seen)},
