@@ -133,7 +133,7 @@ def _content(
 ) -> tuple[ContentTable, list[Parameter]]:
     """The content table of a publisher, and its probabilities as parameters."""
     total = float(rows["rows"].sum())
-    equal_sizes = rows["least_size_bytes"].min() == rows["most_size_bytes"].max()
+    equal_sizes = equal_size(rows) is not None
     table: list[ContentRow] = []
     parameters: list[Parameter] = []
     counts = rows.groupby("event")["rows"].sum().sort_values(ascending=False, kind="stable")
@@ -164,10 +164,21 @@ def _content(
     return ContentTable(table=tuple(table)), parameters
 
 
+def equal_size(rows: pd.DataFrame) -> float | None:
+    """The size in bytes of all publications of which one is told; None where they differ.
+
+    >>> rows = pd.DataFrame({"least_size_bytes": [64, None], "most_size_bytes": [64, None]})
+    >>> equal_size(rows), equal_size(rows.tail(1).astype("Int64"))
+    (64.0, None)
+    """
+    told = rows[["least_size_bytes", "most_size_bytes"]].stack().dropna().unique()
+    return float(told[0]) if len(told) == 1 else None
+
+
 def _with_common_parts(publisher: Publisher, rows: pd.DataFrame) -> Publisher:
     """Say once, of the publisher, what all of its contents have in common."""
-    least, most = rows["least_size_bytes"].min(), rows["most_size_bytes"].max()
-    size = (float(least) or None) if least == most else None
+    # Nothing at all is no size that a system can have; it is as good as unknown.
+    size = equal_size(rows) or None
     table = publisher.content.rows()
     common = table[0].lifetime
     if common is None or any(row.lifetime != common for row in table):
