@@ -84,6 +84,38 @@ def test_a_broker_that_one_standard_error_overloads_is_told(make):
     assert [each for each in outcome.provenance["warnings"] if "brokers.b1.service" in each]
 
 
+@pytest.mark.parametrize(
+    ("mean_s", "error_s", "certain"), [(0.9, 0.05, True), (0.9, 0.15, False), (1.05, 0.15, False)]
+)
+def test_a_broker_on_the_way_of_some_streams_alone_makes_the_mean_unknown(mean_s, error_s, certain):
+    """The mean delay of a subscriber is that of other streams where one of them is lost."""
+    system = loads(
+        f"""
+        tidings: 1
+        lifetime: 2s
+        brokers:
+          a: {{service: {{exponential: 0.1s}}}}
+          b: {{service: {{exponential: {mean_s}s}}}}
+        links: [{{between: [a, b], delay: 50ms}}]
+        publishers:
+          p1: {{at: a, every: {{exponential: 1s}}, content: {{event: {{k: 1}}}}}}
+          p2: {{at: b, every: {{exponential: 1s}}, content: {{event: {{k: 2}}}}}}
+        subscribers:
+          both: {{at: a, wants: {{k: {{one_of: [1, 2]}}}}}}
+          first: {{at: a, wants: {{k: 1}}}}
+        standard_errors: {{brokers.b.service: {error_s}}}
+        """
+    )
+    outcome = predict(system)
+    assert math.isfinite(only(outcome, "delay_mean_se_s", "both")) == certain
+    assert only(outcome, "delay_mean_se_s", "both") > 0.0  # infinite, not unknown
+    assert math.isfinite(only(outcome, "delay_mean_se_s", "first"))
+    waits = outcome.brokers.set_index("broker")["wait_mean_se_s"]
+    assert (waits["b"] == math.inf) == (not certain)
+    told = [each for each in outcome.provenance["warnings"] if "brokers.b.service" in each]
+    assert len(told) == (0 if certain else 1)
+
+
 def test_no_prediction_is_made_for_what_changes_nothing(make):
     """Of a link that loses nothing one end is known already; its way back nobody goes."""
     told = (("links.b0--b1.back.delay", 0.1), ("links.b0--b1.reliability", 0.01))

@@ -143,5 +143,5 @@ def test_uniform_intervals_and_constant_services_against_lindleys_recursion(make
 
 def test_what_only_curves_can_tell():
     assert moments(CONSTANT, Deterministic(value_s=0.6), kept=0.7) == (0.0, 0.0)
-    assert moments(Deterministic(value_s=0.5), Deterministic(value_s=0.6), kept=0.5) is None
+    assert moments(Deterministic(value_s=0.5), Deterministic(value_s=0.3**0.5), kept=0.5) is None
     assert moments(CONSTANT, Uniform(low_s=0.0, high_s=2.0 - 1e-5)) is None  # too near full load

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tidings.model.behaviour import Service, Station
 from tidings.model.laws import Deterministic, Exponential, Uniform
 from tidings.model.routes import route
 from tidings.prediction.flows import flows
@@ -49,5 +50,19 @@ def test_brokers_in_a_line_are_told(make):
 
     uniform, fast = Uniform(low_s=0.0, high_s=1.5), Uniform(low_s=0.0, high_s=0.5)
     assert told(Deterministic(value_s=1.0), [uniform, uniform])
+    narrow = Uniform(low_s=0.3, high_s=1.3)  # c² = .13: shares come out .02 too high
+    assert told(Deterministic(value_s=1.0), [narrow, narrow])
     assert not told(Deterministic(value_s=1.0), [uniform, fast])  # hardly anybody waits
     assert not told(Uniform(low_s=0.0, high_s=2.0), [uniform, uniform])  # all alike
+
+
+@pytest.mark.parametrize(("disk_s", "told"), [(0.75, True), (0.2, False)])
+def test_stations_in_a_line_are_told(make, disk_s, told):
+    """All that leaves one station of a broker goes on to the next."""
+    system = make.line([None], lifetime_s=9.0)
+    services = [Service(law=Uniform(low_s=0.0, high_s=2.0 * mean_s)) for mean_s in (0.75, disk_s)]
+    cpu, disk = (Station(service=service) for service in services)
+    publisher = replace(system.publishers[0], every=Deterministic(value_s=1.0))
+    broker = replace(system.brokers[0], cpu=cpu, disk=disk)
+    found = predict(replace(system, brokers=(broker,), publishers=(publisher,)), delays=False)
+    assert any("in a line" in each for each in found.provenance["approximations"]) == told

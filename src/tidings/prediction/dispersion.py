@@ -61,7 +61,7 @@ _SETTLED = 1e-3  # change of a wait, in mean services, from which on it stands s
 _SHORT = 3e-3  # of the shortest mean service: where the grid begins
 _LONG_INTERVALS, _LONG_WAITS = 30.0, 100.0  # where it ends
 _LONG_ABSENCES = 1e3
-_BUSY, _NEARLY_ALL, _UNLIKE = 0.5, 0.9, 0.2  # loads, shares and c² of brokers in a line
+_BUSY, _NEARLY_ALL, _UNLIKE = 0.5, 0.9, 0.01  # loads, shares and c² of brokers in a line
 _LEAST_SPARE = 1e-2  # 1 − ρ below which the grid does not grow further
 
 
@@ -78,8 +78,8 @@ class Waits:
     means_s: tuple[tuple[float, ...], ...]
     squares_s2: tuple[tuple[float, ...], ...]
     known_by: tuple[tuple[KnownBy, ...], ...]
-    laws: tuple[tuple[Law | None, ...], ...] = ()  # whole ones, where "alone" and not exponential
-    in_line: tuple[bool, ...] = ()  # brokers in whose waits those at the one before matter
+    alone: tuple[tuple[KnownWait, ...], ...] = ()  # all that is known; laws only where "alone"
+    in_line: tuple[bool, ...] = ()  # brokers in whose waits those before matter
     settled: bool = True  # whether curves and waits agreed with each other in the end
     streams: Streams | None = None  # what flows where; None: Poisson streams everywhere
 
@@ -289,9 +289,10 @@ class _Network:
     @cached_property
     def in_line(self) -> tuple[bool, ...]:
         """[broker]: whether nearly all of its traffic is nearly all that leaves another busy one,
-        and publishers are not as uneven as services: what waits long there waits less here.
+        or one of its stations another, and publishers are not as uneven as services: what waits
+        long there waits less here.
         """
-        found = np.zeros(len(self.system.brokers), dtype=np.bool_)
+        found = np.array([self._has_line(broker) for broker in range(len(self.system.brokers))])
         busy = (self.flows.loads >= _BUSY) & ~self.flows.overloaded
         for arc, there in enumerate(self.split.out_of.tolist()):
             source = self.split.publishers + arc
@@ -302,6 +303,13 @@ class _Network:
             served = max(law.scv for law in self.flows.services[there]) - 1.0
             found[here] |= abs(served - self.limits[source]) > _UNLIKE
         return tuple(found.tolist())
+
+    def _has_line(self, broker: int) -> bool:
+        """Whether two of a broker's stations are busy, the first not as uneven as what arrives."""
+        rate = float(self.flows.arrivals[broker])
+        busy = [law for law in self.flows.services[broker] if rate * law.mean_s >= _BUSY]
+        arriving = float((self.arriving @ self.limits)[broker])
+        return any(abs(law.scv - 1.0 - arriving) > _UNLIKE for law in busy[:-1])
 
     def settle(self) -> Waits:
         """Curves and waits in turn, until the waits stand still."""
@@ -383,7 +391,7 @@ class _Network:
             means_s=tuple(tuple(each.moments.mean_s for each, _ in own) for own in found),
             squares_s2=tuple(tuple(each.moments.square_s2 for each, _ in own) for own in found),
             known_by=tuple(tuple(by for _, by in own) for own in found),
-            laws=tuple(tuple(each.law for each, _ in own) for own in found),
+            alone=tuple(tuple(each for each, _ in own) for own in found),
             in_line=self.in_line,
         )
 

@@ -6,9 +6,9 @@ it can be) and the system predicted again; with independent parameters
     se(f)² = Σ (s · (f(θ_high) − f(θ_low))/(θ_high − θ_low))².
 
 Parameters that concern one subscriber each, as those of its own link, are moved together: nobody
-else's share depends on them. A number that is known but not at both ends, as the mean delay behind
-a broker that one standard error overloads, has an infinite error. Correlation between parameters is
-not known and left out.
+else's share depends on them. A number that is known but not at both ends, or is there that of other
+streams, as the mean delay where one standard error overloads a broker on the way of some of them,
+has an infinite error. Correlation between parameters is not known and left out.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tidings.model.uncertainty import Uncertain, uncertain_parameters, with_valu
 Floats = NDArray[np.float64]
 Progress = Callable[[str], None]
 
+LOST_STREAMS = "lost_streams"  # of those each subscriber wants, lost to overload: how many
 BATCHES = 8  # parts of drawn contents that are compared
 
 ASSUMED = (
@@ -54,7 +55,7 @@ class ErrorBars:
     parameters: int
     predictions: int  # that it took
     left_out: tuple[str, ...]  # paths whose influence is not known
-    overloading: dict[int, str]  # brokers that one standard error overloads, the first path of each
+    overloading: dict[int, str]  # brokers that one standard error overloads or not, the first path
 
 
 def groups(
@@ -86,7 +87,12 @@ def error_bars(
     One where an end is the value itself, as of a link that loses nothing.
     """
     place_of = {name: index for index, name in enumerate(names(system.subscribers))}
-    squares = Numbers(*({name: 0.0 * each for name, each in part.items()} for part in known))
+    squares = Numbers(
+        *(
+            {name: np.where(np.isnan(each), np.nan, 0.0) for name, each in part.items()}
+            for part in known
+        )
+    )
     overloading: dict[int, str] = {}
     predictions = 0
     for number, group in enumerate(moved):
@@ -100,6 +106,10 @@ def error_bars(
             ends.append(predict(with_values(system, values), queues_stay))
             predictions += 1
         _add(squares.subscribers, [end.subscribers for end in ends], _scale(group, place_of))
+        for end in ends:
+            others = end.subscribers[LOST_STREAMS] != known.subscribers[LOST_STREAMS]
+            mean = squares.subscribers["delay_mean_s"]
+            mean[others & ~np.isnan(mean)] = np.inf
         if group[0].section == "subscribers":
             continue  # brokers do not depend on them
         _add(squares.brokers, [end.brokers for end in ends], _scale(group, {"": 0}))
@@ -121,7 +131,8 @@ def _add(squares: dict[str, Floats], ends: Sequence[dict[str, Floats]], scale: F
     low, high = ends
     for name, square in squares.items():
         with np.errstate(invalid="ignore"):
-            change = np.where(scale > 0.0, (high[name] - low[name]) * scale, 0.0)
+            moved = (scale > 0.0) & (high[name] != low[name])  # infinite at both ends: surely
+            change = np.where(moved, (high[name] - low[name]) * scale, 0.0)
         unknown = np.isnan(change) & ~np.isnan(square)
         square += np.where(unknown, np.inf, change**2)
 

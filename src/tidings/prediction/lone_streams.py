@@ -5,7 +5,8 @@ No curves are needed there. With T the interval, S the service and ρ = E[S]/E[T
 - no service is longer than the shortest interval: nobody ever waits;
 - exponential services, 1/μ: whoever arrives waits with probability σ, for an exponential time of
   rate x = μ(1 − σ), where σ = T*(μ(1 − σ)) is the root below 1 (GI/M/1);
-- any other laws: the whole law of the wait on a lattice (``renewal_waits``).
+- any other laws: the whole law of the wait on a lattice (``renewal_waits``), where it is no longer
+  than that and has no atoms that lie on none.
 
 Losses on the publisher's link thin the stream like a coin and leave its intervals independent:
 T*(z) becomes r T*(z)/(1 − (1 − r) T*(z)).
@@ -37,10 +38,12 @@ class LoneStream:
 
 
 class KnownWait(NamedTuple):
-    """Moments of the wait, and its law unless it is 0 with some probability, else exponential."""
+    """Moments of the wait, and unless it is 0 with some probability, else exponential, its law."""
 
     moments: WaitMoments
     law: Law | None = None
+    law_error: float = 0.0  # how far the CDF can be off
+    stay: Law | None = None  # of wait and service, where both are made of atoms
 
 
 def lone_wait(stream: LoneStream, service: Law) -> KnownWait | None:
@@ -60,10 +63,12 @@ def lone_wait(stream: LoneStream, service: Law) -> KnownWait | None:
         return KnownWait(WaitMoments(0.0, 0.0))
     if isinstance(service, Exponential):
         return KnownWait(_exponential_services(stream, service.mean_s))
-    law = renewal_wait(stream.interval, stream.kept, service)
-    if law is None:
+    found = renewal_wait(stream.interval, stream.kept, service)
+    if found is None:
         return None
-    return KnownWait(WaitMoments(law.mean_s, law.mean_s**2 * (1.0 + law.scv)), law)
+    law = found.wait
+    moments = WaitMoments(law.mean_s, law.mean_s**2 * (1.0 + law.scv))
+    return KnownWait(moments, law, found.error, found.stay)
 
 
 def _exponential_services(stream: LoneStream, mean_s: float) -> WaitMoments:

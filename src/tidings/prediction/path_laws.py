@@ -33,7 +33,7 @@ from tidings.prediction.inversion import (
 from tidings.prediction.lattice import NOISE, Lattice, bracket
 from tidings.prediction.phase_type import ROUNDING, Chain, chain_cdf, chain_in_series
 from tidings.prediction.pieces import rounding_error
-from tidings.prediction.stages import Complexes, Computed, Delay, Floats, Pieced, Stage
+from tidings.prediction.stages import Complexes, Delay, Floats, Pieced, Stage, law_error
 
 MOST_PHASES = 16
 SMOOTH_ENOUGH = 5.0  # orders of smoothness from which inversion is better than a lattice
@@ -68,8 +68,7 @@ class ClosedForm:
         """P[X ≤ t] as the law gives it."""
         value = self.delay.cdf(t_s)
         assert value is not None
-        off = self.delay.cdf_error if isinstance(self.delay, Computed) else ROUNDING
-        return Estimate(value, np.full(value.shape, off))
+        return Estimate(value, np.full(value.shape, ROUNDING))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +319,7 @@ class PathLaw:
     mean_s: float  # of what survives
     atom: float  # share of what survives that takes the shift and nothing more
     randomness: Randomness | None  # None: nothing beyond the shift
+    parts_error: float  # what the laws of the delays themselves can be off, together
 
     def cdf(self, t_s: float | Floats) -> Estimate:
         """The share of events that survive and take at most t, and how far that can be off."""
@@ -330,6 +330,7 @@ class PathLaw:
         inside = (rest_s > 0.0) & np.isfinite(rest_s)
         if self.randomness is not None and np.any(inside):
             value[inside], error[inside] = self.randomness.cdf(rest_s[inside])
+        error[(rest_s >= 0.0) & np.isfinite(rest_s)] += self.parts_error
         value[rest_s == np.inf] = 1.0
         shape = times.shape
         return Estimate((self.mass * value).reshape(shape), (self.mass * error).reshape(shape))
@@ -371,4 +372,5 @@ def path_law(stage: Stage, workshop: Workshop) -> PathLaw:
         mean_s=stage.mean_s,
         atom=math.prod(delay.atom for delay in stage.delays),
         randomness=workshop.randomness(stage.delays) if stage.delays else None,
+        parts_error=law_error(stage.delays),
     )

@@ -20,7 +20,14 @@ from tidings.model.uncertainty import Uncertain
 from tidings.prediction.audiences import Audience, Floats, audiences, streams
 from tidings.prediction.churn.churning import drawn_by_guests, soon_back
 from tidings.prediction.delay_columns import delay_columns
-from tidings.prediction.error_bars import BATCHES, Numbers, batch_errors, groups, together
+from tidings.prediction.error_bars import (
+    BATCHES,
+    LOST_STREAMS,
+    Numbers,
+    batch_errors,
+    groups,
+    together,
+)
 from tidings.prediction.error_bars import error_bars as propagate
 from tidings.prediction.faults.modelling import failures_of
 from tidings.prediction.faults.telling import with_faults
@@ -211,9 +218,22 @@ def _again(
 def _numbers(system: System, found: Followed) -> Numbers:
     columns = _subscriber_columns(system, found.results)
     return Numbers(
-        subscribers={name: np.asarray(columns[name]) for name in ("on_time", "delay_mean_s")},
+        subscribers={
+            LOST_STREAMS: _lost_streams(system, found.results),
+            **{name: np.asarray(columns[name]) for name in ("on_time", "delay_mean_s")},
+        },
         brokers={"utilisation": found.rates.loads, "wait_mean_s": _waits_s(found.queues)},
     )
+
+
+def _lost_streams(system: System, results: list[Shares]) -> Floats:
+    """How many of the streams that each subscriber wants are lost to overload."""
+    found: Floats = np.zeros(len(system.subscribers))
+    for result in results:
+        lost = result.ways.lost.get("overload", np.zeros(result.used.size)) > 0.0
+        by_filter = (result.wanted > 0.0).astype(np.float64) @ lost
+        found[result.audience.subscribers] = by_filter[result.audience.filter_of]
+    return found
 
 
 def _all_shares(everybody: list[Audience], journeys: Journeys, tell: Progress) -> list[Shares]:

@@ -105,8 +105,8 @@ def _from_parameters(system: System, bars: ErrorBars | None) -> list[str]:
 def _nearly_overloaded(system: System, bars: ErrorBars | None) -> list[str]:
     """Brokers of which it is not known whether they are overloaded."""
     return [
-        f"one standard error of {path} overloads broker '{system.brokers[broker].name}': how far "
-        "waits and delays can be off there is unknown, told as infinite"
+        f"one standard error of {path} decides whether broker '{system.brokers[broker].name}' is "
+        "overloaded: how far waits and delays can be off there is unknown, told as infinite"
         for broker, path in (bars.overloading if bars else {}).items()
     ]
 

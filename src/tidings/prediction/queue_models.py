@@ -17,6 +17,7 @@ from functools import reduce
 from tidings.model.laws import Exponential, Law
 from tidings.prediction.burstiness import mean_wait_gg1_s
 from tidings.prediction.flows import Flows
+from tidings.prediction.lone_streams import KnownWait
 from tidings.prediction.queues import (
     FULL_LOAD,
     fitted_law,
@@ -66,7 +67,7 @@ FITTED = (
     "of counts), and a law with them that is 0 with some probability, else exponential"
 )
 _IN_LINE = (
-    "brokers in a line, where all that leaves one goes on to the next: the waits of one event "
+    "brokers or stations in a line, all that leaves one going on to the next: waits of one event "
     "there taken as independent, which they are not unless publishers are as uneven as services; "
     "behind four brokers at ρ = .75 shares were off by up to .11"
 )
@@ -117,6 +118,14 @@ def _improved(traffic: Traffic) -> Queues:
     return _each_station(traffic.flows, queue)
 
 
+def _alone(known: KnownWait, service: Law) -> Stage:
+    """Wait and service where the law of the wait is known by itself."""
+    if known.stay is not None:
+        return law_stage(known.stay, cdf_error=known.law_error)
+    assert known.law is not None
+    return in_series(law_stage(known.law, cdf_error=known.law_error), law_stage(service))
+
+
 def _whole(traffic: Traffic) -> Queues:
     found = traffic.waits
 
@@ -127,9 +136,8 @@ def _whole(traffic: Traffic) -> Queues:
     def queue(broker: int, station: int, rate_per_s: float, service: Law) -> Queue:
         wait_s = found.means_s[broker][station]
         known_by = found.known_by[broker][station]
-        if known_by == "alone" and (law := found.laws[broker][station]) is not None:
-            stage = in_series(law_stage(law), law_stage(service))
-            return Queue(stage=stage, wait_s=wait_s)
+        if known_by == "alone" and (known_law := found.alone[broker][station]).law is not None:
+            return Queue(stage=_alone(known_law, service), wait_s=wait_s)
         if known_by != "poisson":
             stage = fitted_law(service, wait_s, found.squares_s2[broker][station])
             said = () if known_by == "alone" else assumed(broker)

@@ -235,5 +235,6 @@ def _together(found: Shares) -> NDArray[np.bool_]:
     error[beyond] += np.where(value[beyond] > 1.0 - _NOTHING, _NOTHING, np.inf)
     sure = error <= _SURE_ENOUGH
     found.on_time[sure] = ways.survives[sure] * value[sure]
-    found.error[sure] = ways.survives[sure] * error[sure]
+    off = np.where(np.isfinite(rest_s) & (rest_s >= 0.0), ways.law_error, 0.0)
+    found.error[sure] = ways.survives[sure] * (error[sure] + off[sure])
     return sure

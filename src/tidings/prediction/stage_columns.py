@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from tidings.model.outcome import CAUSES
 from tidings.prediction.path_laws import SMOOTH_ENOUGH
-from tidings.prediction.stages import Stage
+from tidings.prediction.stages import Stage, law_error
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ADDED = ("shift_s", "random_s", "variance_s2", "order", "delays", "kinked")
+_ADDED = ("shift_s", "random_s", "variance_s2", "order", "delays", "kinked", "law_error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,7 @@ class StageColumns:
     order: Floats  # of smoothness, as of Delay
     delays: Floats  # how many random delays
     kinked: Floats  # how many of them have corners
+    law_error: Floats  # how far the CDF of the delays can be off since their laws are
 
     @property
     def mean_s(self) -> Floats:
@@ -73,6 +74,7 @@ def stage_columns(stages: Sequence[Stage]) -> StageColumns:
         order=np.array([sum(each.order for each in own) for own in delays], dtype=np.float64),
         delays=np.array([len(own) for own in delays], dtype=np.float64),
         kinked=np.array([sum(each.kinked for each in own) for own in delays], dtype=np.float64),
+        law_error=np.array([law_error(own) for own in delays], dtype=np.float64),
     )
 
 

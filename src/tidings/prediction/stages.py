@@ -121,6 +121,7 @@ class LawDelay:
     atom: float
     order: float
     kinked: bool
+    cdf_error: float = 0.0  # where the law itself was worked out
 
     @property
     def mean_s(self) -> float:
@@ -192,6 +193,11 @@ class Stage:
 NOTHING = Stage()
 
 
+def law_error(delays: tuple[Delay, ...]) -> float:
+    """How far the CDF of a sum can be off since those of its parts are: no further than they."""
+    return sum((each.cdf_error for each in delays if isinstance(each, Computed)), 0.0)
+
+
 def in_series(first: Stage, second: Stage) -> Stage:
     """One stage after the other: masses multiply, delays add up, the first loss counts."""
     lost = dict(first.lost)
@@ -217,13 +223,14 @@ def _unkept(first: Stage, second: Stage) -> Stage | None:
     return in_series(first.unkept or first, second.unkept or second)
 
 
-def law_stage(law: Law) -> Stage:
-    """A stage that loses nothing and takes a time of this law."""
+def law_stage(law: Law, *, cdf_error: float = 0.0) -> Stage:
+    """A stage that loses nothing and takes a time of this law, which may be off by an error."""
     base, shift_s = _without_start(*unshifted(law))
     if isinstance(base, Deterministic):
         return Stage(shift_s=shift_s + base.value_s)
     order, kinked = _smoothness(base)
-    delay = LawDelay(law=base, atom=float(base.cdf(0.0)), order=order, kinked=kinked)
+    atom = float(base.cdf(0.0))
+    delay = LawDelay(law=base, atom=atom, order=order, kinked=kinked, cdf_error=cdf_error)
     return Stage(shift_s=shift_s, delays=(delay,))
 
 
