@@ -58,6 +58,21 @@ def test_a_fitted_system_gets_the_workload_and_keeps_its_own_links():
     assert dict(found.standard_errors) == {"publishers.p.link.delay": 0.2, "brokers.a.service": 0.3}
 
 
+def test_what_traces_cannot_tell_of_a_subscribers_link_stays_as_stated():
+    lossy = loads(
+        PAIR.replace("s: {at: b, wants: {}}", "s: {at: b, wants: {}, link: {reliability: 0.8}}")
+    )
+    seen = "s: {at: b, wants: {}, link: {delay: 2ms}}"
+    link = (
+        with_measured(lossy, loads(PAIR.replace("s: {at: b, wants: {}}", seen))).subscribers[0].link
+    )
+    assert (link.delay.mean_s, link.reliability) == (0.002, 0.8)
+    told = seen.replace("2ms", "2ms, reliability: 0.7")
+    told = PAIR.replace("s: {at: b, wants: {}}", told)
+    told += "standard_errors: {subscribers.s.link.reliability: 0.01}\n"
+    assert with_measured(lossy, loads(told)).subscribers[0].link.reliability == 0.7
+
+
 def test_brokers_stated_alike_are_fitted_together_unless_they_are_not_alike():
     same = "brokers: {a: {service: 6ms}, b: {service: 6ms}, c: {service: 6ms}, d: {service: 9ms}}"
     lines = PAIR.splitlines()

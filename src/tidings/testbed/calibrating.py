@@ -17,7 +17,7 @@ from tidings.characterisation.samples import EMPTY
 from tidings.errors import EngineError, UnstableError
 from tidings.model.behaviour import Channel, Service
 from tidings.model.outcome import Outcome
-from tidings.model.system import System
+from tidings.model.system import Subscriber, System
 from tidings.model.trace_files import write_trace_folder
 from tidings.prediction.predicting import predict
 from tidings.testbed.outages import without_failures
@@ -161,6 +161,13 @@ def with_measured(system: System, fitted: System) -> System:
             return stated
         return replace(stated, delay=found.delay, reliability=found.reliability)
 
+    def delivered(stated: Subscriber) -> Channel:
+        """What a subscriber's link loses stays as stated where traces could not tell it."""
+        found = crossed(stated.link, channels.get(stated.name))
+        if f"subscribers.{stated.name}.link.reliability" in dict(fitted.standard_errors):
+            return found
+        return replace(found, reliability=stated.link.reliability)
+
     return replace(
         system,
         brokers=tuple(
@@ -178,10 +185,7 @@ def with_measured(system: System, fitted: System) -> System:
             replace(each, link=crossed(each.link, channels.get(each.name)))
             for each in system.publishers
         ),
-        subscribers=tuple(
-            replace(each, link=crossed(each.link, channels.get(each.name)))
-            for each in system.subscribers
-        ),
+        subscribers=tuple(replace(each, link=delivered(each)) for each in system.subscribers),
         standard_errors=tuple(known),
     )
 
