@@ -11,10 +11,11 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import SCHEMES
-from tidings.planning.schemes import _verdict, compare_schemes, under
+from tidings.planning.schemes import ALIKE, OPEN, _verdict, compare_schemes, under
 from tidings.planning.targets import Target
+from tidings.prediction.predicting import predict
 from tidings.reporting.plans import scheme_table
-from tidings.simulation.run import SimulationOptions
+from tidings.simulation.run import SimulationOptions, simulate
 
 # A square: where the way along a--b--d is down there is the one along a--c--d.
 SQUARE = """
@@ -137,14 +138,16 @@ def test_what_nothing_can_make_a_broker_forget_is_exact():
     assert none.cost < periodic.cost
 
 
-def outcome_of(share, *errors):
-    """A prediction of one share for everybody, by methods with these errors."""
+def outcome_of(share, *errors, noise=math.nan):
+    """A prediction of one share for everybody, by methods with these errors; or a simulation."""
     methods = [{"method": "bounds", "error": each, "of": "shares on time"} for each in errors]
     methods.append({"method": "fitted", "error": 0.4, "of": "laws"})
     rows = {"subscriber": ["near", "far"], "broker": ["a", "d"], "count": [1, 3]}
     return Outcome(
         source="predicted",
-        subscribers=table("subscribers", {**rows, "on_time": [share, share]}),
+        subscribers=table(
+            "subscribers", {**rows, "on_time": [share, share], "on_time_se": [noise, noise]}
+        ),
         provenance={"faults": {"methods": methods}},
     )
 
@@ -152,15 +155,23 @@ def outcome_of(share, *errors):
 def test_a_target_within_the_error_is_neither_met_nor_missed(system):
     target = Target(share=0.95)
 
-    def verdict(share, errors, simulated):
-        return _verdict(system, target, outcome_of(share, *errors), outcome_of(simulated))
+    def verdict(share, errors, simulated, noise=0.001):
+        seen = outcome_of(simulated, noise=noise)
+        return _verdict(system, target, outcome_of(share, *errors), seen)
 
-    assert verdict(0.96, (0.005, 0.004), 0.9) == "meets"
-    assert verdict(0.96, (0.006, 0.006), 0.9) == "cannot be told"  # errors add up
-    assert verdict(0.94, (0.006, 0.006), 0.9) == "cannot be told"
-    assert verdict(0.94, (0.005,), 0.96) == "misses"
-    # Where nobody knows the error, the simulation is asked.
+    assert verdict(0.96, (0.005, 0.004), 0.96) == "meets"
+    assert verdict(0.96, (0.006, 0.006), 0.96) == "cannot be told"  # errors add up
+    assert verdict(0.94, (0.006, 0.006), 0.94) == "cannot be told"
+    assert verdict(0.94, (0.005,), 0.94) == "misses"
+    # The simulation may doubt, but not be sure of the contrary.
+    assert verdict(0.96, (0.005,), 0.94, noise=0.01) == "meets"
+    assert verdict(0.96, (0.005,), 0.9, noise=math.nan) == "meets"
+    assert verdict(0.96, (0.005,), 0.9) == "cannot be told"
+    assert verdict(0.94, (0.005,), 0.96) == "cannot be told"
+    # Where nobody knows the error, it must be as sure of the same.
     assert verdict(0.96, (None,), 0.96) == "meets"
+    assert verdict(0.96, (None,), 0.96, noise=0.01) == "cannot be told"
+    assert verdict(0.96, (None,), 0.96, noise=math.nan) == "cannot be told"
     assert verdict(0.96, (None,), 0.94) == "cannot be told"
     assert verdict(0.94, (None, 0.1), 0.94) == "misses"
 
@@ -221,3 +232,32 @@ def test_the_command_says_which_and_its_exit_code_whether(tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["choice"] is None
     assert [each["scheme"] for each in document["schemes"]] == list(SCHEMES)
+
+
+OVERWHELMED = """
+tidings: 1
+lifetime: 60s
+brokers:
+  a: {}
+  b: {service: {exponential: 0.95s}, failure: {availability: 0.9, period: 1000s}}
+links: [{between: [a, b]}]
+publishers: {p: {at: a, every: {rate: 1/s}, content: {event: {topic: x}}}}
+subscribers: {s: {at: b, wants: {}}}
+recovery: {scheme: buffering}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_a_scheme_that_the_simulation_is_sure_to_miss_by_is_not_advised():
+    """A broker up too little to catch up: predictions leave the backlog out, and say so."""
+    system, target = reading.loads(OVERWHELMED), Target(share=0.85)
+    predicted = predict(system, delays=False)
+    assert predicted.on_time > 0.87
+    assert any("grows without end" in each for each in predicted.provenance["warnings"])
+    simulated = simulate(system, seed=1, replications=16, duration_s=60_000.0)
+    worst = float(simulated.subscribers["on_time_se"].max())
+    assert simulated.on_time + ALIKE * worst < 0.85
+    assert _verdict(system, target, predicted, simulated) == OPEN
+    slower = reading.loads(OVERWHELMED.replace("0.95s", "0.5s"))
+    assert not predict(slower, delays=False).provenance["warnings"]

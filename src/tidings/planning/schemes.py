@@ -197,18 +197,23 @@ def _verdict(
 ) -> str:
     """Whether the target is met, wherever within its error each share may be.
 
-    Where nobody knows how far a prediction can be off, the simulation must say the same.
+    Where nobody knows how far a prediction can be off, the simulation must say the same, whatever
+    its noise; where it is known, the simulation must not be sure of the contrary.
     """
-    error, counts = _error(predicted), predicted
-    if isinstance(counts, UnsupportedError):
-        counts, noise = simulated, float(simulated.subscribers["on_time_se"].max())
-        error = 0.0 if math.isnan(noise) else ALIKE * noise
-    if error is None:
-        answers = {target.is_met(target.satisfied(system, each)) for each in (counts, simulated)}
-    else:
+
+    def answers(counts: Outcome, error: float) -> set[bool]:
         shares = (target.satisfied(system, counts, lower) for lower in (error, -error))
-        answers = {target.is_met(each) for each in shares}
-    return OPEN if len(answers) > 1 else MEETS if answers == {True} else MISSES
+        return {target.is_met(each) for each in shares}
+
+    noise, error = float(simulated.subscribers["on_time_se"].max()), _error(predicted)
+    seen = {True, False} if math.isnan(noise) else answers(simulated, ALIKE * noise)
+    if isinstance(predicted, UnsupportedError):
+        found = seen
+    elif error is None:
+        found = seen | answers(predicted, 0.0)
+    else:
+        found = answers(predicted, error) | (seen if len(seen) == 1 else set())
+    return OPEN if len(found) > 1 else MEETS if found == {True} else MISSES
 
 
 def _error(predicted: Outcome | UnsupportedError) -> float | None:

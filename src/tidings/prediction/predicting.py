@@ -124,7 +124,9 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
         brokers=_brokers(system, found, errors.brokers),
         links=_links(system, found.routes, found.rates),
         delays=table("delays", timing.laws),
-        provenance=with_faults(story, found.journeys.ways.faults, faults),
+        provenance=with_faults(
+            story, found.journeys.ways.faults, faults, system=system, loads=found.rates.loads
+        ),
     )
 
 

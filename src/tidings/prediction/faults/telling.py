@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.model.loads import FULL_LOAD
+from tidings.model.system import System
 from tidings.prediction.faults.notes import CAUSES, SHARES
 from tidings.prediction.faults.schemes import Faults
 
@@ -11,8 +16,18 @@ _EXACT = ("exact",)
 _WIDE = 0.005  # error of a share from which on it is worth a warning
 
 
-def with_faults(provenance: dict[str, Any], known: Faults | None, model: str) -> dict[str, Any]:
-    """The provenance of a prediction with scheme, methods, approximations and warnings added."""
+def with_faults(
+    provenance: dict[str, Any],
+    known: Faults | None,
+    model: str,
+    *,
+    system: System,
+    loads: NDArray[np.float64],
+) -> dict[str, Any]:
+    """The provenance of a prediction with scheme, methods, approximations and warnings added.
+
+    ``loads``: ρ of every broker, while it is up and nothing has been kept for it.
+    """
     if known is None:
         return provenance
     rows = known.notes.rows()
@@ -23,7 +38,11 @@ def with_faults(provenance: dict[str, Any], known: Faults | None, model: str) ->
         "numerical_error": max(
             [provenance["numerical_error"], *(row["error"] or 0.0 for row in rows if _bounds(row))]
         ),
-        "warnings": [*provenance["warnings"], *_warnings(known, rows)],
+        "warnings": [
+            *provenance["warnings"],
+            *_overwhelmed(system, known, loads),
+            *_warnings(known, rows),
+        ],
     }
 
 
@@ -55,6 +74,24 @@ def _off(row: dict[str, Any]) -> str:
         return ""
     kind = "standard error up to" if "sampled" in row["method"] else "off by up to"
     return f" ({kind} {row['error']:.2g})"
+
+
+def _overwhelmed(system: System, known: Faults, loads: NDArray[np.float64]) -> list[str]:
+    """Brokers that have not the time to catch up with what buffers keep while they are down."""
+    if not known.scheme.endswith("buffering"):
+        return []
+    found = []
+    for broker, needed, load in zip(
+        system.brokers, known.components.of_broker, loads.tolist(), strict=True
+    ):
+        up = known.components.all_up(needed)
+        if load < FULL_LOAD <= load / max(up, 1e-300):
+            found.append(
+                f"broker '{broker.name}' is up {up:.3g} of the time and would have to be busy for "
+                f"{load / up:.3g} of that: what buffers keep for it grows without end, which the "
+                "shares predicted behind it leave out"
+            )
+    return found
 
 
 def _warnings(known: Faults, rows: list[dict[str, Any]]) -> list[str]:
