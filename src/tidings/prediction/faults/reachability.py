@@ -36,7 +36,7 @@ class Reached:
     """P[two brokers can reach each other], how far it can be off, and how it was found."""
 
     share: float
-    error: float
+    error: float | None  # None: not known
     method: str  # exact | bounds | sampled (then the error is a standard error)
 
 
@@ -123,7 +123,7 @@ class Reachability:
         source, target = usual.brokers[0], usual.brokers[-1]
         graph = _graph(self.network, {})
         share = disjoint_path_bound(graph, source, target)
-        return Reached(share=share, error=0.0, method="disjoint paths")
+        return Reached(share=share, error=None, method="disjoint paths")
 
 
 def graphs(
