@@ -54,7 +54,7 @@ def fate(centre: OnOff, rate_per_s: float, limits: Limits) -> Fate:
     """
     _refuse_impossible(rate_per_s, limits)
     chain = _chain(centre, rate_per_s, limits)
-    shares = chain.stationary()
+    shares = np.maximum(chain.stationary(), 0.0)  # rounding may leave less than nothing
     count = np.arange(chain.levels + 1)
     dropped = float(shares[chain.full()].sum())
     served = float(shares[count > 0, _ON].sum()) / centre.service.mean_s
