@@ -15,6 +15,7 @@ from tidings.model import reading
 
 TIDINGS = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
 PATH = str(Path(tidings.__file__).parents[1])
+SAMPLES = Path(__file__).parents[2] / "docs" / "samples"
 PATIENCE_S = 240.0
 
 
@@ -69,16 +70,20 @@ def test_an_interrupted_simulation_does_not_wait_for_its_end(tmp_path):
 @pytest.mark.spark
 @pytest.mark.slow
 def test_an_interruption_while_spark_works_leaves_no_java_and_no_files(tmp_path):
-    process = start("demo", "--to", tmp_path / "demo", "--minutes", 3)
+    header, *rows = (SAMPLES / "brokers.csv").read_text().splitlines()
+    long, to = tmp_path / "long.csv", tmp_path / "traces"
+    long.write_text("\n".join([header, *rows * (400_000 // len(rows))]))
+    mapping = SAMPLES / "brokers.yaml"
+    process = start("import", "table", long, "--mapping", mapping, "--to", to)
     said = []
-    for line in process.stderr:  # Spark is at work from the first table on
+    for line in process.stderr:  # Spark is at work from the first line read on
         said.append(line)
-        if any(step in line for step in ("publications", "intervals", "hops", "links")):
+        if "reading" in line:
             break
     code, out, err = interrupt(process)
-    assert said, "the demo ended before it could be interrupted"
+    assert "reading" in said[-1], "the import ended before it could be interrupted"
     assert (code, out) == (130, "")
     assert err.splitlines()[-1] == "interrupted"
     assert len(err.splitlines()) <= 2  # perhaps one more line of progress
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [long]
     assert alive_in_group(process.pid) == []

@@ -76,7 +76,6 @@ def import_traces(
     file and line; rows that are the same in every column are written once. Checked is that the rows
     read are those written, set aside and left out as duplicates.
     """
-    to.mkdir(parents=True, exist_ok=True)
     with _incoming(to) as incoming:
         parts: list[pd.DataFrame] = []
         progress("reading")
@@ -278,12 +277,16 @@ def _write_manifest(to: Path, window: TraceWindow, source: str) -> None:
 @contextlib.contextmanager
 def _incoming(to: Path) -> Iterator[Path]:
     """A folder beside the tables that is gone afterwards, whatever happens."""
+    is_new = not to.exists()
     folder = to / f".incoming-{uuid.uuid4().hex[:12]}"
     (folder / "tables").mkdir(parents=True)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if is_new:
+            with contextlib.suppress(OSError):
+                to.rmdir()  # where nothing came of it
 
 
 def _put_in_place(incoming: Path, to: Path) -> None:

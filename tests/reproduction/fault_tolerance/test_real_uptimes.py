@@ -8,7 +8,7 @@ import pytest
 
 from tidings.model.laws import Weibull
 from tidings.prediction.predicting import predict
-from tidings.reproduction.fault_tolerance import real_uptimes
+from tidings.reproduction.fault_tolerance import random_systems, real_uptimes
 from tidings.reproduction.fault_tolerance.random_systems import random_system
 from tidings.reproduction.fault_tolerance.real_uptimes import Effort, grouped, independent
 from tidings.reproduction.fault_tolerance.uptime_traces import Uptimes
@@ -60,7 +60,9 @@ def uneven_trace():
 
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_the_law_matters_with_buffers_and_not_without():
+def test_the_law_matters_with_buffers_and_not_without(monkeypatch):
+    monkeypatch.setattr(random_systems, "BROKERS", 6)  # shorter ways, of the same machines
+    monkeypatch.setattr(random_systems, "SUBSCRIBERS", 60)
     effort = Effort(runs=6, cycles=150.0, lifetimes_s=(3_600.0,))
     found = real_uptimes.examine(uneven_trace(), effort)
     rows = found.by_law.set_index(["law", "scheme"])
