@@ -19,7 +19,8 @@ from recording import add_write_option, record
 
 from tidings.model import reading
 from tidings.model.system import System
-from tidings.planning.admission import Admissions, newcomer_like
+from tidings.planning.admission import Admissions
+from tidings.planning.newcomers import newcomer_like
 from tidings.planning.targets import Target
 
 TOPICS, SUBSCRIBERS, QUESTIONS = 10, 200, 1000

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import tidings as td
-from tidings.planning.admission import Admissions, newcomer_like
+from tidings.planning.admission import Admissions
 from tidings.planning.capacity import least_speed
 from tidings.planning.deadlines import shortest_lifetimes
-from tidings.planning.evidence import foreseen, played
+from tidings.planning.evidence import foreseen
+from tidings.planning.newcomers import newcomer_like
 from tidings.planning.targets import Target
 from tidings.reporting.annexes import load_annex
 from tidings.simulation.run import SimulationOptions
@@ -16,12 +17,11 @@ system = td.load(Path(__file__).parent / "city.yaml")
 target = Target(share=0.9, of=0.9)  # nine tenths of the subscribers, nine tenths of their events
 print("as it is:", foreseen(system, target))
 
-# How fast must all brokers be? The answer is checked by a simulation.
-capacity = least_speed(system, target)
-assert capacity.choice is not None
-print(f"{capacity.choice.size:.2f} times as fast:", capacity.choice.standing)
+# How fast must all brokers be? No answer that the simulation speaks against.
 options = SimulationOptions(seed=1, events=20_000)
-print("simulated:", played(capacity.plan, target, options, lambda _: None))
+capacity = least_speed(system, target, play=lambda plan: td.simulate(plan, options))
+assert capacity.choice is not None
+print(f"{capacity.choice.size:.2f} times as fast:", capacity.choice.evidence)
 
 # What can be promised as things are; None where too much is lost for any lifetime.
 for row in shortest_lifetimes(system, [0.9, 0.95]).table.to_dict("records"):

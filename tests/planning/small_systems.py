@@ -31,6 +31,18 @@ brokers: {hub: {service: {exponential: 100ms}}}
 publishers: {p: {at: hub, every: {exponential: 200ms}, content: {event: {topic: a}}}}
 subscribers: {s: {at: hub, wants: {topic: a}}}
 """
+CROWD = """
+tidings: 1
+lifetime: 300ms
+brokers: {hub: {}, edge: {service: {exponential: 100ms}}}
+links: [{between: [hub, edge]}]
+publishers:
+  p: {at: hub, every: {exponential: 300ms}, content: {event: {topic: a}}}
+  q: {at: hub, every: {exponential: 300ms}, content: {event: {topic: b}}}
+subscribers:
+  sa: {at: edge, wants: {topic: a}}
+  sb: {at: edge, wants: {topic: b}}
+"""
 
 
 def two_brokers() -> System:

@@ -11,7 +11,8 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import SCHEMES
-from tidings.planning.schemes import ALIKE, OPEN, _verdict, compare_schemes, under
+from tidings.planning.evidence import OPEN, SURELY, verdict
+from tidings.planning.schemes import compare_schemes, under
 from tidings.planning.targets import Target
 from tidings.prediction.predicting import predict
 from tidings.reporting.plans import scheme_table
@@ -155,25 +156,25 @@ def outcome_of(share, *errors, noise=math.nan):
 def test_a_target_within_the_error_is_neither_met_nor_missed(system):
     target = Target(share=0.95)
 
-    def verdict(share, errors, simulated, noise=0.001):
+    def told(share, errors, simulated, noise=0.001):
         seen = outcome_of(simulated, noise=noise)
-        return _verdict(system, target, outcome_of(share, *errors), seen)
+        return verdict(system, target, outcome_of(share, *errors), seen)
 
-    assert verdict(0.96, (0.005, 0.004), 0.96) == "meets"
-    assert verdict(0.96, (0.006, 0.006), 0.96) == "cannot be told"  # errors add up
-    assert verdict(0.94, (0.006, 0.006), 0.94) == "cannot be told"
-    assert verdict(0.94, (0.005,), 0.94) == "misses"
+    assert told(0.96, (0.005, 0.004), 0.96) == "meets"
+    assert told(0.96, (0.006, 0.006), 0.96) == "cannot be told"  # errors add up
+    assert told(0.94, (0.006, 0.006), 0.94) == "cannot be told"
+    assert told(0.94, (0.005,), 0.94) == "misses"
     # The simulation may doubt, but not be sure of the contrary.
-    assert verdict(0.96, (0.005,), 0.94, noise=0.01) == "meets"
-    assert verdict(0.96, (0.005,), 0.9, noise=math.nan) == "meets"
-    assert verdict(0.96, (0.005,), 0.9) == "cannot be told"
-    assert verdict(0.94, (0.005,), 0.96) == "cannot be told"
+    assert told(0.96, (0.005,), 0.94, noise=0.01) == "meets"
+    assert told(0.96, (0.005,), 0.9, noise=math.nan) == "meets"
+    assert told(0.96, (0.005,), 0.9) == "cannot be told"
+    assert told(0.94, (0.005,), 0.96) == "cannot be told"
     # Where nobody knows the error, it must be as sure of the same.
-    assert verdict(0.96, (None,), 0.96) == "meets"
-    assert verdict(0.96, (None,), 0.96, noise=0.01) == "cannot be told"
-    assert verdict(0.96, (None,), 0.96, noise=math.nan) == "cannot be told"
-    assert verdict(0.96, (None,), 0.94) == "cannot be told"
-    assert verdict(0.94, (None, 0.1), 0.94) == "misses"
+    assert told(0.96, (None,), 0.96) == "meets"
+    assert told(0.96, (None,), 0.96, noise=0.01) == "cannot be told"
+    assert told(0.96, (None,), 0.96, noise=math.nan) == "cannot be told"
+    assert told(0.96, (None,), 0.94) == "cannot be told"
+    assert told(0.94, (None, 0.1), 0.94) == "misses"
 
 
 def test_a_cheaper_scheme_that_may_do_is_named(advice):
@@ -257,7 +258,7 @@ def test_a_scheme_that_the_simulation_is_sure_to_miss_by_is_not_advised():
     assert any("grows without end" in each for each in predicted.provenance["warnings"])
     simulated = simulate(system, seed=1, replications=16, duration_s=60_000.0)
     worst = float(simulated.subscribers["on_time_se"].max())
-    assert simulated.on_time + ALIKE * worst < 0.85
-    assert _verdict(system, target, predicted, simulated) == OPEN
+    assert simulated.on_time + SURELY * worst < 0.85
+    assert verdict(system, target, predicted, simulated) == OPEN
     slower = reading.loads(OVERWHELMED.replace("0.95s", "0.5s"))
     assert not predict(slower, delays=False).provenance["warnings"]

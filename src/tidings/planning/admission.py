@@ -1,11 +1,9 @@
 """May another subscriber be admitted, and where, so that it and everybody else get their targets.
 
-A subscriber changes what others get only where it brings events to brokers that did not have them
-before; one who wants at a broker what is already wanted there changes nothing. So what one of a
-kind does to everybody is predicted once for each broker, and kept: a question is then a look into a
-table, and exact as long as the system is as it was predicted. After admissions that brought new
-events somewhere, the losses of all of them are added up (a first-order answer, said to be one)
-until :meth:`Admissions.confirm` predicts the system anew.
+What one of a kind does to everybody is predicted once for each broker, and kept: a question is then
+a look into a table. Who joins where one of its kind is already changes nothing, and the tables grow
+by a column; any other join has the system predicted anew, and the tables are made again when they
+are next asked for. So every answer is that of the whole prediction of the system as it is now.
 """
 
 from __future__ import annotations
@@ -15,15 +13,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from tidings.errors import InvalidInputError
+from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import Subscriber, System
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, prove
+from tidings.planning.newcomers import Effect, effects_of, joined
 from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
+from tidings.planning.targets import Floats, Target
 
-Floats = NDArray[np.float64]
+MOST_PLAYED = 5  # places, best first, until the simulation speaks for one
+
 Progress = Callable[[str], None]
 
 
@@ -32,10 +34,22 @@ class Place:
     """What becomes of a newcomer at a broker, and of everybody else."""
 
     broker: str
-    share: float  # what the newcomer would get in time
-    margin: float  # of whoever falls furthest below its target, the newcomer included, or above
+    target: float  # what the newcomer should get in time
+    share: float  # what it would get
+    margin: float  # of the last who must get its target, the newcomer included: share less target
     who: str  # that one
-    admits: bool
+    admits: bool  # as predicted
+    evidence: Evidence | None = None  # where the system with the newcomer there was looked at
+
+    def to_document(self) -> dict[str, Any]:
+        """The place as plain data."""
+        names = ("broker", "share", "margin", "who", "admits")
+        seen = self.evidence
+        return {
+            **{name: getattr(self, name) for name in names},
+            "verdict": seen.verdict if seen else MEETS if self.admits else MISSES,
+            "simulated": seen.simulated.to_document() if seen and seen.simulated else None,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,17 +60,18 @@ class Admission:
     count: int
     target: float
     places: tuple[Place, ...]  # best first
-    exact: bool  # whether the system is as it was predicted
+    choice: Place | None  # the best that admits; None: the newcomer must be turned away
 
     @property
-    def choice(self) -> Place | None:
-        """The best place that admits, or None: the newcomer must be turned away."""
-        return next((place for place in self.places if place.admits), None)
+    def verdict(self) -> str:
+        """Whether the newcomer may come: open where only the prediction is for it."""
+        if self.choice is not None:
+            return MEETS
+        return OPEN if any(place.admits for place in self.places) else MISSES
 
     def to_document(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
-        names = ("broker", "share", "margin", "who", "admits")
-        places = [{name: getattr(place, name) for name in names} for place in self.places]
+        chosen = self.choice.to_document() if self.choice else {}
         return dict(
             plain(
                 {
@@ -64,20 +79,26 @@ class Admission:
                     "count": self.count,
                     "target": self.target,
                     "admitted": self.choice is not None,
-                    "broker": self.choice.broker if self.choice else None,
-                    "exact": self.exact,
-                    "places": places,
+                    "broker": chosen.get("broker"),
+                    "verdict": self.verdict,
+                    "simulated": chosen.get("simulated"),
+                    "places": [place.to_document() for place in self.places],
                 }
             )
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class _Kind:
     """What one more of a kind does, by broker: its own share, and what everybody loses."""
 
     shares: Floats  # [broker]
     losses: Floats  # [broker, subscriber]
+    known: NDArray[np.bool_]  # [broker]
+
+    def learn(self, at: int, effect: Effect) -> None:
+        """Keep what is known of a broker now."""
+        self.shares[at], self.losses[at], self.known[at] = effect.share, effect.losses, True
 
 
 @dataclass(kw_only=True)
@@ -88,135 +109,160 @@ class Admissions:
     target: Target
     progress: Progress = lambda _: None
     _kinds: dict[Subscriber, _Kind] = field(default_factory=dict)
-    _lost: Floats = field(default_factory=lambda: np.zeros(0))
-    _brought: set[tuple[Subscriber, str]] = field(default_factory=set)
-    _admitted: list[Subscriber] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._predict()
 
-    def prepare(self, newcomer: Subscriber) -> None:
-        """Predict what one of this kind does at every broker; done once for each kind."""
+    def prepare(self, newcomer: Subscriber, brokers: Sequence[str] = ()) -> None:
+        """Predict what one of this kind does at brokers (all, if none is named), once for each."""
         kind = self._kind_of(newcomer)
-        if kind in self._kinds:
-            return
-        shares, losses = [], []
-        twins = self._twins(kind)
-        for number, broker in enumerate(self.system.brokers, start=1):
-            if broker.name in twins:  # it would get what that one gets, and change nothing
-                shares.append(self._shares[twins[broker.name]])
-                losses.append(np.zeros(len(self._shares)))
-                continue
-            self.progress(
-                f"{newcomer.name} at {broker.name}, {number} of {len(self.system.brokers)}"
+        size = len(self.system.brokers), len(self._names)
+        if kind not in self._kinds:
+            self._kinds[kind] = _Kind(
+                shares=np.full(size[0], np.nan),
+                losses=np.zeros(size),
+                known=np.zeros(size[0], bool),
             )
-            found = foretell(_joined(self.system, [replace(newcomer, at=broker.name)])).subscribers
-            on_time = found["on_time"].to_numpy()
-            shares.append(on_time[-1])
-            losses.append(self._shares - on_time[:-1])
-        self._kinds[kind] = _Kind(shares=np.array(shares), losses=np.array(losses))
+        table, index = self._kinds[kind], self.system.broker_index
+        missing = [name for name in brokers or index if not table.known[index[name]]]
+        if missing:
+            one = replace(newcomer, count=kind.count)
+            found = effects_of(one, missing, self.system, self._before, self.progress)
+            for name, effect in found.items():
+                table.learn(index[name], effect)
 
     def ask(self, newcomer: Subscriber, *, target: float, brokers: Sequence[str] = ()) -> Admission:
         """Whether a newcomer (or ``count`` of them) may come, at which of the brokers."""
-        self.prepare(newcomer)
+        self.prepare(newcomer, brokers)
         kind = self._kinds[self._kind_of(newcomer)]
-        allowed = [self.system.broker_index[name] for name in brokers] or range(len(kind.shares))
-        margins = self._margins(kind)
-        least = np.argmin(margins, axis=1) if margins.shape[1] else np.zeros(len(margins), int)
-        places = [self._place(at, kind, margins, int(least[at]), target) for at in allowed]
+        index = self.system.broker_index
+        allowed = np.array([index[name] for name in brokers or index], dtype=np.int64)
+        last, margins = self._last(self._margins(kind.losses[allowed]), newcomer.count)
+        places = []
+        for at, who, others in zip(allowed.tolist(), last.tolist(), margins.tolist(), strict=True):
+            share = float(kind.shares[at])
+            own = np.inf if np.isnan(share) else share - target  # who wants nothing misses nothing
+            places.append(
+                Place(
+                    broker=self.system.brokers[at].name,
+                    target=target,
+                    share=share,
+                    margin=min(own, others),
+                    who="the newcomer" if own <= others else self._names[who],
+                    admits=min(own, others) >= 0.0,
+                )
+            )
         places.sort(key=lambda place: (not place.admits, -place.share, place.broker))
         return Admission(
             subscriber=newcomer.name,
             count=newcomer.count,
             target=target,
             places=tuple(places),
-            exact=not self._lost.any(),
+            choice=places[0] if places and places[0].admits else None,
         )
 
+    def prove(self, newcomer: Subscriber, answer: Admission, play: Play | None) -> Admission:
+        """The answer by evidence: the best place that the simulation does not speak against."""
+        places = list(answer.places)
+        for number, place in enumerate(places[:MOST_PLAYED]):
+            if not place.admits:
+                break
+            self.progress(f"{newcomer.name} at {place.broker}, simulated")
+            evidence = prove(self._judged(newcomer, place), self.target, play)
+            places[number] = replace(place, evidence=evidence)
+            if evidence.meets:
+                return replace(answer, places=tuple(places), choice=places[number])
+        return replace(answer, places=tuple(places), choice=None)
+
     def admit(self, newcomer: Subscriber, place: Place) -> None:
-        """Take a newcomer in; what it costs the others counts from now on."""
-        kind = self._kinds[self._kind_of(newcomer)]
-        key = (self._kind_of(newcomer), place.broker)
-        # Whoever wants the same there has brought it all already, unless brokers count heads.
-        if key not in self._brought or self._heads_count:
-            self._lost = self._lost + kind.losses[self.system.broker_index[place.broker]]
-            self._brought.add(key)
-        self._admitted.append(replace(newcomer, at=place.broker))
+        """Take a newcomer in; later answers are those of the system with it."""
+        twin = self._twin(newcomer, place.broker)
+        known = self._kinds.get(self._kind_of(newcomer))
+        self.system = joined(self.system, [_placed(newcomer, place)])
+        at = self.system.broker_index[place.broker]
+        if twin is None or known is None or not known.known[at] or known.losses[at].any():
+            self._kinds = {}
+            self._predict()
+            return
+        for each in self._kinds.values():
+            each.losses = np.column_stack([each.losses, each.losses[:, twin]])
+        rows = self._before.subscribers
+        guest = self.system.subscribers[-1]
+        row = rows.iloc[[twin]].assign(subscriber=guest.name, count=guest.count)
+        self._look(replace(self._before, subscribers=pd.concat([rows, row], ignore_index=True)))
 
     def confirm(self) -> bool:
-        """Predict the system anew with all who were admitted; whether everybody gets their target.
+        """Predict the system anew with all who were admitted; whether targets are met.
 
-        From then on answers are exact again, and kinds are predicted when they are next asked for.
+        What is known of newcomers is forgotten, and predicted when it is next asked for.
         """
-        self.system = _joined(self.system, self._admitted)
-        self._admitted, self._brought, self._kinds = [], set(), {}
+        self._kinds = {}
         self._predict()
-        known = ~np.isnan(self._wanted) & ~np.isnan(self._shares)
-        return bool((self._shares[known] >= self._wanted[known]).all())
+        return self.target.is_met(self.target.satisfied(self.system, self._before))
 
-    @property
-    def _heads_count(self) -> bool:
-        """Whether brokers take longer the more subscriptions they store."""
-        services = [s.service for b in self.system.brokers for s in b.stations]
-        return any(each is not None and each.per_subscription for each in services)
+    def _predict(self) -> None:
+        self._look(foretell(self.system))
+
+    def _look(self, before: Outcome) -> None:
+        """Take note of what everybody gets as it is, and should get."""
+        self._before = before
+        self._shares: Floats = before.subscribers["on_time"].to_numpy()
+        self._wanted = self.target.shares(self.system)
+        self._names = [each.name for each in self.system.subscribers]
+        asked = ~np.isnan(self._wanted) & ~np.isnan(self._shares)
+        self._heads = np.where(asked, before.subscribers["count"].to_numpy(), 0)
 
     def _kind_of(self, newcomer: Subscriber) -> Subscriber:
         """What newcomers of one kind have in common: all but names, homes, and mostly numbers."""
-        count = newcomer.count if self._heads_count else 1
+        count = newcomer.count if self._heads_matter(newcomer) else 1
         return replace(newcomer, name="newcomer", at="", count=count, group=None, target=None)
 
-    def _twins(self, kind: Subscriber) -> dict[str, int]:
-        """By broker a subscriber of the same kind there; none where brokers count heads."""
-        if self._heads_count:
-            return {}
-        everyone = enumerate(self.system.subscribers)
-        return {each.at: index for index, each in everyone if self._kind_of(each) == kind}
+    def _heads_matter(self, newcomer: Subscriber) -> bool:
+        """Whether two of a kind do more than one: they come and go, or brokers count them."""
+        services = [each.service for broker in self.system.brokers for each in broker.stations]
+        counted = any(each is not None and each.per_subscription for each in services)
+        return counted or newcomer.connectivity is not None or newcomer.stays is not None
 
-    def _predict(self) -> None:
-        self._wanted = _wanted(self.system, self.target)
-        self._shares: Floats = foretell(self.system).subscribers["on_time"].to_numpy()
-        self._names = [each.name for each in self.system.subscribers]
-        self._lost = np.zeros(len(self._names))
+    def _twin(self, newcomer: Subscriber, broker: str) -> int | None:
+        """A subscriber of the same kind at a broker, to whom nothing new comes with another."""
+        if self._heads_matter(newcomer):
+            return None
+        kind = self._kind_of(newcomer)
+        there = (i for i, each in enumerate(self.system.subscribers) if each.at == broker)
+        return next((i for i in there if self._kind_of(self.system.subscribers[i]) == kind), None)
 
-    def _margins(self, kind: _Kind) -> Floats:
-        """[broker, subscriber] what everybody would have above their target; infinite if none."""
-        left = self._shares - self._wanted - self._lost - kind.losses
+    def _margins(self, losses: Floats) -> Floats:
+        """[place, subscriber] what everybody would have above their target; infinite if none."""
+        left = self._shares - self._wanted - losses
         # Whoever is below the target already is not let down by a newcomer that costs nothing.
-        left = np.where((left < 0.0) & (kind.losses <= 1e-12), np.inf, left)
+        left = np.where((left < 0.0) & (losses <= 0.0), np.inf, left)
         return np.where(np.isnan(left), np.inf, left)
 
-    def _place(self, at: int, kind: _Kind, margins: Floats, least: int, target: float) -> Place:
-        share = float(kind.shares[at])
-        own = share - target
-        others = float(margins[at, least]) if margins.shape[1] else np.inf
-        who = "the newcomer" if own <= others else self._names[least]
-        margin = min(own, others)
-        broker = self.system.brokers[at].name
-        return Place(broker=broker, share=share, margin=margin, who=who, admits=margin >= 0.0)
+    def _last(self, margins: Floats, newcomers: int) -> tuple[NDArray[np.int64], Floats]:
+        """By place the last of those who must get their target, best off first, and its margin.
+
+        Newcomers get theirs, or do not come.
+        """
+        places = np.arange(len(margins))
+        if not self._heads.any():
+            return np.zeros(len(margins), np.int64), np.full(len(margins), np.inf)
+        order = np.argsort(-margins, axis=1, kind="stable")
+        content = newcomers + np.cumsum(self._heads[order], axis=1)
+        enough = content / (newcomers + self._heads.sum()) >= self.target.of
+        last = order[places, np.argmax(enough, axis=1)]
+        return last, margins[places, last]
+
+    def _judged(self, newcomer: Subscriber, place: Place) -> System:
+        """The system with a newcomer, in which whom it does not let down asks for nothing."""
+        kind, at = self._kinds[self._kind_of(newcomer)], self.system.broker_index[place.broker]
+        spared = np.isinf(self._margins(kind.losses[[at]])[0]) & ~np.isnan(self._wanted)
+        everyone = (
+            replace(each, target=0.0) if off else each
+            for each, off in zip(self.system.subscribers, spared, strict=True)
+        )
+        system = replace(self.system, subscribers=tuple(everyone))
+        return joined(system, [_placed(newcomer, place)])
 
 
-def newcomer_like(system: System, name: str, count: int = 1) -> Subscriber:
-    """A newcomer that wants what a subscriber of the system wants, with its link and its ways."""
-    like = next((each for each in system.subscribers if each.name == name), None)
-    if like is None:
-        raise InvalidInputError(f"there is no subscriber '{name}' to be like")
-    return replace(like, name=f"newcomer like {name}", count=count)
-
-
-def _joined(system: System, newcomers: Sequence[Subscriber]) -> System:
-    taken = {each.name for each in system.subscribers}
-    named = []
-    for number, each in enumerate(newcomers, start=1):
-        name = each.name if len(newcomers) == 1 else f"{each.name} {number}"
-        while name in taken:
-            name += " again"
-        taken.add(name)
-        named.append(replace(each, name=name))
-    return replace(system, subscribers=(*system.subscribers, *named))
-
-
-def _wanted(system: System, target: Target) -> Floats:
-    """Everybody's target; NaN for those of whom nothing is asked."""
-    common = np.nan if target.share is None else target.share
-    own = [common if each.target is None else each.target for each in system.subscribers]
-    return np.array(own, dtype=np.float64)
+def _placed(newcomer: Subscriber, place: Place) -> Subscriber:
+    return replace(newcomer, at=place.broker, target=place.target)

@@ -11,15 +11,23 @@ from tidings.errors import InvalidInputError
 from tidings.model.outcome_files import plain
 from tidings.model.system import Link, Subscriber, System
 from tidings.planning.changes import changed
-from tidings.planning.evidence import Standing, foreseen
+from tidings.planning.evidence import (
+    MEETS,
+    MISSES,
+    OPEN,
+    Evidence,
+    Play,
+    Progress,
+    Standing,
+    prove,
+)
 from tidings.planning.selections import ALL, check_target
 from tidings.planning.targets import Target
 
 SLOWEST, FASTEST = 1 / 64, 64.0
 CLOSE = 0.01  # relative: how near the least speed is to that given, which is the faster one
+LONGER = 4.0  # each step to a size that is not spoken against is so many times the last
 MOST_COPIES = 16
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +35,12 @@ class Option:
     """One size that was looked at, and how the system stands with it."""
 
     size: float  # times as fast, or how many brokers
-    standing: Standing
+    evidence: Evidence
+
+    @property
+    def standing(self) -> Standing:
+        """How the system stands with it, predicted."""
+        return self.evidence.predicted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +50,25 @@ class Capacity:
     what: str  # "speed" or "brokers"
     broker: str
     options: tuple[Option, ...]  # by size
+    choice: Option | None  # the least size that meets the target; None where none does
     plan: System  # the system of the size chosen, or of the largest
-
-    @property
-    def choice(self) -> Option | None:
-        """The least size that meets the target, or None where none does."""
-        return next((each for each in self.options if each.standing.meets), None)
 
     @property
     def best(self) -> Option:
         """What comes nearest to the target, whether it meets it or not."""
         return max(self.options, key=lambda each: (each.standing.satisfied, each.standing.margin))
 
+    @property
+    def verdict(self) -> str:
+        """Whether some size meets the target."""
+        if self.choice is not None:
+            return MEETS
+        return next((OPEN for each in self.options if each.evidence.verdict == OPEN), MISSES)
+
     def to_document(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
-        options = [{"size": e.size, **e.standing.to_document()} for e in self.options]
+        options = [{"size": each.size, **each.evidence.to_document()} for each in self.options]
+        chosen = self.choice.evidence.to_document() if self.choice else {}
         return dict(
             plain(
                 {
@@ -59,6 +76,8 @@ class Capacity:
                     "broker": self.broker,
                     "choice": self.choice.size if self.choice else None,
                     "best": self.best.size,
+                    "verdict": self.verdict,
+                    "simulated": chosen.get("simulated"),
                     "options": options,
                 }
             )
@@ -66,31 +85,61 @@ class Capacity:
 
 
 def least_speed(
-    system: System, target: Target, broker: str = ALL, *, progress: Progress = lambda _: None
+    system: System,
+    target: Target,
+    broker: str = ALL,
+    *,
+    play: Play | None = None,
+    progress: Progress = lambda _: None,
 ) -> Capacity:
     """The least factor on the speed of a broker (or of all) with which the target is met.
 
-    By bisection on a logarithmic scale: a faster broker makes nobody's events later.
+    By bisection on a logarithmic scale: a faster broker makes nobody's events later. Where the
+    ``play`` of what is predicted to be enough speaks against it, faster ones are played.
     """
     check_target(system, ("brokers",), broker)
-    seen: dict[float, Standing] = {}
+    seen: dict[float, Option] = {}
 
-    def meets(factor: float) -> bool:
+    def meets(factor: float, play: Play | None = None) -> bool:
         progress(f"{factor:.3g} times as fast")
-        seen[factor] = foreseen(faster(system, broker, factor), target)
-        return seen[factor].meets
+        found = prove(faster(system, broker, factor), target, play)
+        seen[factor] = Option(size=factor, evidence=found)
+        return found.meets
 
-    low, high = SLOWEST, FASTEST
+    size = _least_predicted(meets)
+    if play is not None and size is not None:
+        size = _least_played(lambda factor: meets(factor, play), size)
+    return Capacity(
+        what="speed",
+        broker=broker,
+        options=tuple(seen[each] for each in sorted(seen)),
+        choice=None if size is None else seen[size],
+        plan=faster(system, broker, size or FASTEST),
+    )
+
+
+def _least_predicted(meets: Callable[[float], bool]) -> float | None:
     if meets(1.0):
-        high = 1.0
-    elif meets(FASTEST):
-        low = 1.0
-    if high < FASTEST or low == 1.0:
-        while high > low * (1 + CLOSE):
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if meets(middle) else (middle, high)
-    options = tuple(Option(size=size, standing=seen[size]) for size in sorted(seen))
-    return Capacity(what="speed", broker=broker, options=options, plan=faster(system, broker, high))
+        return _narrowed(meets, SLOWEST, 1.0)
+    return _narrowed(meets, 1.0, FASTEST) if meets(FASTEST) else None
+
+
+def _least_played(meets: Callable[[float], bool], least: float) -> float | None:
+    """The least size from this one on that meets the target: ever longer steps, then between."""
+    low, size, step = least, least, CLOSE
+    while not meets(size):
+        if size >= FASTEST:
+            return None
+        low, size, step = size, min(FASTEST, least * (1 + step)), LONGER * step
+    return _narrowed(meets, low, size)
+
+
+def _narrowed(meets: Callable[[float], bool], low: float, high: float) -> float:
+    """The least size that meets the target, between one that does not and one that does."""
+    while high > low * (1 + CLOSE) * (1 + 1e-12):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if meets(middle) else (middle, high)
+    return high
 
 
 def faster(system: System, broker: str, factor: float) -> System:
@@ -104,6 +153,7 @@ def least_copies(
     broker: str,
     *,
     most: int = MOST_COPIES,
+    play: Play | None = None,
     progress: Progress = lambda _: None,
 ) -> Capacity:
     """The least number of brokers that should share the subscribers of one, for the target."""
@@ -111,10 +161,12 @@ def least_copies(
     for number in range(1, most + 1):
         progress(f"{number} brokers")
         plan = shared_out(system, broker, number)
-        options.append(Option(size=number, standing=foreseen(plan, target)))
-        if options[-1].standing.meets:
+        options.append(Option(size=number, evidence=prove(plan, target, play)))
+        if options[-1].evidence.meets:
             break
-    return Capacity(what="brokers", broker=broker, options=tuple(options), plan=plan)
+    choice = options[-1] if options[-1].evidence.meets else None
+    found = tuple(options)
+    return Capacity(what="brokers", broker=broker, options=found, choice=choice, plan=plan)
 
 
 def shared_out(system: System, broker: str, number: int) -> System:

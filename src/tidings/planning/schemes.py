@@ -8,7 +8,6 @@ prediction cannot honour what a system says under a scheme, the simulated shares
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,15 +17,12 @@ from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import SCHEMES, Recovery, System
+from tidings.planning.evidence import MEETS, OPEN, SURELY, Progress, prediction_error, verdict
 from tidings.planning.targets import Target
 from tidings.prediction.predicting import predict
 from tidings.simulation.run import SimulationOptions, simulate
 
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
-ALIKE = 2.0  # standard errors within which numbers are not told apart
-MEETS, MISSES, OPEN = "meets", "misses", "cannot be told"
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +54,7 @@ class SchemeReport:
     def costs_as_much_as(self, other: SchemeReport) -> bool:
         """Whether the simulation cannot tell the two costs apart."""
         noise = math.hypot(self.cost_se, other.cost_se)
-        return abs(self.cost - other.cost) <= (0.0 if math.isnan(noise) else ALIKE * noise)
+        return abs(self.cost - other.cost) <= (0.0 if math.isnan(noise) else SURELY * noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +172,7 @@ def _report(
         scheme=system.recovery.scheme,
         source=counts.source,
         on_time={"mean": counts.on_time, **_quantiles(counts)},
-        error=_error(predicted),
+        error=prediction_error(predicted),
         simulated=simulated.on_time,
         simulated_se=float(simulated.subscribers["on_time_se"].max()),
         satisfied=target.satisfied(system, counts),
@@ -187,47 +183,9 @@ def _report(
         duplicates=cost("duplicates"),
         cost=cost("messages"),
         cost_se=cost("messages", "se"),
-        verdict=_verdict(system, target, predicted, simulated),
+        verdict=verdict(system, target, predicted, simulated),
         warnings=_warnings(predicted),
     )
-
-
-def _verdict(
-    system: System, target: Target, predicted: Outcome | UnsupportedError, simulated: Outcome
-) -> str:
-    """Whether the target is met, wherever within its error each share may be.
-
-    Where nobody knows how far a prediction can be off, the simulation must say the same, whatever
-    its noise; where it is known, the simulation must not be sure of the contrary.
-    """
-
-    def answers(counts: Outcome, error: float) -> set[bool]:
-        shares = (target.satisfied(system, counts, lower) for lower in (error, -error))
-        return {target.is_met(each) for each in shares}
-
-    noise, error = float(simulated.subscribers["on_time_se"].max()), _error(predicted)
-    seen = {True, False} if math.isnan(noise) else answers(simulated, ALIKE * noise)
-    if isinstance(predicted, UnsupportedError):
-        found = seen
-    elif error is None:
-        found = seen | answers(predicted, 0.0)
-    else:
-        found = answers(predicted, error) | (seen if len(seen) == 1 else set())
-    return OPEN if len(found) > 1 else MEETS if found == {True} else MISSES
-
-
-def _error(predicted: Outcome | UnsupportedError) -> float | None:
-    """How far the shares of a prediction can be off, as far as its methods say; None: unknown.
-
-    One way may meet them all, so they add up; of random states it is two standard errors.
-    """
-    if isinstance(predicted, UnsupportedError):
-        return None
-    rows = predicted.provenance.get("faults", {}).get("methods", ())
-    known = [row for row in rows if row["of"] == "shares on time"]
-    if any(row["error"] is None for row in known):
-        return None
-    return math.fsum(row["error"] * (ALIKE if "sampled" in row["method"] else 1.0) for row in known)
 
 
 def _warnings(predicted: Outcome | UnsupportedError) -> tuple[str, ...]:

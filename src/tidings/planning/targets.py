@@ -12,6 +12,8 @@ from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
@@ -28,21 +30,25 @@ class Target:
             if value is not None and not 0.0 <= value <= 1.0:
                 raise InvalidInputError(f"the target's {name} is {value}; wants a share, 0 to 1")
 
-    def wanted(self, system: System) -> NDArray[np.float64]:
-        """What each subscriber should get; NaN for those of whom nothing is asked."""
-        common = math.nan if self.share is None else self.share
-        own = [each.target for each in system.subscribers]
-        found = np.array([common if each is None else each for each in own], dtype=np.float64)
+    def wanted(self, system: System) -> Floats:
+        """What each subscriber should get, as :meth:`shares`; refuses where nobody should."""
+        found = self.shares(system)
         if np.isnan(found).all():
             raise InvalidInputError(
                 "nothing is asked of this system; give a target, or subscribers a 'target' each"
             )
         return found
 
-    def satisfied(self, system: System, outcome: Outcome, lower: float = 0.0) -> float:
+    def shares(self, system: System) -> Floats:
+        """What each subscriber should get; NaN for those of whom nothing is asked."""
+        common = math.nan if self.share is None else self.share
+        own = [each.target for each in system.subscribers]
+        return np.array([common if each is None else each for each in own], dtype=np.float64)
+
+    def satisfied(self, system: System, outcome: Outcome, lower: float | Floats = 0.0) -> float:
         """The share of subscribers, of those of whom something is asked, that get their target.
 
-        ``lower`` asks what it would be if all shares on time were so much lower.
+        ``lower`` asks what it would be if shares on time (all, or each) were so much lower.
         """
         wanted = self.wanted(system)
         got = outcome.subscribers["on_time"].to_numpy()

@@ -23,8 +23,7 @@ def scheme_table(advice: Mapping[str, Any]) -> FittingTable:
     chosen, equal = advice["choice"], advice["equally_cheap"]
 
     def mark(row: Row) -> str:
-        open_ = "?" if row["verdict"] == "cannot be told" else ""
-        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else open_
+        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else _open(row)
 
     return FittingTable(
         title="On-time shares and messages under each recovery scheme",
@@ -108,7 +107,9 @@ def capacity_table(document: Row) -> FittingTable:
             title="times as fast" if document["what"] == "speed" else "brokers",
             cells=[f"{row['size']:.4g}" for row in document["options"]],
         ),
-        chosen=[row["size"] == document["choice"] for row in document["options"]],
+        marks=[
+            "◀" if row["size"] == document["choice"] else _open(row) for row in document["options"]
+        ],
     )
 
 
@@ -138,15 +139,22 @@ def admission_table(document: Row, limit: int | None = None) -> FittingTable:
             Column(title="gets", cells=[wording.percent(number(row, "share")) for row in shown]),
             Column(title="least margin", cells=[points(number(row, "margin")) for row in shown]),
             name_column([row["who"] for row in shown], "of whom", spare=1),
-            Column(
-                title="", cells=["admitted" if row["admits"] else "" for row in shown], left=True
-            ),
+            Column(title="", cells=[_open(row, _admitted(row)) for row in shown], left=True),
         ],
         caption=hidden(len(shown), len(rows), "brokers"),
     )
 
 
-def _standings(title: str, rows: Sequence[Row], first: Column, chosen: list[bool]) -> FittingTable:
+def _admitted(row: Row) -> str:
+    return "admitted" if row["admits"] else ""
+
+
+def _open(row: Row, otherwise: str = "") -> str:
+    """A mark where it cannot be told whether the target is met."""
+    return "?" if row.get("verdict") == "cannot be told" else otherwise
+
+
+def _standings(title: str, rows: Sequence[Row], first: Column, marks: list[str]) -> FittingTable:
     return FittingTable(
         title=title,
         columns=[
@@ -155,9 +163,10 @@ def _standings(title: str, rows: Sequence[Row], first: Column, chosen: list[bool
             Column(title="content", cells=[wording.percent(number(r, "satisfied")) for r in rows]),
             Column(title="least margin", cells=[points(number(r, "margin")) for r in rows]),
             name_column([row["worst"] for row in rows], "of whom", spare=1),
-            Column(title="", cells=["◀" if each else "" for each in chosen], left=True),
+            Column(title="", cells=marks, left=True),
         ],
-        caption="content: subscribers that get their target; margin: share less target",
+        caption="content: subscribers that get their target; margin: share less target; ?: the "
+        "simulation speaks against it",
     )
 
 

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.plan.asking import Of, Share, Simulated, Slo, asked, evidence, told
-from tidings.planning.admission import Admission, Admissions, newcomer_like
+from tidings.cli.plan.asking import DOUBT, Of, Share, Simulated, Slo, asked, conclude, playing, told
+from tidings.planning.admission import Admission, Admissions
+from tidings.planning.evidence import OPEN
+from tidings.planning.newcomers import newcomer_like
 from tidings.reporting import wording
 from tidings.reporting.plans import admission_table
 
@@ -45,27 +47,28 @@ def admission(
     with console.progress("asking") as step:
         desk = Admissions(system=found, target=wanted, progress=step)
         answer = desk.ask(newcomer, target=share, brokers=tuple(at or ()))
-    proof = None
-    if simulate and answer.choice is not None:
-        desk.admit(newcomer, answer.choice)
-        desk.confirm()
-        proof = evidence(desk.system, wanted, seed)
+        answer = desk.prove(newcomer, answer, playing(simulate, seed, step))
     document = answer.to_document()
     if json:
-        console.show_json({**document, "simulated": proof.to_document() if proof else None})
+        console.show_json(document)
     else:
         console.show(admission_table(document, limit), _answer(answer))
-        if proof is not None:
-            console.show(told(proof))
-    if answer.choice is None:
-        raise typer.Exit(1)
+    conclude(answer.verdict)
 
 
 def _answer(answer: Admission) -> str:
     who = wording.plural(answer.count, "newcomer")
     if answer.choice is not None:
         place = answer.choice
-        return f"{who} may come, at {place.broker}: {wording.percent(place.share)} in time."
+        said = f"{who} may come, at {place.broker}: {wording.percent(place.share)} in time."
+        simulated = place.evidence.simulated if place.evidence else None
+        return said if simulated is None else f"{said}\n{told(simulated)}"
+    if answer.verdict == OPEN:
+        place = answer.places[0]
+        seen = place.evidence.simulated if place.evidence else None
+        return f"Whether {who} may come cannot be told: {DOUBT}." + (
+            f" At {place.broker}, {told(seen)}" if seen else ""
+        )
     best = max(answer.places, key=lambda place: place.margin)
     return (
         f"{who} may not come. At best, at {best.broker}, {best.who} would be "

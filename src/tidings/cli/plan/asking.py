@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from tidings.cli import console, options
+from tidings.cli import options
 from tidings.model import reading
 from tidings.model.system import System
-from tidings.planning.evidence import Standing, played
+from tidings.planning.evidence import MEETS, Play, Progress, Standing
 from tidings.planning.objectives import read_objectives, with_objectives
 from tidings.planning.targets import Target
 from tidings.reporting import wording
-from tidings.simulation.run import SimulationOptions
+from tidings.simulation.run import SimulationOptions, simulate
 
 Share = Annotated[
     float | None,
@@ -34,6 +34,8 @@ Simulated = Annotated[
     typer.Option("--simulate/--no-simulate", help="Play the chosen plan through as evidence."),
 ]
 
+DOUBT = "prediction and simulation differ, or the target is within their error"
+
 
 def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tuple[System, Target]:
     """The system with its targets; refuses to begin where nothing is asked of anybody."""
@@ -45,18 +47,26 @@ def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tup
     return found, target
 
 
-def evidence(plan: System, target: Target, seed: int) -> Standing:
-    """The chosen plan, simulated."""
-    with console.progress("simulating the plan") as step:
-        return played(plan, target, SimulationOptions(seed=seed), step)
+def playing(wanted: bool, seed: int, progress: Progress) -> Play | None:
+    """The simulation that candidates are played through with; None where it is not wanted."""
+    options = SimulationOptions(seed=seed)
+    return (lambda plan: simulate(plan, options, progress=progress)) if wanted else None
 
 
 def told(standing: Standing) -> str:
     """How a plan stands to its target, in a sentence."""
     by = f"{standing.worst} is {wording.percent(abs(standing.margin))}"
     where = "above" if standing.margin >= 0 else "below"
+    chance = standing.meets and standing.margin < 0 and standing.source == "simulated"
+    own = "its own, which chance explains" if chance else "its own"
     return (
         f"{standing.source.capitalize()}: {wording.percent(standing.on_time)} on time, "
         f"{wording.percent(standing.satisfied)} of the subscribers get their target"
-        + (f" ({by} {where} its own)." if standing.worst else ".")
+        + (f" ({by} {where} {own})." if standing.worst else ".")
     )
+
+
+def conclude(verdict: str) -> None:
+    """End with the exit code that a verdict asks for: 0 only where the target is met."""
+    if verdict != MEETS:
+        raise typer.Exit(1)

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.plan.asking import Of, Share, Simulated, Slo, asked, evidence, told
-from tidings.planning.capacity import Capacity, least_copies, least_speed
+from tidings.cli.plan.asking import DOUBT, Of, Share, Simulated, Slo, asked, conclude, playing, told
+from tidings.planning.capacity import Capacity, Option, least_copies, least_speed
+from tidings.planning.evidence import OPEN
 from tidings.planning.selections import ALL
 from tidings.reporting.plans import capacity_table
 
@@ -38,31 +39,40 @@ def capacity(
     """
     found, wanted = asked(system, slo, target, of)
     with console.progress("sizing") as step:
+        play = playing(simulate, seed, step)
         if copies is not None:
-            answer = least_copies(found, wanted, copies, progress=step)
+            answer = least_copies(found, wanted, copies, play=play, progress=step)
         else:
-            answer = least_speed(found, wanted, broker, progress=step)
-    proof = evidence(answer.plan, wanted, seed) if simulate and answer.choice else None
+            answer = least_speed(found, wanted, broker, play=play, progress=step)
     document = answer.to_document()
     if json:
-        console.show_json({**document, "simulated": proof.to_document() if proof else None})
+        console.show_json(document)
     else:
         console.show(capacity_table(document), _answer(answer))
-        if proof is not None:
-            console.show(told(proof))
-    if answer.choice is None:
-        raise typer.Exit(1)
+    conclude(answer.verdict)
 
 
 def _answer(answer: Capacity) -> str:
     whose = "all brokers" if answer.broker == ALL else f"'{answer.broker}'"
     if answer.choice is None:
-        best = answer.best
-        size = f"{best.size:.3g} times as fast" if answer.what == "speed" else f"{best.size:g}"
-        return f"No size of {whose} that was tried meets the target. At best ({size}): " + told(
-            best.standing
+        return f"{_none(answer, whose)} At best ({_size(answer, answer.best)}): " + told(
+            answer.best.evidence.simulated or answer.best.standing
         )
     if answer.what == "brokers":
-        return f"The subscribers of {whose} need {answer.choice.size:g} brokers."
-    factor = answer.choice.size
-    return f"The least speed of {whose}: {factor:.3g} times the present one."
+        said = f"The subscribers of {whose} need {answer.choice.size:g} brokers."
+    else:
+        said = f"The least speed of {whose}: {answer.choice.size:.3g} times the present one."
+    simulated = answer.choice.evidence.simulated
+    return said if simulated is None else f"{said}\n{told(simulated)}"
+
+
+def _none(answer: Capacity, whose: str) -> str:
+    if answer.verdict == OPEN:
+        return (
+            f"Whether any size of {whose} that was tried meets the target cannot be told: {DOUBT}."
+        )
+    return f"No size of {whose} that was tried meets the target."
+
+
+def _size(answer: Capacity, option: Option) -> str:
+    return f"{option.size:.3g} times as fast" if answer.what == "speed" else f"{option.size:g}"

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.plan.asking import Of, Share, Simulated, Slo, asked, evidence, told
-from tidings.planning.homes import assign_homes, search_for
+from tidings.cli.plan.asking import (
+    DOUBT,
+    Of,
+    Share,
+    Simulated,
+    Slo,
+    asked,
+    conclude,
+    playing,
+    told,
+)
+from tidings.planning.evidence import OPEN
+from tidings.planning.homes import HomesAdvice, assign_homes, search_for
 from tidings.planning.selections import ALL
 from tidings.reporting.plans import homes_table
 
@@ -19,7 +31,8 @@ def homes(
         str, typer.Option(metavar="WHO", help="Who may move: all, a name, at:BROKER, group:NAME.")
     ] = ALL,
     broker: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Where to; any broker if not given.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Homes to choose from; any if not given."),
     ] = None,
     most: Annotated[
         int | None,
@@ -39,20 +52,28 @@ def homes(
     """
     found, wanted = asked(system, slo, target, of)
     with console.progress("assigning homes") as step:
-        answer = assign_homes(
-            search_for(
-                found, wanted, who=who, brokers=tuple(broker or ()), most=most, progress=step
-            )
+        search = search_for(
+            found, wanted, who=who, brokers=tuple(broker or ()), most=most, progress=step
         )
-    best = answer.best.standing
-    proof = evidence(answer.plan, wanted, seed) if simulate else None
+        answer = assign_homes(search, playing(simulate, seed, step))
     document = answer.to_document()
     if json:
-        console.show_json({**document, "simulated": proof.to_document() if proof else None})
+        console.show_json(document)
     else:
-        console.show(homes_table(document, limit))
-        console.show(f"As it is: {told(answer.present.standing)}", f"Best found: {told(best)}")
-        if proof is not None:
-            console.show(told(proof))
-    if not best.meets:
-        raise typer.Exit(1)
+        console.show(homes_table(document, limit), *_answer(answer))
+    conclude(answer.verdict)
+
+
+def _answer(answer: HomesAdvice) -> Iterator[str]:
+    evidence = answer.best.evidence
+    if answer.limit != answer.most:
+        yield (
+            f"At most {answer.most:,} subscribers at each broker is not possible: the fullest is "
+            f"home to {answer.limit:,} at least. These are the best homes with at most so many."
+        )
+    yield f"As it is: {told(answer.present.standing)}"
+    yield f"Best found: {told(evidence.predicted)}"
+    if evidence.simulated is not None:
+        yield told(evidence.simulated)
+    if evidence.verdict == OPEN:
+        yield f"Whether the targets are met cannot be told: {DOUBT}."

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.plan.asking import Of, Share, Slo, asked
+from tidings.cli.plan.asking import Of, Share, Slo, asked, conclude
+from tidings.planning.evidence import MEETS, MISSES
 from tidings.planning.schemes import SchemeAdvice, compare_schemes
 from tidings.reporting.plans import scheme_table
 from tidings.simulation.run import SimulationOptions
@@ -48,8 +49,7 @@ def scheme(
         console.show(scheme_table(advice.to_document()), _answer(advice))
         said = (f"{each.scheme}: {text}" for each in advice.reports for text in each.warnings)
         console.warn(tuple(said))
-    if advice.choice is None:
-        raise typer.Exit(1)
+    conclude(MEETS if advice.choice is not None else MISSES)
 
 
 def _answer(advice: SchemeAdvice) -> str:

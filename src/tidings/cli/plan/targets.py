@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-import typer
-
 from tidings.cli import console, options
-from tidings.cli.plan.asking import Of, Share, Simulated, Slo, asked, evidence, told
-from tidings.planning.evidence import foreseen
+from tidings.cli.plan.asking import (
+    DOUBT,
+    Of,
+    Share,
+    Simulated,
+    Slo,
+    asked,
+    conclude,
+    playing,
+    told,
+)
+from tidings.planning.evidence import OPEN, weigh
 
 
 def targets(
@@ -23,14 +31,21 @@ def targets(
     Example: [bold]tidings plan targets city.yaml --slo objectives.yaml[/]
     """
     found, wanted = asked(system, slo, target, of)
-    with console.progress("predicting"):
-        standings = [foreseen(found, wanted)]
-    if simulate:
-        standings.append(evidence(found, wanted, seed))
+    with console.progress("predicting") as step:
+        evidence = weigh(found, wanted, playing(simulate, seed, step))
     if json:
-        console.show_json({each.source: each.to_document() for each in standings})
+        simulated = evidence.simulated.to_document() if evidence.simulated else None
+        console.show_json(
+            {
+                "predicted": evidence.predicted.to_document(),
+                "simulated": simulated,
+                "verdict": evidence.verdict,
+            }
+        )
     else:
-        for each in standings:
-            console.show_checked(each.meets, ("met", "not met"), told(each))
-    if not all(each.meets for each in standings):
-        raise typer.Exit(1)
+        for each in (evidence.predicted, evidence.simulated):
+            if each is not None:
+                console.show_checked(each.meets, ("met", "not met"), told(each))
+        if evidence.verdict == OPEN:
+            console.show(f"Whether the targets are met cannot be told: {DOUBT}.")
+    conclude(evidence.verdict)
