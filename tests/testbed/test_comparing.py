@@ -12,7 +12,7 @@ from tidings.characterisation.samples import sample_of
 from tidings.errors import UnstableError
 from tidings.model.reading import loads
 from tidings.reporting.study_page import render_study
-from tidings.testbed import drilling
+from tidings.testbed import comparing, drilling
 from tidings.testbed.calibrating import (
     Bench,
     calibrate,
@@ -109,12 +109,13 @@ def test_a_steady_system_has_nothing_that_fails_comes_or_goes():
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(drilling, "_REPAIRS", 2)
-    failing = "{exponential: 8ms}, failure: {up: {uniform: [1s, 2s]}, down: 600ms}}"
+    monkeypatch.setattr(drilling, "_REPAIRS", 1)
+    monkeypatch.setattr(comparing, "RUNS_ALIKE", 8)
+    failing = "{exponential: 8ms}, failure: {up: {uniform: [500ms, 1s]}, down: 600ms}}"
     system = loads(
         PAIR.replace("{exponential: 8ms}}", failing) + "recovery: {scheme: periodic, refresh: 0s}\n"
     )
-    options = TestbedOptions(duration_s=3.0, warmup_s=0.5)
+    options = TestbedOptions(duration_s=1.6, warmup_s=0.0)
     bench = Bench(spark=spark, options=options, repetitions=1)
     known = calibrate(bench, system, tmp_path / "calibration")
     found = confront(bench, system, known, tmp_path)
@@ -129,15 +130,18 @@ def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path, monk
     services = {each.name: each.service.law.mean_s for each in found.fitted.brokers}
     assert services["a"] != 0.006  # measured, not told
     joined = found.reconnection
-    assert joined.repairs == 2
+    assert joined.repairs == 1
     assert 0.0 < joined.brokers_s < 1.2
     down_s = found.fitted.brokers[1].failure.down.mean_s
     assert down_s == pytest.approx(0.6 + joined.brokers_s)
     (one,) = found.repetitions
     assert not one.is_steady
+    errors = one.shares_apart.of_prediction, one.delays_apart.of_prediction
+    assert all(0.0 < each["s"] < 1.0 for each in errors)  # of what was calibrated
     assert one.against_predicted.summary.compared == 1
     assert {each.component for each in one.timeline} == {"b"}
     assert one.measured.source == "measured"
     page = render_study(reality_study(found, "a pair"))
     assert "Faults in time" in page
     assert "joined again after" in page
+    assert "Losses by cause" in page

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from real_servers import LINE, servers_under, wait_for
@@ -28,38 +29,73 @@ from tidings.testbed.stations import Station
 from tidings.testbed.tables import doubts, manifest, trace_tables
 
 
+def plan(name="a", label="b0"):
+    first, second, third = free_ports(3)
+    return ServerPlan(
+        name=name, label=label, client_port=first, leaf_port=second, monitor_port=third,
+        dials=None, links=0,
+    )  # fmt: skip
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_servers_are_gone_even_if_the_testbed_is_killed_or_interrupted(tmp_path, how):
-    (tmp_path / "line.yaml").write_text(LINE, encoding="utf-8")
-    code = "import sys; from tidings.cli.main import main; main()"
-    words = ["testbed", "run", str(tmp_path / "line.yaml"), "--to", str(tmp_path / "traces")]
-    with subprocess.Popen(
-        [sys.executable, "-c", code, *words],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(tmp_path)},
-    ) as testbed:
-        wait_for(lambda: len(servers_under(tmp_path)) >= 3)
+def test_whatever_ends_a_testbed_nothing_runs_on_and_what_there_is_of_it_is_kept(tmp_path):
+    signals = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+    begun = {how: start_testbed(tmp_path / how.name) for how in signals}  # side by side
+    for how, testbed in begun.items():
+        assert any("running," in line for line in testbed.stderr)
+        assert len(servers_under(tmp_path / how.name)) == 3
         testbed.send_signal(how)
-    wait_for(lambda: not servers_under(tmp_path))
-    assert not (tmp_path / "traces").exists()
+    for how, testbed in begun.items():
+        place = tmp_path / how.name
+        _, said = testbed.communicate(timeout=90.0)
+        wait_for(lambda place=place: not servers_under(place))
+        wait_for(lambda place=place: not list(place.glob("tidings-testbed-*")))
+        if how is signal.SIGKILL:
+            assert not (place / "traces").exists()
+            continue
+        assert testbed.returncode == 130
+        assert "kept, and marked incomplete" in said
+        told = json.loads((place / "traces" / "traces.json").read_text(encoding="utf-8"))
+        assert told["incomplete"] == "it was interrupted"
+        assert pq.read_table(place / "traces" / "hops").num_rows > 0
+
+
+def start_testbed(place):
+    """A run that would last a minute, in a process of its own with its files in a folder."""
+    place.mkdir()
+    (place / "line.yaml").write_text(LINE, encoding="utf-8")
+    code = "import sys; from tidings.cli.main import main; main()"
+    words = ["testbed", "run", str(place / "line.yaml"), "--to", str(place / "traces")]
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *words, "--warmup", "0s", "--duration", "60s"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(place)},
+    )
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
 def test_servers_are_gone_even_if_their_supervisor_is_killed(tmp_path):
-    first, second, third = free_ports(3)
-    plan = ServerPlan(
-        name="a", client_port=first, leaf_port=second, monitor_port=third, dials=None, links=0
-    )
-    with servers({"a": plan}, tmp_path) as running:
+    with servers({"a": plan()}, tmp_path) as running:
         (mine,) = servers_under(tmp_path)
         words = Path(f"/proc/{mine}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         os.kill(int(words[1]), signal.SIGKILL)  # its parent
         wait_for(lambda: not servers_under(tmp_path))
         with pytest.raises(EngineError, match="the supervisor of the servers is gone"):
             running.require_alive()
+    wait_for(lambda: not list(tmp_path.iterdir()))
+
+
+def test_a_broker_may_be_called_anything(tmp_path):
+    (tmp_path / "inside").mkdir()
+    name = '../x"; port: 1 # \n{'
+    with servers({name: plan(name=name)}, tmp_path / "inside") as running:
+        running.require_alive()
+        assert running.links_up(name) == 0
+        assert [each.name for each in tmp_path.iterdir()] == ["inside"]
+    assert list((tmp_path / "inside").iterdir()) == []
 
 
 @pytest.mark.slow
@@ -89,17 +125,13 @@ def test_a_server_that_dies_ends_the_run_and_what_there_was_is_kept(monkeypatch)
 
 
 def test_a_port_that_is_taken_is_told_with_the_servers_own_words(tmp_path):
-    first, second, third = free_ports(3)
-    plan = ServerPlan(
-        name="a", client_port=first, leaf_port=second, monitor_port=third, dials=None, links=0
-    )
-    with servers({"a": plan}, tmp_path):
-        (tmp_path / "again").mkdir()
-        with (
-            pytest.raises(EngineError, match=r"broker 'a' ended by itself.*in use"),
-            servers({"a": plan}, tmp_path / "again"),
-        ):
-            pass
+    one = plan()
+    with (
+        servers({"a": one}, tmp_path),
+        pytest.raises(EngineError, match=r"broker 'a' ended by itself.*in use"),
+        servers({"a": one}, tmp_path),
+    ):
+        pass
 
 
 def test_what_cannot_be_run_is_refused(monkeypatch, tmp_path):
@@ -107,6 +139,16 @@ def test_what_cannot_be_run_is_refused(monkeypatch, tmp_path):
         run_testbed(loads(LINE.replace("topic: [a, b]}", "topic: [a, b]}, lifetime: 1s")))
     with pytest.raises(InvalidInputError, match="wants at most 100"):
         run_testbed(loads(LINE), TestbedOptions(most_events=100))
+    for_ever = TestbedOptions(duration_s=1e12)  # drawn, that would be more than fits
+    with pytest.raises(InvalidInputError, match=r"about 60,000,.* events would be published"):
+        run_testbed(loads(LINE), for_ever)
+    falling = LINE.replace("rate: 60/s", "rate: 0.00000001/s").replace(
+        "left: {service: 4ms}", "left: {service: 4ms, failure: {mtbf: 9s, mttr: 1s}}"
+    )
+    with pytest.raises(InvalidInputError, match=r"about 100,000,.* outages would be"):
+        run_testbed(loads(falling + "recovery: {scheme: periodic, refresh: 0s}\n"), for_ever)
+    with pytest.raises(InvalidInputError, match=r"publishers: the name 'p\\r\\n' cannot stand"):
+        run_testbed(loads(LINE.replace("  p:", '  "p\\r\\n":')))
     with pytest.raises(InvalidInputError, match="duration_s is 0"):
         TestbedOptions(duration_s=0.0)
     monkeypatch.setattr(servers_module.sysconfig, "get_path", lambda _: str(tmp_path))

@@ -23,20 +23,20 @@ pytestmark = pytest.mark.slow
 MOBILE = """
 tidings: 1
 lifetime: 300ms
-brokers: {a: {service: 2ms}, b: {service: 2ms}}
-links: [{between: [a, b], delay: 3ms}]
+brokers: {a: {service: 2ms}, '../b "x"': {service: 2ms}}
+links: [{between: [a, '../b "x"'], delay: 3ms}]
 publishers:
   p: {at: a, every: {rate: 40/s}, content: [{p: 1, event: {topic: x}}]}
   q:
-    {at: b, every: {rate: 10/s}, content: [{p: 1, event: {topic: y}}],
+    {at: '../b "x"', every: {rate: 10/s}, content: [{p: 1, event: {topic: y}}],
      connectivity: {on: {exponential: 500ms}, off: {exponential: 400ms}, service: 5ms}}
 subscribers:
   near: {at: a, wants: {}}
   roams:
-    {at: b, wants: {topic: x}, link: {delay: 4ms},
+    {at: '../b "x"', wants: {topic: x}, link: {delay: 4ms},
      connectivity: {on: {exponential: 500ms}, off: {exponential: 400ms}, service: 5ms}}
   forgets:
-    {at: b, wants: {topic: x},
+    {at: '../b "x"', wants: {topic: x},
      connectivity: {on: {exponential: 500ms}, off: {exponential: 400ms}, service: 5ms, buffer: 4}}
 """
 
@@ -81,6 +81,13 @@ def test_everything_is_kept_for_a_subscriber_that_is_away(run):
     assert absences(run, "roams")
     for begin_s, end_s in absences(run, "roams"):  # what left before may still be on the link
         assert not ((times_s > begin_s + 0.004 + late_s) & (times_s < end_s)).any()
+
+
+def test_brokers_may_be_called_anything(run):
+    hops = trace_tables(run)["hops"].to_pandas()
+    sent = {(at, *to) for at, to in zip(hops["broker"], hops["sent_to"], strict=True)}
+    odd = '../b "x"'
+    assert sent == {("a", odd), (odd,), (odd, "a"), ("a",)}
 
 
 def test_a_bounded_buffer_refuses_what_is_too_much(run):

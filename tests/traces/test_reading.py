@@ -91,8 +91,11 @@ def test_what_cannot_be_read_in_a_text_format_is_noted_not_lost(spark, tmp_path)
         '{"source":"a","target":"b","sent_ns":1,"received_ns":null}\n'
         'nonsense\n{"source":"a","target":"b","sent_ns":1.5}\n{"source":"a","sent_ns":[2]}\n'
     )
-    (tmp_path / "traces.json").write_text('{"version": 1, "from_ns": 0, "until_ns": 9}')
+    (tmp_path / "traces.json").write_text(
+        '{"version": 1, "from_ns": 0, "until_ns": 9, "incomplete": "a server died"}'
+    )
     traces = read_traces(spark, tmp_path)
+    assert ["the traces are incomplete: a server died" in each for each in traces.notes] == [True]
     reasons = {}
     for name in ("publications", "probes"):
         found = with_reasons(traces.tables[name], TRACE_TABLES[name])

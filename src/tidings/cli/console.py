@@ -37,10 +37,13 @@ def show(*parts: RenderableType) -> None:
         console.print(Text(part) if isinstance(part, str) else part)
 
 
-def show_checked(passed: bool, words: tuple[str, str], text: str) -> None:
-    """Print whether something holds: the first word if it does, the second if not."""
-    good, bad = (word.ljust(max(map(len, words))) for word in words)
-    show(Text.assemble((good, "green") if passed else (bad, "red"), f" {text}"))
+def show_checked(passed: bool | None, words: tuple[str, ...], text: str) -> None:
+    """Print whether something holds: the first word if it does, the second if not.
+
+    The third, where there is one, if that cannot be told.
+    """
+    which, colour = {True: (0, "green"), False: (1, "red"), None: (2, "yellow")}[passed]
+    show(Text.assemble((words[which].ljust(max(map(len, words))), colour), f" {text}"))
 
 
 def note(text: str) -> None:

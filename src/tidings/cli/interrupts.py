@@ -1,4 +1,4 @@
-"""Ctrl-C: it ends a command in one line with exit code 130, whatever is under way."""
+"""Ctrl-C, or SIGTERM: it ends a command in one line with exit code 130, whatever is under way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _asked_at: list[float] = []
 def heed() -> None:
     """Have Ctrl-C end this command; to be called again when a library took the signal over."""
     with contextlib.suppress(ValueError):  # not the main thread, which alone is interrupted
-        signal.signal(signal.SIGINT, _interrupt)
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, _interrupt)
         sys.unraisablehook = _tell_unraisable
 
 

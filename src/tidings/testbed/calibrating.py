@@ -60,6 +60,7 @@ class Calibration:
 
     fitted: System
     notes: tuple[str, ...]
+    doubts: tuple[str, ...]  # why it is not to be believed
 
 
 def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
@@ -81,7 +82,7 @@ def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
     found = characterise(read_traces(bench.spark, folder), progress=bench.progress)
     doubtful = tuple(f"calibration: {doubt}" for doubt in doubts(run))
     pooled = together(system, found.system, found.laws)
-    return Calibration(fitted=pooled, notes=(*found.notes, *doubtful))
+    return Calibration(fitted=pooled, notes=found.notes, doubts=doubtful)
 
 
 def together(system: System, fitted: System, laws: Mapping[str, FittedLaw]) -> System:

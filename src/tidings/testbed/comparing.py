@@ -22,6 +22,13 @@ from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
+from tidings.testbed.apart import (
+    RUNS_ALIKE,
+    Apart,
+    apart,
+    errors_by_calibration,
+    together_apart,
+)
 from tidings.testbed.calibrating import (
     Bench,
     Calibration,
@@ -41,9 +48,6 @@ from tidings.validation.comparison import Comparison, compare
 
 MOST_SHARE, MOST_LATENCY = 0.02, 0.10  # a run agrees that is off by no more, mean over subscribers
 MOST_ERRORS = 3.0
-_RUNS_ALIKE = 200  # simulated, each as long as a real one, to know how much runs differ by chance
-_SAME = 1e-6  # shares that differ by less, or vary by less from run to run, do not differ
-_MEAN_OF_NORMAL = math.sqrt(2.0 / math.pi)  # E|X| in standard deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +57,27 @@ class Repetition:
     measured: Outcome
     against_predicted: Comparison
     against_simulated: Comparison | None  # None: the simulator does not handle the system
-    on_time_errors: pd.Series  # by subscriber: predicted − measured, in standard errors of a run
-    delay_errors: pd.Series  # the same of mean delays; NaN where nothing was simulated
-    share_by_chance: float  # how far runs as long as this are off by chance, mean over subscribers
-    latency_by_chance: float  # the same of mean delays, as a share of them
+    shares_apart: Apart  # how far on-time shares may be off though nothing is wrong
+    delays_apart: Apart  # the same of mean delays
     is_steady: bool  # nothing fails or comes and goes: shares and delays themselves must agree
     duration_s: float
     lateness_s: float  # of relays, 99th percentile
     timeline: tuple[StateChange, ...]  # by seconds from the beginning of the window
-    doubts: tuple[str, ...]
+    doubts: tuple[str, ...]  # why it is not to be believed
     subscription_spread: pd.DataFrame | None  # T_sub by broker; None: nothing comes and goes
     event_spread: pd.DataFrame | None  # T_diff by broker
     forwarded: pd.DataFrame  # source, target, events, went: which way events went on
+
+    @property
+    def share_by_chance(self) -> float:
+        """How far runs as long as this are off by chance, mean over subscribers."""
+        return float(self.shares_apart.by_chance().mean())
+
+    @property
+    def latency_by_chance(self) -> float:
+        """The same of mean delays, as a share of them."""
+        predicted_s = _by_subscriber(self, "delay_mean_s_a")
+        return float((self.delays_apart.by_chance() / predicted_s).mean())
 
     @property
     def latency_error(self) -> float:
@@ -78,26 +91,40 @@ class Repetition:
         return math.nan if compared is None else _latency_error(compared)
 
     @property
-    def most_errors(self) -> float:
+    def most_share_errors(self) -> float:
         """The largest difference of on-time shares, in standard errors of a run as long as this."""
-        return _largest(self.on_time_errors)
+        return _largest(self.shares_apart.in_standard_errors(_by_subscriber(self, _SHARE)))
 
     @property
     def most_delay_errors(self) -> float:
-        """The same of mean delays; NaN where nothing was simulated."""
-        return _largest(self.delay_errors)
+        """The same of mean delays; NaN where nothing was delivered."""
+        return _largest(self.delays_apart.in_standard_errors(_by_subscriber(self, _DELAY)))
 
     @property
-    def agrees(self) -> bool:
-        """Whether the prediction is as near to reality as it should be.
+    def agrees(self) -> bool | None:
+        """Whether the prediction is as near to reality as it should be; None: not to be believed.
 
-        Where outages make most of the chance in a run, that is within ``MOST_ERRORS`` of the
-        standard errors that runs of this length have.
+        Where outages and absences make most of the chance in a run, that is within ``MOST_ERRORS``
+        of the standard errors that runs of this length have, shares and delays alike.
         """
+        if self.doubts:
+            return None
         if not self.is_steady:
-            return self.most_errors <= MOST_ERRORS
+            return within_errors(self.most_share_errors, self.most_delay_errors)
         share = self.against_predicted.summary.mean_absolute
         return share <= MOST_SHARE and self.latency_error <= MOST_LATENCY
+
+
+_SHARE, _DELAY = "on_time_difference", "delay_mean_s_difference"
+
+
+def within_errors(*errors: float) -> bool:
+    """Whether nothing is off by more than ``MOST_ERRORS``; what is not known (NaN) is not off.
+
+    >>> within_errors(2.9, math.nan), within_errors(0.1, 3.1)
+    (True, False)
+    """
+    return not any(each > MOST_ERRORS for each in errors)
 
 
 def _largest(errors: pd.Series) -> float:
@@ -111,7 +138,11 @@ def _latency_error(compared: Comparison) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reality:
-    """A system's prediction from a calibration, beside what was measured."""
+    """A system's prediction from a calibration, beside what was measured.
+
+    Runs that are not to be believed are shown, and count in no error and no verdict; nor does any
+    where the calibration or the drill is not to be believed (``doubts``).
+    """
 
     fitted: System
     load: float  # of the busiest broker, predicted
@@ -120,38 +151,68 @@ class Reality:
     reconnection: Reconnection | None  # None: nothing fails
     repetitions: tuple[Repetition, ...]
     notes: tuple[str, ...]
+    doubts: tuple[str, ...] = ()  # why the prediction itself is not to be believed
+
+    @property
+    def trusted(self) -> tuple[Repetition, ...]:
+        """The runs that are believed, beside a prediction that is."""
+        return () if self.doubts else tuple(one for one in self.repetitions if not one.doubts)
+
+    @property
+    def counted(self) -> tuple[Repetition, ...]:
+        """The runs that numbers are of: those that are believed; all where none is."""
+        return self.trusted or self.repetitions
+
+    @property
+    def all_doubts(self) -> tuple[str, ...]:
+        """Everything that speaks against believing something of it, each once."""
+        of_runs = (doubt for each in self.repetitions for doubt in each.doubts)
+        return tuple(dict.fromkeys((*self.doubts, *of_runs)))
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether nothing fails, comes or goes."""
+        return all(each.is_steady for each in self.repetitions)
 
     @property
     def share_error(self) -> float:
         """Mean over subscribers of |predicted − measured| on-time share, all runs together."""
-        return float(_mean(self.repetitions, "on_time_difference").abs().mean())
+        return float(self._mean(_SHARE).abs().mean())
 
     @property
     def latency_error(self) -> float:
         """Mean over subscribers of |predicted − measured| mean delay, as a share of the latter."""
-        off = _mean(self.repetitions, "delay_mean_s_difference")
-        return float((off / _mean(self.repetitions, "delay_mean_s_b")).abs().mean())
+        return float((self._mean(_DELAY) / self._mean("delay_mean_s_b")).abs().mean())
 
     @property
-    def most_errors(self) -> float:
+    def most_share_errors(self) -> float:
         """The largest difference of on-time shares in standard errors of all runs together."""
-        errors = [each.on_time_errors for each in self.repetitions]
-        return _largest(pd.concat(errors, axis=1).mean(axis=1)) * math.sqrt(len(errors))
+        return self._most(_SHARE, [each.shares_apart for each in self.counted])
 
     @property
-    def agrees(self) -> bool:
-        """Whether all runs together agree with the prediction, by the measure of one of them."""
-        if not all(each.is_steady for each in self.repetitions):
-            return self.most_errors <= MOST_ERRORS
+    def most_delay_errors(self) -> float:
+        """The same of mean delays; NaN where nothing was delivered."""
+        return self._most(_DELAY, [each.delays_apart for each in self.counted])
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether all runs together agree with the prediction; None: none is to be believed."""
+        if not self.trusted:
+            return None
+        if not self.is_steady:
+            return within_errors(self.most_share_errors, self.most_delay_errors)
         return self.share_error <= MOST_SHARE and self.latency_error <= MOST_LATENCY
 
+    def _mean(self, column: str) -> pd.Series:
+        """A column of the comparisons by subscriber, its mean over runs."""
+        return pd.concat([_by_subscriber(one, column) for one in self.counted], axis=1).mean(axis=1)
 
-def _mean(repetitions: Sequence[Repetition], column: str) -> pd.Series:
-    """A column of the comparisons by subscriber, its mean over runs."""
-    tables = [each.against_predicted.subscribers for each in repetitions]
-    return pd.concat([table.set_index("subscriber")[column] for table in tables], axis=1).mean(
-        axis=1
-    )
+    def _most(self, column: str, apart: Sequence[Apart]) -> float:
+        return _largest(together_apart(apart).in_standard_errors(self._mean(column), len(apart)))
+
+
+def _by_subscriber(one: Repetition, column: str) -> pd.Series:
+    return one.against_predicted.subscribers.set_index("subscriber")[column]
 
 
 def confront(bench: Bench, system: System, calibration: Calibration, folder: Path) -> Reality:
@@ -166,6 +227,8 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
     # Errors of parameters by hundreds of further predictions would take longer than reality.
     predicted = predict(fitted, pairs=True, error_bars=False)
     simulated = _simulated(fitted, bench.options)
+    is_steady = system == steady(system)
+    unsure = None if is_steady else errors_by_calibration(fitted)
     done = []
     for number in range(1, bench.repetitions + 1):
         place = folder / f"run-{number}"
@@ -173,7 +236,8 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
         tell = bench.within(f"reality {number}").progress
         run = recorded(system, chosen, place, tell)
         measured = characterise(read_traces(bench.spark, place), progress=tell).measured
-        done.append(_repetition(run, measured, predicted, simulated, fitted))
+        known = _Known(fitted=fitted, predicted=predicted, simulated=simulated, unsure=unsure)
+        done.append(_repetition(run, measured, known))
     return Reality(
         fitted=fitted,
         load=busiest_load(predicted),
@@ -182,33 +246,40 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
         reconnection=rejoined,
         repetitions=tuple(done),
         notes=calibration.notes,
+        doubts=(*calibration.doubts, *(() if rejoined is None else rejoined.doubts)),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What is known of a system before it is run."""
+
+    fitted: System
+    predicted: Outcome
+    simulated: Outcome | None
+    unsure: pd.DataFrame | None  # standard errors of what is predicted, by subscriber
 
 
 def _simulated(fitted: System, options: TestbedOptions) -> Outcome | None:
     """Many runs as long as the real ones; None where the simulator does not handle the system."""
     try:
         return simulate(
-            fitted, seed=options.seed, replications=_RUNS_ALIKE, duration_s=options.duration_s
+            fitted, seed=options.seed, replications=RUNS_ALIKE, duration_s=options.duration_s
         )
     except UnsupportedError:
         return None
 
 
-def _repetition(
-    run: Run, measured: Outcome, predicted: Outcome, simulated: Outcome | None, fitted: System
-) -> Repetition:
-    compared = compare(predicted, measured)
-    on_time_sd, delay_sd = _spread(measured, simulated)
+def _repetition(run: Run, measured: Outcome, known: _Known) -> Repetition:
+    fitted, simulated = known.fitted, known.simulated
     begin_s = run.start_s + run.options.warmup_s
+    shares, delays = apart(measured, simulated, known.unsure)
     return Repetition(
         measured=measured,
-        against_predicted=compared,
+        against_predicted=compare(known.predicted, measured),
         against_simulated=None if simulated is None else compare(simulated, measured),
-        on_time_errors=_in_standard_errors(compared, "on_time", on_time_sd, least=_SAME),
-        delay_errors=_in_standard_errors(compared, "delay_mean_s", delay_sd),
-        share_by_chance=float((_MEAN_OF_NORMAL * on_time_sd).mean()),
-        latency_by_chance=_latency_by_chance(compared, delay_sd),
+        shares_apart=shares,
+        delays_apart=delays,
         is_steady=run.system == steady(run.system),
         duration_s=run.options.duration_s,
         lateness_s=lateness(run)["relay_p99_s"],
@@ -218,29 +289,3 @@ def _repetition(
         event_spread=event_spread(run, steady(fitted)) if run.stays else None,
         forwarded=forwarding(run),
     )
-
-
-def _spread(measured: Outcome, simulated: Outcome | None) -> tuple[pd.Series, pd.Series]:
-    """What on-time shares and mean delays of runs as long as this differ by, by subscriber.
-
-    Known from simulated runs; without any, shares from the measured one itself, event by event.
-    """
-    if simulated is None:
-        table = measured.subscribers.set_index("subscriber")
-        return table["on_time_se"], table["on_time_se"] * math.nan
-    table = simulated.subscribers.set_index("subscriber")
-    of_run = math.sqrt(_RUNS_ALIKE)
-    return table["on_time_se"] * of_run, table["delay_mean_se_s"] * of_run
-
-
-def _in_standard_errors(
-    compared: Comparison, value: str, of_run: pd.Series, least: float = 0.0
-) -> pd.Series:
-    """Predicted − measured in what runs of this length differ by, by chance."""
-    off = compared.subscribers.set_index("subscriber")[f"{value}_difference"]
-    return off.where(off.abs() > least, 0.0) / of_run.clip(lower=least)
-
-
-def _latency_by_chance(compared: Comparison, of_run: pd.Series) -> float:
-    predicted_s = compared.subscribers.set_index("subscriber")["delay_mean_s_a"]
-    return float((_MEAN_OF_NORMAL * of_run / predicted_s).mean())

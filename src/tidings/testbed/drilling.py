@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tidings.errors import EngineError
 from tidings.model.system import System
 from tidings.testbed.breaking import rejoinings
 from tidings.testbed.outages import Outage, failing, with_reconnection
 from tidings.testbed.pacing import Progress
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import Rejoining, TestbedOptions
+from tidings.testbed.tables import doubts
 
 _DOWN_S, _UP_S = 0.4, 1.2  # long enough to be noticed, and to be over
 _REPAIRS = 12  # at least so many are looked at
@@ -25,6 +27,7 @@ class Reconnection:
     brokers_s: float
     links_s: float
     repairs: int
+    doubts: tuple[str, ...] = ()  # why they are not to be believed
 
     def added_to(self, system: System) -> System:
         """The system as events meet it: times down are longer by it."""
@@ -41,12 +44,16 @@ def drill(system: System, options: TestbedOptions, progress: Progress) -> Reconn
         for number, part in enumerate(parts * rounds)
     ]
     length = replace(options, warmup_s=0.0, duration_s=len(outages) * step_s)
-    found = rejoinings(run_testbed(system, length, outages=outages, progress=progress))
+    run = run_testbed(system, length, outages=outages, progress=progress)
+    if run.incomplete is not None:
+        raise EngineError(f"what fails could not be taken down and repaired: {run.incomplete}")
+    found = rejoinings(run)
     links = {link.name for link in system.links}
     return Reconnection(
         brokers_s=_mean_s(found, set(parts) - links),
         links_s=_mean_s(found, set(parts) & links),
         repairs=len(found),
+        doubts=tuple(f"repairs: {doubt}" for doubt in doubts(run)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,6 +46,7 @@ def layout(system: System, routes: Routes, seed: int, *, carried: bool = False) 
     plans = {
         broker.name: ServerPlan(
             name=broker.name,
+            label=f"b{index}",
             client_port=next(ports),
             leaf_port=next(ports),
             monitor_port=next(ports),
@@ -134,6 +135,7 @@ class _Maker:
         one = self.system.publishers[index]
         home = self.system.broker_index[one.at]
         up = self._lane((one.name, one.at), one.link, (3, index), to=home)
+        up = replace(up, outlasts_sender=True)
         down = _at_once((one.at, one.name))
         return Relay(port, plans[one.at].client_port, (up, down), self.journal)
 

@@ -17,14 +17,17 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+from nats.js.errors import APIError
 
 from tidings.testbed.carrying import Works
 from tidings.testbed.clients import Clients
 from tidings.testbed.gates import Gate, gate
 from tidings.testbed.relays import EVENT, Lane
 from tidings.testbed.runs import Delivery, SessionChange
+from tidings.testbed.stores import ONCE
 
 _HEADER, _ARRIVED = EVENT.decode(), "Tidings-Arrived"
+_AGAIN_S = 0.02
 _ACK_WAIT_S = 0.5  # then a consumer hands out again what was lost when its client went
 _SUBSCRIBER, _PUBLISHER = 21, 22  # of random numbers
 
@@ -96,6 +99,7 @@ class MobilePublisher(Presence):
             with contextlib.suppress(NatsError):
                 await self.client.publish(subject, content, headers=headers)
                 return
+            await asyncio.sleep(_AGAIN_S)  # it is just leaving, or has lost its broker
 
 
 class MobileSubscriber(Presence):
@@ -146,17 +150,26 @@ class MobileSubscriber(Presence):
         await client.subscribe(f"out.{self._index}", cb=self._take)
 
     async def _keep(self, message: Msg) -> None:
-        """Put an event into the stream, which may refuse it."""
+        """Put an event into the stream, which may refuse it; under way until it is out of it.
+
+        A server that is too busy to answer is asked again, and knows what it has stored already.
+        """
         now_s = asyncio.get_running_loop().time()
         assert self._streams is not None
         event = (message.headers or {}).get(_HEADER, "")
-        headers = {_HEADER: event, _ARRIVED: repr(now_s)}
+        headers = {_HEADER: event, _ARRIVED: repr(now_s), ONCE: event}
         journal = self._works.run.layout.journal
-        try:
-            await self._streams.publish(self._inbox, message.data, headers=headers)
-            journal.under_way += 1
-        except NatsError:  # its buffer is full
-            journal.overflowed[self._name] = journal.overflowed.get(self._name, 0) + 1
+        journal.under_way += 1
+        while True:
+            try:
+                await self._streams.publish(self._inbox, message.data, headers=headers)
+                return
+            except APIError:  # its buffer is full
+                journal.under_way -= 1
+                journal.overflowed[self._name] = journal.overflowed.get(self._name, 0) + 1
+                return
+            except NatsError:
+                await asyncio.sleep(_AGAIN_S)
 
     async def _take(self, message: Msg) -> None:
         """Take what the consumer hands over, perhaps again: it goes on until it is acknowledged."""

@@ -46,6 +46,14 @@ def draw_outages(system: System, length_s: float, seed: int) -> list[Outage]:
     return sorted(outages, key=lambda each: each.begin_s)
 
 
+def expected_outages(system: System, length_s: float) -> float:
+    """How many outages there are in so many seconds, on average."""
+    return sum(
+        len(members) * length_s / (failure.up.mean_s + failure.down.mean_s)
+        for members, failure in _processes(system)
+    )
+
+
 def _processes(system: System) -> Iterator[tuple[tuple[str, ...], Failure]]:
     for broker in system.brokers:
         if broker.failure is not None:

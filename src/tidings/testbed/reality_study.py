@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy import stats
 
-from tidings.model.outcome import Outcome
+from tidings.model.outcome import CAUSES, Outcome
 from tidings.model.study import Curves, Finding, Grid, Section, Study, Timeline
 from tidings.testbed.calibrating import CALIBRATION_LOAD
 from tidings.testbed.comparing import (
@@ -20,7 +20,9 @@ from tidings.testbed.comparing import (
 )
 from tidings.testbed.outages import merged
 
+NOT_KNOWN = "–"
 _CHANCE = 2.5  # a mean error so many times what is usual happens to one run in a hundred or so
+_SHOWN = 0.0005  # smaller losses round to nothing
 _MOST_CURVES = 12  # subscribers whose delays are drawn, the worst first
 
 
@@ -46,13 +48,33 @@ def _runs(found: Reality) -> str:
     return "One run" if number == 1 else f"{number} runs"
 
 
+def runs_together(found: Reality) -> str:
+    """Which runs a verdict is of, in words."""
+    number, believed = len(found.repetitions), len(found.trusted)
+    if believed in (0, number):
+        return f"{number} runs together"
+    return f"{believed} of {number} runs, the others not believed"
+
+
+def nothing_believed(found: Reality) -> str:
+    """That there is no verdict, and why; nothing where there is one."""
+    if found.trusted:
+        return ""
+    return f"no run can be trusted on this machine now: {'; '.join(found.all_doubts)}"
+
+
 def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
     """A mean over repetitions with half its confidence interval (95 %), where there are several.
 
-    >>> interval_text([1.0, 3.0], 1), interval_text([0.25], 2)
-    ('2.0 ± 12.7', '0.25')
+    What a run does not tell (NaN) is left out.
+
+    >>> interval_text([1.0, 3.0], 1), interval_text([0.25, math.nan], 2), interval_text([], 1)
+    ('2.0 ± 12.7', '0.25', '–')
     """
-    found = scale * np.asarray(values, dtype=np.float64)
+    told = scale * np.asarray(values, dtype=np.float64)
+    found = told[~np.isnan(told)]
+    if not found.size:
+        return NOT_KNOWN
     mean = float(found.mean())
     if found.size < 2:
         return f"{mean:.{digits}f}"
@@ -68,6 +90,8 @@ def _notes(found: Reality) -> Iterator[str]:
         "of the prediction; nothing is subtracted."
     )
     yield "± is half a confidence interval (95 %, Student's t over the runs)."
+    if len(found.counted) < len(found.repetitions):
+        yield "What is measured is of the runs that are believed."
     if (joined := found.reconnection) is not None:
         yield (
             f"What was repaired joined again after {joined.brokers_s:.2g} s (brokers) and "
@@ -78,15 +102,16 @@ def _notes(found: Reality) -> Iterator[str]:
 
 
 def _findings(found: Reality) -> Iterator[Finding]:
-    steady = all(one.is_steady for one in found.repetitions)
+    steady = found.is_steady
     if steady:
         says = f"On-time shares are within {MOST_SHARE}, mean delays within {MOST_LATENCY:.0%}."
         told = f"shares off by {found.share_error:.4f}, mean delays by {found.latency_error:.1%}"
     else:
-        says = f"On-time shares are within {MOST_ERRORS:g} standard errors of such runs."
-        told = f"{found.most_errors:.1f} standard errors of all of them together at most"
-    if len(found.repetitions) > 1:
-        case = f"{len(found.repetitions)} runs together"
+        says = f"On-time shares and mean delays are within {MOST_ERRORS:g} standard errors."
+        told = errors_text(found)
+    if len(found.repetitions) > 1 or not found.trusted:
+        told = nothing_believed(found) or told
+        case = runs_together(found)
         yield Finding(section="–", says=says, case=case, found=told, holds=found.agrees)
     for number, one in enumerate(found.repetitions, 1):
         doubts = "".join(f"; NOT TO BE BELIEVED: {doubt}" for doubt in one.doubts)
@@ -100,12 +125,27 @@ def _findings(found: Reality) -> Iterator[Finding]:
         )
 
 
+def errors_text(found: Reality) -> str:
+    """How far all runs together are off at most, in standard errors."""
+    return (
+        f"shares off by {found.most_share_errors:.1f}, mean delays by "
+        f"{number_text(found.most_delay_errors)} standard errors of all of them at most"
+    )
+
+
+def number_text(value: float, digits: int = 1) -> str:
+    """A number, or that it is not known."""
+    return NOT_KNOWN if math.isnan(value) else f"{value:.{digits}f}"
+
+
 def how_far_off(one: Repetition) -> str:
     """How far the prediction of a run is off, in words."""
     summary = one.against_predicted.summary
     chance = f"by chance such runs are off by {one.share_by_chance:.4f}"
-    errors = "" if one.is_steady else f", {one.most_errors:.1f} standard errors of such a run"
-    waits = "" if one.is_steady else f", {one.most_delay_errors:.1f} standard errors at most"
+    errors = waits = ""
+    if not one.is_steady:
+        errors = f", {one.most_share_errors:.1f} standard errors of such a run at most"
+        waits = f", {number_text(one.most_delay_errors)} standard errors at most"
     return (
         f"on-time shares off by {summary.mean_absolute:.4f} (mean over subscribers; {chance}; "
         f"largest {summary.maximum:.4f}{errors}), mean delays by {one.latency_error:.1%} (by "
@@ -153,6 +193,20 @@ def _sections(found: Reality) -> Iterator[Section]:
             _grid(found, "subscribers", "subscriber", "delay_mean_s", "Mean delay in ms"),
         ),
     )
+    if any(_losses(found)):
+        yield Section(
+            title="Lost",
+            words="Shares of the events wanted, by cause. Traces tell what a link lost by chance "
+            "from what was lost otherwise; of the rest only that it did not arrive.",
+            exhibits=(
+                Grid(
+                    title="Losses by cause",
+                    columns=("subscriber", "cause", "measured", *_predictions(found)),
+                    rows=tuple(_losses(found)),
+                    names=2,
+                ),
+            ),
+        )
     yield Section(title="Delays", words="Share of the wanted events that has arrived.",
                   exhibits=tuple(_curves(found)))  # fmt: skip
     if spreads := tuple(_spreads(found)):
@@ -187,8 +241,8 @@ def _spreads(found: Reality) -> Iterator[Grid]:
                     (
                         str(row[1]),
                         str(row[2]),
-                        f"{1e3 * row.measured_s:.1f} ± {1.96e3 * row.standard_error_s:.1f}",
-                        f"{1e3 * row.predicted_s:.1f}",
+                        _spread_text(row.measured_s, row.standard_error_s),
+                        number_text(1e3 * row.predicted_s),
                         f"{row.times}",
                     )
                     for row in table.itertuples()
@@ -199,6 +253,25 @@ def _spreads(found: Reality) -> Iterator[Grid]:
                     rows=rows,
                     names=2,
                 )
+
+
+def _spread_text(mean_s: float, error_s: float) -> str:
+    """A mean in ms with half its confidence interval (95 %), where one is known."""
+    half = "" if math.isnan(error_s) else f" ± {1.96e3 * error_s:.1f}"
+    return f"{number_text(1e3 * mean_s)}{half}"
+
+
+def _losses(found: Reality) -> Iterator[tuple[str, ...]]:
+    """By subscriber and cause, where there is any: measured and as predicted."""
+    beside = [each.subscribers.set_index("subscriber") for each in _predictions(found).values()]
+    runs = [one.measured.subscribers.set_index("subscriber") for one in found.counted]
+    for name in beside[0].index:
+        for cause, words in CAUSES.items():
+            measured = [float(run[f"lost_{cause}"][name]) for run in runs if name in run.index]
+            others = [float(each[f"lost_{cause}"][name]) for each in beside]
+            if any(share >= _SHOWN for share in (*measured, *others)):
+                told = (number_text(share, 3) for share in others)
+                yield str(name), words, interval_text(measured, 3), *told
 
 
 def _predictions(found: Reality) -> dict[str, Outcome]:
@@ -212,12 +285,12 @@ def _grid(found: Reality, table: str, key: str, value: str, title: str) -> Grid:
         name: getattr(outcome, table).set_index(key)[value]
         for name, outcome in _predictions(found).items()
     }
-    runs = [getattr(one.measured, table).set_index(key)[value] for one in found.repetitions]
+    runs = [getattr(one.measured, table).set_index(key)[value] for one in found.counted]
     rows = tuple(
         (
             str(name),
             interval_text([float(run[name]) for run in runs if name in run.index], digits, scale),
-            *(f"{scale * float(column[name]):.{digits}f}" for column in beside.values()),
+            *(number_text(scale * float(column[name]), digits) for column in beside.values()),
         )
         for name in beside["predicted"].index
         if any(name in run.index for run in runs)

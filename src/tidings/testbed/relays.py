@@ -22,6 +22,7 @@ from tidings.testbed.subjects import PREFIX
 
 EVENT = b"Tidings-Event"
 _OURS = f"{PREFIX}.".encode()
+_LOOK_S = 0.005
 _ASKS = {b"SUB": True, b"UNSUB": False, b"LS+": True, b"LS-": False}
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -37,6 +38,7 @@ class Lane:
     is_lost: Callable[[], bool]
     broker: str | None = None  # None: it leads to a subscriber
     station: Station | None = None
+    outlasts_sender: bool = False  # what a client has handed over arrives though it leaves
 
 
 class Relay:
@@ -97,8 +99,9 @@ class Relay:
     async def _join(self, dialling: Ends, behind: Ends) -> None:
         loop = asyncio.get_running_loop()
         inward, outward = self.lanes
+        upward = _Way(inward, behind[1], self._journal)
         ways = [
-            asyncio.create_task(_Way(inward, behind[1], self._journal).carry(dialling[0])),
+            asyncio.create_task(upward.carry(dialling[0])),
             asyncio.create_task(_Way(outward, dialling[1], self._journal).carry(behind[0])),
         ]
         for lane in self.lanes:
@@ -107,6 +110,8 @@ class Relay:
             done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             for way in done:
                 way.result()  # a relay that died says so
+            if inward.outlasts_sender and ways[0] in done:
+                await upward.empty()
         finally:
             for way in ways:
                 way.cancel()
@@ -124,6 +129,7 @@ class _Way:
         self._lane, self._to, self._journal = lane, to, journal
         self._loop = asyncio.get_running_loop()
         self._interest_s = 0.0
+        self._held = 0  # events
         self._named: dict[bytes, bytes] = {}  # subjects by the numbers a client gave them
 
     async def carry(self, reader: asyncio.StreamReader) -> None:
@@ -133,6 +139,15 @@ class _Way:
             now_s = self._loop.time()
             for frame in frames.feed(data):
                 self._pass(frame, now_s)
+
+    async def empty(self) -> None:
+        """Wait until everything that was taken over has been passed on."""
+        while self._held and not self._to.is_closing():
+            await asyncio.sleep(_LOOK_S)
+
+    def _hold(self, more: int) -> None:
+        self._held += more
+        self._journal.under_way += more
 
     def _pass(self, frame: Frame, now_s: float) -> None:
         frame = self._with_subject(frame)
@@ -158,7 +173,7 @@ class _Way:
             self._journal.lost[self._lane.name] = self._journal.lost.get(self._lane.name, 0) + 1
             return
         arrival_s = now_s + self._lane.delay()
-        self._journal.under_way += 1
+        self._hold(+1)
         if self._lane.station is None:
             self._loop.call_at(arrival_s, self._deliver, frame, arrival_s, None)
         else:
@@ -170,7 +185,7 @@ class _Way:
         assert lane.station is not None
         assert lane.broker is not None
         if self._to.is_closing():  # the broker is down, or the link was cut meanwhile
-            self._journal.under_way -= 1
+            self._hold(-1)
             return
         start_s, end_s = lane.station.serve(arrival_s)
         visit = Visit(
@@ -184,7 +199,7 @@ class _Way:
         self._loop.call_at(end_s, self._deliver, frame, end_s, visit)
 
     def _deliver(self, frame: Frame, due_s: float, visit: Visit | None) -> None:
-        self._journal.under_way -= 1
+        self._hold(-1)
         if self._to.is_closing():
             return
         self._journal.late(self._loop.time() - due_s)

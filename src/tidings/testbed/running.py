@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import selectors
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from nats.errors import Error as NatsError
 
@@ -19,7 +17,13 @@ from tidings.model.system import System
 from tidings.testbed.conducting import Conductor
 from tidings.testbed.interest import interest_by_lane
 from tidings.testbed.layout import layout
-from tidings.testbed.outages import Outage, compressed, draw_outages, failing
+from tidings.testbed.outages import (
+    Outage,
+    compressed,
+    draw_outages,
+    expected_outages,
+    failing,
+)
 from tidings.testbed.pacing import Progress
 from tidings.testbed.precedence import precedence, without_collection
 from tidings.testbed.runs import Run, TestbedOptions
@@ -38,6 +42,7 @@ HANDLED = frozenset(
         "subscription churn",
     }
 )
+INTERRUPTED = "it was interrupted"
 SCHEMES = ("periodic", "buffering")  # plain servers, and servers that store events
 _MOST_SELECTED = 900  # file descriptors; select, whose timers are the sharpest, takes 1024
 
@@ -52,23 +57,21 @@ def run_testbed(
     """Run a system on real servers of this machine.
 
     What fails is killed or cut by its failure laws, or as ``outages`` say.
-    A run that breaks half-way comes back with what there is of it and ``incomplete`` saying why.
+    A run that breaks half-way comes back with what there is of it and ``incomplete`` saying why;
+    so does one that is interrupted (Ctrl-C) once it has begun.
     """
     chosen = options or TestbedOptions()
     tell = progress or (lambda _: None)
     require_only(system, HANDLED, "the testbed")
     system = compressed(system, chosen.compression)
     carried = _keeps_events(system)
+    _check_names(system)
     contents = contents_of(system)
     routes = route(system)
     length_s = chosen.warmup_s + chosen.duration_s
+    check_size(system, chosen)
     planned = schedule(system, contents, length_s, chosen.seed)
-    if len(planned) > chosen.most_events:
-        raise InvalidInputError(
-            f"{len(planned):,} events would be published in {chosen.warmup_s:g} + "
-            f"{chosen.duration_s:g} s; wants at most {chosen.most_events:,}: "
-            "run it for a shorter time, or allow more"
-        )
+    _require_few(len(planned), chosen, "events would be published")
     names = subjects(system, contents)
     run = Run(
         system=system,
@@ -80,13 +83,45 @@ def run_testbed(
         outages=draw_outages(system, length_s, chosen.seed) if outages is None else outages,
     )
     run.layout.journal.wanted = interest_by_lane(system, routes, names)
-    with tempfile.TemporaryDirectory(prefix="tidings-testbed-") as folder, precedence() as granted:
+    with precedence() as granted:
         run.takes_precedence = granted
         tell("starting servers")
-        with servers(run.layout.servers, Path(folder)) as running, _loop(run) as runner:
+        with servers(run.layout.servers) as running, _loop(run) as runner:
             kind = StoringConductor if carried else Conductor
-            runner.run(_conduct(run, kind(run, running, tell)))
+            try:
+                runner.run(_conduct(run, kind(run, running, tell)))
+            except KeyboardInterrupt:
+                if not run.start_s:
+                    raise
+                run.incomplete = INTERRUPTED
     return run
+
+
+def check_size(system: System, options: TestbedOptions) -> None:
+    """Refuse a run that would be too large, before anything of it is drawn."""
+    length_s = options.warmup_s + options.duration_s
+    laws = (each.every for each in system.publishers)
+    events = sum(length_s / law.mean_s for law in laws if law is not None)
+    _require_few(events, options, "events would be published")
+    _require_few(expected_outages(system, length_s), options, "outages would be brought about")
+
+
+def _require_few(number: float, options: TestbedOptions, what: str) -> None:
+    if number > options.most_events:
+        raise InvalidInputError(
+            f"about {number:,.0f} {what} in {options.warmup_s:g} + {options.duration_s:g} s; wants "
+            f"at most {options.most_events:,}: run it for a shorter time, or allow more"
+        )
+
+
+def _check_names(system: System) -> None:
+    """Refuse publishers whose names cannot stand in the header of a message."""
+    for each in system.publishers:
+        if not each.name.isprintable() or each.name != each.name.strip():
+            raise InvalidInputError(
+                f"publishers: the name {each.name!r} cannot stand in the header of a message; "
+                "wants one of printable characters, without blanks at its ends"
+            )
 
 
 async def _conduct(run: Run, conductor: Conductor | StoringConductor) -> None:

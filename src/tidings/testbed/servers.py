@@ -13,11 +13,11 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
 import urllib.error
 import urllib.request
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from tidings.testbed import supervisor
 from tidings.testbed.ports import HOST
 
 _SERVER = "nats-server"
+_FOLDER = "tidings-testbed-"
 _READY_S = 10.0  # until all servers must have found each other
 _LOOK_S = 0.02
 _READY = "Server is ready"
@@ -35,7 +36,7 @@ _RECONNECT = "100ms"  # between two tries to join a neighbour again
 _LAST_LINES = 3  # of a server's log, told when it ends by itself
 
 _CONFIGURATION = """\
-server_name: "{name}"
+server_name: "{label}"
 listen: "{host}:{client_port}"
 http: "{host}:{monitor_port}"
 {storing}
@@ -50,7 +51,8 @@ leafnodes {{
   {remotes}
 }}
 """
-_STORING = 'jetstream {{ store_dir: "{folder}/{name}", domain: "{domain}" }}'
+# A domain of its own, so that nobody else answers for its streams.
+_STORING = 'jetstream {{ store_dir: "{folder}/{label}", domain: "{label}" }}'
 _REMOTE = 'remotes: [ {{ url: "nats-leaf://{host}:{port}", account: "APP", compression: off }} ]'
 
 
@@ -59,6 +61,7 @@ class ServerPlan:
     """Where a broker's server listens, and where it dials."""
 
     name: str
+    label: str  # of its server and files: a plain word, as the name of a broker may hold anything
     client_port: int
     leaf_port: int
     monitor_port: int
@@ -68,10 +71,10 @@ class ServerPlan:
 
     def configuration(self, folder: Path) -> str:
         """The text of its configuration file; what it stores is under the folder."""
-        storing = _storing(folder, self.name) if self.stores else ""
+        storing = _STORING.format(folder=folder, label=self.label) if self.stores else ""
         remotes = "" if self.dials is None else _REMOTE.format(host=HOST, port=self.dials)
         return _CONFIGURATION.format(
-            name=self.name,
+            label=self.label,
             host=HOST,
             client_port=self.client_port,
             monitor_port=self.monitor_port,
@@ -81,11 +84,6 @@ class ServerPlan:
             of_account="jetstream: enabled," if self.stores else "",
             remotes=remotes,
         )
-
-
-def _storing(folder: Path, name: str) -> str:
-    """A domain of its own, so that nobody else answers for its streams; a plain word."""
-    return _STORING.format(folder=folder, name=name, domain=f"d{zlib.crc32(name.encode()):x}")
 
 
 def server_binary() -> str:
@@ -113,7 +111,7 @@ class Servers:
 
     def start(self, name: str) -> int:
         """Start the server of a broker; gives its process id."""
-        place = self._folder / f"{name}.conf"
+        place = self._folder / f"{self.plans[name].label}.conf"
         place.write_text(self.plans[name].configuration(self._folder), encoding="utf-8")
         command = [server_binary(), "-c", str(place)]
         said = self._ask(start=name, command=command, log=str(self._log(name)))
@@ -168,7 +166,7 @@ class Servers:
             time.sleep(_LOOK_S)
 
     def _log(self, name: str) -> Path:
-        return self._folder / f"{name}.log"
+        return self._folder / f"{self.plans[name].label}.log"
 
     def _said(self, name: str) -> list[str]:
         try:
@@ -196,11 +194,15 @@ class Servers:
 
 
 @contextlib.contextmanager
-def servers(plans: Mapping[str, ServerPlan], folder: Path) -> Iterator[Servers]:
-    """Servers for these plans, all started; gone at the end."""
+def servers(plans: Mapping[str, ServerPlan], within: Path | None = None) -> Iterator[Servers]:
+    """Servers for these plans, all started; gone at the end, and their files with them.
+
+    Files are in a temporary folder, ``within`` another if one is given.
+    """
     server_binary()
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=within))
     with subprocess.Popen(
-        [sys.executable, supervisor.__file__],
+        [sys.executable, supervisor.__file__, str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

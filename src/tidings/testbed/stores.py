@@ -17,7 +17,7 @@ from tidings.testbed.relays import EVENT
 
 _STREAM = "LOG"
 _HEADER, _EXPIRES, _WAITED = EVENT.decode(), "Tidings-Expires", "Tidings-Waited"
-_ONCE = "Nats-Msg-Id"
+ONCE = "Nats-Msg-Id"
 _ACK_WAIT_S = 1.0  # then a server hands out again what nobody acknowledged
 _ANSWER_S = 0.5  # until a server must have stored an event
 _REMEMBERED_S = 120.0  # how long a server knows that it has stored an event already
@@ -88,7 +88,7 @@ class Store(Part):
 
     async def keep(self, source: str, event: StoredEvent) -> PubAck | None:
         """Store an event, once however often it is asked to; None where the server did not."""
-        headers = {_HEADER: event.name, _ONCE: event.name, _EXPIRES: repr(event.expires_s)}
+        headers = {_HEADER: event.name, ONCE: event.name, _EXPIRES: repr(event.expires_s)}
         if event.has_waited:
             headers[_WAITED] = "yes"
         subject = f"q.{source}.{event.subject}"

@@ -1,9 +1,10 @@
 """Starts and ends servers on behalf of a testbed; ends them all when the testbed is gone.
 
 Run as a program of its own, so that nothing outlives a testbed that was killed: it reads one JSON
-command a line and leaves, with everything it started, when its input ends. Should it be killed
-itself, a watchdog that it keeps informed sees the end of *its* input and kills what is left. Both
-know only what was started here, and import nothing but the standard library.
+command a line and leaves, with everything it started, when its input ends. A watchdog that it keeps
+informed sees the end of *its* input then, also if the supervisor itself was killed: it kills what
+is left and removes the folder of the servers' files. Both know only what was started here, and
+import nothing but the standard library.
 
     {"start": "hub", "command": ["nats-server", "-c", "hub.conf"], "log": "hub.log"}
     {"stop": "hub", "signal": 9}
@@ -14,11 +15,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 _PATIENCE_S = 3.0  # between asking a server to end and ending it
+_TRIES = 30
 _WATCH = "watch"
 
 
@@ -91,10 +95,10 @@ def _obey(command: dict[str, object], servers: _Servers) -> dict[str, object]:
     return {"ended": servers.ended()}
 
 
-def supervise() -> None:
+def supervise(folder: str) -> None:
     """Obey commands until there are no more; then end whatever still runs."""
     # In a session of its own, so that who ends this one does not end it too.
-    words = [sys.executable, "-S", "-E", __file__, _WATCH]
+    words = [sys.executable, "-S", "-E", __file__, folder, _WATCH]
     with subprocess.Popen(words, stdin=subprocess.PIPE, text=True, start_new_session=True) as dog:
         servers = _Servers(dog)
         with contextlib.closing(servers), contextlib.suppress(BrokenPipeError):
@@ -107,8 +111,8 @@ def supervise() -> None:
                 sys.stdout.flush()
 
 
-def watch() -> None:
-    """Hear what was started and ended until there is no more to hear; then kill what is left."""
+def watch(folder: str) -> None:
+    """Hear what was started and ended until there is no more to hear; then leave nothing of it."""
     left: set[int] = set()
     for line in sys.stdin:
         pid = int(line[1:])
@@ -116,11 +120,16 @@ def watch() -> None:
     for pid in left:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
+    for _ in range(_TRIES):  # a server that is being killed may still write
+        shutil.rmtree(folder, ignore_errors=True)
+        if not os.path.exists(folder):
+            break
+        time.sleep(_PATIENCE_S / _TRIES)
 
 
 if __name__ == "__main__":
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         # The end of the input is what ends it. Servers would inherit it if these were ignored.
         signal.signal(each, lambda *_: None)
-    watch() if sys.argv[1:] == [_WATCH] else supervise()
+    watch(sys.argv[1]) if sys.argv[2:] == [_WATCH] else supervise(sys.argv[1])
     os._exit(0)  # nobody may be left to read what is still to be written

@@ -140,7 +140,12 @@ def sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
                 found[each.event, each.came_from].append(each.broker)
         return found
     seen = (sighting(document, EVENT.decode()) for document in run.documents)
-    return {(one.event, one.broker): list(one.sent_to) for one in seen if one is not None}
+    names = {plan.label: plan.name for plan in run.layout.servers.values()}
+    return {
+        (one.event, names[one.broker]): [names[each] for each in one.sent_to]
+        for one in seen
+        if one is not None
+    }
 
 
 def _states(run: Run) -> pa.Table:

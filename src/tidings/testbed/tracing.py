@@ -12,7 +12,7 @@ _CLIENT, _BROKER = 0, 4  # kinds of connections
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
-    """An event as a server took it in: from whom, and to which brokers it sent it on."""
+    """An event as a server took it in: from whom, and to which it sent it on, by their labels."""
 
     event: str
     broker: str

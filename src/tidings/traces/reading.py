@@ -58,9 +58,10 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
             tables[table] = canonical(frame, TRACE_TABLES[table], path)
     if not tables:
         raise _no_tables(name, remote)
-    manifest = _manifest(spark, name, remote=remote)
-    if manifest is not None:
-        return Traces(tables=tables, window=manifest, source=name)
+    text = _manifest(spark, name, remote=remote)
+    if text is not None:
+        window = parse_manifest(text, f"{name}/{MANIFEST}")
+        return Traces(tables=tables, window=window, source=name, notes=_incomplete(text))
     note = f"no {MANIFEST}: the window is from the first to the last publication"
     return Traces(tables=tables, window=_window_of(tables, name), source=name, notes=(note,))
 
@@ -222,20 +223,30 @@ def _open(
         raise InvalidTracesError(f"{path}: cannot be read as {kind}: {why}") from problem
 
 
-def _manifest(spark: SparkSession, name: str, *, remote: bool) -> TraceWindow | None:
-    text: str | None
+def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:
     if remote:
         try:
             rows = spark.read.text(f"{name.rstrip('/')}/{MANIFEST}", wholetext=True).collect()
         except AnalysisException:
             return None
-        text = str(rows[0][0]) if rows else ""
-    else:
-        path = Path(name) / MANIFEST
-        if not path.exists():
-            return None
-        text = path.read_text(encoding="utf-8", errors="replace")
-    return parse_manifest(text, f"{name}/{MANIFEST}")
+        return str(rows[0][0]) if rows else ""
+    path = Path(name) / MANIFEST
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+
+
+def _incomplete(manifest: str) -> tuple[str, ...]:
+    """That recording ended early, where whoever recorded says so.
+
+    >>> _incomplete('{"incomplete": "a server died"}')[0].partition(";")[0]
+    'the traces are incomplete: a server died'
+    """
+    why = json.loads(manifest).get("incomplete")
+    if why is None:
+        return ()
+    return (
+        f"the traces are incomplete: {why}; what was on its way at their end counts as lost "
+        "(--settle leaves the last events out)",
+    )
 
 
 def parse_manifest(text: str, where: str = MANIFEST) -> TraceWindow:

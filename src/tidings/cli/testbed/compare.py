@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 DISAGREE = 1
 REALITY = "reality.html"
+_VERDICTS = ("agrees", "does not", "not believed")
 
 
 def compare(
@@ -50,18 +51,22 @@ def compare(
 
     Parameters come from a run at low load, through Spark, never from the runs that are predicted.
     Exit code 1 where, all runs together, on-time shares are off by more than 0.02 or mean delays
-    by more than 10 %; where something fails, comes or goes, by more than three standard errors.
+    by more than 10 %; where something fails, comes or goes, either by more than three standard
+    errors; and where this machine was too busy for any run to be believed.
 
     Example: [bold]tidings testbed compare city.yaml --to city-for-real[/]
     """
     # The client library comes with an extra; help must not depend on it.
     from tidings.testbed.calibrating import Bench, calibrate
     from tidings.testbed.comparing import confront
+    from tidings.testbed.outages import compressed
+    from tidings.testbed.running import check_size
     from tidings.testbed.runs import TestbedOptions
 
     chosen = TestbedOptions(duration_s=options.seconds(duration), seed=seed, compression=compress)
     check_new_folder(to)
     found = reading.load(system)
+    check_size(compressed(found, compress), chosen)
     with console.progress("testbed") as step:
         step("starting Spark")
         with spark.started(master, memory=memory, small=True) as session:
@@ -73,27 +78,28 @@ def compare(
     if json:
         console.show_json(_document(result, to))
     else:
-        first = result.repetitions[0].measured
+        first = result.counted[0].measured
         beside = [each for each in (result.simulated, result.predicted) if each is not None]
         console.show(terminal.side_by_side([first, *beside], limit=12))
         for number, each in enumerate(result.repetitions, 1):
-            said = f"run {number}: {_told(each)}"
-            console.show_checked(each.agrees, ("agrees", "does not"), said)
-        console.show_checked(result.agrees, ("agrees", "does not"), _together(result))
+            console.show_checked(each.agrees, _VERDICTS, f"run {number}: {_told(each)}")
+        console.show_checked(result.agrees, _VERDICTS, _together(result))
         for note in _rejoining(result):
             console.note(note)
         console.show(f"\nReality beside its prediction: {to / REALITY} (open it in a browser)")
         console.show(f"Who gets late events, and why: {to / 'report.html'}")
-    doubts = tuple(dict.fromkeys(doubt for each in result.repetitions for doubt in each.doubts))
-    console.warn((*result.notes, *doubts))
+    console.warn((*result.notes, *result.all_doubts))
     return 0 if result.agrees else DISAGREE
 
 
 def _together(result: Reality) -> str:
+    from tidings.testbed.reality_study import errors_text, nothing_believed, runs_together
+
+    if said := nothing_believed(result):
+        return said
     return (
-        f"{len(result.repetitions)} runs together: on-time shares are off by "
-        f"{result.share_error:.4f}, mean delays by {result.latency_error:.1%} (means over "
-        f"subscribers); the worst share by {result.most_errors:.1f} standard errors"
+        f"{runs_together(result)}: on-time shares are off by {result.share_error:.4f}, mean "
+        f"delays by {result.latency_error:.1%} (means over subscribers); {errors_text(result)}"
     )
 
 
@@ -122,8 +128,11 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
         "busiest_broker": result.load,
         "agrees": result.agrees,
         "on_time_error": result.share_error,
-        "on_time_error_in_standard_errors": result.most_errors,
+        "on_time_error_in_standard_errors": result.most_share_errors,
         "mean_delay_error": result.latency_error,
+        "mean_delay_error_in_standard_errors": result.most_delay_errors,
+        "runs_believed": len(result.trusted),
+        "doubts": list(result.doubts),
         "joining_again": result.reconnection and asdict(result.reconnection),
         "runs": [
             {
@@ -132,7 +141,7 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
                 "on_time_error_largest": each.against_predicted.summary.maximum,
                 "on_time_error_simulated": each.against_simulated
                 and each.against_simulated.summary.mean_absolute,
-                "on_time_error_in_standard_errors": each.most_errors,
+                "on_time_error_in_standard_errors": each.most_share_errors,
                 "on_time_error_by_chance": each.share_by_chance,
                 "mean_delay_error": each.latency_error,
                 "mean_delay_error_by_chance": each.latency_by_chance,
@@ -149,7 +158,7 @@ def _write(result: Reality, title: str, place: Path) -> None:
     from tidings.testbed.reality_study import reality_study
 
     reading.save(result.fitted, place / "fitted.yaml")
-    measured = result.repetitions[0].measured
+    measured = result.counted[0].measured
     known = (result.predicted, result.simulated, measured)
     outcomes = {each.source: each for each in known if each is not None}
     for source, outcome in outcomes.items():

@@ -40,12 +40,13 @@ def run(
     """Run a system on real nats-server processes of this machine, and record what happens.
 
     Links become relays that delay and lose, service times are spent before the servers, and
-    every server traces every message itself. All of it is gone at the end.
+    every server traces every message itself. All of it is gone at the end. Ctrl-C keeps what
+    there is, marked incomplete.
 
     Example: [bold]tidings testbed run city.yaml --to traces --duration 30s[/]
     """
     # The client library comes with an extra; help must not depend on it.
-    from tidings.testbed.running import run_testbed
+    from tidings.testbed.running import INTERRUPTED, run_testbed
     from tidings.testbed.runs import TestbedOptions
     from tidings.testbed.tables import doubts, manifest, trace_tables
 
@@ -60,7 +61,8 @@ def run(
     found = reading.load(system)
     with console.progress("testbed") as step:
         done = run_testbed(found, chosen, progress=step)
-        step("writing the traces")
+        if done.incomplete is None:
+            step("writing the traces")
         tables, said = trace_tables(done), manifest(done)
         write_trace_folder(tables, said, to)
     rows = {name: table.num_rows for name, table in tables.items()}
@@ -80,5 +82,8 @@ def run(
                 f"Next: tidings characterise {to} --to fitted.yaml --measured measured.json"
             )
     console.warn(tuple(doubtful))
+    if done.incomplete == INTERRUPTED:
+        console.note(f"what there is of it is kept, and marked incomplete: {to}")
+        raise KeyboardInterrupt
     if done.incomplete is not None:
         raise EngineError(f"the run ended early, its traces are kept: {done.incomplete}")

@@ -135,7 +135,7 @@ def _engines(scenario: Scenario, plan: RealPlan, found: Reality) -> tuple[Rows, 
     assert found.simulated is not None
     outcomes = [("simulation", 0, found.simulated), ("prediction", 0, found.predicted)]
     outcomes += [
-        ("measured", number, each.measured) for number, each in enumerate(found.repetitions, 1)
+        ("measured", number, each.measured) for number, each in enumerate(found.counted, 1)
     ]
     for engine, run, outcome in outcomes:
         labels = {"engine": engine, "run": run}
