@@ -30,10 +30,10 @@ def start(*words):
     )
 
 
-def interrupt(process):
+def interrupt(process, how=signal.SIGINT):
     """Ctrl-C reaches everything that the terminal runs, Java too; twice, out of impatience."""
     for _ in range(2):
-        os.killpg(process.pid, signal.SIGINT)
+        os.killpg(process.pid, how)
         time.sleep(0.05)
     out, err = process.communicate(timeout=PATIENCE_S)
     return process.returncode, out, err
@@ -46,11 +46,12 @@ def alive_in_group(group):
     return [row for row in rows if row[0] == str(group) and not row[1].startswith("Z")]
 
 
-def test_an_interrupted_import_is_one_line(tmp_path):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_import_is_one_line(tmp_path, how):
     # The import of a command takes longer than this on any machine.
     process = start("demo", "--to", tmp_path / "demo")
     time.sleep(0.5)
-    code, out, err = interrupt(process)
+    code, out, err = interrupt(process, how)
     assert (code, out, err) == (130, "", "interrupted\n")
     assert list(tmp_path.iterdir()) == []
 
