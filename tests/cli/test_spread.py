@@ -69,6 +69,8 @@ def test_what_a_simulated_history_tells(recording, shared, capsys):
     assert said["subscriptions"]["mean_s"] == pytest.approx(2.5, abs=1e-6)
     assert said["publications"]["mean_s"] == pytest.approx(2.0, abs=1e-6)
     assert said["publications"]["nowhere"] > 1_000
+    points = said["subscriptions"]["points"]
+    assert [row["reached"] for row in points] == [0.5, 1.0]  # every moment once
     for fit in ("worst", "typical"):
         assert said["rapidity"][fit]["within_s"] == pytest.approx(6.0, abs=1e-6)
         assert said["rapidity"][fit]["value"] == pytest.approx(1 / 3, abs=1e-6)

@@ -136,7 +136,7 @@ def _spreading(
     """How something spreads, and B with errors where it reaches the shares that are shown."""
     rows = bring_here(spread_statistics(spreads, until_ns), "the history")
     found = read_spreading(rows, what)
-    times_s = found.times_to_s(SHOWN)
+    times_s = list(dict.fromkeys(found.times_to_s(SHOWN)))  # one moment may reach several shares
     reached = bring_here(reached_by(spreads, until_ns, times_s), "the history")
     points = zip(times_s, read_reached(reached, rows), strict=True)
     return found, [
