@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from planning.small_systems import two_brokers
+from planning.small_systems import TWO, two_brokers
 from tidings.errors import InvalidInputError
+from tidings.model import reading
 from tidings.model.laws import Deterministic
+from tidings.planning.changes import changed
 from tidings.planning.objectives import read_objectives, with_objectives
 
 
@@ -46,6 +50,54 @@ def test_a_threshold_is_a_lifetime(tmp_path):
     )
     far = with_objectives(two_brokers(), found).subscribers[1]
     assert (far.target, far.lifetime) == (0.9, Deterministic(value_s=0.25))
+
+
+def test_the_time_of_a_wider_objective_is_not_that_of_others(tmp_path):
+    found = read(
+        tmp_path,
+        slo("all", "op: lte, value: 0.25, target: 0.5"),
+        slo("desk", "target: 0.9", ", labels: {group: desk}"),
+    )
+    near, far, moving, both = with_objectives(two_brokers(), found).subscribers
+    assert (near.target, near.lifetime) == (0.9, None)
+    for each in (far, moving, both):
+        assert (each.target, each.lifetime) == (0.5, Deterministic(value_s=0.25))
+
+
+def test_a_time_shortens_a_lifetime_and_never_lengthens_it(tmp_path):
+    def promised(value, own):
+        found = read(tmp_path, slo("all", f"op: lte, value: {value}, target: 0.5"))
+        return with_objectives(changed(two_brokers(), [f"lifetime far {own}"]), found)
+
+    for value, own, kept_s in ((5, "3s", 3.0), (3, "3s", 3.0), (2, "3s", 2.0)):
+        assert promised(value, own).subscribers[1].lifetime == Deterministic(value_s=kept_s)
+    law = promised(9, "{uniform: [1s, 3s]}").subscribers[1].lifetime
+    assert law.mean_s == 2.0
+    assert promised(1, "{uniform: [1s, 3s]}").subscribers[1].lifetime.mean_s == 1.0
+    with pytest.raises(InvalidInputError, match="'far', whose own lifetime is random"):
+        promised(2, "{uniform: [1s, 3s]}")
+
+
+def test_objectives_hide_none_of_their_kind(tmp_path):
+    ghosts = slo("same", labels=", labels: {group: ghosts}")
+    with pytest.raises(InvalidInputError, match="concern nobody in this system: same"):
+        with_objectives(two_brokers(), read(tmp_path, slo("same"), ghosts))
+    twice = read(tmp_path, slo("one"), slo("other", "target: 0.8"))
+    with pytest.raises(InvalidInputError, match="'one' and 'other' are both about everybody"):
+        with_objectives(two_brokers(), twice)
+    desks = (slo(name, labels=", labels: {group: desk}") for name in ("one", "other"))
+    with pytest.raises(InvalidInputError, match="both about group 'desk'"):
+        with_objectives(two_brokers(), read(tmp_path, *desks))
+
+
+def test_topics_are_values_of_the_type_attribute(tmp_path):
+    """With an event type the attribute of that name tells topics apart, and no other."""
+    text = TWO.replace("topic:", "kind:") + "event_type: kind\n"
+    found = read(tmp_path, slo("a", "target: 0.9", ", labels: {topic: a}"), slo("all"))
+    typed = with_objectives(reading.loads(text), (found[0], replace(found[1], share=0.5)))
+    assert targets(typed) == {"near": 0.9, "far": 0.9, "moving": 0.5, "both": 0.5}
+    with pytest.raises(InvalidInputError, match="concern nobody in this system: a"):
+        with_objectives(reading.loads(text.replace("event_type: kind", "")), found)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,15 @@
 An objective of kind ``SLO`` (``openslo/v1`` or its betas) says whom it is about by a label or
 annotation ``subscriber``, ``group`` or ``topic`` (or ``tidings/subscriber`` and so on; none of
 them: everybody), and how much by ``target`` or ``targetPercent`` of its one objective. A threshold
-``op: lte, value: 0.25`` means within so many seconds. Documents of other kinds are passed over. Of
-several objectives about one subscriber the most particular holds: its own before its group's,
+``op: lte, value: 0.25`` means within so many seconds, or within the subscriber's own lifetime where
+that is shorter. Documents of other kinds are passed over. Of several objectives about one
+subscriber the most particular holds alone, with its share and its time: its own before its group's,
 that before its topic's, that before everybody's.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -60,26 +62,51 @@ def read_objectives(path: str | os.PathLike[str]) -> tuple[Objective, ...]:
 
 def with_objectives(system: System, objectives: tuple[Objective, ...]) -> System:
     """The system whose subscribers have the targets (and times) that objectives give them."""
+    _check_alike(objectives)
     ordered = sorted(objectives, key=lambda each: SCOPES.index(each.scope))
-    idle = {each.name for each in ordered}
+    idle = set(ordered)
     subscribers = []
     for subscriber in system.subscribers:
-        for each in ordered:
-            if _concerns(system, each, subscriber):
-                idle.discard(each.name)
-                subscriber = _promised(subscriber, each)
-        subscribers.append(subscriber)
+        concerning = [each for each in ordered if _concerns(system, each, subscriber)]
+        idle.difference_update(concerning)
+        subscribers.append(_promised(subscriber, concerning[-1]) if concerning else subscriber)
     if idle:
+        names = ", ".join(sorted(each.name for each in idle))
         raise InvalidInputError(
-            f"objectives that concern nobody in this system: {', '.join(sorted(idle))}; "
+            f"objectives that concern nobody in this system: {names}; "
             "a subscriber, group or topic they name is not there"
         )
     return replace(system, subscribers=tuple(subscribers))
 
 
+def _check_alike(objectives: tuple[Objective, ...]) -> None:
+    """Refuse two objectives about the same, of which one would hide the other."""
+    seen: dict[tuple[str, str], Objective] = {}
+    for each in objectives:
+        other = seen.setdefault((each.scope, each.who), each)
+        if other is not each:
+            whom = f"{each.scope} '{each.who}'" if each.who else each.scope
+            raise InvalidInputError(
+                f"objectives '{other.name}' and '{each.name}' are both about {whom}; "
+                "wants one, with the target that holds"
+            )
+
+
 def _promised(subscriber: Subscriber, objective: Objective) -> Subscriber:
-    within_s = objective.within_s
-    lifetime = subscriber.lifetime if within_s is None else Deterministic(value_s=within_s)
+    """A subscriber with what an objective promises; a time shortens its lifetime, never more."""
+    lifetime, within_s = subscriber.lifetime, objective.within_s
+    if within_s is not None:
+        least_s, most_s = (
+            (0.0, math.inf) if lifetime is None else map(float, lifetime.quantile([0.0, 1.0]))
+        )
+        if lifetime is None or within_s <= least_s:
+            lifetime = Deterministic(value_s=within_s)
+        elif within_s < most_s:
+            raise InvalidInputError(
+                f"objective '{objective.name}' wants events within {within_s:g} s of "
+                f"'{subscriber.name}', whose own lifetime is random and may be shorter or longer; "
+                "wants a fixed lifetime in the system file, or none"
+            )
     return replace(subscriber, target=objective.share, lifetime=lifetime)
 
 
