@@ -37,6 +37,21 @@ def test_deadlines_of_a_queue_are_quantiles_of_its_response():
     assert found.possible
 
 
+@pytest.mark.parametrize("slower", [0.99, 0.8])
+def test_promises_that_the_simulation_speaks_against_are_made_longer(slower):
+    """In truth the queue is slower: response at rate 10 f − 5; at most twice as much is added."""
+    given_s = shortest_lifetimes(one_queue(), [0.9]).table["p90_s"][0]
+    found = shortest_lifetimes(one_queue(), [0.9], play=played_by(f"speed all x{slower}"))
+    exact_s = -math.log1p(-0.9) / (10 * slower - 5)
+    assert found.possible
+    longer_s = found.table["p90_s"][0]
+    assert exact_s <= longer_s * (1 + 1e-5)
+    assert longer_s - given_s < 2 * (exact_s - given_s) + 0.01 * given_s
+    never = shortest_lifetimes(one_queue(), [0.9], play=played_by("speed all x0.55"))
+    assert never.verdict == OPEN
+    assert shortest_lifetimes(one_queue(), [0.9], play=played_by()).table["p90_s"][0] == given_s
+
+
 def test_what_is_lost_cannot_be_promised():
     found = shortest_lifetimes(two_brokers(), [0.95])
     table = found.table.set_index("subscriber")
@@ -139,7 +154,7 @@ def city(tmp_path):
     [
         (["targets", "--target", "0.6"], 0, "met"),
         (["targets", "--target", "0.7"], 1, "not met"),
-        (["deadline", "--at", "0.9"], 0, "90 %"),
+        (["deadline", "--at", "0.9", "--no-simulate"], 0, "90 %"),
         (["capacity", "--broker", "edge", "--target", "0.9", "--no-simulate"], 0, "least speed"),
         (["capacity", "--copies", "edge", "--target", "0.99", "--no-simulate"], 1, "No size"),
         (["admission", "--like", "nobody", "--target", "0.6"], 2, ""),
@@ -173,6 +188,8 @@ def test_a_plan_is_played_through_and_meets_its_target(city, capsys):
         (["targets", "--target", "0.6", "--simulate"], ["speed all x0.8"], 1, "cannot be told"),
         (["targets", "--target", "0.7", "--simulate"], ["speed all x2"], 1, "cannot be told"),
         (["targets", "--target", "0.7", "--simulate"], [], 1, "not met"),
+        (["deadline", "--at", "0.9"], ["speed all x0.9"], 0, "90 %"),
+        (["deadline", "--at", "0.9"], ["speed all x0.7"], 1, "cannot be told"),
         (["capacity", "--target", "0.9"], ["speed all x0.5"], 0, "least speed"),
         (["capacity", "--target", "0.9"], ["lifetime all 1ms"], 1, "cannot be told"),
         (["capacity", "--copies", "edge", "--target", "0.8"], [], 0, "need 2 brokers"),

@@ -15,15 +15,23 @@ from tidings.model.laws import Deterministic
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
 from tidings.planning.changes import changed
+from tidings.planning.evidence import (
+    MEETS,
+    MISSES,
+    OPEN,
+    Play,
+    Progress,
+    surely_below,
+)
+from tidings.planning.evidence import verdict as told
 from tidings.planning.scenarios import foretell
+from tidings.planning.targets import Floats, Target
 from tidings.prediction.predicting import predict
 
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one
 LEAST_S, MOST_STEPS = 1e-6, 60
-
-Floats = NDArray[np.float64]
-Progress = Callable[[str], None]
+FIRST_STEP, MOST_PLAYED = 0.01, 8  # promises made longer, at most about threefold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,17 +40,27 @@ class Deadlines:
 
     table: pd.DataFrame  # subscriber, broker, best (its share if nothing expired), one for a level
     levels: tuple[float, ...]
+    verdicts: tuple[str, ...]  # of each level: whether everybody can be promised it
+
+    @property
+    def verdict(self) -> str:
+        """Whether everybody can be promised every level."""
+        return next((each for each in (MISSES, OPEN) if each in self.verdicts), MEETS)
 
     @property
     def possible(self) -> bool:
-        """Whether everybody can be promised every level."""
-        times = self.table[[column(level) for level in self.levels]].to_numpy()
-        return bool(np.isfinite(times).all())
+        """Whether everybody can be promised every level, as far as there is evidence."""
+        return self.verdict == MEETS
 
     def to_document(self) -> dict[str, Any]:
         """The lifetimes as plain data; null where none is long enough."""
-        rows = self.table.to_dict("records")
-        return dict(plain({"levels": self.levels, "possible": self.possible, "subscribers": rows}))
+        document = {
+            "levels": self.levels,
+            "verdicts": self.verdicts,
+            "possible": self.possible,
+            "subscribers": self.table.to_dict("records"),
+        }
+        return dict(plain(document))
 
 
 def column(level: float) -> str:
@@ -58,13 +76,15 @@ def shortest_lifetimes(
     system: System,
     levels: Sequence[float] = LEVELS,
     *,
+    play: Play | None = None,
     progress: Progress = lambda _: None,
 ) -> Deadlines:
     """For every subscriber the least age that this share of its events stays below, in seconds.
 
     Everybody's own lifetime is moved at once, for it concerns nobody else, by bisection from the
     predicted delay laws: the time given meets the level by prediction, one shorter by ``CLOSE``
-    does not.
+    does not. With ``play`` the promises are played through, and those that it speaks against made
+    longer, by ever longer steps.
     """
     if any(not 0.0 < level < 1.0 for level in levels):
         raise InvalidInputError(f"levels are {list(levels)}; wants shares between 0 and 1")
@@ -74,25 +94,57 @@ def shortest_lifetimes(
     table = best.subscribers[["subscriber", "broker", "on_time"]].rename(
         columns={"on_time": "best"}
     )
+    guess_s = np.nan_to_num(best.subscribers["delay_p99_s"].to_numpy(), nan=1.0)
+    verdicts = []
     for level in levels:
-        guess_s = np.nan_to_num(best.subscribers["delay_p99_s"].to_numpy(), nan=1.0)
         reachable = best.subscribers["on_time"].to_numpy() >= level
 
         def shares(times_s: Floats, level: float = level) -> Floats:
             progress(f"{100 * level:g} %, about {np.median(times_s):.3g} s")
-            return _shares(endless, times_s)
+            found: Floats = foretell(promised(endless, times_s)).subscribers["on_time"].to_numpy()
+            return found
 
-        table[column(level)] = _least(shares, level, np.maximum(guess_s, LEAST_S), reachable)
-    return Deadlines(table=table.reset_index(drop=True), levels=tuple(levels))
+        times_s = _least(shares, level, np.maximum(guess_s, LEAST_S), reachable)
+        progress(f"{100 * level:g} %, simulated")
+        table[column(level)], verdict = _kept(endless, level, times_s, play)
+        verdicts.append(verdict)
+    found = table.reset_index(drop=True)
+    return Deadlines(table=found, levels=tuple(levels), verdicts=tuple(verdicts))
 
 
-def _shares(system: System, times_s: Floats) -> Floats:
+def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> tuple[Floats, str]:
+    """The times made longer until the simulation is not sure that one is too short; the verdict."""
+    possible = np.isfinite(times_s)
+    if play is None or not possible.any():
+        return times_s, MEETS if possible.all() else MISSES
+    found, step, verdict = times_s.copy(), FIRST_STEP, OPEN
+    for _ in range(MOST_PLAYED):
+        plan = _asking(promised(system, found), level, possible)
+        seen = play(plan)
+        verdict = told(plan, Target(), foretell(plan), seen)
+        short = possible & surely_below(seen, level)
+        if verdict == MEETS or not short.any():
+            break
+        found, step = np.where(short, found * (1.0 + step), found), 2.0 * step
+    return found, verdict if possible.all() else MISSES
+
+
+def _asking(system: System, level: float, possible: NDArray[np.bool_]) -> System:
+    """The system in which those that can be promised a level have it as their target."""
+    own = (
+        replace(each, target=level if can else None)
+        for each, can in zip(system.subscribers, possible, strict=True)
+    )
+    return replace(system, subscribers=tuple(own))
+
+
+def promised(system: System, times_s: Floats) -> System:
+    """The system with these lifetimes of its subscribers; infinite: none."""
     own = tuple(
-        replace(each, lifetime=Deterministic(value_s=float(time_s)))
+        replace(each, lifetime=Deterministic(value_s=float(time_s)) if time_s < np.inf else None)
         for each, time_s in zip(system.subscribers, times_s, strict=True)
     )
-    found: Floats = foretell(replace(system, subscribers=own)).subscribers["on_time"].to_numpy()
-    return found
+    return replace(system, subscribers=own)
 
 
 def _least(

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
 from tidings.model.outcome import Outcome
@@ -154,6 +155,12 @@ def prediction_error(predicted: Outcome | UnsupportedError) -> float | None:
 def foreseen(system: System, target: Target) -> Standing:
     """How a system stands to its target, predicted."""
     return weigh(system, target).predicted
+
+
+def surely_below(simulated: Outcome, share: float) -> NDArray[np.bool_]:
+    """Whose simulated share is below this one beyond what chance explains."""
+    most = simulated.subscribers["on_time"].to_numpy() + _noise(simulated)
+    return np.asarray(most < share)
 
 
 def _noise(simulated: Outcome) -> Floats:

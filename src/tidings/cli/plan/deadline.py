@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from tidings.cli import console, options
+from tidings.cli.plan.asking import DOUBT, Simulated, conclude, playing
 from tidings.model import reading
-from tidings.planning.deadlines import LEVELS, shortest_lifetimes
+from tidings.planning.deadlines import LEVELS, Deadlines, shortest_lifetimes
+from tidings.planning.evidence import MISSES, OPEN
 from tidings.reporting.plans import deadline_table
 
 
@@ -20,6 +23,8 @@ def deadline(
             metavar="SHARE", help="On-time shares to promise; 0.95, 0.99 and 0.999 if not given."
         ),
     ] = None,
+    simulate: Simulated = True,
+    seed: options.Seed = 1,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
@@ -31,11 +36,19 @@ def deadline(
     """
     found = reading.load(system)
     with console.progress("finding deadlines") as step:
-        answer = shortest_lifetimes(found, tuple(at or LEVELS), progress=step)
+        play = playing(simulate, seed, step)
+        answer = shortest_lifetimes(found, tuple(at or LEVELS), play=play, progress=step)
     document = answer.to_document()
     if json:
         console.show_json(document)
     else:
-        console.show(deadline_table(document, limit))
-    if not answer.possible:
-        raise typer.Exit(1)
+        console.show(deadline_table(document, limit), *_answer(answer))
+    conclude(answer.verdict)
+
+
+def _answer(answer: Deadlines) -> Iterator[str]:
+    for level, verdict in zip(answer.levels, answer.verdicts, strict=True):
+        if verdict == MISSES:
+            yield f"{100 * level:g} % cannot be promised to everybody."
+        if verdict == OPEN:
+            yield f"Whether {100 * level:g} % can be promised so cannot be told: {DOUBT}."
