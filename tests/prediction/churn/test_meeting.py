@@ -21,6 +21,8 @@ EXPONENTIAL, UNIFORM = Exponential(mean_s=1.0), Uniform(low_s=0.5, high_s=2.0)
 LAWS = [  # of stays, and of E
     (Exponential(mean_s=3.0), Deterministic(value_s=0.5)),
     (Exponential(mean_s=3.0), UNIFORM),
+    (Exponential(mean_s=0.5), EXPONENTIAL),  # most leave before they are known
+    (Uniform(low_s=0.2, high_s=1.0), EXPONENTIAL),
     (Deterministic(value_s=3.0), EXPONENTIAL),
     (Uniform(low_s=1.5, high_s=5.0), Deterministic(value_s=0.5)),
     (Uniform(low_s=1.5, high_s=5.0), UNIFORM),
@@ -61,12 +63,26 @@ def test_what_is_notified_against_quadrature(stays, before):
     known = exact(stays, spread, before, after)
     assert stage.survives == pytest.approx(known, abs=1e-8 if simple else 1e-7)
     assert stage.survives + sum(stage.lost.values()) == pytest.approx(1.0, abs=1e-12)
-    missed = integrate.quad(
-        lambda t: (1.0 - float(spread.cdf(t))) * float(before.cdf(t)),
-        0.0, 1.5, points=[0.5], epsabs=1e-12,
-    )[0]  # fmt: skip
-    if float(stays.quantile(0.0)) >= 1.5:  # nobody leaves before being known
-        assert stage.lost["not_known"] == pytest.approx(missed / stays.mean_s, abs=1e-9)
+    missed = exact_missed_s(stays, spread, before) / stays.mean_s
+    assert stage.lost["not_known"] == pytest.approx(missed, abs=1e-7)
+
+
+def exact_missed_s(stays, spread, before):
+    """E[min(T, (S − E)⁺)]: the mean over E of ∫ P[T > t] P[S > t + E] dt, S within 1.5 s."""
+
+    def given(e):
+        ends = [each for each in (1.5 - e, 1.5, 3.0) if 0.0 < each < 1.5]
+        return integrate.quad(
+            lambda t: (1.0 - float(stays.cdf(t))) * (1.0 - float(spread.cdf(t + e))),
+            0.0, 1.5, points=ends or None, epsabs=1e-11,
+        )[0]  # fmt: skip
+
+    if isinstance(before, Deterministic):
+        return given(before.value_s)
+
+    if isinstance(before, Uniform):
+        return integrate.quad(given, before.low_s, 1.5)[0] / (before.high_s - before.low_s)
+    return integrate.quad(lambda e: given(e) * math.exp(-e), 0.0, 1.5)[0]  # of mean 1 s
 
 
 def test_uniform_stays_and_links_are_exact_at_their_corners():

@@ -113,7 +113,7 @@ class Churn:
                 plain, _ = self._weighted(in_series(meeting.before, meeting.after), staying)
                 by_chance *= notified / plain if plain > 0.0 else 1.0
             notified = by_chance
-            known = 1.0 - meeting.missed_s(self.workshop) / stays.mean_s
+            known = 1.0 - meeting.missed_s(stays, self.workshop) / stays.mean_s
         kept = _kept(way, meeting.before, (max(known, notified), notified), delays)
         if way.unkept is None:
             return kept

@@ -20,7 +20,7 @@ from tidings.model.laws import Law
 from tidings.prediction.churn.running import RunningIntegral, panel_edges
 from tidings.prediction.churn.staying import Staying, corners_s, far_s
 from tidings.prediction.path_laws import Workshop, path_law
-from tidings.prediction.stages import NOTHING, Floats, Stage, lossless
+from tidings.prediction.stages import NOTHING, Floats, Stage, in_series, law_stage, lossless
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,18 +62,19 @@ class Meeting:
             found += [each.shift_s + corner_s for corner_s in corners_s(each)]
         return [each - start_s for each in found]
 
-    def missed_s(self, workshop: Workshop) -> float:
-        """E[(S − E)⁺] = ∫ P[E ≤ t] P[S > t] dt: how long events are not drawn at first."""
+    def missed_s(self, stays: Law, workshop: Workshop) -> float:
+        """E[min(T, (S − E)⁺)] = ∫ P[S > t] P[E ≤ t < E + T] dt: how long events of a stay pass
+        the broker where they are matched while the subscription is not known there yet.
+        """
         start_s, end_s = self.before.shift_s, self.spreading.shift_s + far_s(self.spreading)
-        known, matched = (
-            path_law(lossless(each), workshop) for each in (self.spreading, self.before)
-        )
-        parts = (self.spreading, self.before)
+        left = in_series(lossless(self.before), law_stage(stays))
+        parts = (self.spreading, lossless(self.before), left)
+        known, matched, gone = (path_law(lossless(each), workshop) for each in parts)
         bends_s = [each.shift_s + c for each in parts for c in (0.0, *corners_s(each))]
-        area = RunningIntegral(
-            of=lambda t_s: (
-                (1.0 - known.cdf(start_s + t_s).value) * matched.cdf(start_s + t_s).value
-            ),
-            edges_s=panel_edges(end_s - start_s, [each - start_s for each in bends_s]),
-        )
-        return area.total
+
+        def unmet(t_s: Floats) -> Floats:
+            here = matched.cdf(start_s + t_s).value - gone.cdf(start_s + t_s).value
+            return (1.0 - known.cdf(start_s + t_s).value) * np.maximum(here, 0.0)
+
+        edges_s = panel_edges(end_s - start_s, [each - start_s for each in bends_s])
+        return RunningIntegral(of=unmet, edges_s=edges_s).total
