@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from functools import reduce
@@ -25,6 +26,7 @@ from tidings.prediction.faults.buffer_delays import (
 )
 from tidings.prediction.faults.buffered_ways import hops, stationary_wait
 from tidings.prediction.faults.components import Components, Path
+from tidings.prediction.faults.merging import put_together
 from tidings.prediction.faults.passages import CrossingWait
 from tidings.prediction.faults.phase_fits import fit
 from tidings.prediction.faults.processes import alternating, exponential
@@ -275,7 +277,7 @@ def test_a_group_met_again_later_is_remembered(faulty):
     needs = [{0, 1, 2, group}, {2, 1, group}]
     needed = [{i: processes[i].up for i in hop} for hop in needs]
     start = up_start(processes, (0, group))
-    assert tracked(needed, start) == [(0, 1, 2, 3), (1, 2, 3)]
+    assert tracked(needed, start.processes) == [(0, 1, 2, 3), (1, 2, 3)]
     found = wait(processes, needed, start)
     naive = faulty.naive_processes(failing, 400_000, np.random.default_rng(6))
     reached = naive.waits([sorted(hop) for hop in needs], (0, group))
@@ -284,3 +286,72 @@ def test_a_group_met_again_later_is_remembered(faulty):
         share = float(cdf(found, time_s))
         error = math.sqrt(share * (1.0 - share) / home.sum())
         assert np.mean(reached[home] <= time_s) == pytest.approx(share, abs=5.0 * error)
+
+
+def unlike(count):
+    """Processes of two phases whose times differ by the powers of two."""
+    return [
+        exponential(
+            Failure(up=Exponential(mean_s=50.0 * 2**i + i), down=Exponential(mean_s=1.0 * 2**i))
+        )
+        for i in range(count)
+    ]
+
+
+def test_processes_put_together_keep_availability_failures_and_two_moments_of_the_wait():
+    processes = [*unlike(5), uneven_way()[0][0]]
+    needed = [{each: processes[each].up for each in each_hop} for each_hop in ((0, 1, 2), (3, 4))]
+    for each_hop in needed:
+        start = Start(processes=(), shares=np.ones(1))
+        whole = SolvedWait(wait=wait(processes, [each_hop], start))
+        merged, hops_left, _ = put_together(processes, [each_hop], ())
+        found = SolvedWait(wait=wait(merged, hops_left, start))
+        assert len(hops_left[0]) == 1
+        assert found.atom == pytest.approx(whole.atom, abs=1e-14)
+        assert found.mean_s == pytest.approx(whole.mean_s, rel=1e-10)
+        assert found.variance_s2 == pytest.approx(whole.variance_s2, rel=1e-10)
+        together = merged[next(iter(hops_left[0]))]
+        ups = math.prod(processes[each].availability for each in each_hop)
+        fails = sum(processes[e].breaks_per_s / processes[e].availability for e in each_hop)
+        assert together.breaks_per_s == pytest.approx(ups * fails, rel=1e-12)
+    both = [needed[0] | {5: processes[5].up}, needed[0] | needed[1]]
+    _, kept, first = put_together(processes, both, (0,))
+    assert [len(each_hop) for each_hop in kept] == [3, 3]  # what is known at the start stays apart
+    assert first == (0,)
+
+
+def test_groups_beyond_all_bounds_still_give_an_answer_that_says_how():
+    """Thirty groups take both brokers of a hop down: 2³³ states; three hops share all of them."""
+    processes = tuple(unlike(8)[i % 8] for i in range(37))
+    groups = tuple(range(7, 37))
+    row = Components(
+        processes=processes,
+        of_broker=tuple((broker, *groups) for broker in range(4)),
+        of_link=((4,), (5,), (6,)),
+    )
+    found = stationary_wait(row, path(4))
+    assert found.simplified == ("what is needed together taken as one, as states are too many",)
+    # The home is up, so are its groups, which are all there are.
+    others = math.prod(processes[each].availability for each in range(1, 7))
+    assert found.wait.atom == pytest.approx(others, rel=1e-10)
+
+
+def test_groups_that_tie_far_hops_together_are_met_anew_where_they_are_too_many():
+    """Every two of eight brokers fail together by a group of their own: 28 groups, all unlike."""
+    pairs = list(itertools.combinations(range(8), 2))
+    mine = [[15 + n for n, pair in enumerate(pairs) if broker in pair] for broker in range(8)]
+    processes = tuple(unlike(8)[i % 8] for i in range(15 + len(pairs)))
+    row = Components(
+        processes=processes,
+        of_broker=tuple((broker, *groups) for broker, groups in enumerate(mine)),
+        of_link=tuple((8 + link,) for link in range(7)),
+    )
+    found = stationary_wait(row, path(8))
+    assert found.simplified == (
+        "what is needed together taken as one, as states are too many",
+        "failure groups taken as independent from hop to hop",
+    )
+    assert 0.0 < found.wait.atom < 1.0
+    delay = buffer_delay(found.wait)
+    assert delay is not None
+    assert math.isfinite(delay.mean_s)

@@ -18,7 +18,7 @@ from tidings.prediction.faults.passages import (
     is_tractable,
     sparsely_on_lattice,
 )
-from tidings.prediction.faults.waiting import Wait
+from tidings.prediction.faults.waiting import TwoMoments, Wait
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
@@ -43,14 +43,14 @@ def buffer_delay(wait: Wait | TabulatedWait) -> Delay | None:
             return counted
     if wait.initial.size > MOST_DENSE_STATES:
         way = wait.crossing
-        if way is not None and is_tractable(way.processes, way.hops, way.start):
+        if way is not None and is_tractable(way.processes, way.hops, way.start.processes):
             return CrossingWait(crossing=way, held=float(wait.initial.sum()))
         return SolvedWait(wait=wait)
     return DenseWait(initial=wait.initial, generator=wait.generator.toarray(), atom=wait.atom)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DenseWait:
+class DenseWait(TwoMoments):
     """The wait of a small chain, by matrices."""
 
     initial: Floats
@@ -68,17 +68,6 @@ class DenseWait:
         once = np.linalg.solve(-self.generator, np.ones(self.initial.size))
         twice = np.linalg.solve(-self.generator, once)
         return float(self.initial @ once), float(2.0 * self.initial @ twice)
-
-    @property
-    def mean_s(self) -> float:
-        """E[X], in seconds."""
-        return self._moments[0]
-
-    @property
-    def variance_s2(self) -> float:
-        """Var X, in seconds squared."""
-        mean_s, square_s2 = self._moments
-        return square_s2 - mean_s**2
 
     def chain(self) -> Chain | None:
         """The chain itself."""
@@ -127,7 +116,7 @@ class DenseWait:
         return lattice.enclosing(self.cdf)
 
 
-class _LargeWait:
+class _LargeWait(TwoMoments):
     """What large chains have in common: their moments, and no phases to speak of."""
 
     wait: Wait
@@ -148,17 +137,6 @@ class _LargeWait:
         solve = splu(sparse.csc_array(-self.wait.generator)).solve
         once = solve(np.ones(self.wait.initial.size))
         return float(self.wait.initial @ once), float(2.0 * self.wait.initial @ solve(once))
-
-    @property
-    def mean_s(self) -> float:
-        """E[X], in seconds."""
-        return self._moments[0]
-
-    @property
-    def variance_s2(self) -> float:
-        """Var X, in seconds squared."""
-        mean_s, square_s2 = self._moments
-        return square_s2 - mean_s**2
 
     def chain(self) -> Chain | None:
         """None: too many phases to put them in series with others."""

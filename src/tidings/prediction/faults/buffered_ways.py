@@ -12,10 +12,11 @@ from scipy import sparse
 
 from tidings.prediction.faults.buffer_delays import TabulatedWait, buffer_delay
 from tidings.prediction.faults.components import Components, Path
+from tidings.prediction.faults.merging import put_together
 from tidings.prediction.faults.passages import is_tractable
 from tidings.prediction.faults.processes import Bools, Process, plain, plain_up
 from tidings.prediction.faults.static_ways import HOME_DOWN
-from tidings.prediction.faults.waiting import Hop, Start, Wait, up_start, wait
+from tidings.prediction.faults.waiting import Hop, Wait, up_start, wait
 from tidings.prediction.stages import NOTHING, Delay, Stage, in_series
 
 
@@ -82,10 +83,7 @@ def stationary_wait(components: Components, path: Path) -> StationaryWait:
     """The wait of an event whose home is up, as exactly as it can be had in seconds."""
     home = components.of_broker[path.brokers[0]]
 
-    def asked(parts: Components) -> tuple[list[Hop], Start]:
-        return hops(parts, path), up_start(parts.processes, home)
-
-    return _waited(components, asked)
+    return _waited(components, lambda parts: hops(parts, path), home)
 
 
 def told_wait(components: Components, path: Path) -> Wait:
@@ -100,25 +98,38 @@ def told_wait(components: Components, path: Path) -> Wait:
     if not any(parts):
         return Wait(initial=np.zeros(0), generator=sparse.csr_array((0, 0)))
 
-    def asked(simpler: Components) -> tuple[list[Hop], Start]:
-        ups = [{each: simpler.processes[each].up for each in part} for part in parts if part]
-        return list(ups), Start(processes=(), shares=np.ones(1))
+    def asked(simpler: Components) -> list[Hop]:
+        return [{each: simpler.processes[each].up for each in part} for part in parts if part]
 
-    return _waited(components, asked).wait
+    return _waited(components, asked, ()).wait
 
 
 def _waited(
-    components: Components, asked: Callable[[Components], tuple[list[Hop], Start]]
+    components: Components, asked: Callable[[Components], list[Hop]], home: Sequence[int]
 ) -> StationaryWait:
-    """The wait over what is asked of components, which are made simpler as far as needed."""
+    """The wait over what is asked of components, which are made simpler as far as needed.
+
+    The processes of ``home`` are known to be up.
+    """
+    parts = components
+    simplified: tuple[str, ...] = ()
     for how, simpler in _SIMPLER.items():
-        parts = replace(components, processes=tuple(map(simpler, components.processes)))
-        needed, start = asked(parts)
-        if is_tractable(parts.processes, needed, start):
-            return StationaryWait(wait(parts.processes, needed, start), (how,) if how else ())
-    processes, needed = _apart(parts, needed)
-    simplified = how, "failure groups taken as independent from hop to hop"
-    return StationaryWait(wait(processes, needed, start), simplified)
+        if not is_tractable(parts.processes, asked(parts), home):
+            changed = tuple(map(simpler, components.processes))
+            if changed != components.processes:
+                parts, simplified = replace(components, processes=changed), (how,)
+    processes, needed, first = parts.processes, asked(parts), tuple(sorted(home))
+    if not is_tractable(processes, needed, first):
+        simplified = *simplified, _TOGETHER
+        processes, needed, first = put_together(processes, needed, first)
+        if not is_tractable(processes, needed, first):
+            simplified = *simplified, _APART
+            processes, needed, first = put_together(*_apart(parts, asked(parts)), home)
+    return StationaryWait(wait(processes, needed, up_start(processes, first)), simplified)
+
+
+_TOGETHER = "what is needed together taken as one, as states are too many"
+_APART = "failure groups taken as independent from hop to hop"
 
 
 def _each(simpler: Callable[[Process], Process]) -> Callable[[Process], Process]:
@@ -127,7 +138,6 @@ def _each(simpler: Callable[[Process], Process]) -> Callable[[Process], Process]
 
 
 _SIMPLER: dict[str, Callable[[Process], Process]] = {
-    "": lambda process: process,
     "times up taken as exponential, as states are too many": _each(plain_up),
     "times up and down taken as exponential, as states are too many": _each(plain),
 }

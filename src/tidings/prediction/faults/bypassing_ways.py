@@ -17,10 +17,11 @@ from tidings.prediction.faults.buffer_delays import TabulatedWait, buffer_delay
 from tidings.prediction.faults.buffered_ways import acknowledged, hops, kept_before, stationary_wait
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.disjoint_products import Network, ways_used
+from tidings.prediction.faults.passages import is_tractable
 from tidings.prediction.faults.reachability import cut_off
 from tidings.prediction.faults.refreshed_reachability import Known
 from tidings.prediction.faults.static_ways import HOME_DOWN, NOT_RESTORED, PATH_DOWN
-from tidings.prediction.faults.waiting import Wait, wait
+from tidings.prediction.faults.waiting import Start, Wait, wait
 from tidings.prediction.stages import Delay, Stage, in_series
 
 Pieces = Callable[[Path], Sequence[Stage]]
@@ -94,9 +95,14 @@ def exact_wait(known: Network, usual: Path, survives: float) -> Wait | None:
     with the probability that beside them there is no way around, or that it loses the event.
     """
     start = cut_off(known, usual, survives)
-    if start is None:
-        return None
-    return wait(known.components.processes, hops(known.components, usual), start)
+    return None if start is None else wait_from(known, usual, start)
+
+
+def wait_from(known: Network, usual: Path, start: Start) -> Wait | None:
+    """The wait on the usual way from known joint phases; None where that takes too long."""
+    processes, needed = known.components.processes, hops(known.components, usual)
+    feasible = is_tractable(processes, needed, start.processes)
+    return wait(processes, needed, start) if feasible else None
 
 
 def approximate_wait(components: Components, usual: Path, at_once: float) -> Wait:

@@ -13,47 +13,51 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
 from tidings.prediction.faults.processes import Process
-from tidings.prediction.faults.waiting import Crossing, Hop, Start, phases_of, tracked
+from tidings.prediction.faults.waiting import Crossing, Hop, TwoMoments, phases_of, tracked
 from tidings.prediction.inversion import euler_rule
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
 _BLOCK = 1 << 18  # complex numbers handled at once
+_BUNCH = 1 << 16  # numbers in a table of several processes put together
 _HALF_CIRCLE = 8  # points around 0, for moments
 _CLOSE, _MOST_CIRCLES = 1e-7, 8
 _LATTICE_TIMES, _LATTICE_TERMS = 96, 10
 WORST_MODES = 1e9  # condition of a process's modes: beyond that they cannot be told apart
-MOST_WORK = 600_000  # multiplications for one node
+# What one node may cost, all hops together: some 5 ms. A prediction with quantiles asks for about
+# four thousand nodes of a way, so the longest wait takes some twenty seconds.
+MOST_WORK = 1 << 16
+_SOLVED = 1 / 16  # what one multiplication of a small system costs beside one joint phase
 MOST_STATES = 1 << 15  # of one hop
 MOST_DENSE_STATES = 300  # of all hops, that are put into one matrix
 
 
-def is_tractable(processes: Sequence[Process], hops: Sequence[Hop], start: Start) -> bool:
-    """Whether the wait over some hops can be worked out in seconds."""
-    followed = tracked(hops, start)
+def is_tractable(processes: Sequence[Process], hops: Sequence[Hop], first: Sequence[int]) -> bool:
+    """Whether the wait over some hops can be worked out in seconds; ``first`` is known then."""
+    followed = [tuple(first), *tracked(hops, first)]
     if sum(phases_of(processes, each) for each in followed) <= MOST_DENSE_STATES:
         return True
-    used = set(start.processes).union(*followed)
-    return all(processes[each].modes.condition < WORST_MODES for each in used) and all(
-        phases_of(processes, each) <= MOST_STATES and _work(processes, each, hop) <= MOST_WORK
-        for each, hop in zip(followed, hops, strict=True)
-    )
+    used = set().union(*followed)
+    if any(phases_of(processes, each) > MOST_STATES for each in followed):
+        return False
+    work = sum(_work(processes, each, hop) for each, hop in zip(followed[1:], hops, strict=True))
+    return work <= MOST_WORK and all(processes[each].modes.condition < WORST_MODES for each in used)
 
 
 def _work(processes: Sequence[Process], followed: Sequence[int], hop: Hop) -> float:
-    """Multiplications for one node of one hop, roughly: a small system for each mode beside it."""
+    """What one node of one hop costs: all joint phases, and a small system for each mode beside."""
     beside = phases_of(processes, [each for each in followed if each not in hop])
     meets = math.prod(int(hop[each].sum()) for each in followed if each in hop)
-    return float(beside * (phases_of(processes, list(hop)) + meets**3))
+    return float(beside * (phases_of(processes, list(hop)) + _SOLVED * meets**3))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CrossingWait:
+class CrossingWait(TwoMoments):
     """The wait of an event that crosses hops, of those that wait a share ``held``."""
 
     crossing: Crossing
@@ -69,17 +73,6 @@ class CrossingWait:
     def order(self) -> float:
         """0 beside an atom, else 1."""
         return 0.0 if self.atom > 0.0 else 1.0
-
-    @property
-    def mean_s(self) -> float:
-        """E[X], in seconds."""
-        return self._moments[0]
-
-    @property
-    def variance_s2(self) -> float:
-        """Var X, in seconds squared."""
-        mean_s, square_s2 = self._moments
-        return square_s2 - mean_s**2
 
     @cached_property
     def _moments(self) -> tuple[float, float]:
@@ -126,21 +119,35 @@ class CrossingWait:
 
     @cached_property
     def _followed(self) -> list[tuple[int, ...]]:
-        return tracked(self.crossing.hops, self.crossing.start)
+        return tracked(self.crossing.hops, self.crossing.start.processes)
 
     def _crossed(self, z: Complexes) -> Complexes:
         """E[exp(−zX)] of all that start, whatever share of them waits."""
         processes, start = self.crossing.processes, self.crossing.start
+        weights, known = self._start_in_modes, start.processes
+        for passage in self._passages:
+            weights = _met_next(processes, weights, known, passage.followed)
+            weights = passage.passed(weights, z)
+            known = passage.left
+        return weights.reshape(z.size) + (1.0 - float(start.shares.sum()))
+
+    @cached_property
+    def _passages(self) -> list[_Passage]:
+        crossing, later = self.crossing, [*self._followed[1:], ()]
+        return [
+            _passage(crossing.processes, hop, followed, after)
+            for hop, followed, after in zip(crossing.hops, self._followed, later, strict=True)
+        ]
+
+    @cached_property
+    def _start_in_modes(self) -> Complexes:
+        """The shares of what is known at the start, in modes; they are the same for every z."""
+        processes, start = self.crossing.processes, self.crossing.start
         sizes = [len(processes[each].up) for each in start.processes]
-        shares = start.shares.reshape(sizes).astype(np.complex128)
-        weights: Complexes = np.broadcast_to(shares, (z.size, *sizes))
-        known = start.processes
-        for hop, followed in zip(self.crossing.hops, self._followed, strict=True):
-            weights = _met_next(processes, weights, known, followed)
-            weights = _passed(processes, weights, (followed, hop), z)
-            known = followed
-        passed: Complexes = weights.reshape(z.size, -1).sum(axis=1)
-        return passed + (1.0 - float(start.shares.sum()))
+        weights = start.shares.reshape(1, *sizes).astype(np.complex128)
+        for place, each in enumerate(start.processes):
+            weights = _along(weights, 1 + place, processes[each].modes.right)
+        return weights
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """Images of the wait made earlier and made later, from values at fewer times."""
@@ -171,56 +178,109 @@ def _largest(processes: Sequence[Process], followed: Sequence[int], hop: Hop) ->
 def _met_next(
     processes: Sequence[Process], weights: Complexes, known: Sequence[int], wanted: Sequence[int]
 ) -> Complexes:
-    """Weights of joint phases of the wanted processes: what is not known is stationary."""
-    dropped = tuple(1 + place for place, each in enumerate(known) if each not in wanted)
-    weights = weights.sum(axis=dropped) if dropped else weights
+    """Weights of joint modes of the wanted processes: what is not known is stationary."""
+    for place in range(len(known) - 1, -1, -1):
+        if known[place] not in wanted:
+            weights = _forgotten(processes[known[place]], weights, 1 + place)
     for place, each in enumerate(wanted):
         if each not in known:
-            weights = np.moveaxis(
-                np.multiply.outer(weights, processes[each].stationary), -1, 1 + place
-            )
+            stationary = processes[each].stationary @ processes[each].modes.right
+            weights = np.moveaxis(np.multiply.outer(weights, stationary), -1, 1 + place)
     return weights
 
 
-def _passed(
-    processes: Sequence[Process],
-    weights: Complexes,
-    of_hop: tuple[Sequence[int], Hop],
-    z: Complexes,
-) -> Complexes:
-    """Weights of the joint phases in which the hop's needs are first met."""
-    followed, hop = of_hop
-    order = sorted(followed, key=lambda each: each in hop)
-    beside = [each for each in order if each not in hop]
-    needed = order[len(beside) :]
-    weights = weights.transpose([0, *(1 + followed.index(each) for each in order)])
-    gaps: Complexes = z
-    for place, each in enumerate(order):
-        modes = processes[each].modes
-        weights = _along(weights, 1 + place, modes.right)
-        gaps = np.subtract.outer(gaps, modes.values)
-    weights = weights / gaps
-    both = 1.0 / gaps  # becomes R[M, M]: for each needed process two axes, from and to
-    for place, each in enumerate(needed):
+def _forgotten(process: Process, weights: Complexes, axis: int) -> Complexes:
+    """Weights of the joint modes of all processes but one, whatever that does."""
+    found: Complexes = np.tensordot(weights, process.modes.left.sum(axis=1), axes=(axis, 0))
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Passage:
+    """One hop in modes. The processes it needs are put together as far as tables stay small."""
+
+    processes: Sequence[Process]
+    hop: Hop
+    followed: tuple[int, ...]
+    left: tuple[int, ...]  # of these, what is followed later
+    beside: tuple[int, ...]  # of these, what the hop does not need
+    needed: tuple[int, ...]
+    decays: Complexes  # [mode of each beside …, joint mode of each bunch of the needed …]
+    bunches: list[Complexes]  # of each: its joint modes to the phases that meet the needs
+    pairs: list[Complexes]  # the same, from and to: [joint mode, from, to]
+
+    def passed(self, weights: Complexes, z: Complexes) -> Complexes:
+        """Weights, in modes, of what is followed later when the hop's needs are first met."""
+        order = [1 + self.followed.index(each) for each in (*self.beside, *self.needed)]
+        gaps: Complexes = np.asarray(np.subtract.outer(z, self.decays), np.complex128)
+        both: Complexes = np.reciprocal(gaps)  # becomes R[M, M]
+        ordered = weights.transpose([0, *order])
+        weights = ordered.reshape(len(weights), *self.decays.shape) * both
+        lead = weights.shape[: 1 + len(self.beside)]
+        for place in range(len(self.bunches) - 1, -1, -1):
+            weights = _along(weights, len(lead) + place, self.bunches[place])
+            both = np.tensordot(both, self.pairs[place], axes=(len(lead) + place, 0))
+        count = math.prod(weights.shape[len(lead) :])
+        # The last bunch was the first to be put in: its axes are the first of the pairs.
+        first = range(both.ndim - 2, len(lead) - 1, -2)
+        turned = both.transpose([*range(len(lead)), *(1 + axis for axis in first), *first])
+        matrix = turned.reshape(*lead, count, count)
+        right = weights.reshape(*lead, count, 1)
+        solved = right / matrix if count == 1 else np.linalg.solve(matrix, right)
+        meets = [int(self.hop[each].sum()) for each in self.needed]
+        return self._onwards(np.asarray(solved, np.complex128).reshape(*lead, *meets))
+
+    def _onwards(self, entered: Complexes) -> Complexes:
+        """Weights of what is left, in modes, from modes beside and phases that meet the needs."""
+        order = (*self.beside, *self.needed)
+        for axis in range(len(order), 0, -1):
+            each = order[axis - 1]
+            modes = self.processes[each].modes
+            if each in self.left and each in self.hop:
+                entered = _along(entered, axis, modes.right[self.hop[each]])
+            elif each in self.hop:
+                entered = entered.sum(axis=axis)
+            elif each not in self.left:
+                entered = _forgotten(self.processes[each], entered, axis)
+        kept = [each for each in order if each in self.left]
+        return entered.transpose([0, *(1 + kept.index(each) for each in self.left)])
+
+
+def _passage(
+    processes: Sequence[Process], hop: Hop, followed: tuple[int, ...], later: Sequence[int]
+) -> _Passage:
+    """What there is to know of one hop, whatever z is."""
+    beside = tuple(each for each in followed if each not in hop)
+    needed = tuple(each for each in followed if each in hop)
+    decays = [processes[each].modes.values for each in beside]
+    bunches: list[Complexes] = []
+    pairs: list[Complexes] = []
+    for each in needed:
         modes, meets = processes[each].modes, hop[each]
-        weights = _along(weights, 1 + len(beside) + place, modes.left[:, meets])
-        pairs = modes.right[meets].T[:, :, None] * modes.left[:, None, meets]
-        both = np.tensordot(both, pairs, axes=(1 + len(beside), 0))
-    lead = weights.shape[: 1 + len(beside)]
-    count = math.prod(weights.shape[len(lead) :])
-    first = range(len(lead), both.ndim, 2)
-    turned = both.transpose([*range(len(lead)), *(1 + axis for axis in first), *first])
-    matrix = turned.reshape(*lead, count, count)
-    solved = np.linalg.solve(matrix, weights.reshape(*lead, count, 1))
-    entered: Complexes = np.asarray(solved, np.complex128).reshape(weights.shape)
-    for place, each in enumerate(beside):
-        entered = _along(entered, 1 + place, processes[each].modes.left)
-    for place, each in enumerate(needed):
-        entered = _along(entered, 1 + len(beside) + place, np.eye(hop[each].size)[hop[each]])
-    return entered.transpose([0, *(1 + order.index(each) for each in followed)])
+        leaves = modes.left[:, meets]
+        both = modes.right[meets].T[:, :, None] * leaves[:, None, :]
+        if pairs and pairs[-1].size * both.size <= _BUNCH:
+            decays[-1] = np.add.outer(decays[-1], modes.values).ravel()
+            bunches[-1] = np.asarray(np.kron(bunches[-1], leaves), np.complex128)
+            pairs[-1] = np.asarray(np.kron(pairs[-1], both), np.complex128)
+        else:
+            decays.append(modes.values)
+            bunches.append(leaves)
+            pairs.append(both)
+    return _Passage(
+        processes=processes,
+        hop=hop,
+        followed=followed,
+        left=tuple(each for each in followed if each in later),
+        beside=beside,
+        needed=needed,
+        decays=reduce(np.add.outer, decays, np.zeros((), np.complex128)),
+        bunches=bunches,
+        pairs=pairs,
+    )
 
 
 def _along(weights: Complexes, axis: int, matrix: Floats | Complexes) -> Complexes:
     """Row vectors along an axis, each times a matrix."""
-    found: Complexes = np.moveaxis(np.moveaxis(weights, axis, -1) @ matrix, -1, axis)
+    found: Complexes = np.moveaxis(np.tensordot(weights, matrix, axes=(axis, 0)), -1, axis)
     return found

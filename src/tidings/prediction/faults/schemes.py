@@ -10,7 +10,6 @@ from tidings.prediction.faults.buffer_delays import TabulatedWait, buffer_delay
 from tidings.prediction.faults.buffered_ways import (
     acknowledged,
     buffered_way,
-    hops,
     stationary_wait,
     told_wait,
 )
@@ -21,6 +20,7 @@ from tidings.prediction.faults.bypassing_ways import (
     bypassing_way,
     detours,
     exact_wait,
+    wait_from,
 )
 from tidings.prediction.faults.components import Components, Path
 from tidings.prediction.faults.connectivity import TooWideError
@@ -53,7 +53,7 @@ from tidings.prediction.faults.static_ways import (
     refreshed_checks,
     up_checks,
 )
-from tidings.prediction.faults.waiting import Wait, wait
+from tidings.prediction.faults.waiting import Wait
 from tidings.prediction.stages import NOTHING, Stage
 
 BUFFERING = ("buffering", "bypass-buffering")
@@ -320,8 +320,10 @@ def _wait_in_partition(known: Faults, path: Path, around: Detours) -> Wait | Non
         if sampled is None:
             return None
         start, error = sampled
-        known.notes.add("buffers beside ways around: sampled", error)
-        return wait(known.components.processes, hops(known.components, path), start)
+        found = wait_from(known.reachability.network, path, start)
+        if found is not None:
+            known.notes.add("buffers beside ways around: sampled", error)
+        return found
 
 
 def _published_wait(known: Faults, way: _Way, around: Detours) -> Wait:

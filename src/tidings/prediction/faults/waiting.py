@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,26 @@ class Wait:
         return max(1.0 - float(self.initial.sum()), 0.0)
 
 
+class TwoMoments:
+    """A wait X of which E[X] and E[X²] are worked out once."""
+
+    @cached_property
+    def _moments(self) -> tuple[float, float]:
+        """E[X] in seconds and E[X²] in seconds squared."""
+        raise NotImplementedError
+
+    @property
+    def mean_s(self) -> float:
+        """E[X], in seconds."""
+        return self._moments[0]
+
+    @property
+    def variance_s2(self) -> float:
+        """Var X, in seconds squared."""
+        mean_s, square_s2 = self._moments
+        return square_s2 - mean_s**2
+
+
 def up_start(processes: Sequence[Process], needed: Sequence[int]) -> Start:
     """What is known when an event has just been published: its home broker is up."""
     known = tuple(sorted(needed))
@@ -71,13 +91,14 @@ def phases_of(processes: Sequence[Process], chosen: Sequence[int]) -> int:
     return math.prod(len(processes[each].up) for each in chosen)
 
 
-def tracked(hops: Sequence[Hop], start: Start) -> list[tuple[int, ...]]:
+def tracked(hops: Sequence[Hop], first: Sequence[int]) -> list[tuple[int, ...]]:
     """The processes that the chain of each hop must follow.
 
-    Those the hop needs, and those met before that a later hop will need again.
+    Those the hop needs, and those met before that a later hop will need again; ``first`` are known
+    at the start.
     """
     found: list[tuple[int, ...]] = []
-    known = set(start.processes)
+    known = set(first)
     for number, hop in enumerate(hops):
         later = set().union(*hops[number:])
         known = (known & later) | set(hop)
@@ -107,7 +128,7 @@ def journey(processes: Sequence[Process], hops: Sequence[Hop], start: Start) -> 
     The states of a hop are all joint phases of the processes it must follow, so their number
     doubles with each; look at ``tracked`` first where many are shared.
     """
-    followed = tracked(hops, start)
+    followed = tracked(hops, start.processes)
     waiting = [~_met(processes, each, hop) for each, hop in zip(followed, hops, strict=True)]
     offsets = np.concatenate([[0], np.cumsum([int(each.sum()) for each in waiting])])
     total = int(offsets[-1])
