@@ -35,7 +35,7 @@ from tidings.traces.generating import generate_traces, write_generated
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.session import spark_session
 
-HOPS_PER_EVENT = 2.2  # of the system below, about
+HOPS_PER_EVENT = 2.78  # of the system below, about
 SYSTEM = loads("""
 tidings: 1
 lifetime: 80ms

@@ -20,6 +20,13 @@ from tidings.traces.java import ensure_java
 
 WITHIN_S = 180.0
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for what lives for seconds
+# Of few rows: to compile a query, on every machine, takes longer than to run it as it stands.
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.executor.memory": "600m",
+}
 
 
 def _free_port():
@@ -72,17 +79,15 @@ def cluster(folder: Path):
 
 @contextlib.contextmanager
 def connect_server(folder: Path):
-    """A Spark Connect server with two cores, ended with the context."""
+    """A Spark Connect server with one core, ended with the context."""
     environment = {**_environment(folder), "SPARK_DAEMON_MEMORY": "1g"}
     port = _free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.ui.enabled": "false",
-        "spark.driver.extraJavaOptions": QUICK_JAVA,
-        "spark.sql.shuffle.partitions": "4",
     }
-    command = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[2]"]
+    command = ["org.apache.spark.deploy.SparkSubmit", "--master", "local[1]"]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
@@ -98,7 +103,7 @@ def _environment(folder: Path):
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA,
+        "JAVA_TOOL_OPTIONS": QUICK_JAVA,  # of master, workers, executors and driver
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(Path(tidings.__file__).parents[1]),
         "SPARK_LOG_DIR": str(folder),

@@ -46,7 +46,7 @@ WINDOW_S = 32.0
 DAYS = 2  # of which 32 batches are whole parts of those of all
 TIMES = {
     "publications": "published_ns", "hops": "arrived_ns", "deliveries": "received_ns",
-    "probes": "sent_ns", "subscriptions": "at_ns", "states": "at_ns",
+    "probes": "sent_ns", "subscriptions": "at_ns", "states": "at_ns", "utilisation": "until_ns",
 }  # fmt: skip
 
 
@@ -90,6 +90,15 @@ def dirty(tables):
         "hops": hops,
         "deliveries": pd.concat([deliveries, deliveries.iloc[::71], strays], ignore_index=True),
         "states": changes,
+        "utilisation": pd.DataFrame(
+            {
+                "broker": "hub",
+                "resource": "cpu",
+                "until_ns": [EPOCH_NS + round(second * 1e9) for second in np.arange(2.0, 33.0)],
+                "interval_ns": [1_000_000_000, 0] + 29 * [1_000_000_000],
+                "busy": 29 * [0.5] + [1.5, -0.5],
+            }
+        ),
     }
 
 

@@ -1,16 +1,11 @@
-"""The same numbers on one core, on two, on a cluster that loses a worker, and through Connect."""
+"""The same numbers on two cores, on a cluster that loses a worker, on one core behind Connect."""
 
 from __future__ import annotations
-
-import json
-import os
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
 
-from spark_cluster import cluster, connect_server
+from spark_cluster import FEW_ROWS, cluster, connect_server
 from tidings.characterisation.gathering import gather
 from tidings.characterisation.partials import KEYS
 from tidings.characterisation.store import load_partial
@@ -18,7 +13,7 @@ from tidings.traces.reading import read_traces
 
 # Gathers all statistics; a process that is named is killed while some tasks of a job are done and
 # others under way, so that what it had shuffled has to be made again.
-GATHER = """
+GATHER = f"""
 import json, os, signal, sys, threading, time
 from pathlib import Path
 from tidings.characterisation.gathering import gather
@@ -43,8 +38,7 @@ def tell(stage):
     if stage == "publications" and pids:
         threading.Thread(target=kill, args=[spark.sparkContext.statusTracker()]).start()
 
-settings = {"spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "4",
-            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+settings = {FEW_ROWS}
 with spark_session(master, memory="1g", small=True, settings=settings) as spark:
     traces = read_traces(spark, folder)
     save_partial(Path(to), gather(traces, traces.window, tell))
@@ -101,17 +95,7 @@ def test_a_cluster_that_loses_a_worker_counts_the_same(folder, here, tmp_path):
 
 
 @pytest.mark.slow
-def test_one_core_counts_the_same(folder, here, tmp_path):
-    arguments = ["local[1]", str(folder), str(tmp_path / "counted")]
-    done = subprocess.run(
-        [sys.executable, "-c", GATHER, *arguments], env={**os.environ}, capture_output=True
-    )
-    assert json.loads(done.stdout) == [], done.stderr
-    assert_equal(load_partial(tmp_path / "counted"), here)
-
-
-@pytest.mark.slow
-def test_spark_connect_counts_the_same(folder, here, tmp_path):
+def test_one_core_behind_spark_connect_counts_the_same(folder, here, tmp_path):
     pytest.importorskip("grpc", reason="Spark Connect needs pip install 'tidings[connect]'")
     with connect_server(tmp_path / "server") as server:
         assert server.run(GATHER, str(folder), str(tmp_path / "counted")) == []

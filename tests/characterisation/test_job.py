@@ -504,6 +504,10 @@ texts = st.sampled_from(["{}", '{"a":1}', "{", "null", '{"a":{"b":1}}', '{"a":1e
         st.tuples(names, st.sampled_from(["connected", "disconnected", "on", None]), times),
         max_size=8,
     ),
+    utilisation=st.lists(
+        st.tuples(names, names, times, times, st.sampled_from([None, -1.0, 0.5, float("nan")])),
+        max_size=4,
+    ),
 )
 @settings(deadline=None, max_examples=3, suppress_health_check=list(HealthCheck))
 @pytest.mark.slow

@@ -279,6 +279,17 @@ def test_periods_that_are_all_the_same_are_constant():
     assert isinstance(found.law, Deterministic)
     assert found.law.value_s == pytest.approx(300.0, rel=1e-12)
     assert found.family == "deterministic"
+    begun = durations(np.append(np.full(40, 300.0), 301.0), np.arange(41) < 40)
+    assert not isinstance(fit_periods(begun).law, Deterministic)  # one lasted longer than that
+
+
+@pytest.mark.parametrize("spread", [1e-5, 1e-3])
+def test_periods_that_hardly_differ_have_a_narrow_law(spread):
+    """The search for their shape goes far, and ends."""
+    lengths_s = 2.5 * (1.0 + spread * np.linspace(-1.0, 1.0, 36))
+    law = fit_periods(durations(lengths_s, np.ones(36, bool))).law
+    assert law.mean_s == pytest.approx(2.5, rel=spread)
+    assert law.scv == pytest.approx(spread**2 / 3 * 37 / 35, rel=1e-3)  # as 36 even steps have
 
 
 def test_components_that_keep_one_timetable_are_no_group():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import pytest
 from pyspark.testing import assertDataFrameEqual
@@ -21,6 +23,7 @@ from tidings.characterisation.hops import (
     with_reconstructed_starts,
 )
 from tidings.characterisation.hops import OUTSIDE as LATE_HOP
+from tidings.characterisation.journeys import Places
 from tidings.characterisation.links import (
     LINK_STATISTICS,
     arrived_at_brokers,
@@ -346,7 +349,7 @@ def test_moments_stay_whole_nanoseconds_beside_a_row_that_tells_none(table):
     for found, last_ns in ((day, at_ns), (both, at_ns + 2)):
         alice = found[found["subscriber"] == "alice"].iloc[0]
         assert (int(alice["first_ns"]), int(alice["last_ns"])) == (at_ns, last_ns)
-        assert (found["first_ns"] == -1).sum() == 1  # told by none
+        assert found["first_ns"].isna().sum() == 1  # told by none
 
 
 COPIED = [
@@ -366,7 +369,11 @@ def test_every_event_stands_there_once_and_none_that_differs_from_itself(table):
     assert [tuple(row) for row in found] == [COPIED[0], COPIED[6], COPIED[7]]
 
 
-def test_events_are_followed_to_where_they_were_last_seen(table):
+EVERY_WAY = (("hub", "east"), ("hub", "west"), ("east", "hub"))
+
+
+@pytest.mark.parametrize("ways", [None, EVERY_WAY], ids=["as lists", "as bits"])
+def test_events_are_followed_to_where_they_were_last_seen(table, ways):
     hops = table(
         "hops",
         [
@@ -380,8 +387,9 @@ def test_events_are_followed_to_where_they_were_last_seen(table):
         ],
     )
     measured = WINDOW.shortened(2.0)
-    brokers = ["hub", "east", "west"]
-    found = sighting_statistics(hops, table("publications", COPIED), measured, brokers)
+    places = Places(brokers=("hub", "east", "west"), ways=ways, publishers=("p", "q"))
+    found = sighting_statistics(hops, table("publications", COPIED), measured, places)
+    assert places.are_few == (ways is not None)
     assert found_schema(found) == schema(SIGHTING_STATISTICS)
     assert of(found, "published", "reason", "publisher", "content_key", "events", "rows") == {
         (None, None, 0, 3, 4),
@@ -398,6 +406,26 @@ def test_events_are_followed_to_where_they_were_last_seen(table):
         ("p", key, "hub", "west", 1),
         ("q", key, "q", None, 1),  # no broker has seen it
     }
+    assert of(found, "untold", "events") == set()
+
+
+def test_events_sent_where_none_was_known_to_go_are_noticed(table):
+    """Whether to a broker that they reached on another way, or to one that they did not."""
+    published = [("e1", "p", "hub", 0, "{}", None, 5), ("e2", "p", "hub", 0, "{}", None, 5)]
+    for target, untold in (("east", set()), ("alice", set()), ("west", {(2,)})):
+        hops = [(event, "hub", "p", 0, 0, S, ["east", target]) for event in ("e1", "e2")]
+        places = Places(brokers=("hub", "east", "west"), ways=(("hub", "east"),), publishers=("p",))
+        rows = table("hops", hops), table("publications", published)
+        assert of(sighting_statistics(*rows, WINDOW, places), "untold", "events") == untold
+
+
+def test_journeys_are_lists_where_bits_do_not_suffice():
+    names = [f"b{n}" for n in range(64)]
+    few = Places(brokers=tuple(names[:62]), ways=tuple(pairwise(names[:63])))
+    assert few.are_few
+    assert not replace(few, brokers=tuple(names[:63])).are_few
+    assert not replace(few, ways=tuple(pairwise(names))).are_few
+    assert not replace(few, brokers=("a", "a\0b")).are_few
 
 
 # Every statistic over its tables, and how often it may move rows between machines.
@@ -412,8 +440,19 @@ STATISTICS = {
         lambda t: crossing_statistics(sent_by_brokers(t["hops"]), arrived_at_brokers(t["hops"])),
         3,
     ),
-    # hops and publications once each by event, which finds the copies too, then the cells once
-    "sightings": (lambda t: sighting_statistics(t["hops"], t["publications"], WINDOW, ["b"]), 3),
+    # hops and publications together by event, which finds the copies too, then journeys and cells
+    # once each; the names of publishers are sent to everybody
+    "sightings": (
+        lambda t: sighting_statistics(
+            t["hops"], t["publications"], WINDOW, Places(brokers=("b",), ways=(), publishers=("p",))
+        ),
+        4,
+    ),
+    # hops and publications once each by event, then the cells once
+    "sightings as lists": (
+        lambda t: sighting_statistics(t["hops"], t["publications"], WINDOW, Places(brokers=("b",))),
+        3,
+    ),
     # deliveries and publications once each by event, then the cells twice
     "deliveries": (lambda t: delivery_statistics(t["deliveries"], t["publications"], WINDOW), 4),
     # no more where copies were found: to unite them puts them where the deliveries meet them

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from spark_cluster import cluster
+from spark_cluster import FEW_ROWS, cluster
 from tidings.cli.commands import run
 from tidings.histories.checking import checked_history
 from tidings.histories.judging import VIOLATIONS, Bounds
@@ -96,7 +96,7 @@ EXPECTED = {
     "set_aside": [],
 }  # fmt: skip
 
-SCRIPT = """
+SCRIPT = f"""
 import json, sys
 from tidings.histories import audiences, checking
 from tidings.histories.checking import checked_history
@@ -105,7 +105,7 @@ from tidings.histories.summary import summary
 from tidings.traces.reading import read_traces
 from tidings.traces.session import spark_session
 
-few = {"spark.sql.shuffle.partitions": "2", "spark.executor.memory": "700m"}
+few = {FEW_ROWS | {"spark.sql.shuffle.partitions": "2"}}
 with spark_session(sys.argv[1], settings=few) as spark:
     tables = read_traces(spark, sys.argv[2]).tables
     with checked_history(tables, Bounds(subscription_ns=2 * 10**9, diffusion_ns=10**9)) as found:
@@ -114,7 +114,7 @@ with spark_session(sys.argv[1], settings=few) as spark:
     tables = read_traces(spark, sys.argv[3]).tables
     with checked_history(tables, Bounds(subscription_ns=1, diffusion_ns=2)) as found:
         rows = [list(row) for row in found.ledger.collect()]
-print(json.dumps({"summary": said, "rows": rows}))
+print(json.dumps({{"summary": said, "rows": rows}}))
 """
 
 

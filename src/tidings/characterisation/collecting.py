@@ -33,6 +33,7 @@ class Statistics:
     states: pd.DataFrame | None = None
     sessions: pd.DataFrame | None = None  # periods of peers, and rows by reason
     stays: pd.DataFrame | None = None  # periods of subscribers that come and go
+    utilisation: pd.DataFrame | None = None  # samples of resources by reason
     notes: tuple[str, ...] = ()
 
     def publications_by(self, statistic: str) -> pd.DataFrame:
@@ -82,6 +83,7 @@ def statistics_of(counted: Partial) -> Statistics:
         states=tables.get("states"),
         sessions=tables.get("sessions"),
         stays=tables.get("stays"),
+        utilisation=tables.get("utilisation"),
         notes=counted.notes,
     )
 

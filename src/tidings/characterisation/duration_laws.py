@@ -23,6 +23,7 @@ _MOST_RATIO = 1e6  # of the two means of a mixture
 _ONE_LAW = 1e-3  # of the mean that a second law changes; less is none
 _LEAST_TAIL, _MOST_TAIL = 1.2, 50.0  # exponents of a Pareto law whose mean is kept: it has one
 _FAR = 40.0  # of a logit or logarithm that is looked at
+_FARTHEST = 20.0  # of a free shape: times that hardly differ would have it go on for ever
 
 
 class Fittable(Protocol):
@@ -236,6 +237,7 @@ def fit(name: str, seen: Durations, time: Callable[[float], str] = in_hours) -> 
     free = _least(
         lambda at: cost(family.at(math.exp(at[0]), at[1:])),
         [math.log(likeliest_s), *family.start],
+        [(-math.inf, math.inf), *((-_FARTHEST, _FARTHEST) for _ in family.start)],
     )
     aic = 2.0 * (cost(family.at(math.exp(free[0]), free[1:])) + family.parameters)
     shapes = _least(

@@ -1,14 +1,16 @@
 """Spark's part: all statistics of some traces, collected as tables the size of the model.
 
-How often a table is read: deliveries, states, sessions and subscriptions once, probes three times
-(delays, losses in a row, clocks), hops three times (services, waits, how far events came),
-publications four times (counts, how far they came, intervals, and to meet the deliveries). On top
-of that, and only where it is needed:
+How often a table is read: deliveries, states, sessions, subscriptions and utilisation once, probes
+three times (delays, losses in a row, clocks), hops three times (services, waits, how far events
+came), publications four times (counts, how far they came, intervals, and to meet the deliveries).
+On top of that, and only where it is needed:
 
 - subscriptions three times and publications once, where subscriptions come and go;
 - publications once, where several lifetimes of a content share a bin;
 - publications once, and put in order of events before every use, where some stand there twice;
 - hops once, where brokers record no starts;
+- hops and publications once, where events were sent to a broker that none of them reached from
+  there: how far events came is counted again, in lists instead of bits;
 - hops twice and publications once, for links into brokers that were not probed;
 - hops and deliveries once, for links to clients that were not probed, and deliveries once more to
   find them where others were probed.
@@ -17,7 +19,7 @@ of that, and only where it is needed:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import pandas as pd
@@ -44,6 +46,7 @@ from tidings.characterisation.folding import (
     folding_statistics,
 )
 from tidings.characterisation.hops import hop_statistics, used_hops, with_reconstructed_starts
+from tidings.characterisation.journeys import Places
 from tidings.characterisation.links import LINK_STATISTICS, probe_statistics
 from tidings.characterisation.loss_runs import loss_run_statistics
 from tidings.characterisation.partials import Partial, merge_rows
@@ -54,12 +57,13 @@ from tidings.characterisation.publications import (
     interval_statistics,
     publication_statistics,
 )
-from tidings.characterisation.sightings import PUBLISHED, sighting_statistics
+from tidings.characterisation.sightings import PUBLISHED, UNTOLD, sighting_statistics
 from tidings.characterisation.standing import Steps, find_guests
 from tidings.characterisation.states import state_periods
 from tidings.characterisation.stays import stay_periods
 from tidings.characterisation.subscribers import changed_subscribers, find_subscribers
 from tidings.characterisation.subscriptions import subscription_statistics
+from tidings.characterisation.usage import sample_counts
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON
@@ -182,7 +186,11 @@ def _known_steps(
 
 
 def _collect_more(traces: Traces) -> dict[str, pd.DataFrame]:
-    """What probes tell of losses in a row and of clocks; times up and down, connected and away."""
+    """What probes tell of losses in a row and of clocks; times up and down, connected and away.
+
+    Of samples of resources it is only counted which can be used: service times are told from them
+    where a workload is measured.
+    """
     window = traces.window
     asked: dict[str, tuple[str, Callable[[DataFrame], DataFrame]]] = {
         "loss_runs": ("probes", lambda table: loss_run_statistics(table, window)),
@@ -190,6 +198,7 @@ def _collect_more(traces: Traces) -> dict[str, pd.DataFrame]:
         "states": ("states", lambda table: state_periods(table, window)),
         "sessions": ("sessions", lambda table: peer_periods(table, window)),
         "stays": ("subscriptions", lambda table: stay_periods(table, window)),
+        "utilisation": ("utilisation", sample_counts),
     }
     return {
         name: bring_here(count(traces.tables[table]), _named(traces, table))
@@ -235,9 +244,10 @@ def _collect_publications(
         frame = small_frame(good.sparkSession, texts)
         few = len(texts) <= MOST_BROADCAST
         good = good.join(F.broadcast(frame) if few else frame, "content", "left_anti")
-    brokers = hops.loc[hops["broker"].notna(), "broker"].unique()
-    seen = sighting_statistics(traces.tables["hops"], good, measured, [str(b) for b in brokers])
-    sightings = bring_here(seen, _named(traces, "publications", "hops"))
+    places = _places(hops, found)
+    sightings = _follow(traces, good, measured, places)
+    if (sightings["statistic"] == UNTOLD).any():
+        sightings = _follow(traces, good, measured, replace(places, ways=None))
     counts = sightings[sightings["statistic"] == PUBLISHED]
     copied = bool(counts["rows"].sum() > counts["events"].sum())
     if copied:
@@ -256,6 +266,23 @@ def _collect_publications(
         folded=tuple(asked) if folded else None,
         notes=notes,
     )
+
+
+def _places(hops: pd.DataFrame, publications: pd.DataFrame) -> Places:
+    """The brokers that record hops, the ways between them that events came, both there and back."""
+    brokers = {str(name) for name in hops["broker"].dropna()}
+    came = hops.loc[hops["statistic"] == "arrivals", ["came_from", "broker"]].dropna()
+    pairs = {(str(a), str(b)) for a, b in came.itertuples(index=False) if a in brokers}
+    return Places(
+        brokers=tuple(sorted(brokers)),
+        ways=tuple(sorted(pairs | {(b, a) for a, b in pairs})),
+        publishers=tuple(sorted(str(name) for name in publications["publisher"].dropna().unique())),
+    )
+
+
+def _follow(traces: Traces, good: DataFrame, measured: TraceWindow, places: Places) -> pd.DataFrame:
+    seen = sighting_statistics(traces.tables["hops"], good, measured, places)
+    return bring_here(seen, _named(traces, "publications", "hops"))
 
 
 def texts_of(publications: pd.DataFrame) -> pd.DataFrame:

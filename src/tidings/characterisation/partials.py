@@ -37,6 +37,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "states": ("reason", "component", "up", "ended", "bin"),
     "sessions": ("reason", "path", "connected", "ended", "bin"),
     "stays": ("path", "connected", "ended", "bin"),
+    "utilisation": ("reason",),
 }  # fmt: skip
 _LEAST = ("lowest_s", "first_", "least_")
 _MOST = ("highest_s", "last_", "most_")

@@ -87,17 +87,21 @@ def content_key() -> Column:
     return F.when(F.col("content").isNotNull(), F.xxhash64("content")).otherwise(F.lit(0))
 
 
+def whole_row() -> Column:
+    """A number of eight bytes for all that a publication says of its event."""
+    known = [F.col(column.name) for column in PUBLICATIONS.columns if column.name != "event"]
+    # The hash passes over nulls, so that where they are must be hashed too.
+    return F.xxhash64(*known, *(each.isNull() for each in known))
+
+
 def by_event(publications: DataFrame, *columns: str) -> DataFrame:
     """One row per event: ``columns``, in how many ``copies`` it stands there, whether they differ.
 
     Rows of one event are united before they are moved, so that an id with many of them keeps no
     machine busy on its own. Of copies that differ in anything, the least values are given.
     """
-    known = [F.col(column.name) for column in PUBLICATIONS.columns if column.name != "event"]
-    # The hash passes over nulls, so that where they are must be hashed too.
-    whole = F.xxhash64(*known, *(each.isNull() for each in known))
     return (
-        publications.withColumn("whole", whole)
+        publications.withColumn("whole", whole_row())
         .groupBy("event")
         .agg(
             *(F.min(name).alias(name) for name in columns),

@@ -32,6 +32,7 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
         "subscriptions": seen.subscriptions,
         "states": seen.states,
         "sessions": seen.sessions,
+        "utilisation": seen.utilisation,
     }
     late = {
         "publications": {BAD_CONTENT: seen.bad_contents, CONFLICT: _conflicts(seen)},

@@ -110,15 +110,28 @@ def fit_periods(seen: Durations) -> FittedPeriods:
         distance = measure(seen).distance(plain.cdf)
         said = f"taken as exponential, with fewer than {ENOUGH_PERIODS} whole periods"
         return _fitted(plain, "exponential", seen.whole, distance, said)
+    if (length_s := _common_length_s(seen)) is not None:
+        same = Deterministic(value_s=length_s)
+        return _fitted(same, "deterministic", seen.whole, 0.0, "all the same")
     first, *others = (fit(name, seen) for name in FAMILIES)
     best = likeliest(others)
     chosen = best if best.aic < first.aic - FAR_LIKELIER else first
-    if chosen is best and chosen.free_law.scv < CONSTANT:
-        same = Deterministic(value_s=chosen.free_law.mean_s)
-        return _fitted(same, "deterministic", seen.whole, 0.0, "all the same")
     law = plain if chosen is first else chosen.free_law
     said = "far likelier than exponential" if chosen is best else "no family is far likelier"
     return _fitted(law, chosen.family, seen.whole, chosen.distance, said)
+
+
+def _common_length_s(seen: Durations) -> float | None:
+    """The length of all whole periods, in seconds; None where they differ, or others were longer.
+
+    To such periods no family but a constant has a likeliest law: the narrower, the likelier.
+    """
+    lengths_s, counts = seen.lengths_s[seen.ended], seen.counts[seen.ended]
+    mean_s = float(np.average(lengths_s, weights=counts))
+    spread = float(np.average((lengths_s / mean_s - 1.0) ** 2, weights=counts))
+    longest_s = float(seen.lengths_s.max())
+    same = spread < CONSTANT and longest_s <= mean_s * (1.0 + math.sqrt(CONSTANT))
+    return mean_s if same else None
 
 
 def _fitted(law: Law, family: str, whole: int, distance: float, verdict: str) -> FittedPeriods:

@@ -21,7 +21,6 @@ def subscription_statistics(subscriptions: DataFrame) -> DataFrame:
     tagged = keys_of_good_rows(with_reasons(subscriptions, SUBSCRIPTIONS), *keys)
     return tagged.groupBy(REASON, *keys).agg(
         F.count(F.lit(1)).alias("rows"),
-        # Never null: pandas would keep moments with gaps as doubles, which cannot hold them.
-        F.coalesce(F.min("at_ns"), F.lit(-1)).alias("first_ns"),
-        F.coalesce(F.max("at_ns"), F.lit(-1)).alias("last_ns"),
+        F.min("at_ns").alias("first_ns"),
+        F.max("at_ns").alias("last_ns"),
     )

@@ -16,9 +16,17 @@ USAGE_STATISTICS = (
     "broker string, resource string, until_ns bigint, interval_ns bigint, busy double, "
     "type string, completed bigint"
 )
+# Samples by the reason why they cannot be used, null where they can.
+SAMPLE_COUNTS = "reason string, rows bigint"
 # Samples and events meet in slots of time, so that they are joined by equality: intervals may be of
 # any length, and an interval is in as many slots as it touches.
 _SLOT_NS = 10_000_000_000
+
+
+def sample_counts(utilisation: DataFrame) -> DataFrame:
+    """How many samples of resources there are, by reason why they cannot be used."""
+    tagged = with_reasons(utilisation, UTILISATION)
+    return tagged.groupBy(REASON).agg(F.count(F.lit(1)).alias("rows"))
 
 
 def usage_statistics(
@@ -29,9 +37,7 @@ def usage_statistics(
     event_type: str | None = None,
 ) -> DataFrame:
     """The samples of resources with what their brokers completed in each: left > begin, ≤ end."""
-    good = with_reasons(utilisation, UTILISATION).where(
-        F.col(REASON).isNull() & (F.col("interval_ns") > 0)
-    )
+    good = with_reasons(utilisation, UTILISATION).where(F.col(REASON).isNull())
     begin = F.col("until_ns") - F.col("interval_ns")
     slots = F.sequence(F.floor(begin / _SLOT_NS), F.floor(F.col("until_ns") / _SLOT_NS))
     samples = good.select(

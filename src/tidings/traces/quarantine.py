@@ -67,3 +67,4 @@ def _contradictions(table: str) -> Iterator[tuple[str, str]]:
             yield "action = 'subscribe' and `filter` is null", "it subscribes without a filter"
         case "utilisation":
             yield "busy not between 0d and 1d", "busy is not a share"
+            yield "interval_ns = 0", "its interval has no length"
