@@ -6,6 +6,7 @@ import math
 import pytest
 
 from planning.small_systems import TWO, one_queue, two_brokers
+from tidings.cli import whatif
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import LOSSES
@@ -111,6 +112,27 @@ def test_the_command_takes_many_scenarios(city, tmp_path, capsys):
     assert "nobody" in capsys.readouterr().err
     path.write_text("wrong: remove nobody\n")
     assert run(["whatif", city, "--scenarios", str(path)]) == 2
+
+
+def test_the_command_tells_scenarios_in_their_order_wherever_they_were_predicted(
+    city, tmp_path, monkeypatch, capsys
+):
+    path = tmp_path / "scenarios.yaml"
+    path.write_text("b: rate all x1.2\na: remove nobody\nc: speed all x2\n")
+    command = ["whatif", city, "--scenarios", str(path), "--json"]
+    assert run(command) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert [row["scenario"] for row in alone["scenarios"]] == ["b", "a", "c"]
+
+    def elsewhere(system, scenarios, *_):
+        return list(reversed(whatif._one_by_one(system, scenarios)))
+
+    monkeypatch.setattr(whatif, "ON_SPARK_FROM", 0)
+    monkeypatch.setattr(whatif, "_on_spark", elsewhere)
+    assert run(command) == 0
+    told = json.loads(capsys.readouterr().out)["scenarios"]
+    assert [row["scenario"] for row in told] == ["b", "a", "c"]
+    assert [set(row) for row in told] == [set(row) for row in alone["scenarios"]]
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,8 @@ def whatif(
         rows = _one_by_one(found, asked)
     else:
         rows = _on_spark(found, asked, to, (master, memory))
+    order = {each.name: number for number, each in enumerate(asked)}
+    rows = sorted(rows, key=lambda row: order[row["scenario"]])
     if json:
         console.show_json({"scenarios": rows})
     else:
@@ -127,7 +129,7 @@ def _one_by_one(system: System, scenarios: tuple[Scenario, ...]) -> list[dict[st
         for number, each in enumerate(scenarios, start=1):
             step(f"{each.name}, {number} of {len(scenarios)}")
             rows.append(assess(system, each, before))
-    return rows
+    return [{key: row[key] for key in row if key != "subscribers"} for row in rows]
 
 
 def _on_spark(

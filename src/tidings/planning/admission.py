@@ -1,32 +1,37 @@
 """May another subscriber be admitted, and where, so that it and everybody else get their targets.
 
 What one of a kind does to everybody is predicted once for each broker, and kept: a question is then
-a look into a table. Who joins where one of its kind is already changes nothing, and the tables grow
-by a column; any other join has the system predicted anew, and the tables are made again when they
-are next asked for. So every answer is that of the whole prediction of the system as it is now.
+a look into a table. Who joins where its events are already changes nothing, and the tables grow by
+a column; any other join has the system predicted anew, and the tables are made again when they are
+next asked for. So every answer is that of the whole prediction of the system as it is now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import Subscriber, System
-from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, prove
-from tidings.planning.newcomers import Effect, effects_of, joined
-from tidings.planning.scenarios import foretell
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Progress, prove
+from tidings.planning.newcomers import (
+    Effect,
+    State,
+    effect_at,
+    joined,
+    quiet_effects,
+    reached_brokers,
+    state,
+)
 from tidings.planning.targets import Floats, Target
 
 MOST_PLAYED = 5  # places, best first, until the simulation speaks for one
 
-Progress = Callable[[str], None]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,13 +97,21 @@ class Admission:
 class _Kind:
     """What one more of a kind does, by broker: its own share, and what everybody loses."""
 
+    reached: tuple[str, ...]  # the brokers that have its events already
     shares: Floats  # [broker]
     losses: Floats  # [broker, subscriber]
-    known: NDArray[np.bool_]  # [broker]
+    known: Bools  # [broker]
+    quiet: Bools  # [broker] whether nothing changes by it
 
     def learn(self, at: int, effect: Effect) -> None:
         """Keep what is known of a broker now."""
-        self.shares[at], self.losses[at], self.known[at] = effect.share, effect.losses, True
+        self.shares[at], self.losses[at] = effect.share, effect.losses
+        self.known[at], self.quiet[at] = True, effect.quiet
+
+    def grow(self) -> None:
+        """One more is there, who changed nothing; what others take from it is to be predicted."""
+        self.losses = np.column_stack([self.losses, np.zeros(len(self.losses))])
+        self.known &= self.quiet
 
 
 @dataclass(kw_only=True)
@@ -114,29 +127,50 @@ class Admissions:
         self._predict()
 
     def prepare(self, newcomer: Subscriber, brokers: Sequence[str] = ()) -> None:
-        """Predict what one of this kind does at brokers (all, if none is named), once for each."""
-        kind = self._kind_of(newcomer)
-        size = len(self.system.brokers), len(self._names)
-        if kind not in self._kinds:
-            self._kinds[kind] = _Kind(
-                shares=np.full(size[0], np.nan),
-                losses=np.zeros(size),
-                known=np.zeros(size[0], bool),
-            )
-        table, index = self._kinds[kind], self.system.broker_index
-        missing = [name for name in brokers or index if not table.known[index[name]]]
-        if missing:
-            one = replace(newcomer, count=kind.count)
-            found = effects_of(one, missing, self.system, self._before, self.progress)
-            for name, effect in found.items():
-                table.learn(index[name], effect)
+        """Predict what one of this kind does where its events are already, and at these brokers."""
+        table = self._table(newcomer)
+        one, index = (
+            replace(newcomer, count=self._kind_of(newcomer).count),
+            self.system.broker_index,
+        )
+        missing = [name for name in brokers or table.reached if not table.known[index[name]]]
+        if not missing:
+            return
+        there = [name for name in missing if name in table.reached]
+        self.progress(f"{newcomer.name} where its events are")
+        found = quiet_effects(one, there, self.system, self._before)
+        for number, name in enumerate(missing, start=1):
+            if name not in found:
+                self.progress(f"{newcomer.name} at {name}, {number} of {len(missing)}")
+                found[name] = effect_at(name, one, self.system, self._before)
+            table.learn(index[name], found[name])
 
     def ask(self, newcomer: Subscriber, *, target: float, brokers: Sequence[str] = ()) -> Admission:
-        """Whether a newcomer (or ``count`` of them) may come, at which of the brokers."""
+        """Whether a newcomer (or ``count`` of them) may come, at which of the brokers.
+
+        Where none is named, those that have its events already come first, for there it takes
+        nothing from anybody; all others are looked at only where none of these admits it.
+        """
+        places = self._places(newcomer, target, brokers or self._table(newcomer).reached)
+        if not brokers and not any(place.admits for place in places):
+            places = self._places(newcomer, target, tuple(self.system.broker_index))
+        return Admission(
+            subscriber=newcomer.name,
+            count=newcomer.count,
+            target=target,
+            places=places,
+            choice=places[0] if places and places[0].admits else None,
+        )
+
+    def _places(
+        self, newcomer: Subscriber, target: float, brokers: Sequence[str]
+    ) -> tuple[Place, ...]:
+        """What becomes of a newcomer at these brokers, best first."""
+        if not brokers:
+            return ()
         self.prepare(newcomer, brokers)
-        kind = self._kinds[self._kind_of(newcomer)]
-        index = self.system.broker_index
-        allowed = np.array([index[name] for name in brokers or index], dtype=np.int64)
+        kind, index = self._table(newcomer), self.system.broker_index
+        allowed = np.array([index[name] for name in brokers], dtype=np.int64)
         last, margins = self._last(self._margins(kind.losses[allowed]), newcomer.count)
         places = []
         for at, who, others in zip(allowed.tolist(), last.tolist(), margins.tolist(), strict=True):
@@ -153,13 +187,7 @@ class Admissions:
                 )
             )
         places.sort(key=lambda place: (not place.admits, -place.share, place.broker))
-        return Admission(
-            subscriber=newcomer.name,
-            count=newcomer.count,
-            target=target,
-            places=tuple(places),
-            choice=places[0] if places and places[0].admits else None,
-        )
+        return tuple(places)
 
     def prove(self, newcomer: Subscriber, answer: Admission, play: Play | None) -> Admission:
         """The answer by evidence: the best place that the simulation does not speak against."""
@@ -176,20 +204,18 @@ class Admissions:
 
     def admit(self, newcomer: Subscriber, place: Place) -> None:
         """Take a newcomer in; later answers are those of the system with it."""
-        twin = self._twin(newcomer, place.broker)
         known = self._kinds.get(self._kind_of(newcomer))
         self.system = joined(self.system, [_placed(newcomer, place)])
         at = self.system.broker_index[place.broker]
-        if twin is None or known is None or not known.known[at] or known.losses[at].any():
+        # Where subscriptions are lost and restored, one may bring back another's.
+        if known is None or not known.quiet[at] or self.system.recovery is not None:
             self._kinds = {}
             self._predict()
             return
         for each in self._kinds.values():
-            each.losses = np.column_stack([each.losses, each.losses[:, twin]])
-        rows = self._before.subscribers
-        guest = self.system.subscribers[-1]
-        row = rows.iloc[[twin]].assign(subscriber=guest.name, count=guest.count)
-        self._look(replace(self._before, subscribers=pd.concat([rows, row], ignore_index=True)))
+            each.grow()
+        shares = np.append(self._before.shares, known.shares[at])
+        self._look(replace(self._before, shares=shares))
 
     def confirm(self) -> bool:
         """Predict the system anew with all who were admitted; whether targets are met.
@@ -198,19 +224,33 @@ class Admissions:
         """
         self._kinds = {}
         self._predict()
-        return self.target.is_met(self.target.satisfied(self.system, self._before))
+        content = self._heads[self._before.shares >= self._wanted].sum()
+        return self.target.is_met(content / max(1, self._heads.sum()))
 
     def _predict(self) -> None:
-        self._look(foretell(self.system))
+        self._look(state(self.system))
 
-    def _look(self, before: Outcome) -> None:
+    def _look(self, before: State) -> None:
         """Take note of what everybody gets as it is, and should get."""
-        self._before = before
-        self._shares: Floats = before.subscribers["on_time"].to_numpy()
-        self._wanted = self.target.shares(self.system)
+        self._before, self._wanted = before, self.target.shares(self.system)
         self._names = [each.name for each in self.system.subscribers]
-        asked = ~np.isnan(self._wanted) & ~np.isnan(self._shares)
-        self._heads = np.where(asked, before.subscribers["count"].to_numpy(), 0)
+        asked = ~np.isnan(self._wanted) & ~np.isnan(before.shares)
+        heads = np.array([each.count for each in self.system.subscribers], dtype=np.int64)
+        self._heads = np.where(asked, heads, 0)
+
+    def _table(self, newcomer: Subscriber) -> _Kind:
+        """What is known of newcomers of this kind."""
+        kind, count = self._kind_of(newcomer), len(self.system.brokers)
+        if kind not in self._kinds:
+            reached = reached_brokers(self.system, newcomer)
+            self._kinds[kind] = _Kind(
+                reached=tuple(name for name in self.system.broker_index if name in reached),
+                shares=np.full(count, np.nan),
+                losses=np.zeros((count, len(self._names))),
+                known=np.zeros(count, dtype=np.bool_),
+                quiet=np.zeros(count, dtype=np.bool_),
+            )
+        return self._kinds[kind]
 
     def _kind_of(self, newcomer: Subscriber) -> Subscriber:
         """What newcomers of one kind have in common: all but names, homes, and mostly numbers."""
@@ -223,17 +263,9 @@ class Admissions:
         counted = any(each is not None and each.per_subscription for each in services)
         return counted or newcomer.connectivity is not None or newcomer.stays is not None
 
-    def _twin(self, newcomer: Subscriber, broker: str) -> int | None:
-        """A subscriber of the same kind at a broker, to whom nothing new comes with another."""
-        if self._heads_matter(newcomer):
-            return None
-        kind = self._kind_of(newcomer)
-        there = (i for i, each in enumerate(self.system.subscribers) if each.at == broker)
-        return next((i for i in there if self._kind_of(self.system.subscribers[i]) == kind), None)
-
     def _margins(self, losses: Floats) -> Floats:
         """[place, subscriber] what everybody would have above their target; infinite if none."""
-        left = self._shares - self._wanted - losses
+        left = self._before.shares - self._wanted - losses
         # Whoever is below the target already is not let down by a newcomer that costs nothing.
         left = np.where((left < 0.0) & (losses <= 0.0), np.inf, left)
         return np.where(np.isnan(left), np.inf, left)
@@ -254,7 +286,7 @@ class Admissions:
 
     def _judged(self, newcomer: Subscriber, place: Place) -> System:
         """The system with a newcomer, in which whom it does not let down asks for nothing."""
-        kind, at = self._kinds[self._kind_of(newcomer)], self.system.broker_index[place.broker]
+        kind, at = self._table(newcomer), self.system.broker_index[place.broker]
         spared = np.isinf(self._margins(kind.losses[[at]])[0]) & ~np.isnan(self._wanted)
         everyone = (
             replace(each, target=0.0) if off else each

@@ -7,22 +7,34 @@ finds, and it is looked at, that nothing else has changed; each other broker tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from tidings.errors import InvalidInputError
-from tidings.model.outcome import Outcome
 from tidings.model.routes import Ints, Routes, route
 from tidings.model.system import Subscriber, System
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats
 
 NOTHING = 1e-12  # a change of shares, rates and waits (relative) that is rounding
-_STATE = ("arrivals_per_s", "utilisation", "wait_mean_s")
+_BUSY = ("arrivals_per_s", "utilisation", "wait_mean_s")
 
-Progress = Callable[[str], None]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A system as it is predicted: what everybody gets in time, and how busy brokers are."""
+
+    shares: Floats  # [subscriber]
+    brokers: pd.DataFrame
+
+    def is_that_of(self, other: State) -> bool:
+        """Whether another state is the same for all whom this one knows."""
+        pairs = [(self.shares, other.shares[: len(self.shares)])]
+        pairs += [(self.brokers[name], other.brokers[name]) for name in _BUSY]
+        return all(np.allclose(*p, rtol=NOTHING, atol=NOTHING, equal_nan=True) for p in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +43,13 @@ class Effect:
 
     share: float
     losses: Floats  # [subscriber]
+    quiet: bool = False  # whether nothing at all has changed but that it is there
+
+
+def state(system: System) -> State:
+    """The state of a system, predicted."""
+    found = foretell(system)
+    return State(shares=found.subscribers["on_time"].to_numpy(), brokers=found.brokers)
 
 
 def newcomer_like(system: System, name: str, count: int = 1) -> Subscriber:
@@ -55,23 +74,33 @@ def joined(system: System, newcomers: Iterable[Subscriber]) -> System:
     return replace(system, subscribers=(*system.subscribers, *named))
 
 
-def effects_of(
-    newcomer: Subscriber,
-    brokers: Sequence[str],
-    system: System,
-    before: Outcome,
-    progress: Progress = lambda _: None,
+def quiet_effects(
+    newcomer: Subscriber, brokers: Sequence[str], system: System, before: State
 ) -> dict[str, Effect]:
-    """By broker what a newcomer does there; ``before`` is the prediction of the system."""
-    progress(f"{newcomer.name} where its events are already")
-    reached = reached_brokers(system, newcomer)
-    found = _together(newcomer, [name for name in brokers if name in reached], system, before)
-    left = [name for name in brokers if name not in found]
-    for number, name in enumerate(left, start=1):
-        progress(f"{newcomer.name} at {name}, {number} of {len(left)}")
-        after = foretell(joined(system, [replace(newcomer, at=name)]))
-        found[name] = _effects(before, after)[0]
-    return found
+    """Effects at brokers that have the events already, by one prediction for all of them.
+
+    There are none where even so something else has changed: brokers count heads, or those whose
+    events they are come and go.
+    """
+    if not brokers:
+        return {}
+    after = state(joined(system, [replace(newcomer, at=name) for name in brokers]))
+    if not before.is_that_of(after):
+        return {}
+    losses, known = np.zeros(len(before.shares)), len(before.shares)
+    return {
+        name: Effect(share=float(share), losses=losses, quiet=True)
+        for name, share in zip(brokers, after.shares[known:], strict=True)
+    }
+
+
+def effect_at(broker: str, newcomer: Subscriber, system: System, before: State) -> Effect:
+    """The effect at one broker, by a prediction of its own."""
+    after = state(joined(system, [replace(newcomer, at=broker)]))
+    losses = before.shares - after.shares[:-1]
+    return Effect(
+        share=float(after.shares[-1]), losses=np.where(np.abs(losses) <= NOTHING, 0.0, losses)
+    )
 
 
 def reached_brokers(system: System, newcomer: Subscriber) -> set[str]:
@@ -104,29 +133,3 @@ def _reached(routes: Routes, interest: Ints, home: int, content_class: int) -> s
                 seen.add(target)
                 ahead.append(target)
     return seen
-
-
-def _together(
-    newcomer: Subscriber, brokers: Sequence[str], system: System, before: Outcome
-) -> dict[str, Effect]:
-    """Effects at brokers that have the events; none where even so something else has changed."""
-    if not brokers:
-        return {}
-    after = foretell(joined(system, [replace(newcomer, at=name) for name in brokers]))
-    known = len(before.subscribers)
-    shares = (before.subscribers["on_time"], after.subscribers["on_time"][:known])
-    states = [(before.brokers[name], after.brokers[name]) for name in _STATE]
-    if not all(
-        np.allclose(*pair, rtol=NOTHING, atol=NOTHING, equal_nan=True) for pair in (shares, *states)
-    ):
-        return {}
-    return dict(zip(brokers, _effects(before, after), strict=True))
-
-
-def _effects(before: Outcome, after: Outcome) -> list[Effect]:
-    """What each of those that came gets, and what those who were there lose by all of them."""
-    known = len(before.subscribers)
-    shares = after.subscribers["on_time"].to_numpy()
-    losses = before.subscribers["on_time"].to_numpy() - shares[:known]
-    losses = np.where(np.abs(losses) <= NOTHING, 0.0, losses)
-    return [Effect(share=float(share), losses=losses) for share in shares[known:]]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tidings.errors import EngineError
 from tidings.model import reading
 from tidings.model.system import System
-from tidings.planning.scenarios import SUBSCRIBER_FIELDS, Scenario, assess, foretell
+from tidings.planning.scenarios import SUBSCRIBER_FIELDS, Scenario, assess, foretell, unique_names
 from tidings.traces.actions import reason_of
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def assess_all(spark: SparkSession, system: System, scenarios: Sequence[Scenario
 
     Lazy: whoever reads it more than once should write it first.
     """
+    unique_names(scenarios)
     document = json.dumps(reading.system_document(system))
     before = foretell(system)
 

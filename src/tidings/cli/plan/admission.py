@@ -46,7 +46,7 @@ def admission(
             raise typer.BadParameter(f"there is no broker '{name}'")
     with console.progress("asking") as step:
         desk = Admissions(system=found, target=wanted, progress=step)
-        answer = desk.ask(newcomer, target=share, brokers=tuple(at or ()))
+        answer = desk.ask(newcomer, target=share, brokers=tuple(at or found.broker_index))
         answer = desk.prove(newcomer, answer, playing(simulate, seed, step))
     document = answer.to_document()
     if json:
