@@ -74,8 +74,11 @@ class SchemeAdvice:
 
     @property
     def cheapest(self) -> tuple[SchemeReport, ...]:
-        """The schemes that meet the target and cost as much as the cheapest of these."""
-        good = [each for each in self.reports if each.meets]
+        """The schemes that meet the target and cost as much as the cheapest of these.
+
+        One that delivers nothing is none of them, not even where nothing is asked for.
+        """
+        good = [each for each in self.reports if each.meets and not math.isnan(each.cost)]
         least = min(good, key=lambda each: each.cost, default=None)
         return tuple(each for each in good if least is not None and each.costs_as_much_as(least))
 

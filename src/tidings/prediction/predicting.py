@@ -124,9 +124,7 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
         brokers=_brokers(system, found, errors.brokers),
         links=_links(system, found.routes, found.rates),
         delays=table("delays", timing.laws),
-        provenance=with_faults(
-            story, found.journeys.ways.faults, faults, system=system, loads=found.rates.loads
-        ),
+        provenance=with_faults(story, found.journeys.ways.faults, faults, system=system),
     )
 
 
@@ -155,7 +153,7 @@ def _follow(
     traffic = Traffic(system=system, routes=routes, flows=rates)
     queues = queues or QUEUE_MODELS[models.queues].queues(traffic)
     peers = accesses(traffic, models.queues)
-    failing = failures_of(system, models.faults)
+    failing = failures_of(system, models.faults, rates.loads)
     everybody = list(audiences(system, routes, peers.subscribers))
     journeys = Journeys(
         streams=streams(

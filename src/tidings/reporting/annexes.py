@@ -67,7 +67,7 @@ _KINDS: dict[str, tuple[str, Callable[[Document], list[FittingTable]]]] = {
     "remedies": ("Why, and what helps most", _budget),
     "predicted": ("What if", _what_if),
     "scenarios": ("What if", lambda d: [what_ifs.scenario_table(d["scenarios"], ROWS)]),
-    "schemes": ("Which recovery scheme", lambda d: [plans.scheme_table(d)]),
+    "schemes": ("Which recovery scheme", plans.scheme_tables),
     "options": ("How much capacity", lambda d: [plans.capacity_table(d)]),
     "moves": ("Who should be at home where", lambda d: [plans.homes_table(d, ROWS)]),
     "places": ("Who may join, and where", lambda d: [plans.admission_table(d, ROWS)]),

@@ -13,8 +13,8 @@ from tidings.reporting.what_ifs import number
 Row = Mapping[str, Any]
 
 
-def scheme_table(advice: Mapping[str, Any]) -> FittingTable:
-    """All recovery schemes side by side: what subscribers get, what it costs, who is content."""
+def scheme_tables(advice: Mapping[str, Any]) -> list[FittingTable]:
+    """All recovery schemes side by side: what subscribers get, then what that costs."""
     rows = advice["schemes"]
 
     def column(title: str, write: Callable[[Row], str], **how: Any) -> Column:
@@ -23,30 +23,53 @@ def scheme_table(advice: Mapping[str, Any]) -> FittingTable:
     chosen, equal = advice["choice"], advice["equally_cheap"]
 
     def mark(row: Row) -> str:
-        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else _open(row)
+        open_ = "?" if row["verdict"] == "cannot be told" else ""
+        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else open_
 
-    return FittingTable(
-        title="On-time shares and messages under each recovery scheme",
-        columns=[
-            column("scheme", lambda row: str(row["scheme"]), left=True),
-            column("on time", _on_time),
-            column("worst", lambda row: f"{row['on_time']['worst']:.4f}"),
-            column("5 % below", lambda row: f"{row['on_time']['p05']:.4f}", spare=3),
-            column("half below", lambda row: f"{row['on_time']['p50']:.4f}", spare=4),
-            column("error", _error, spare=2),
-            column("simulated", lambda row: f"{row['simulated']:.4f}", spare=2),
-            column("content", lambda row: f"{100 * row['satisfied']:.1f} %"),
-            column("simulated", lambda row: f"{100 * row['satisfied_simulated']:.1f} %", spare=2),
-            column("messages", _cost),
-            column("duplicates", lambda row: _for_each(row["duplicates"]), spare=1),
-            column("", mark, left=True),
-        ],
-        caption="on time: predicted (~ simulated), mean over events; worst, 5 %, half below: over "
-        "subscribers; error: how far the prediction can be off (?: not known); content: who gets "
-        "their target; ?: whether enough do cannot be told; =: costs the same, as far as can be "
-        "told; messages between brokers (events, their acknowledgements, subscriptions; with "
-        "standard error) and duplicates: for each delivery, simulated",
-    )
+    def share(name: str) -> Callable[[Row], str]:
+        return lambda row: f"{row['on_time'][name]:.4f}"
+
+    def count(name: str) -> Callable[[Row], str]:
+        return lambda row: _for_each(row[name])
+
+    name = column("scheme", lambda row: str(row["scheme"]), left=True)
+    given = [
+        name,
+        column("on time", _on_time),
+        column("worst", share("worst")),
+        column("5 % below", share("p05")),
+        column("half below", share("p50")),
+        column("error", _error, spare=1),
+        column("simulated", lambda row: f"{row['simulated']:.4f}", spare=2),
+        column("content", lambda row: f"{100 * row['satisfied']:.1f} %"),
+        column("simulated", lambda row: f"{100 * row['satisfied_simulated']:.1f} %", spare=3),
+        column("", mark, left=True),
+    ]
+    costs = [
+        name,
+        column("messages", _cost),
+        column("of events", count("transmissions")),
+        column("acknowledged", count("acknowledgements"), spare=2),
+        column("refreshed", count("refreshes"), spare=1),
+        column("duplicates", count("duplicates")),
+        column("", mark, left=True),
+    ]
+    return [
+        FittingTable(
+            title="On-time shares under each recovery scheme",
+            columns=given,
+            caption="on time: predicted (~ simulated), mean over events; worst, 5 %, half below: "
+            "over subscribers; error: how far the prediction can be off (?: not known); content: "
+            "who gets their target",
+        ),
+        FittingTable(
+            title="Messages between brokers for each delivery, simulated",
+            columns=costs,
+            caption="messages (with standard error): events, their acknowledgements, subscriptions "
+            "refreshed; how brokers that bypass learn what is up is not counted; ?: whether enough "
+            "get their target cannot be told; =: costs the same, as far as can be told",
+        ),
+    ]
 
 
 def _for_each(count: float | None) -> str:

@@ -178,3 +178,40 @@ SWEEP = [
 @pytest.mark.parametrize(("shape", "recovery", "more"), SWEEP)
 def test_whatever_comes_together_is_predicted_by_cause(shape, recovery, more):
     agree(together(shape, recovery, **more))
+
+
+BACKLOGS = """
+tidings: 1
+lifetime: 60s
+recovery: {{scheme: buffering}}
+brokers:
+  a: {{}}
+  b: {{service: {{exponential: {service_s}s}}, failure: {{availability: 0.9, period: 1000s}}}}
+links: [{{between: [a, b]}}]
+publishers: {{p: {{at: a, every: {{rate: 1/s}}, content: {{event: {{topic: x}}}}}}}}
+subscribers: {{s: {{at: b, wants: {{}}}}}}
+"""
+
+
+def too_high(busy):
+    """By how much a prediction without backlogs is too high, its error, and what it says."""
+    system = loads(BACKLOGS.format(service_s=0.9 * busy))
+    seen = simulate(system, seed=3, replications=60, duration_s=60_000.0).subscribers
+    told = predict(system, delays=False)
+    off = told.on_time - float(seen["on_time"].iloc[0])
+    return off, float(seen["on_time_se"].iloc[0]), told.provenance
+
+
+@pytest.mark.slow
+def test_backlogs_that_a_repair_sets_free_are_left_out_and_told_where_they_matter():
+    off, error, story = too_high(busy=0.2)
+    assert abs(off) < 4.0 * error
+    assert not any("backlogs" in row["method"] for row in story["faults"]["methods"])
+    assert story["warnings"] == []
+    off, error, story = too_high(busy=0.9)
+    assert 5.0 * error < off < 0.02 + 4.0 * error  # as the warning says
+    [row] = [row for row in story["faults"]["methods"] if "backlogs" in row["method"]]
+    assert row["error"] is None
+    [warning] = story["warnings"]
+    assert "'b' is busy for 0.9 of its time up" in warning
+    assert "too high by up to" in warning

@@ -10,7 +10,7 @@ from tidings.cli import console, options
 from tidings.cli.plan.asking import Of, Share, Slo, asked, conclude
 from tidings.planning.evidence import MEETS, MISSES
 from tidings.planning.schemes import SchemeAdvice, compare_schemes
-from tidings.reporting.plans import scheme_table
+from tidings.reporting.plans import scheme_tables
 from tidings.simulation.run import SimulationOptions
 
 USUAL = SimulationOptions()
@@ -46,7 +46,7 @@ def scheme(
     if json:
         console.show_json(advice.to_document())
     else:
-        console.show(scheme_table(advice.to_document()), _answer(advice))
+        console.show(*scheme_tables(advice.to_document()), _answer(advice))
         said = (f"{each.scheme}: {text}" for each in advice.reports for text in each.warnings)
         console.warn(tuple(said))
     conclude(MEETS if advice.choice is not None else MISSES)

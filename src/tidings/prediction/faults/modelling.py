@@ -13,6 +13,7 @@ from tidings.prediction.faults.processes import Process, alternating, exponentia
 from tidings.prediction.faults.reachability import Reachability
 from tidings.prediction.faults.refresh import Refresh
 from tidings.prediction.faults.schemes import BUFFERING, Faults
+from tidings.prediction.stages import Floats
 
 FAULT_MODELS = {
     "exact": "whatever is nearest the truth: exact where that is feasible",
@@ -20,8 +21,11 @@ FAULT_MODELS = {
 }
 
 
-def failures_of(system: System, model: str) -> Faults | None:
-    """What fails in a system, by one of FAULT_MODELS, or None where nothing does."""
+def failures_of(system: System, model: str, loads: Floats) -> Faults | None:
+    """What fails in a system, by one of FAULT_MODELS, or None where nothing does.
+
+    ``loads``: ρ of every broker, while it is up and nothing has been kept for it.
+    """
     if model not in FAULT_MODELS:
         names = ", ".join(FAULT_MODELS)
         raise InvalidInputError(f"there is no fault model '{model}'; wants one of {names}")
@@ -47,6 +51,7 @@ def failures_of(system: System, model: str) -> Faults | None:
         scheme=recovery.scheme,
         published=published,
         components=parts,
+        loads=loads,
         reachability=Reachability(network=network(parts, ends)),
         refresh=refresh,
         notes=notes,

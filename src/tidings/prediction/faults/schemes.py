@@ -54,9 +54,10 @@ from tidings.prediction.faults.static_ways import (
     up_checks,
 )
 from tidings.prediction.faults.waiting import Wait
-from tidings.prediction.stages import NOTHING, Stage
+from tidings.prediction.stages import NOTHING, Floats, Stage
 
 BUFFERING = ("buffering", "bypass-buffering")
+BUSY = 0.5  # share of the time up from which on backlogs are worth a word
 NOT_TOLD_APART = "of path_down and not_restored only the sum is known"
 
 
@@ -68,6 +69,7 @@ class Faults:
     published: bool  # by the published formulas, for reproducing them
     components: Components
     reachability: Reachability
+    loads: Floats  # ρ of every broker, while it is up and nothing has been kept for it
     refresh: Refresh | None = None  # None: subscriptions are back at the instant of recovery
     notes: Notes = field(default_factory=Notes)
 
@@ -82,12 +84,26 @@ class Faults:
 
     def _exposed(self, path: Path, pieces_of: Pieces) -> Pieces:
         if self.buffering:
+            if any(self.is_backlogged(each) for each in path.brokers[1:]):
+                self.notes.add("backlogs that a repair sets free at once: left out", None)
             again = sent_again(self.components, path, pieces_of(path))
             if again > 0.0:
                 how = "what fails while it serves or carries an event after its first broker"
                 around = self.scheme != "buffering" and self.has_way_around(path)
                 self.notes.add(f"{how}: left out", None if around else again)
         return exposed(self.components, pieces_of, buffering=self.buffering)
+
+    def busy(self, broker: int) -> float:
+        """The share of its time up that a broker must work to catch up with what was kept."""
+        return float(self.loads[broker]) / max(self.up_share(broker), 1e-300)
+
+    def is_backlogged(self, broker: int) -> bool:
+        """Whether what is kept while a broker is down keeps it so busy that it shows."""
+        return self.up_share(broker) < 1.0 and self.busy(broker) >= BUSY
+
+    def up_share(self, broker: int) -> float:
+        """P[a broker is up]."""
+        return self.components.all_up(self.components.of_broker[broker])
 
     def sent(self, pieces: Sequence[Stage]) -> list[Stage]:
         """The stages of a way as events are sent over it: with buffers, again if lost by chance."""
@@ -122,7 +138,7 @@ class Faults:
 
     def home_up(self, path: Path) -> float:
         """P[the first broker of a way is up]."""
-        return self.components.all_up(self.components.of_broker[path.brokers[0]])
+        return self.up_share(path.brokers[0])
 
     def forgets(self, path: Path) -> bool:
         """Whether a broker of a way can lose subscriptions: by a crash, or as they time out."""
