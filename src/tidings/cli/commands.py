@@ -136,7 +136,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), standalone_mode=False)
         return code if isinstance(code, int) else 0
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as end:
+        if str(end):  # what is left of it
+            console.note(str(end))
         return interrupts.EXIT_CODE
     except BrokenPipeError:
         # Whoever read our output has had enough of it; writing on would raise again at exit.

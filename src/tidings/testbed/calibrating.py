@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 from tidings.characterisation.fitting import FittedLaw, fit_law
 from tidings.characterisation.job import characterise
 from tidings.characterisation.samples import EMPTY
-from tidings.errors import EngineError, UnstableError
+from tidings.errors import UnstableError
 from tidings.model.behaviour import Channel, Service
 from tidings.model.outcome import Outcome
 from tidings.model.system import Subscriber, System
 from tidings.model.trace_files import write_trace_folder
 from tidings.prediction.predicting import predict
 from tidings.testbed.outages import without_failures
-from tidings.testbed.running import run_testbed
+from tidings.testbed.running import require_whole, run_testbed
 from tidings.testbed.runs import Run, TestbedOptions
 from tidings.testbed.tables import doubts, manifest, trace_tables
 from tidings.traces.reading import read_traces
@@ -202,9 +202,8 @@ def busiest_load(outcome: Outcome) -> float:
 
 
 def recorded(system: System, options: TestbedOptions, place: Path, progress: Progress) -> Run:
-    """A run whose traces were left in a folder; raises :class:`EngineError` where it broke."""
+    """A run whose traces were left in a folder, also where it broke; then raises why."""
     run = run_testbed(system, options, progress=progress)
     write_trace_folder(trace_tables(run), manifest(run), place)
-    if run.incomplete is not None:
-        raise EngineError(f"the run ended early, its traces are in {place}: {run.incomplete}")
+    require_whole(run, f"its traces are kept in {place} and marked incomplete")
     return run

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tidings.errors import EngineError
 from tidings.model.system import System
 from tidings.testbed.breaking import rejoinings
 from tidings.testbed.outages import Outage, failing, with_reconnection
 from tidings.testbed.pacing import Progress
-from tidings.testbed.running import run_testbed
+from tidings.testbed.running import require_whole, run_testbed
 from tidings.testbed.runs import Rejoining, TestbedOptions
 from tidings.testbed.tables import doubts
 
@@ -45,8 +44,7 @@ def drill(system: System, options: TestbedOptions, progress: Progress) -> Reconn
     ]
     length = replace(options, warmup_s=0.0, duration_s=len(outages) * step_s)
     run = run_testbed(system, length, outages=outages, progress=progress)
-    if run.incomplete is not None:
-        raise EngineError(f"what fails could not be taken down and repaired: {run.incomplete}")
+    require_whole(run, "before all that fails had been taken down and repaired")
     found = rejoinings(run)
     links = {link.name for link in system.links}
     return Reconnection(

@@ -23,6 +23,7 @@ from tidings.testbed.subjects import PREFIX
 EVENT = b"Tidings-Event"
 _OURS = f"{PREFIX}.".encode()
 _LOOK_S = 0.005
+_APART_S = 1e-9  # what comes at once keeps its order: timers of the same moment have none
 _ASKS = {b"SUB": True, b"UNSUB": False, b"LS+": True, b"LS-": False}
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -137,8 +138,8 @@ class _Way:
         frames = FrameReader()
         while data := await reader.read(1 << 16):
             now_s = self._loop.time()
-            for frame in frames.feed(data):
-                self._pass(frame, now_s)
+            for number, frame in enumerate(frames.feed(data)):
+                self._pass(frame, now_s + number * _APART_S)
 
     async def empty(self) -> None:
         """Wait until everything that was taken over has been passed on."""

@@ -42,7 +42,7 @@ HANDLED = frozenset(
         "subscription churn",
     }
 )
-INTERRUPTED = "it was interrupted"
+INTERRUPTED = "interrupted"
 SCHEMES = ("periodic", "buffering")  # plain servers, and servers that store events
 _MOST_SELECTED = 900  # file descriptors; select, whose timers are the sharpest, takes 1024
 
@@ -95,6 +95,14 @@ def run_testbed(
                     raise
                 run.incomplete = INTERRUPTED
     return run
+
+
+def require_whole(run: Run, kept: str) -> None:
+    """Raise if a run ended early: :class:`KeyboardInterrupt` if it was interrupted, else why."""
+    if run.incomplete == INTERRUPTED:
+        raise KeyboardInterrupt(f"the run was interrupted, {kept}")
+    if run.incomplete is not None:
+        raise EngineError(f"the run ended early, {kept}: {run.incomplete}")
 
 
 def check_size(system: System, options: TestbedOptions) -> None:

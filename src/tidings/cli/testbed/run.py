@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.errors import EngineError
 from tidings.model import reading
 from tidings.model.trace_files import write_trace_folder
 from tidings.model.writing import check_new_folder
@@ -46,7 +45,7 @@ def run(
     Example: [bold]tidings testbed run city.yaml --to traces --duration 30s[/]
     """
     # The client library comes with an extra; help must not depend on it.
-    from tidings.testbed.running import INTERRUPTED, run_testbed
+    from tidings.testbed.running import require_whole, run_testbed
     from tidings.testbed.runs import TestbedOptions
     from tidings.testbed.tables import doubts, manifest, trace_tables
 
@@ -82,8 +81,4 @@ def run(
                 f"Next: tidings characterise {to} --to fitted.yaml --measured measured.json"
             )
     console.warn(tuple(doubtful))
-    if done.incomplete == INTERRUPTED:
-        console.note(f"what there is of it is kept, and marked incomplete: {to}")
-        raise KeyboardInterrupt
-    if done.incomplete is not None:
-        raise EngineError(f"the run ended early, its traces are kept: {done.incomplete}")
+    require_whole(done, f"its traces are kept in {to} and marked incomplete")
