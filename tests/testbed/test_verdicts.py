@@ -187,6 +187,7 @@ def test_errors_of_subscribers_links_concern_themselves_alone():
     assert found["near"] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_mean_delays_of_runs_vary_as_much_as_simulation_says():
     """Clusters count: runs of a peer that is away for long vary far more than its events do."""
