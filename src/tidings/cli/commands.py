@@ -136,10 +136,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), standalone_mode=False)
         return code if isinstance(code, int) else 0
-    except (KeyboardInterrupt, typer.Abort) as end:
-        # Typer hands Ctrl-C on as an exception of its own; what was said with it tells what is left.
-        if said := str(end) or str(end.__cause__ or ""):
-            console.note(said)
+    except (KeyboardInterrupt, typer.Abort):
         return interrupts.EXIT_CODE
     except BrokenPipeError:
         # Whoever read our output has had enough of it; writing on would raise again at exit.

@@ -144,6 +144,10 @@ def progress(name: str) -> Iterator[Callable[[str], None]]:
         watcher.start()
         try:
             yield step
+        except KeyboardInterrupt as end:
+            if str(end):  # what is left of it; Typer would not hand that on
+                note(str(end))
+            raise
         finally:
             done.set()
             watcher.join()

@@ -64,6 +64,7 @@ def run(
             step("writing the traces")
         tables, said = trace_tables(done), manifest(done)
         write_trace_folder(tables, said, to)
+        require_whole(done, f"its traces are kept in {to} and marked incomplete")
     rows = {name: table.num_rows for name, table in tables.items()}
     doubtful = doubts(done)
     if json:
@@ -76,9 +77,5 @@ def run(
             f"relays were {late_ms['relay_p50_s']:.2f} ms late in the middle and "
             f"{late_ms['relay_p99_s']:.2f} ms at the 99th percentile"
         )
-        if done.incomplete is None:
-            console.note(
-                f"Next: tidings characterise {to} --to fitted.yaml --measured measured.json"
-            )
+        console.note(f"Next: tidings characterise {to} --to fitted.yaml --measured measured.json")
     console.warn(tuple(doubtful))
-    require_whole(done, f"its traces are kept in {to} and marked incomplete")
