@@ -196,8 +196,8 @@ def _sections(found: Reality) -> Iterator[Section]:
     if any(_losses(found)):
         yield Section(
             title="Lost",
-            words="Shares of the events wanted, by cause. Traces tell what a link lost by chance "
-            "from what was lost otherwise; of the rest only that it did not arrive.",
+            words="Shares of the events wanted, by cause. Traces tell what links lost by chance; "
+            "of the rest, whatever its cause, only that it did not arrive.",
             exhibits=(
                 Grid(
                     title="Losses by cause",
@@ -271,7 +271,9 @@ def _losses(found: Reality) -> Iterator[tuple[str, ...]]:
             others = [float(each[f"lost_{cause}"][name]) for each in beside]
             if any(share >= _SHOWN for share in (*measured, *others)):
                 told = (number_text(share, 3) for share in others)
-                yield str(name), words, interval_text(measured, 3), *told
+                # None of a cause that traces cannot tell does not say that there was none.
+                known = any(measured) or cause == "link"
+                yield str(name), words, interval_text(measured if known else (), 3), *told
 
 
 def _predictions(found: Reality) -> dict[str, Outcome]:
