@@ -9,8 +9,9 @@ outcome = td.predict(system)
 
 print(f"on time: {outcome.on_time:.1%} of all events that anybody wants")
 for row in outcome.subscribers.to_dict("records"):
-    losses = {name: share for name, share in row.items() if name.startswith("lost_") and share}
-    print(f"{row['subscriber']:9} {row['on_time']:7.2%} on time, {row['late']:6.2%} late, {losses}")
+    lost = {name: share for name, share in row.items() if name.startswith("lost_") and share}
+    why = ", ".join(f"{name} {share:.2%}" for name, share in lost.items())
+    print(f"{row['subscriber']:9} {row['on_time']:7.2%} on time, {row['late']:6.2%} late, {why}")
 for row in outcome.brokers.to_dict("records"):
     busy, wait_s = row["utilisation"], row["wait_mean_s"]
     print(f"{row['broker']:9} busy {busy:.0%}, events wait {1000 * wait_s:.0f} ms on average")
