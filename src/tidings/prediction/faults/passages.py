@@ -23,7 +23,7 @@ from tidings.prediction.inversion import euler_rule
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
-_BLOCK = 1 << 18  # complex numbers handled at once
+_BLOCK = 1 << 16  # complex numbers handled at once
 _BUNCH = 1 << 16  # numbers in a table of several processes put together
 _HALF_CIRCLE = 8  # points around 0, for moments
 _CLOSE, _MOST_CIRCLES = 1e-7, 8
