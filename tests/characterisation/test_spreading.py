@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.rapidity import fit_rapidity, read_reached, read_spreading
+from tidings.characterisation.couples import COUPLE_SHARES, couple_shares, read_couples
+from tidings.characterisation.rapidity import (
+    fit_rapidity,
+    rapidity_by_area,
+    read_reached,
+    read_spreading,
+)
 from tidings.characterisation.spreading import (
     REACHED_BY,
     SPREAD_STATISTICS,
@@ -19,6 +25,8 @@ from tidings.characterisation.spreading import (
     subscription_spreads,
 )
 from tidings.errors import InvalidTracesError
+from tidings.prediction.churn.closed_form import exact_share
+from tidings.traces.window import TraceWindow
 
 S = 1_000_000_000
 STEPS = "subscription string, subscriber string, broker string, action string, at_ns bigint"
@@ -30,6 +38,10 @@ def schema(frame):
 
 def ddl(text):
     return [tuple(part.split()) for part in text.split(", ")]
+
+
+def until(end_s):
+    return TraceWindow(from_ns=0, until_ns=round(end_s * S))
 
 
 def test_a_broker_learns_after_the_last_subscribe(frame):
@@ -51,7 +63,7 @@ def test_a_broker_learns_after_the_last_subscribe(frame):
     assert seen == {
         ("hub", "hub", 0.0), ("hub", "hub", 1.0), ("hub", "east", 2.0), ("west", "east", 1.0)
     }  # fmt: skip
-    statistics = spread_statistics(found, 50 * S)
+    statistics = spread_statistics(found, until(50))
     assert schema(statistics) == ddl(SPREAD_STATISTICS)
     rows = {row.origin: row for row in statistics.collect() if row.statistic == "origins"}
     hub = rows["hub"]
@@ -79,7 +91,7 @@ def test_planted_times_come_back(frame):
         frame(hops, "event string, broker string, arrived_ns bigint"),
         frame(published, "event string, broker string, published_ns bigint"),
     )
-    rows = spread_statistics(spreads, events * S + 8 * S).toPandas()
+    rows = spread_statistics(spreads, until(events + 8)).toPandas()
     found = read_spreading(rows, "publication")
     assert (found.spreads, found.brokers, found.cut_off) == (events, brokers, 0)
     assert found.mean_s == pytest.approx(delays_s.mean(), rel=1e-9)
@@ -91,7 +103,7 @@ def test_planted_times_come_back(frame):
     reached = [(delays_s <= t + 1e-9).mean() for t in found.times_s]
     assert found.reached == pytest.approx(reached, abs=1e-12)
     asked = found.times_to_s([0.25, 0.9])
-    points = reached_by(spreads, events * S + 8 * S, asked)
+    points = reached_by(spreads, until(events + 8), asked)
     assert schema(points) == ddl(REACHED_BY)
     for t, (share, error) in zip(asked, read_reached(points.toPandas(), rows), strict=True):
         assert share == pytest.approx((delays_s <= t + 1e-9).mean(), abs=1e-12)
@@ -124,7 +136,7 @@ def test_what_recording_may_have_cut_off_does_not_make_the_rest_faster(frame):
         frame(hops, "event string, broker string, arrived_ns bigint"),
         frame(published, "event string, broker string, published_ns bigint"),
     )
-    found = read_spreading(spread_statistics(spreads, round(end_s * S)).toPandas(), "publication")
+    found = read_spreading(spread_statistics(spreads, until(end_s)).toPandas(), "publication")
     assert (found.spreads, found.partial, found.cut_off) == (2, 0, 2)
     assert (found.mean_s, found.typical_s) == (3.75, 6.0)
 
@@ -145,7 +157,7 @@ def test_a_line_by_hand_has_one_rapidity(frame):
         (name, at, (20 + t) * S) for name, times in reached_s.items() for at, t in times.items()
     ]
     subscribing, publishing = (
-        read_spreading(spread_statistics(spreads, 99 * S).toPandas(), "spread")
+        read_spreading(spread_statistics(spreads, until(99)).toPandas(), "spread")
         for spreads in (
             subscription_spreads(frame(steps, STEPS)),
             publication_spreads(
@@ -184,6 +196,88 @@ def test_every_pair_of_brokers_counts_alike_however_often_it_was_seen():
         math.sqrt(variance * (0.75**2 / often + 0.25**2 / seldom))
     )
     assert (found.spreads, found.nowhere) == (102, 5)
+
+
+def rows_of(longest_s, mean_s):
+    """The rows of spreads from one origin to ten brokers, in their order, ten to each part."""
+    names = [part.split()[0] for part in SPREAD_STATISTICS.split(", ")]
+    sums = [f(each) for each in (mean_s, longest_s) for f in (np.sum, lambda t: np.sum(t**2))]
+    count = len(mean_s)
+    rows = [("origins", "x", None, count, 10 * count, 0, 0, 0, *sums, longest_s.max())]
+    rows += [("reach", "x", 60, None, 10 * count, *[None] * 8)]
+    parts = longest_s.reshape(-1, 10).max(axis=1)
+    rows += [("parts", None, part, *[None] * 9, most) for part, most in enumerate(parts)]
+    return pd.DataFrame(rows, columns=names)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("draw", "least", "most"),
+    [
+        (lambda random, shape: random.exponential(1.0, shape), 0.75, 1.25),
+        (lambda random, shape: random.gamma(3.0, 1.0 / 3.0, shape), 0.75, 1.25),
+        (lambda random, shape: random.uniform(0.0, 2.0, shape), 1.0, 12.0),  # tails that end
+    ],
+    ids=["exponential", "gamma", "uniform"],
+)
+def test_errors_of_the_worst_and_of_r_are_what_recordings_scatter(draw, least, most):
+    """Over 300 recordings: the root of the mean squared error beside the deviation of the worst."""
+    random, found = np.random.default_rng(5), []
+    for _ in range(300):
+        both = []
+        for _ in range(2):
+            delays_s = draw(random, (1_000, 10))
+            both.append(read_spreading(rows_of(delays_s.max(axis=1), delays_s.mean(axis=1)), "it"))
+        area_s = sum(each.worst_s - 1.0 for each in both)  # the mean delay known for certain
+        r = fit_rapidity(*both, worst=True)
+        by_area = rapidity_by_area((area_s, 0.0), (r.within_s, r.within_se_s))
+        worst = (both[0].worst_s, both[0].worst_se_s)
+        found.append((worst, (r.value, r.error), (by_area.value, by_area.error)))
+    for values, errors in np.moveaxis(np.array(found), 0, -1):
+        said = math.sqrt(np.mean(errors**2))
+        assert least < said / values.std(ddof=1) < most
+
+
+def test_the_slowest_of_every_part_of_a_recording_are_kept(frame):
+    """Two hundred parts of a second each; what began before or at the end counts to the nearest."""
+    rows = [(f"e{n}", "a", begun, "b", delay) for n, (begun, delay) in enumerate([
+        (0, 1.0), (S // 2, 3.0), (S, 2.0), (199 * S, 0.5)
+    ])]  # fmt: skip
+    statistics = spread_statistics(frame(rows, SPREADS), until(200)).toPandas()
+    parts = statistics[statistics["statistic"] == "parts"].set_index("bin")["most_longest_s"]
+    assert parts.to_dict() == {0: 3.0, 1: 2.0}  # the last is cut off
+    found = read_spreading(statistics, "publication")
+    assert found.worst_se_s == pytest.approx(math.pi / math.sqrt(6.0) * 1.0, rel=1e-12)
+
+
+def test_exact_d_from_measured_delays_of_couples(frame):
+    """Two homes and a publisher's broker: their d are averaged, however often each was seen.
+
+    From x subscriptions take 1 or 3 s, events back 2 s; from y both take 5 s. A broker where
+    nothing was published makes no couple.
+    """
+    there = [("s1", "x", 0, "p", 1.0), ("s2", "x", 0, "p", 3.0), ("s3", "y", 0, "p", 5.0)]
+    there += [("s1", "x", 0, "q", 9.0), ("s2", "x", 0, "q", 9.0), ("s1", "x", 0, "x", 0.1)]
+    back = [("e1", "p", 0, "x", 2.0), ("e1", "p", 0, "y", 5.0), ("e1", "p", 0, "p", 0.0)]
+    back += [("e2", "p", 0, "x", 2.0)]  # partial: it does not count
+    stays_s = [4.0, 20.0]
+    found = couple_shares(frame(there, SPREADS), frame(back, SPREADS), until(99), stays_s)
+    assert schema(found) == ddl(COUPLE_SHARES)
+    couples, notified = read_couples(found.toPandas())
+    assert couples == 2
+    delays_s = [3.0, 5.0, 10.0, 10.0]  # x twice and y, as often
+    assert notified == pytest.approx(exact_share(stays_s, delays_s).tolist(), abs=1e-12)
+    alone = couple_shares(frame(there, SPREADS), frame(back[:0], SPREADS), until(99), stays_s)
+    assert read_couples(alone.toPandas()) == (0, [None, None])
+
+
+def test_an_event_published_twice_counts_from_the_first_time(frame):
+    published = [("e", "b", 3 * S), ("e", "a", 1 * S), ("e", "c", 2 * S)]
+    spreads = publication_spreads(
+        frame([("e", "b", 5 * S)], "event string, broker string, arrived_ns bigint"),
+        frame(published, "event string, broker string, published_ns bigint"),
+    )
+    assert [(row.origin, row.delay_s) for row in spreads.collect()] == [("a", 4.0)]
 
 
 def test_nothing_seen_is_an_error():

@@ -80,6 +80,9 @@ def test_what_a_simulated_history_tells(recording, shared, capsys):
     longest = said["shares"][-1]
     exact = 1.0 - 6.0 / longest["stay_mean_s"]
     assert longest["notified"] == pytest.approx(exact, abs=4 * longest["notified_se"] + 0.01)
+    assert said["couples"] == 1  # the subscriber's broker and the publisher's, 3 s either way
+    for row in said["shares"]:
+        assert row["by_couples"] == pytest.approx(max(1.0 - 6.0 / row["stay_mean_s"], 0.0))
     # All of it, and nothing else, by hand.
     wanted, notified = counted(found)
     assert sum(share["events"] for share in said["shares"]) == wanted

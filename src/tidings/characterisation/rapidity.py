@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tidings.errors import InvalidTracesError
 from tidings.model.delay_grid import EDGES_S
 
 Floats = NDArray[np.float64]
+
+_SLOWEST = 10  # gaps below the worst from which its scatter is taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,8 @@ class Spreading:
     Of spreads that reached all brokers that any from their origin did. ``mean_s`` is the mean delay
     over pairs of an origin and another broker, ``typical_s`` the mean over origins of the time
     until the last broker had it, ``worst_s`` the longest of these times. Errors take spreads as
-    independent of each other.
+    independent of each other; that of the worst is how it would scatter over recordings as long as
+    this one (:func:`worst_error_s`).
     """
 
     spreads: int
@@ -39,6 +42,7 @@ class Spreading:
     typical_s: float
     typical_se_s: float
     worst_s: float
+    worst_se_s: float
     times_s: Floats  # of the curve B
     reached: Floats  # B: share of the brokers, of those reached in the end
 
@@ -58,6 +62,7 @@ class Rapidity:
     value: float
     error: float
     within_s: float  # T_sub + T_diff
+    within_se_s: float
 
 
 def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
@@ -88,6 +93,7 @@ def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
         typical_s=typical_s,
         typical_se_s=typical_se_s,
         worst_s=float(origins["most_longest_s"].max()),
+        worst_se_s=worst_error_s(rows.loc[rows["statistic"] == "parts", "most_longest_s"]),
         times_s=EDGES_S[np.minimum(numbers, len(EDGES_S) - 1)],
         reached=reached / reached[-1],
     )
@@ -107,23 +113,62 @@ def read_reached(rows: pd.DataFrame, origins: pd.DataFrame) -> list[tuple[float,
     ]
 
 
+def worst_error_s(slowest_s: ArrayLike) -> float:
+    r"""By how much the longest of many times would scatter, recording by recording, in seconds.
+
+    From the longest of each part of the recording, t₁ ≥ t₂ ≥ …: where tails fall like exp(−t/β)
+    the gaps i·(t_i − t_{i+1}) are exponential of mean β (Rényi), and the longest has standard
+    deviation πβ/√6. From at most ten gaps, hence good to a third or so. Where tails end, as for
+    uniform delays, it is too large; where they fall like a power, too small. NaN if a single part
+    has any.
+
+    >>> round(worst_error_s([3.0, 2.0, 1.0, 1.0]), 4)  # a gap of 1 s
+    1.2825
+    """
+    times_s = np.sort(np.asarray(slowest_s, dtype=np.float64))[::-1]
+    if times_s.size < 2:
+        return math.nan
+    gaps = min(_SLOWEST, max(times_s.size // 3, 1))
+    return math.pi / math.sqrt(6.0) * float(times_s[:gaps].mean() - times_s[gaps])
+
+
 def fit_rapidity(subscribing: Spreading, publishing: Spreading, *, worst: bool) -> Rapidity:
     """R by area, r = A/(S − A) = S/E[X] − 1, X being both mean delays together.
 
     S is the worst time that either took, summed, or else (``worst`` false) the typical ones; the
-    paper does not say which, and r depends on it. The error is that of the mean delays, and for
-    typical times of these as well.
+    paper does not say which, and r depends on it. The error is that of the mean delays and of S.
     """
     both = (subscribing, publishing)
     within_s = sum(each.worst_s if worst else each.typical_s for each in both)
+    within_se_s = math.hypot(*(each.worst_se_s if worst else each.typical_se_s for each in both))
     mean_s = sum(each.mean_s for each in both)
     if mean_s <= 0:
-        return Rapidity(value=math.inf, error=math.nan, within_s=within_s)
-    value = within_s / mean_s - 1.0
-    squares = (within_s / mean_s**2) ** 2 * sum(each.mean_se_s**2 for each in both)
-    if not worst:
-        squares += sum(each.typical_se_s**2 for each in both) / mean_s**2
-    return Rapidity(value=value, error=math.sqrt(squares), within_s=within_s)
+        return Rapidity(value=math.inf, error=math.nan, within_s=within_s, within_se_s=within_se_s)
+    by_mean = within_s / mean_s**2 * math.hypot(*(each.mean_se_s for each in both))
+    return Rapidity(
+        value=within_s / mean_s - 1.0,
+        error=math.hypot(by_mean, within_se_s / mean_s),
+        within_s=within_s,
+        within_se_s=within_se_s,
+    )
+
+
+def rapidity_by_area(area: tuple[float, float], within: tuple[float, float]) -> Rapidity:
+    """R = A/(S − A) from A = ∫f + ∫g and S, each with its standard error, in seconds.
+
+    With a longer S, A is longer by as much, since later events are all notified: S − A stays.
+    """
+    (area_s, area_se_s), (within_s, within_se_s) = area, within
+    left_s = within_s - area_s
+    known = left_s > 0
+    return Rapidity(
+        value=area_s / left_s if known else math.nan,
+        error=math.hypot(within_s * area_se_s / left_s, within_se_s) / left_s
+        if known
+        else math.nan,
+        within_s=within_s,
+        within_se_s=within_se_s,
+    )
 
 
 def _mean(origins: pd.DataFrame, weights: Floats, total: str, squares: str) -> tuple[float, float]:

@@ -8,12 +8,14 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import delay_bin, seconds
+from tidings.traces.window import TraceWindow
 
 # One row for each broker that something reached: what it was, where and when it began, how long it
 # took.
 SPREADS = "spread string, origin string, begun_ns bigint, broker string, delay_s double"
 # Per origin, and per origin and bin of the delay grid, of spreads that reached all that any from
 # there did: of each the mean and the longest delay to other brokers. Others are merely counted.
+# Per part of the recording ("parts", by ``bin``) the longest of all: how the worst may scatter.
 SPREAD_STATISTICS = (
     "statistic string, origin string, bin int, spreads bigint, reached bigint, partial bigint, "
     "nowhere bigint, cut_off bigint, mean_total_s double, mean_squares double, "
@@ -21,6 +23,7 @@ SPREAD_STATISTICS = (
 )
 # Per origin and moment after the beginning: the share of its brokers that spreads had reached.
 REACHED_BY = "origin string, place int, spreads bigint, total double, squares double"
+PARTS = 200  # of a recording: what waited in the same crowd is mostly in the same one
 _ROUNDING = 1e-9  # of a moment: bins of the delay grid are as kind to what lies on their edges
 
 
@@ -52,13 +55,14 @@ def subscription_spreads(subscriptions: DataFrame) -> DataFrame:
 
 
 def publication_spreads(hops: DataFrame, publications: DataFrame) -> DataFrame:
-    """When each broker first had an event, after its publication; every event once, good rows.
+    """When each broker first had an event, after its first publication; good rows only.
 
     Events go only where they are wanted: all brokers are reached only by those that somebody behind
     each of them wants.
     """
-    published = publications.select(
-        "event", F.col("broker").alias("origin"), F.col("published_ns").alias("begun_ns")
+    first = publications.groupBy("event").agg(F.min(F.struct("published_ns", "broker")).alias("it"))
+    published = first.select(
+        "event", F.col("it.broker").alias("origin"), F.col("it.published_ns").alias("begun_ns")
     )
     delay = (F.col("arrived_ns") - F.col("begun_ns")).alias("delay_ns")
     arrived = hops.select("event", "broker", "arrived_ns").join(published, "event")
@@ -72,29 +76,33 @@ def _first(rows: DataFrame) -> DataFrame:
     return first.agg(delay_s)
 
 
-def spread_statistics(spreads: DataFrame, until_ns: int) -> DataFrame:
-    """Sums over spreads by origin, and how many brokers were reached by delay.
+def spread_statistics(spreads: DataFrame, window: TraceWindow) -> DataFrame:
+    """Sums over spreads by origin, how many brokers were reached by delay, and the slowest.
 
     The origin itself is not reached. What comes less far than other spreads from there (wanted by
     fewer, covered, or ended on the way) says nothing of the time until all have it: it is counted
-    as ``partial``, or as ``nowhere`` if no other broker had it. What begins so late that recording,
-    which ended at ``until_ns``, would miss some of the slowest from there is ``cut_off``: to count
-    those of it that were fast enough would make all seem faster.
+    as ``partial``, or as ``nowhere`` if no other broker had it. What begins so late that recording
+    would miss some of the slowest from there is ``cut_off``: to count those of it that were fast
+    enough would make all seem faster.
     """
-    each = _each(spreads, until_ns)
+    each = _each(spreads, window.until_ns)
     by_origin = _by_origin(each).withColumn("statistic", F.lit("origins"))
-    delays = each.where("whole").select("origin", F.explode("delays_s").alias("delay_s"))
+    whole = each.where("whole")
+    delays = whole.select("origin", F.explode("delays_s").alias("delay_s"))
     by_delay = delays.groupBy("origin", delay_bin(F.col("delay_s")).alias("bin")).agg(
         F.count(F.lit(1)).alias("reached")
     )
-    names = [part.split()[0] for part in SPREAD_STATISTICS.split(", ")]
-    together = by_origin.unionByName(
-        by_delay.withColumn("statistic", F.lit("reach")), allowMissingColumns=True
+    by_part = whole.groupBy(window.batch(F.col("begun_ns"), PARTS).cast("int").alias("bin")).agg(
+        F.max(F.array_max("delays_s")).alias("most_longest_s")
     )
-    return together.select(*names)
+    together = by_origin
+    for name, rows in (("reach", by_delay), ("parts", by_part)):
+        labelled = rows.withColumn("statistic", F.lit(name))
+        together = together.unionByName(labelled, allowMissingColumns=True)
+    return together.select(*(part.split()[0] for part in SPREAD_STATISTICS.split(", ")))
 
 
-def reached_by(spreads: DataFrame, until_ns: int, times_s: Sequence[float]) -> DataFrame:
+def reached_by(spreads: DataFrame, window: TraceWindow, times_s: Sequence[float]) -> DataFrame:
     """Which share of the brokers spreads had reached some times after they began; ``REACHED_BY``.
 
     Over the spreads that :func:`spread_statistics` counts whole.
@@ -105,12 +113,19 @@ def reached_by(spreads: DataFrame, until_ns: int, times_s: Sequence[float]) -> D
         return F.size(F.filter("delays_s", lambda delay: delay <= moment)) / F.col("reached")
 
     shares = F.posexplode(F.transform(moments, share)).alias("place", "share")
-    each = _each(spreads, until_ns).where("whole").select("origin", shares)
+    each = _each(spreads, window.until_ns).where("whole").select("origin", shares)
     return each.groupBy("origin", "place").agg(
         F.count(F.lit(1)).alias("spreads"),
         F.sum("share").alias("total"),
         F.sum(F.col("share") ** 2).alias("squares"),
     )
+
+
+def whole_delays(spreads: DataFrame, window: TraceWindow) -> DataFrame:
+    """Origin, broker and delay_s, for every other broker that whole spreads reached."""
+    elsewhere = spreads.where(F.col("broker") != F.col("origin"))
+    whole = _each(spreads, window.until_ns).where("whole").select("spread", "origin")
+    return elsewhere.join(whole, ["spread", "origin"]).select("origin", "broker", "delay_s")
 
 
 def _each(spreads: DataFrame, until_ns: int) -> DataFrame:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tidings.characterisation.couples import couple_shares, read_couples
 from tidings.characterisation.rapidity import (
     Spreading,
     fit_rapidity,
+    rapidity_by_area,
     read_reached,
     read_spreading,
 )
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from tidings.traces.reading import Traces
+    from tidings.traces.window import TraceWindow
 
     Step = Any
 
@@ -100,13 +103,11 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
         for name in ("subscriptions", "publications", "hops")
     }
     step("how subscriptions spread")
-    until_ns = traces.window.until_ns
-    spreads = subscription_spreads(good["subscriptions"])
-    subscribing, learnt = _spreading(spreads, until_ns, "subscription")
+    subscribed = subscription_spreads(good["subscriptions"])
+    subscribing, learnt = _spreading(subscribed, traces.window, "subscription")
     step("how publications spread")
-    published = good["publications"].dropDuplicates(["event"])
-    spreads = publication_spreads(good["hops"], published)
-    publishing, arrived = _spreading(spreads, until_ns, "publication")
+    published = publication_spreads(good["hops"], good["publications"])
+    publishing, arrived = _spreading(published, traces.window, "publication")
     margins = Margins(subscription_s=subscribing.worst_s, diffusion_s=publishing.worst_s, bins=bins)
     with told_pairs(traces.tables, step, after_ns=traces.window.from_ns) as pairs:
         step("what was notified")
@@ -114,44 +115,39 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
         shares = measured_shares(bring_here(by_stay(pairs, edges), "the history"))
         curves = measured_curves(bring_here(by_moment(pairs, margins), "the history"), margins)
     worst, typical = (fit_rapidity(subscribing, publishing, worst=each) for each in (True, False))
-    shares["closed_form"] = notified_share(
-        shares["stay_mean_s"].to_numpy(), worst.within_s, worst.value
-    )
+    by_area = rapidity_by_area(area_s(curves), (worst.within_s, worst.within_se_s))
+    step("delays of couples")
+    stays_s = shares["stay_mean_s"].to_numpy()
+    shares["closed_form"] = notified_share(stays_s, worst.within_s, worst.value)
+    of_couples = couple_shares(subscribed, published, traces.window, stays_s)
+    couples, shares["by_couples"] = read_couples(bring_here(of_couples, "the history"))
     return {
         "subscriptions": _document(subscribing, learnt),
         "publications": _document(publishing, arrived),
         "rapidity": {
             "worst": _plain(asdict(worst)),
             "typical": _plain(asdict(typical)),
-            "notified": _plain(_by_area(curves, worst.within_s)),
+            "notified": _plain(asdict(by_area)),
         },
+        "couples": couples,
         "curves": _rows(curves),
         "shares": _rows(shares.drop(columns="bin")),
     }
 
 
 def _spreading(
-    spreads: DataFrame, until_ns: int, what: str
+    spreads: DataFrame, window: TraceWindow, what: str
 ) -> tuple[Spreading, list[dict[str, float | None]]]:
     """How something spreads, and B with errors where it reaches the shares that are shown."""
-    rows = bring_here(spread_statistics(spreads, until_ns), "the history")
+    rows = bring_here(spread_statistics(spreads, window), "the history")
     found = read_spreading(rows, what)
     times_s = list(dict.fromkeys(found.times_to_s(SHOWN)))  # one moment may reach several shares
-    reached = bring_here(reached_by(spreads, until_ns, times_s), "the history")
+    reached = bring_here(reached_by(spreads, window, times_s), "the history")
     points = zip(times_s, read_reached(reached, rows), strict=True)
     return found, [
         _plain({"time_s": time_s, "reached": share, "reached_se": error})
         for time_s, (share, error) in points
     ]
-
-
-def _by_area(curves: pd.DataFrame, within_s: float) -> dict[str, float]:
-    """R from what was notified: A/(S − A) with A = ∫f + ∫g."""
-    area, error = area_s(curves)
-    left = within_s - area
-    value = area / left if left > 0 else math.nan
-    return {"value": value, "error": within_s * error / left**2 if left else math.nan,
-            "within_s": within_s}  # fmt: skip
 
 
 def _document(spreading: Spreading, points: list[dict[str, float | None]]) -> dict[str, Any]:

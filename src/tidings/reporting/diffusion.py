@@ -25,20 +25,31 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
         columns=[
             Column(title="of", cells=list(both), left=True),
             Column(title="spreads", cells=[f"{each['spreads']:,}" for each in both.values()]),
-            Column(title="partial", cells=[f"{each['partial']:,}" for each in both.values()]),
-            Column(title="nowhere", cells=[f"{each['nowhere']:,}" for each in both.values()]),
-            Column(title="cut off", cells=[f"{each['cut_off']:,}" for each in both.values()]),
-            Column(title="brokers", cells=[f"{each['brokers']:.1f}" for each in both.values()]),
+            Column(
+                title="partial", spare=1, cells=[f"{each['partial']:,}" for each in both.values()]
+            ),
+            Column(
+                title="nowhere", spare=2, cells=[f"{each['nowhere']:,}" for each in both.values()]
+            ),
+            Column(
+                title="cut off", spare=3, cells=[f"{each['cut_off']:,}" for each in both.values()]
+            ),
+            Column(
+                title="brokers", spare=4, cells=[f"{each['brokers']:.1f}" for each in both.values()]
+            ),
             _errors("mean", [(each["mean_s"], each["mean_se_s"]) for each in both.values()], " s"),
             _errors(
                 "all, mean",
                 [(each["typical_s"], each["typical_se_s"]) for each in both.values()],
                 " s",
             ),
-            Column(title="worst", cells=[f"{each['worst_s']:.3g} s" for each in both.values()]),
+            _errors(
+                "worst", [(each["worst_s"], each["worst_se_s"]) for each in both.values()], " s"
+            ),
         ],
         caption="T_sub and T_diff are the times until the last other broker has it: worst, or the "
-        "mean. What came less far than others from there, or began too late to be seen to its end, "
+        "mean. The worst scatters so over recordings as long as this one. What came less far than "
+        "others from there, or began too late to be seen to its end, "
         "is merely counted.",
     )
     points = [(name, point) for name, each in both.items() for point in each["points"]]
@@ -55,7 +66,11 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
         title="The rapidity r, by area",
         columns=[
             Column(title="by", cells=[_HOW[name] for name in fits], left=True),
-            Column(title="T_sub + T_diff", cells=[f"{f['within_s']:.3g} s" for f in fits.values()]),
+            _errors(
+                "T_sub + T_diff",
+                [(fit["within_s"], fit["within_se_s"]) for fit in fits.values()],
+                " s",
+            ),
             _errors("r", [(fit["value"], fit["error"]) for fit in fits.values()]),
         ],
     )
@@ -73,8 +88,21 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
             [f"{row['stay_mean_s']:.3g} s" for row in rows],
             rows,
         )
-        closed = Column(title="closed form", cells=[f"{r['closed_form']:.4f}" for r in rows])
-        yield FittingTable(title=table.title, columns=[*table.columns, closed])
+        expected = [
+            Column(title=title, cells=[_share(row[name]) for row in rows])
+            for name, title in (("closed_form", "closed form"), ("by_couples", "by delays"))
+        ]
+        yield FittingTable(
+            title=table.title,
+            columns=[*table.columns, *expected],
+            caption="By delays: E[(T − X)⁺]/T for the mean stay T, X being both measured delays of "
+            f"a couple of brokers ({found['couples']:,}), the last hop to the subscriber not "
+            "counted.",
+        )
+
+
+def _share(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.4f}"
 
 
 def _shares(title: str, times: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> FittingTable:
