@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One embedded session for all tests of a process: starting one takes about ten seconds."""
+    from spark_cluster import FEW_ROWS
     from tidings.traces.session import spark_session
 
-    with spark_session("local[2]", app="tidings-tests", memory="1g", small=True) as session:
+    with spark_session("local[2]", memory="1g", small=True, settings=FEW_ROWS) as session:
         yield session
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tidings.characterisation.collecting import collect
+from tidings.characterisation.contents import read_contents
 from tidings.characterisation.job import characterise, fit
 from tidings.characterisation.loss_runs import LEAST_AFTER_LOSS
 from tidings.characterisation.quality import quality_table, rows_read
@@ -445,25 +446,35 @@ def traces_of(frame, **rows) -> Traces:
     )
 
 
-def test_empty_tables_are_no_system_and_the_error_says_what_is_missing(frame):
+@pytest.fixture(scope="module")
+def thin(frame):
+    """One event that one broker had: the traces, and what was counted."""
+    traces = traces_of(
+        frame,
+        publications=[("e1", "p", "hub", 5 * S, '{"a":1}', None, None)],
+        hops=[("e1", "hub", "p", 6 * S, None, 7 * S, None)],
+        subscriptions=[
+            ("s1", "s", "hub", "subscribe", 0, "{}"),
+            ("s2", "t", "hub", "subscribe", 0, '{"b":2}'),
+        ],
+    )
+    return traces, collect(traces, WINDOW, lambda _: None)
+
+
+def test_empty_tables_are_no_system_and_the_error_says_what_is_missing(thin):
+    traces, seen = thin
+    counted = {each.name: getattr(seen, each.name) for each in fields(seen)}
+    nothing = {
+        name: table.head(0) for name, table in counted.items() if isinstance(table, pd.DataFrame)
+    }
     with pytest.raises(InvalidTracesError, match="or give a base system") as told:
-        characterise(traces_of(frame))
+        fit(traces, replace(seen, contents=read_contents([]), **nothing), WINDOW, None)
     for missing in ("one of the brokers", "one of the publishers", "one of the subscribers"):
         assert missing in str(told.value)
 
 
-def test_thin_traces_give_no_made_up_numbers(frame):
-    found = characterise(
-        traces_of(
-            frame,
-            publications=[("e1", "p", "hub", 5 * S, '{"a":1}', None, None)],
-            hops=[("e1", "hub", "p", 6 * S, None, 7 * S, None)],
-            subscriptions=[
-                ("s1", "s", "hub", "subscribe", 0, "{}"),
-                ("s2", "t", "hub", "subscribe", 0, '{"b":2}'),
-            ],
-        )
-    )
+def test_thin_traces_give_no_made_up_numbers(thin):
+    found = fit(*thin, WINDOW, None)
     assert loads(dumps(found.system)) == found.system
     hub = found.system.brokers[0]
     assert hub.service is None
@@ -490,13 +501,13 @@ texts = st.sampled_from(["{}", '{"a":1}', "{", "null", '{"a":{"b":1}}', '{"a":1e
 
 @given(
     publications=st.lists(
-        st.tuples(names, names, names, times, texts, times, times), min_size=1, max_size=20
+        st.tuples(names, names, names, times, texts, times, times), min_size=8, max_size=40
     ),
     hops=st.lists(
         st.tuples(names, names, names, times, times, times, st.sampled_from([None, ["a", None]])),
-        max_size=20,
+        max_size=40,
     ),
-    deliveries=st.lists(st.tuples(names, names, names, times), max_size=20),
+    deliveries=st.lists(st.tuples(names, names, names, times), max_size=40),
     subscriptions=st.lists(
         st.tuples(names, names, names, st.just("subscribe"), times, texts), max_size=4
     ),
@@ -509,7 +520,7 @@ texts = st.sampled_from(["{}", '{"a":1}', "{", "null", '{"a":{"b":1}}', '{"a":1e
         max_size=4,
     ),
 )
-@settings(deadline=None, max_examples=3, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=2, suppress_health_check=list(HealthCheck))
 @pytest.mark.slow
 def test_whatever_stands_in_the_tables_the_counts_add_up(frame, **rows):
     traces = traces_of(frame, **rows)
