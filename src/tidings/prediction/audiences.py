@@ -19,6 +19,7 @@ from tidings.model.laws import Law
 from tidings.model.record_tables import Coded, coded, column
 from tidings.model.routes import Routes
 from tidings.model.system import System
+from tidings.prediction.churn.drawing import Guests, guests_of_classes, present_share
 from tidings.prediction.ways import Access, Ends
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,7 @@ class Stream:
     lifetime: Law | None  # None: for ever
     publisher: int  # −1 where publishers with the same entry are not told apart
     homes: tuple[int, ...] = ()  # brokers with lasting subscribers for them, where that matters
+    guests: tuple[Guests, ...] = ()  # others who want them, and come and go
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class Streams:
     trees: Ints
     channels: Coded  # by which it enters
     lifetimes: Coded
-    ways: Ints  # [stream]: streams with the same entry, tree and homes have the same
+    ways: Ints  # [stream]: streams with the same entry, tree, homes and guests have the same
 
 
 def streams(
@@ -76,6 +78,7 @@ def streams(
     ``links`` are those of the publishers. Who wants them is who is there to stay.
     """
     wanted_at = routes.wanted_at(lasting(system)) if by_homes else None
+    guests = guests_of_classes(system, routes) if by_homes else [()] * routes.class_count
     known: dict[Ends, Ends] = {}
     entries = [
         Ends(broker=int(home), channel=link)
@@ -95,6 +98,7 @@ def streams(
             homes=()
             if wanted_at is None
             else tuple(np.flatnonzero(wanted_at[:, row.content_class]).tolist()),
+            guests=guests[row.content_class],
         )
         places.append(found.setdefault(stream, len(found)))
         rates.append(publisher.rate_per_s * row.probability)
@@ -106,7 +110,9 @@ def streams(
         trees=np.array([stream.tree for stream in each], dtype=np.int64),
         channels=coded(stream.entry.channel for stream in each),
         lifetimes=coded(stream.lifetime for stream in each),
-        ways=coded((id(stream.entry), stream.tree, stream.homes) for stream in each).codes,
+        ways=coded(
+            (id(stream.entry), stream.tree, stream.homes, stream.guests) for stream in each
+        ).codes,
     )
 
 
@@ -179,18 +185,12 @@ def audiences(system: System, routes: Routes, links: Coded) -> Iterator[Audience
         )
         home = int(routes.home_of_subscriber[chosen[0]])
         filters, filter_of = np.unique(routes.filter_of_subscriber[chosen], return_inverse=True)
+        present = present_share(stays, away)
         yield Audience(
-            exit=Ends(broker=home, channel=link, stays=stays),
+            exit=Ends(broker=home, channel=link, stays=stays, present=present),
             lifetime=lifetime,
-            present=_present(stays, away),
+            present=present,
             subscribers=chosen,
             filters=filters,
             filter_of=filter_of,
         )
-
-
-def _present(stays: Law | None, away: Law | None) -> float:
-    """The share of time in which a subscriber that comes and goes is subscribed."""
-    if stays is None or away is None:
-        return 1.0
-    return stays.mean_s / (stays.mean_s + away.mean_s)

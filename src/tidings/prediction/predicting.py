@@ -110,10 +110,10 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
     timing = delay_columns(system, found.journeys, found.results, whole_laws=whole_laws)
     columns = {**_subscriber_columns(system, found.results), **timing.quantiles}
     story = provenance(system, model, found, Sureness(bars=bars, errors=errors.subscribers))
-    story["warnings"] += soon_back(system, np.asarray(columns["delay_mean_s"]))
     if has_churn(system, "prediction"):
-        missed = np.asarray(columns.get("lost_not_known", np.zeros(len(system.subscribers))))
-        story["warnings"] += drawn_by_guests(system, found.routes, missed)
+        means_s = np.asarray(columns["delay_mean_s"])
+        story["warnings"] += soon_back(system, means_s)
+        story["warnings"] += drawn_by_guests(system, found.routes, means_s)
     if errors.subscribers:
         columns["on_time_se"] = errors.subscribers["on_time"]
         columns["delay_mean_se_s"] = errors.subscribers["delay_mean_s"]

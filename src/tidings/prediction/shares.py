@@ -102,7 +102,7 @@ class Journeys:
         for number, stream in zip(numbers, used, strict=True):
             if number not in known:
                 one = self.streams.each[stream]
-                known[number] = self.ways.way(one.entry, exit_, one.tree, one.homes)
+                known[number] = self.ways.way(one.entry, exit_, one.tree, one.homes, one.guests)
         return tuple(known[number] for number in numbers)
 
 

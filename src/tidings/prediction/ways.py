@@ -15,11 +15,14 @@ from tidings.model.behaviour import Channel
 from tidings.model.laws import Law
 from tidings.model.routes import Routes
 from tidings.prediction.churn.churning import Churn
+from tidings.prediction.churn.drawing import Guests, drawn_to, draws, others
 from tidings.prediction.churn.meeting import Meeting
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.other_homes import OtherHome
 from tidings.prediction.faults.schemes import Faults
 from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series, lossless
+
+Draws = tuple[tuple[int, float], ...]  # brokers of a way, by place, each with a probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,6 +40,7 @@ class Ends:
     broker: int
     channel: Channel | Access
     stays: Law | None = None  # how long subscriptions last there; None: for ever
+    present: float = 1.0  # for which share of the time there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +56,22 @@ class Ways:
     _failing: dict[tuple[int, int, int, tuple[int, ...]], Stage] = field(default_factory=dict)
     _spreading: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
     _homewards: dict[tuple[int, int], dict[int, tuple[int, int]]] = field(default_factory=dict)
-    _churning: dict[tuple[Ends, Ends, int, int], Stage] = field(default_factory=dict)
+    _churning: dict[tuple[Ends, Ends, int, Draws], Stage] = field(default_factory=dict)
     _churn: Churn = field(default_factory=Churn)
 
-    def way(self, entry: Ends, exit_: Ends, tree: int, homes: tuple[int, ...] = ()) -> Stage:
+    def way(
+        self,
+        entry: Ends,
+        exit_: Ends,
+        tree: int,
+        homes: tuple[int, ...] = (),
+        guests: tuple[Guests, ...] = (),
+    ) -> Stage:
         """From publisher to subscriber: the link of the one, brokers and arcs, the other's link.
 
         ``homes`` are the brokers with lasting subscribers for the same events: they refresh each
-        other, and draw events to where a new subscription need not go first.
+        other, and draw events to where a new subscription need not go first. So do ``guests``,
+        who come and go, while they are there.
         """
         inside = self._inside(entry.broker, exit_.broker, tree, homes)
         into = in_series(self.over_channel(entry.channel), inside)
@@ -68,11 +80,14 @@ class Ways:
             return whole
         onwards = self._towards_home(exit_.broker, tree)
         path = _path(onwards, entry.broker, exit_.broker)
-        at = _drawn_to(onwards, path, homes)
-        key = (entry, exit_, tree, at)
+        least = drawn_to(onwards, path.brokers, homes)
+        rest = others(guests, exit_.broker, exit_.present)
+        key = (entry, exit_, tree, draws(onwards, path.brokers, least, rest))
         if key not in self._churning:
-            meeting = self._meeting(entry, exit_, tree, (path, at))
-            self._churning[key] = self._churn.stage(whole, exit_.stays, meeting)
+            meetings = [
+                (chance, self._meeting(entry, exit_, tree, (path, at))) for at, chance in key[-1]
+            ]
+            self._churning[key] = self._churn.stage(whole, exit_.stays, meetings)
         return self._churning[key]
 
     def _towards_home(self, home: int, tree: int) -> dict[int, tuple[int, int]]:
@@ -93,8 +108,9 @@ class Ways:
             pieces = self.faults.sent(pieces)
             spread = in_series(self.faults.held_up(_back(path, at)), spread)
         link = self.over_channel(exit_.channel)
-        return Meeting(
-            spreading=in_series(self._told(exit_.channel), spread),
+        spreading = in_series(self._told(exit_.channel), spread)
+        return Meeting(  # who is back at once is still known from before
+            spreading=spreading if exit_.present < 1.0 else NOTHING,
             before=reduce(in_series, pieces[: 2 * at + 1], self.over_channel(entry.channel)),
             after=in_series(reduce(in_series, pieces[2 * at + 1 :], NOTHING), link),
             failing=self.faults is not None,
@@ -195,19 +211,6 @@ def _path(onwards: Mapping[int, tuple[int, int]], start: int, home: int) -> Path
 def _back(path: Path, at: int) -> Path:
     """The way back from the end of a way to a broker by its place."""
     return Path(brokers=path.brokers[at:][::-1], links=path.links[at:][::-1])
-
-
-def _drawn_to(onwards: Mapping[int, tuple[int, int]], path: Path, homes: Iterable[int]) -> int:
-    """The last broker of a way, by its place, that events come to in any case: somebody lasting
-    wants them there or beyond; else the first.
-    """
-    place = {broker: index for index, broker in enumerate(path.brokers)}
-    last = max((place.get(broker, 0) for broker in homes), default=0)
-    for broker in homes if last < len(path.links) else ():
-        while broker not in place:
-            broker = onwards[broker][0]
-        last = max(last, place[broker])
-    return last
 
 
 def other_homes(routes: Routes, tree: int, path: Path, homes: Iterable[int]) -> Iterator[OtherHome]:

@@ -58,7 +58,7 @@ def test_what_is_notified_against_quadrature(stays, before):
     spread, after = Uniform(low_s=0.0, high_s=1.5), Exponential(mean_s=0.4)
     parts = Meeting(spreading=law_stage(spread), before=law_stage(before), after=law_stage(after))
     way = in_series(parts.before, parts.after)
-    stage = Churn(workshop=Workshop()).stage(way, stays, parts)
+    stage = Churn(workshop=Workshop()).stage(way, stays, [(1.0, parts)])
     simple = not isinstance(stays, Gamma)
     known = exact(stays, spread, before, after)
     assert stage.survives == pytest.approx(known, abs=1e-8 if simple else 1e-7)
@@ -88,7 +88,7 @@ def exact_missed_s(stays, spread, before):
 def test_uniform_stays_and_links_are_exact_at_their_corners():
     """X = S + D of two U(0, 2), stays U(0, 4): E[(T − X)⁺]/E[T] = 7/24."""
     link = law_stage(Uniform(low_s=0.0, high_s=2.0))
-    stage = Churn().stage(link, Uniform(low_s=0.0, high_s=4.0), Meeting(spreading=link))
+    stage = Churn().stage(link, Uniform(low_s=0.0, high_s=4.0), [(1.0, Meeting(spreading=link))])
     assert stage.survives == pytest.approx(7 / 24, abs=1e-12)
 
 
@@ -146,7 +146,7 @@ def test_in_time_is_near_the_truth_where_the_time_until_matching_is_random():
     spread, before = law_stage(Exponential(mean_s=1.0)), law_stage(Exponential(mean_s=1.0))
     parts = Meeting(spreading=spread, before=before, after=law_stage(Exponential(mean_s=0.5)))
     way, mean_s, workshop = in_series(before, parts.after), 5.0, Workshop()
-    stage = Churn(workshop=workshop).stage(way, Exponential(mean_s=mean_s), parts)
+    stage = Churn(workshop=workshop).stage(way, Exponential(mean_s=mean_s), [(1.0, parts)])
     random, count = np.random.default_rng(4), 400_000
     s, e, r = (random.exponential(mean, count) for mean in (1.0, 1.0, 0.5))
     weight = np.exp(-(np.maximum(s, e) + r) / mean_s)

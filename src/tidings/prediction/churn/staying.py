@@ -225,3 +225,45 @@ class Staying:
     def _tabulated(self, t_s: Floats, derivative: int) -> Floats:
         inside = np.minimum(t_s, self._table.x[-1])
         return np.where(t_s > inside, 0.0, self._table(inside, derivative))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixedStaying:
+    """One of several, each with its probability; the law of stays is the same."""
+
+    parts: tuple[tuple[float, Staying], ...]
+
+    @property
+    def stays(self) -> Law:
+        """How long subscribers stay."""
+        return self.parts[0][1].stays
+
+    def share(self, t_s: Floats) -> Floats:
+        """w(t): the share of events that take t and are notified."""
+        return np.asarray(sum(chance * each.share(t_s) for chance, each in self.parts))
+
+    def slope(self, t_s: Floats) -> Floats:
+        """v(t), per second."""
+        return np.asarray(sum(chance * each.slope(t_s) for chance, each in self.parts))
+
+    @property
+    def error(self) -> float:
+        """How far shares can be off."""
+        return max(each.error for _, each in self.parts)
+
+    @property
+    def last_s(self) -> float:
+        """When nobody is left that could be told, in seconds; perhaps infinite."""
+        return max(each.last_s for _, each in self.parts)
+
+    @property
+    def corners_s(self) -> list[float]:
+        """Times at which v may jump or bend."""
+        return [corner_s for _, each in self.parts for corner_s in each.corners_s]
+
+
+def mixed(chances: Sequence[float], stayings: Sequence[Staying]) -> Staying | MixedStaying:
+    """One of some, with these probabilities."""
+    if len(stayings) == 1:
+        return stayings[0]
+    return MixedStaying(parts=tuple(zip(chances, stayings, strict=True)))

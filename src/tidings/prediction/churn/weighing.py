@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from tidings.prediction.churn.running import RunningIntegral, panel_edges
-from tidings.prediction.churn.staying import Staying, corners_s, far_s
+from tidings.prediction.churn.staying import MixedStaying, Staying, corners_s, far_s
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.path_laws import PathLaw
 from tidings.prediction.stages import Chain, Complexes, Floats, Stage
@@ -24,7 +24,7 @@ class Weighed:
 
     way: Stage
     law: PathLaw
-    staying: Staying
+    staying: Staying | MixedStaying
 
     @cached_property
     def _area(self) -> RunningIntegral:
