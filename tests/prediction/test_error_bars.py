@@ -4,11 +4,13 @@ import math
 from dataclasses import replace
 from statistics import NormalDist
 
+import numpy as np
 import pytest
 
-from tidings.model.behaviour import Channel
+from tidings.model.behaviour import Channel, Failure
 from tidings.model.laws import Deterministic, Exponential, Gamma
 from tidings.model.reading import loads
+from tidings.model.system import FailureGroup, Recovery
 from tidings.model.uncertainty import uncertain_parameters, with_values
 from tidings.prediction import predicting
 from tidings.prediction.error_bars import error_bars, groups
@@ -206,6 +208,43 @@ def test_values_of_parameters_and_the_system_with_others(make):
     assert (link.there.reliability, link.back.reliability) == (0.87, 0.4)
     assert moved.publishers[0].rate_per_s == pytest.approx(0.9, rel=1e-15)
     assert moved.publishers[0].link.reliability == 0.9
+
+
+def test_how_sure_failures_are_is_how_sure_shares_are(make):
+    """Availability U/(U + D) of two brokers, a link and both together, by hand to first order."""
+    failure = Failure(up=Exponential(mean_s=900.0), down=Exponential(mean_s=100.0))
+    system = make.line(
+        [Exponential(mean_s=1e-6), Exponential(mean_s=1e-6)],
+        channel=Channel(failure=failure),
+        lifetime_s=1e6,
+        standard_errors=(
+            ("brokers.b1.failure.mtbf", 9.0),
+            ("links.b0--b1.failure.mttr", 3.0),
+            ("failure_groups.both.failure.mtbf", 30.0),
+        ),
+    )
+    system = replace(
+        system,
+        brokers=tuple(replace(each, failure=failure) for each in system.brokers),
+        failure_groups=(FailureGroup(name="both", members=("b0", "b1"), failure=failure),),
+        recovery=Recovery(scheme="periodic"),
+    )
+    found, others = uncertain_parameters(system)
+    assert not others
+    moved = with_values(system, dict.fromkeys(found, 500.0))
+    assert moved.brokers[1].failure.up == Exponential(mean_s=500.0)
+    assert (
+        moved.links[0].there
+        == moved.links[0].back
+        == Channel(failure=replace(failure, down=Exponential(mean_s=500.0)))
+    )
+    assert moved.failure_groups[0].failure.up == Exponential(mean_s=500.0)
+    outcome = predict(system, delays=False, error_bars=True).subscribers
+    # The share is proportional to each availability a, and d(ln a) = (1 − a) (dU/U − dD/D).
+    relative = 0.1 * np.array([9.0 / 900.0, 3.0 / 100.0, 30.0 / 900.0])
+    expected = outcome["on_time"] * np.sqrt(np.sum(relative**2))
+    assert outcome["on_time"].to_numpy()[-1] == pytest.approx(0.9**4, rel=1e-6)
+    assert outcome["on_time_se"].to_numpy()[-1] == pytest.approx(expected.iloc[-1], rel=2e-3)
 
 
 def test_intervals_cover_the_truth_as_often_as_they_say(make):

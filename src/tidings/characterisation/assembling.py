@@ -227,7 +227,7 @@ def _either_way(component: str) -> frozenset[str]:
 
 def _only_reported(path: str) -> bool:
     """Whether a parameter is none whose uncertainty predictions can carry on."""
-    return ".content." in path or path.endswith((".loss_burst", ".failure.mtbf", ".failure.mttr"))
+    return ".content." in path or path.endswith(".loss_burst")
 
 
 def check_base(base: System) -> None:

@@ -2,8 +2,9 @@
 
 A path names one number: the mean of a law (whose shape is kept), a rate, or a share:
 ``brokers.B.service``, ``links.A--B.delay`` and ``.reliability`` (``links.A--B.back.…`` for the way
-back), ``publishers.P.rate``, ``subscribers.S.stays`` and ``.away``, and ``….link.delay``,
-``….link.reliability``, ``….connectivity.on`` and ``….connectivity.off`` of peers.
+back), ``publishers.P.rate``, ``subscribers.S.stays`` and ``.away``, ``….link.delay``,
+``….link.reliability``, ``….connectivity.on`` and ``….connectivity.off`` of peers, and
+``….failure.mtbf`` and ``.mttr`` of brokers, links (of both directions) and failure groups.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidings.model.behaviour import Channel
+from tidings.model.behaviour import Channel, Failure
 from tidings.model.laws import Law
 from tidings.model.record_tables import names
 from tidings.model.system import Broker, Link, Publisher, System
 
 _OF_PEERS = ("link.delay", "link.reliability", "connectivity.on", "connectivity.off")
+_PERIODS = {"failure.mtbf": "up", "failure.mttr": "down"}
 _FIELDS = {
-    "brokers": ("service",),
-    "links": ("back.delay", "back.reliability", "delay", "reliability"),
+    "brokers": ("service", *_PERIODS),
+    "links": ("back.delay", "back.reliability", "delay", "reliability", *_PERIODS),
+    "failure_groups": (*_PERIODS,),
     "publishers": ("rate", *_OF_PEERS),
     "subscribers": ("stays", "away", *_OF_PEERS),
 }
@@ -125,12 +128,21 @@ def _value(owner: Any, field: str) -> float | None:
             return owner.rate_per_s if owner.every is not None else None
     if field in _OWN_TIMES:
         return None if getattr(owner, field) is None else float(getattr(owner, field).mean_s)
+    if field in _PERIODS:
+        failure = _failure(owner)
+        return None if failure is None else float(getattr(failure, _PERIODS[field]).mean_s)
     if field.startswith("connectivity."):
         law = getattr(owner.connectivity, field.rpartition(".")[2], None)
         return None if law is None else float(law.mean_s)
     channel = _channel(owner, field)
     value = channel.reliability if field.endswith("reliability") else channel.delay.mean_s
     return value or None
+
+
+def _failure(owner: Any) -> Failure | None:
+    """How a component fails: a link with both its directions."""
+    found: Failure | None = owner.there.failure if isinstance(owner, Link) else owner.failure
+    return found
 
 
 def _channel(owner: Any, field: str) -> Channel:
@@ -148,6 +160,8 @@ def _changed(owner: Any, field: str, value: float, *, both: bool) -> Any:
         return replace(owner, every=_with_mean(owner.every, 1.0 / value))
     if field in _OWN_TIMES:
         return replace(owner, **{field: _with_mean(getattr(owner, field), value)})
+    if field in _PERIODS:
+        return _failing(owner, _PERIODS[field], value)
     name = field.rpartition(".")[2]
     if field.startswith("connectivity."):
         law = _with_mean(getattr(owner.connectivity, name), value)
@@ -163,6 +177,17 @@ def _changed(owner: Any, field: str, value: float, *, both: bool) -> Any:
     alike = both and getattr(owner.back, name) == getattr(old, name)
     back = replace(owner.back, **{name: own}) if alike else owner.back
     return replace(owner, there=new, back=back)
+
+
+def _failing(owner: Any, name: str, mean_s: float) -> Any:
+    """The component with another mean of its times up or down."""
+    if isinstance(owner, Link):
+        is_alike = owner.back.failure == owner.there.failure
+        there = _failing(owner.there, name, mean_s)
+        back = replace(owner.back, failure=there.failure) if is_alike else owner.back
+        return replace(owner, there=there, back=back)
+    law = _with_mean(getattr(owner.failure, name), mean_s)
+    return replace(owner, failure=replace(owner.failure, **{name: law}))
 
 
 def _with_mean(law: Law, mean_s: float) -> Law:

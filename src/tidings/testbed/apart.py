@@ -101,7 +101,7 @@ def _wrong_together(found: Iterable[Uncertain], fitted: System) -> Iterable[list
     groups: dict[Hashable, list[Uncertain]] = {}
     for one in found:
         key: Hashable = one.path
-        if one.section == "brokers":
+        if one.field == "service":
             key = services[one.owner]
         elif one.section == "subscribers":
             key = one.section, one.field
