@@ -25,7 +25,7 @@ from tidings.planning.admission import Admissions
 from tidings.planning.newcomers import newcomer_like, reached_brokers
 from tidings.planning.targets import Target
 
-TOPICS, SUBSCRIBERS, QUESTIONS, JOINS = 10, 200, 1000, 100
+TOPICS, SUBSCRIBERS, QUESTIONS, JOINS = 10, 200, 200, 100
 T = TypeVar("T")
 
 

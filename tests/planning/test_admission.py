@@ -12,6 +12,7 @@ from planning.small_systems import CROWD, QUEUE
 from planning.truths import played_by
 from tidings.cli.commands import run
 from tidings.model import reading
+from tidings.planning import newcomers
 from tidings.planning.admission import Admissions
 from tidings.planning.changes import changed
 from tidings.planning.evidence import MEETS, OPEN
@@ -111,6 +112,24 @@ def test_where_events_are_already_is_known_from_the_routes():
     assert reached_brokers(system, newcomer_like(system, "all")) == {"a", "b", "d"}
     unheard = replace(newcomer_like(system, "sx"), wants=reading.loads(QUEUE).subscribers[0].wants)
     assert reached_brokers(system, unheard) == {"a", "b", "c", "d"}
+
+
+def test_one_prediction_answers_for_all_brokers_that_have_the_events(monkeypatch):
+    """Joins there take none, and leave what is known as it is; elsewhere each takes its own."""
+    system, predicted = reading.loads(LINE), []
+    monkeypatch.setattr(
+        newcomers, "foretell", lambda each: predicted.append(each) or foretell(each)
+    )
+    desk = Admissions(system=system, target=Target(share=0.1))
+    newcomer = newcomer_like(system, "sx")
+    place = desk.ask(newcomer, target=0.1).choice
+    assert len(predicted) == 2  # as it is, and with one of the kind at three brokers
+    for _ in range(3):
+        desk.admit(newcomer, place)
+        assert desk.ask(newcomer, target=0.1).choice == place
+    assert len(predicted) == 2
+    desk.ask(newcomer, target=0.1, brokers=["c", "d"])
+    assert len(predicted) == 3
 
 
 @pytest.fixture(scope="module")

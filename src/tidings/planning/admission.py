@@ -278,6 +278,9 @@ class Admissions:
         places = np.arange(len(margins))
         if not self._heads.any():
             return np.zeros(len(margins), np.int64), np.full(len(margins), np.inf)
+        if self.target.of == 1.0:  # everybody, so that nobody need be put in order
+            last = np.argmin(margins, axis=1)
+            return last, margins[places, last]
         order = np.argsort(-margins, axis=1, kind="stable")
         content = newcomers + np.cumsum(self._heads[order], axis=1)
         enough = content / (newcomers + self._heads.sum()) >= self.target.of

@@ -19,7 +19,7 @@ from tidings.model.system import Subscriber, System
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats
 
-NOTHING = 1e-12  # a change of shares, rates and waits (relative) that is rounding
+NOTHING = 1e-9  # a change that is rounding: transforms are inverted in parts of other sizes
 _BUSY = ("arrivals_per_s", "utilisation", "wait_mean_s")
 
 
