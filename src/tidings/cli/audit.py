@@ -78,7 +78,8 @@ def audit(
             )
             with checked_history(found.tables, bounds, step) as checked:
                 step("counting")
-                document = {"source": found.source, **summary(checked, limit)}
+                since = {"source": found.source, "from_ns": found.window.from_ns}
+                document = {**since, **summary(checked, limit)}
                 if to is not None:
                     step("writing")
                     _write(checked.violations, to / "violations")

@@ -147,11 +147,13 @@ def _events_and_audiences(
         everybody = members(groups, alive, buckets)
         shards = _keep(shards_of_groups(everybody), kept)
         gathered = audiences(everybody, shards)
-        if _total(shards, "lives") <= MOST_LIVES:
+        lives_in_all, most_shards = _sizes(shards)
+        if lives_in_all <= MOST_LIVES:
             gathered = F.broadcast(gathered)
             break
     published = _with_groups(good["publications"], contents, shards)
-    met = _meetings(_events(published, good["deliveries"]), buckets)
+    events = _events(published, good["deliveries"])
+    met = _meetings(events if most_shards == 1 else _in_shards(events), buckets)
     met = met.join(gathered, ["wanted", "bucket", "shard"], "left")
     nobody = F.array().cast(met.schema["audience"].dataType)
     return met.withColumn("audience", F.coalesce("audience", nobody))
@@ -190,9 +192,12 @@ def _ends(publications: DataFrame) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def _total(frame: DataFrame, column: str) -> int:
-    (found,) = bring_here(frame.agg(F.sum(column).alias("n")), "subscriptions")["n"]
-    return 0 if found is None or found != found else int(found)
+def _sizes(shards: DataFrame) -> tuple[int, int]:
+    """How many lives there are in all audiences, and the most shards that one is cut into."""
+    sizes = (F.sum("lives").alias("lives"), F.max("shards").alias("shards"))
+    found = bring_here(shards.agg(*sizes), "subscriptions").fillna({"lives": 0, "shards": 1})
+    lives_in_all, most = found.iloc[0]
+    return int(lives_in_all), int(most)
 
 
 def _with_groups(publications: DataFrame, contents: DataFrame, shards: DataFrame) -> DataFrame:
@@ -219,19 +224,39 @@ def _events(publications: DataFrame, deliveries: DataFrame) -> DataFrame:
         published.unionByName(notified)
         .groupBy("event")
         .agg(F.min("published").alias("published"), F.collect_list("notice").alias("notices"))
+        .withColumn("shard", F.lit(0))
     )
 
 
-def _meetings(events: DataFrame, buckets: Buckets) -> DataFrame:
-    """A row for every shard and every bucket in which an event was published or notified of."""
+def _in_shards(events: DataFrame) -> DataFrame:
+    """The events, a row for every shard of those whose audience is cut, with its notifications.
+
+    Each notification is looked at once, not once for every shard: they are more where these are.
+    """
     shards = F.coalesce("published.shards", F.lit(1))
-    parts = events.withColumn("shard", F.explode(F.sequence(F.lit(0), shards - 1)))
-    mine = F.filter("notices", lambda n: shard_of(n.subscriber, shards) == F.col("shard"))
-    parts = parts.withColumn("notices", F.when(shards == 1, F.col("notices")).otherwise(mine))
+    notice = "struct<shard:int,notice:struct<subscriber:string,notified_ns:bigint>>"
+    empty = F.transform(
+        F.sequence(F.lit(0), shards - 1), lambda shard: F.struct(shard, F.lit(None)).cast(notice)
+    )
+    told = F.transform(
+        "notices", lambda n: F.struct(shard_of(n.subscriber, shards), n).cast(notice)
+    )
+    each = events.where(shards > 1).select(
+        "event", "published", F.explode(F.concat(empty, told)).alias("one")
+    )
+    published = F.when(F.col("one.notice").isNull(), F.col("published"))  # once is enough
+    cut = each.groupBy("event", F.col("one.shard").alias("shard")).agg(
+        F.max(published).alias("published"), F.collect_list("one.notice").alias("notices")
+    )
+    return events.where(shards == 1).unionByName(cut)
+
+
+def _meetings(events: DataFrame, buckets: Buckets) -> DataFrame:
+    """A row for every bucket in which an event was published or notified of, by shard."""
     home = buckets.of(F.col("published.published_ns"))
     moments = F.transform("notices", lambda notice: buckets.of(notice.notified_ns))
     touched = F.array_distinct(F.array_compact(F.concat(F.array(home), moments)))
-    met = parts.withColumn("bucket", F.explode(touched))
+    met = events.withColumn("bucket", F.explode(touched))
     here = F.filter("notices", lambda n: buckets.of(n.notified_ns) == F.col("bucket"))
     return met.select(
         "event", "shard", "bucket", "published", "notices",

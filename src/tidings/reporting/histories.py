@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from tidings.reporting.terminal import Column, FittingTable
 from tidings.reporting.wording import UNKNOWN, plural
@@ -15,7 +18,7 @@ _WORDS = {
     "validity": "told of what had not been published before",
     "liveness": "not told of what was due to it",
 }
-_TIMES = ("published_ns", "notified_ns", "subscribed_ns", "unsubscribed_ns")
+_EPOCHS_S = 1e9  # from so many seconds on, times are moments of this century
 
 
 def history_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
@@ -36,9 +39,64 @@ def history_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
     if found["subscribers"]:
         yield _table("Subscribers, the worst first", found["subscribers"], spare=("invalid",))
     if found["examples"]:
-        yield _table("The first violations and what proves them", found["examples"], spare=_TIMES)
+        yield Text("The first violations and what proves them")
+        yield _proofs(found["examples"], found["from_ns"])
     if found["set_aside"]:
         yield _table("Rows set aside", found["set_aside"])
+
+
+def _proofs(rows: Sequence[Mapping[str, Any]], from_ns: int) -> RenderableType:
+    """A line for each violation, as long as it takes, with all that proves it."""
+    lines = Table.grid(padding=(0, 2))
+    lines.add_column(no_wrap=True)
+    lines.add_column()
+    for row in rows:
+        lines.add_row(Text(row["kind"]), Text(_cell(_proof(row, from_ns))))
+    return Group(lines, Text(f"Times are seconds after {_moment(from_ns)}.", style="dim"))
+
+
+def _proof(row: Mapping[str, Any], from_ns: int) -> str:
+    """The rows that prove a violation, as one sentence."""
+
+    def at(name: str) -> str:
+        return _exact_seconds(row[name] - from_ns)
+
+    content = "" if row["content"] is None else f" {row['content']}"
+    known = row["published_ns"] is not None
+    parts = [f"published at {at('published_ns')}" if known else "never published"]
+    if row["subscribed_ns"] is not None:
+        ends = "never unsubscribed"
+        if row["unsubscribed_ns"] is not None:
+            ends = f"unsubscribed at {at('unsubscribed_ns')}"
+        parts += [f"{row['subscription']} subscribed at {at('subscribed_ns')}, {ends}"]
+    told = row["notified_ns"] is not None
+    parts += [f"notified at {at('notified_ns')}" if told else "not notified"]
+    times = f" (recorded {row['rows']} times)" if row["rows"] > 1 else ""
+    return f"{row['subscriber']}, event {row['event']}{content}: {'; '.join(parts)}{times}"
+
+
+def _exact_seconds(nanoseconds: int) -> str:
+    """To the nanosecond, without zeros at the end.
+
+    >>> _exact_seconds(12_500_000_001), _exact_seconds(-3_000_000_000), _exact_seconds(0)
+    ('12.500000001 s', '-3 s', '0 s')
+    """
+    whole, rest = divmod(abs(nanoseconds), 1_000_000_000)
+    sign = "-" if nanoseconds < 0 else ""
+    return f"{sign}{whole}.{rest:09d}".rstrip("0").rstrip(".") + " s"
+
+
+def _moment(at_ns: int) -> str:
+    """A moment of the clock where it is one, else a time on the recording's own clock.
+
+    >>> _moment(1_700_000_000_000_000_001), _moment(5_000_000_000)
+    ('2023-11-14T22:13:20.000000001Z', '5 s on the clock of the recording')
+    """
+    whole, rest = divmod(at_ns, 1_000_000_000)
+    if whole < _EPOCHS_S:
+        return f"{_exact_seconds(at_ns)} on the clock of the recording"
+    clock = datetime.fromtimestamp(whole, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{clock}.{rest:09d}".rstrip("0").rstrip(".") + "Z"
 
 
 def _table(
