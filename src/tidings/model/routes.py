@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from tidings.model.system import System
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Numbers = TypeVar("Numbers", Ints, Floats)
 # Publisher, event, probability, lifetime, size.
 Draft = tuple[int, int, float, Law | None, float | None]
 EXACT_IF_POSSIBLE = Sampling()
@@ -132,7 +134,7 @@ def route(system: System, sampling: Sampling = EXACT_IF_POSSIBLE) -> Routes:
         home_of_subscriber=home_of,
         filter_of_subscriber=wanted.codes,
         wants=wants,
-        interest=_interest(trees, arcs, tree_of_class, local),
+        interest=behind_arcs(trees, arcs, tree_of_class, local),
         sampled=tuple(sampled),
         sampling=sampling,
         drawn_shares=_drawn_shares(system, filters, sampled),
@@ -260,18 +262,18 @@ def _merge(
     )
 
 
-def _interest(
+def behind_arcs(
     trees: tuple[topology.Tree, ...],
     arcs: tuple[topology.Arc, ...],
     tree_of_class: Ints,
-    local: Ints,
-) -> Ints:
-    """Subscribers behind each arc that want each class, from those at each broker: two sweeps.
+    local: Numbers,
+) -> Numbers:
+    """What is behind each arc of each class, [arc, class], from what is at each broker: two sweeps.
 
     From the leaves inwards, what is behind an arc is what is at its end and behind the arcs that
     lead on from there; the arcs outwards then see everything that is not behind their reverse.
     """
-    found = np.zeros((len(arcs), local.shape[1]), dtype=np.int64)
+    found = np.zeros((len(arcs), local.shape[1]), dtype=local.dtype)
     for index, tree in enumerate(trees):
         mine = np.flatnonzero(tree_of_class == index)
         here = local[:, mine]

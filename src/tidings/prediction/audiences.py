@@ -20,6 +20,7 @@ from tidings.model.record_tables import Coded, coded, column
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.churn.drawing import Guests, guests_of_classes, present_share
+from tidings.prediction.presence import lasting
 from tidings.prediction.ways import Access, Ends
 
 Floats = NDArray[np.float64]
@@ -114,12 +115,6 @@ def streams(
             (id(stream.entry), stream.tree, stream.homes, stream.guests) for stream in each
         ).codes,
     )
-
-
-def lasting(system: System) -> NDArray[np.bool_]:
-    """Which subscribers are there to stay, [subscriber]."""
-    stays = column(system.subscribers, "stays")
-    return np.array([law is None for law in stays.values], dtype=bool)[stays.codes]
 
 
 def _matched(routes: Routes, rates: Floats, places: Ints, count: int) -> sparse.csr_array:

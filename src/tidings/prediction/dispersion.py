@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import linalg
 
+from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Deterministic, Exponential, Law, unshifted
 from tidings.model.routes import Routes
 from tidings.model.system import System
@@ -210,7 +211,15 @@ class _Network:
         publisher = self.system.publishers[index]
         if publisher.connectivity is None:
             return self.curves.renewal(self.intervals[index])
-        return emitted_dispersion(publisher, self.grid)
+        key = (publisher.connectivity, publisher.every)
+        if key not in self._known_emitted:
+            self._known_emitted[key] = emitted_dispersion(publisher, self.grid)
+        return self._known_emitted[key]
+
+    @cached_property
+    def _known_emitted(self) -> dict[tuple[Connectivity, Law | None], Floats]:
+        """Of publishers that come and go alike, once."""
+        return {}
 
     @cached_property
     def mobile(self) -> bool:

@@ -31,7 +31,8 @@ from tidings.prediction.error_bars import (
 from tidings.prediction.error_bars import error_bars as propagate
 from tidings.prediction.faults.modelling import failures_of
 from tidings.prediction.faults.telling import with_faults
-from tidings.prediction.flows import Flows, flows
+from tidings.prediction.flows import Flows, flows, met_flows
+from tidings.prediction.mobility.bursts import Bursts, bursting
 from tidings.prediction.mobility.peers import accesses
 from tidings.prediction.mobility.traced import with_periods_as_laws
 from tidings.prediction.pairs import pair_table
@@ -39,6 +40,7 @@ from tidings.prediction.path_laws import Workshop
 from tidings.prediction.provenance import Sureness, provenance
 from tidings.prediction.queue_models import FITTED, QUEUE_MODELS, Queues, broker_stages
 from tidings.prediction.shares import Followed, Journeys, Shares, most_singly, shares
+from tidings.prediction.stages import Stage
 from tidings.prediction.traffic import Traffic
 from tidings.prediction.ways import ways
 
@@ -150,21 +152,30 @@ def _follow(
     tell("rates")
     rates = flows(system, routes)
     tell("queues")
-    traffic = Traffic(system=system, routes=routes, flows=rates)
+    traffic = Traffic(system=system, routes=routes, flows=met_flows(system, routes, rates))
     queues = queues or QUEUE_MODELS[models.queues].queues(traffic)
     peers = accesses(traffic, models.queues)
     failing = failures_of(system, models.faults, rates.loads)
     everybody = list(audiences(system, routes, peers.subscribers))
+    flowing = streams(
+        system,
+        routes,
+        peers.publishers,
+        by_publisher=pairs,
+        by_homes=has_churn(system, "prediction")
+        or (failing is not None and failing.refresh is not None),
+    )
+    few = np.unique(flowing.ways).size <= most_singly(len(everybody))
+    bursts = Bursts(traffic=traffic, followed=bursting(system.publishers) if few else frozenset())
     journeys = Journeys(
-        streams=streams(
-            system,
+        streams=flowing,
+        ways=ways(
             routes,
-            peers.publishers,
-            by_publisher=pairs,
-            by_homes=has_churn(system, "prediction")
-            or (failing is not None and failing.refresh is not None),
+            broker_stages(queues),
+            failing,
+            bursts if models.queues == "law" else None,
+            for_guests=_as_guests_find(traffic, rates, models.queues),
         ),
-        ways=ways(routes, broker_stages(queues), failing),
         workshop=Workshop(),
         most_singly=most_singly(len(everybody)),
     )
@@ -177,6 +188,14 @@ def _follow(
         journeys=journeys,
         results=results,
     )
+
+
+def _as_guests_find(traffic: Traffic, rates: Flows, model: str) -> tuple[Stage, ...]:
+    """The stage of each broker as those find it who come and go; none where nobody does."""
+    if traffic.flows is rates:
+        return ()
+    met = met_flows(traffic.system, traffic.routes, rates, by_guests=True)
+    return broker_stages(QUEUE_MODELS[model].queues(replace(traffic, flows=met)))
 
 
 def _wants_error_bars(predictions: int, found: Followed, asked: bool | None) -> bool:

@@ -41,6 +41,8 @@ def provenance(system: System, model: str, found: Followed, sureness: Sureness) 
     """Version, model, approximations, largest numerical error and warnings of a prediction."""
     errors = [float(result.error.max()) for result in found.results if result.error.size]
     said = [*approximations(system, found.rates, found.queues), *found.peers.assumes]
+    bursts = found.journeys.ways.bursts
+    said += [] if bursts is None else bursts.approximations
     said += _from_parameters(system, sureness.bars) + _from_contents(found.routes, sureness)
     counted: dict[str, Any] = {}
     if sureness.bars is not None:
@@ -66,6 +68,7 @@ def provenance(system: System, model: str, found: Followed, sureness: Sureness) 
             *([] if found.rates.settled else [_UNSETTLED]),
             *_nearly_overloaded(system, sureness.bars),
             *found.peers.warnings,
+            *([] if bursts is None else bursts.warnings),
             *_without_events(system, found),
         ],
     }

@@ -98,15 +98,16 @@ def splits(system: System, routes: Routes, flows: Flows) -> Splits:
     first_arc = len(system.publishers)
     parts: list[tuple[Ints, Ints, Floats]] = []
     copies: list[tuple[Ints, Ints, Floats]] = []
+    whole = brought_if_open(flows, brought)
     for broker in np.unique(out_of):
         sources, arcs = np.flatnonzero(into == broker), np.flatnonzero(out_of == broker)
-        goes_on = (routes.interest[arcs] > 0).astype(np.float64)
-        rates = goes_on @ brought[sources].T
+        goes_on = flows.open_to[arcs]
+        rates = goes_on @ whole[sources].T
         rates[sources[None, :] - first_arc == (arcs ^ 1)[:, None]] = 0.0  # never back
         rates *= flows.passes[broker] * reliability[arcs, None]
         row, column = np.nonzero(rates)
         parts.append((arcs[row], sources[column], rates[row, column]))
-        both = _on_both(goes_on, brought[sources].sum(axis=0), brought[first_arc + (arcs ^ 1)])
+        both = _on_both(goes_on, whole[sources].sum(axis=0), whole[first_arc + (arcs ^ 1)])
         both *= flows.passes[broker] * np.outer(reliability[arcs], reliability[arcs])
         row, column = np.nonzero(both)
         copies.append((arcs[row], arcs[column], both[row, column]))
@@ -139,6 +140,18 @@ def brought_by_class(system: System, routes: Routes, flows: Flows) -> Floats:
     kept = reaching_shares(system.publishers)
     reliability = np.array([arc.channel.reliability for arc in routes.arcs])
     return np.vstack([published * kept[:, None], flows.offered * reliability[:, None]])
+
+
+def brought_if_open(flows: Flows, brought: Floats) -> Floats:
+    """What every source would bring, [source, class], if its arc were open to it all the time.
+
+    Whoever is behind the next arc is behind the one before it, too: while the next is open, so is
+    that.
+    """
+    found = brought.copy()
+    arcs = found[-len(flows.open_to) :] if len(flows.open_to) else found[:0]
+    np.divide(arcs, flows.open_to, out=arcs, where=flows.open_to > 0.0)
+    return found
 
 
 def _joined(parts: list[tuple[Ints, Ints, Floats]], shape: tuple[int, int]) -> sparse.csr_array:

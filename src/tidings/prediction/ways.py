@@ -6,9 +6,10 @@ Publishers with the same home broker and the same kind of link share an *entry*,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from typing import NamedTuple
 
 from tidings.model import topology
 from tidings.model.behaviour import Channel
@@ -20,9 +21,21 @@ from tidings.prediction.churn.meeting import Meeting
 from tidings.prediction.faults.components import Path
 from tidings.prediction.faults.other_homes import OtherHome
 from tidings.prediction.faults.schemes import Faults
+from tidings.prediction.mobility.bursts import Bursts, Joint
 from tidings.prediction.stages import NOTHING, Stage, channel_stage, in_series, lossless
 
 Draws = tuple[tuple[int, float], ...]  # brokers of a way, by place, each with a probability
+
+
+class _Inside(NamedTuple):
+    """From a broker to another: what its stage depends on."""
+
+    start: int
+    home: int
+    tree: int
+    homes: tuple[int, ...]  # other ones
+    waited: frozenset[int]  # brokers at which it has waited before
+    guest: bool  # whether it is for one who comes and goes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,6 +44,7 @@ class Access:
 
     stage: Stage
     told: Stage = NOTHING  # the way of what a subscriber tells its broker
+    publisher: int | None = None  # whose bursts are followed, by position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +65,12 @@ class Ways:
     at_broker: tuple[Stage, ...]
     over_arc: tuple[Stage, ...]
     faults: Faults | None = None  # None: nothing fails
+    bursts: Bursts | None = None  # None: nobody's are followed
+    served: tuple[Stage, ...] = ()  # of each broker: its services alone
+    for_guests: tuple[Stage, ...] = ()  # of each broker, as those find it who come and go
     _over_channel: dict[Channel, Stage] = field(default_factory=dict)
     _between: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
-    _failing: dict[tuple[int, int, int, tuple[int, ...]], Stage] = field(default_factory=dict)
+    _failing: dict[_Inside, Stage] = field(default_factory=dict)
     _spreading: dict[tuple[int, int], list[Stage]] = field(default_factory=dict)
     _homewards: dict[tuple[int, int], dict[int, tuple[int, int]]] = field(default_factory=dict)
     _churning: dict[tuple[Ends, Ends, int, Draws], Stage] = field(default_factory=dict)
@@ -73,8 +90,12 @@ class Ways:
         other, and draw events to where a new subscription need not go first. So do ``guests``,
         who come and go, while they are there.
         """
-        inside = self._inside(entry.broker, exit_.broker, tree, homes)
-        into = in_series(self.over_channel(entry.channel), inside)
+        joint = self._joint(entry, exit_.broker, tree)
+        waited = frozenset() if joint is None else joint.brokers
+        comes = exit_.stays is not None
+        inside = self._inside(_Inside(entry.broker, exit_.broker, tree, homes, waited, comes))
+        first = self.over_channel(entry.channel) if joint is None else joint.stage
+        into = in_series(first, inside)
         whole = in_series(into, self.over_channel(exit_.channel))
         if exit_.stays is None:
             return whole
@@ -84,8 +105,10 @@ class Ways:
         rest = others(guests, exit_.broker, exit_.present)
         key = (entry, exit_, tree, draws(onwards, path.brokers, least, rest))
         if key not in self._churning:
+            pieces = self._pieces(path, self._stages(waited, guest=True))
             meetings = [
-                (chance, self._meeting(entry, exit_, tree, (path, at))) for at, chance in key[-1]
+                (chance, self._meeting(first, exit_, tree, (pieces, path, at)))
+                for at, chance in key[-1]
             ]
             self._churning[key] = self._churn.stage(whole, exit_.stays, meetings)
         return self._churning[key]
@@ -99,10 +122,14 @@ class Ways:
             self._homewards[key] = _homewards(self.routes, tree, home)
         return self._homewards[key]
 
-    def _meeting(self, entry: Ends, exit_: Ends, tree: int, where: tuple[Path, int]) -> Meeting:
-        """How events meet the subscription of an exit, at a broker of a way by its place."""
-        path, at = where
-        pieces = self._pieces(path)
+    def _meeting(
+        self, first: Stage, exit_: Ends, tree: int, where: tuple[list[Stage], Path, int]
+    ) -> Meeting:
+        """How events meet the subscription of an exit, at a broker of a way by its place.
+
+        ``first`` is the way of the events to the first broker.
+        """
+        pieces, path, at = where
         spread = self._spread_from(exit_.broker, tree)[path.brokers[at]]
         if self.faults is not None:
             pieces = self.faults.sent(pieces)
@@ -111,7 +138,7 @@ class Ways:
         spreading = in_series(self._told(exit_.channel), spread)
         return Meeting(  # who is back at once is still known from before
             spreading=spreading if exit_.present < 1.0 else NOTHING,
-            before=reduce(in_series, pieces[: 2 * at + 1], self.over_channel(entry.channel)),
+            before=reduce(in_series, pieces[: 2 * at + 1], first),
             after=in_series(reduce(in_series, pieces[2 * at + 1 :], NOTHING), link),
             failing=self.faults is not None,
         )
@@ -122,7 +149,8 @@ class Ways:
 
     def singly(self, exit_: Ends) -> bool:
         """Whether ways to an exit must be made one by one: something on them is joint."""
-        return self.faults is not None or exit_.stays is not None
+        followed = self.bursts is not None and bool(self.bursts.followed)
+        return followed or self.faults is not None or exit_.stays is not None
 
     def over_channel(self, channel: Channel | Access) -> Stage:
         """The stage of a peer's link, with its queues if it has any; equal links are one stage."""
@@ -132,24 +160,46 @@ class Ways:
             self._over_channel[channel] = channel_stage(channel)
         return self._over_channel[channel]
 
-    def _inside(self, start: int, home: int, tree: int, homes: tuple[int, ...]) -> Stage:
-        """From one broker to another, both included."""
-        if self.faults is None:
-            return self._towards(home, tree)[start]
-        key = (start, home, tree, homes)
-        if key not in self._failing:
-            path = tree_path(self.routes, tree, start, home)
-            others = tuple(other_homes(self.routes, tree, path, homes))
-            self._failing[key] = self.faults.way(path, self._pieces, others)
-        return self._failing[key]
+    def _joint(self, entry: Ends, home: int, tree: int) -> Joint | None:
+        """The waits of an entry that are one with those at brokers on the way, if there are any."""
+        if self.bursts is None or not isinstance(entry.channel, Access):
+            return None
+        publisher = entry.channel.publisher
+        if publisher is None or publisher not in self.bursts.followed:
+            return None
+        path = tree_path(self.routes, tree, entry.broker, home)
+        return self.bursts.along(publisher, path, tree)
 
-    def _pieces(self, path: Path) -> list[Stage]:
+    def _inside(self, way: _Inside) -> Stage:
+        """From one broker to another, both included."""
+        if self.faults is None and not way.waited and not way.guest:
+            return self._towards(way.home, way.tree)[way.start]
+        if way not in self._failing:
+            path = tree_path(self.routes, way.tree, way.start, way.home)
+            stages = self._stages(way.waited, guest=way.guest)
+            if self.faults is None:
+                self._failing[way] = reduce(in_series, self._pieces(path, stages))
+            else:
+                others = tuple(other_homes(self.routes, way.tree, path, way.homes))
+                self._failing[way] = self.faults.way(
+                    path, lambda other: self._pieces(other, stages), others
+                )
+        return self._failing[way]
+
+    def _stages(self, waited: frozenset[int], *, guest: bool) -> Sequence[Stage]:
+        """Of each broker; of those at which it has ``waited`` already, only the services."""
+        usual = self.for_guests if guest and self.for_guests else self.at_broker
+        if not waited:
+            return usual
+        return [self.served[i] if i in waited else stage for i, stage in enumerate(usual)]
+
+    def _pieces(self, path: Path, at_broker: Sequence[Stage]) -> list[Stage]:
         """The stages of a way as if nothing failed: broker, link, broker, …"""
-        found = [self.at_broker[path.brokers[0]]]
+        found = [at_broker[path.brokers[0]]]
         arcs = self.routes.arcs
         for link, broker in zip(path.links, path.brokers[1:], strict=True):
             arc = 2 * link if arcs[2 * link].target == broker else 2 * link + 1
-            found += [self.over_arc[arc], self.at_broker[broker]]
+            found += [self.over_arc[arc], at_broker[broker]]
         return found
 
     def _towards(self, home: int, tree: int) -> list[Stage]:
@@ -227,8 +277,17 @@ def other_homes(routes: Routes, tree: int, path: Path, homes: Iterable[int]) -> 
             yield OtherHome(joins=joins, branch=branch)
 
 
-def ways(routes: Routes, at_broker: tuple[Stage, ...], faults: Faults | None = None) -> Ways:
-    """The ways of a system from the stage of each broker and from what fails."""
+def ways(
+    routes: Routes,
+    at_broker: tuple[Stage, ...],
+    faults: Faults | None = None,
+    bursts: Bursts | None = None,
+    for_guests: tuple[Stage, ...] = (),
+) -> Ways:
+    """The ways of a system from the stage of each broker, from what fails and comes in bursts.
+
+    ``for_guests`` are the stages of brokers as those find them who come and go, if they differ.
+    """
     known: dict[Channel, Stage] = {}
     for arc in routes.arcs:
         if arc.channel not in known:
@@ -238,4 +297,7 @@ def ways(routes: Routes, at_broker: tuple[Stage, ...], faults: Faults | None = N
         at_broker=at_broker,
         over_arc=tuple(known[arc.channel] for arc in routes.arcs),
         faults=faults,
+        bursts=bursts,
+        served=() if bursts is None else bursts.served,
+        for_guests=for_guests,
     )

@@ -37,7 +37,8 @@ APPROXIMATIONS = (
     "(exact where stays and times away are long beside delays)",
     "where the time until an event is matched is random, shares delivered follow its law; which of "
     "these are in time is taken as for its mean (too high by at most about the share not known)",
-    "brokers and mobile subscribers as busy as if everybody were subscribed all the time",
+    "brokers as busy as events find them on average over who is subscribed, arrivals as even as "
+    "that; mobile subscribers as busy as while they are subscribed",
     "how long a subscriber stays taken as independent of what is down and of who is connected; a "
     "new subscription that finds a broker down with a refresh taken as one that lasts",
 )

@@ -28,6 +28,7 @@ from tidings.prediction.mobility.arrivals import (
     VariableArrivals,
 )
 from tidings.prediction.mobility.buffers import buffered_stage
+from tidings.prediction.mobility.bursts import bursting
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.completion import absence_stage
 from tidings.prediction.mobility.periods import more_regular
@@ -39,7 +40,7 @@ from tidings.prediction.mobility.sojourn import (
 )
 from tidings.prediction.queues import FULL_LOAD, fitted_law, offered_load, whole_law
 from tidings.prediction.renewal import averaged_dispersion
-from tidings.prediction.splitting import brought_by_class
+from tidings.prediction.splitting import brought_by_class, brought_if_open
 from tidings.prediction.stages import (
     NOTHING,
     Floats,
@@ -88,7 +89,12 @@ class Accesses:
 def accesses(traffic: Traffic, model: str) -> Accesses:
     """The ways between peers and brokers of a system, under a queue model."""
     maker = _Maker(traffic=traffic, model=model)
-    publishers = tuple(maker.publishing(each) for each in traffic.system.publishers)
+    everyone = traffic.system.publishers
+    apart = bursting(everyone) if model == "law" else frozenset()
+    publishers = tuple(
+        maker.publishing(each, index if index in apart else None)
+        for index, each in enumerate(everyone)
+    )
     subscribers = maker.subscribing()
     return Accesses(
         publishers=publishers,
@@ -107,17 +113,20 @@ class _Maker:
     _known: dict[object, Access] = field(default_factory=dict)
     _sources: list[Source] = field(default_factory=list)
 
-    def publishing(self, publisher: Publisher) -> Channel | Access:
-        """A publisher's centre and its link; just the link if it is always connected."""
+    def publishing(self, publisher: Publisher, apart: int | None) -> Channel | Access:
+        """A publisher's centre and its link; just the link if it is always connected.
+
+        ``apart`` is its position if its bursts are told from those of others.
+        """
         if publisher.connectivity is None:
             return publisher.link
-        key = (publisher.connectivity, publisher.every, publisher.link)
+        key = (publisher.connectivity, publisher.every, publisher.link, apart)
         if key not in self._known:
             arrivals = self._published(publisher)
             where = f"publisher '{publisher.name}'"
             waiting = self._centre(publisher.connectivity, arrivals, where)
             stage = in_series(waiting, channel_stage(publisher.link))
-            self._known[key] = Access(stage=stage)
+            self._known[key] = Access(stage=stage, publisher=apart)
         return self._known[key]
 
     def subscribing(self) -> Coded:
@@ -274,7 +283,8 @@ class _Maker:
         brought = self._brought()
 
         def leaving(broker: int, wanted: Bools) -> Arrivals:
-            found = streams.leaving(broker, brought[:, wanted].sum(axis=1))
+            rates = np.minimum(brought[:, wanted].sum(axis=1), streams.network.split.rates)
+            found = streams.leaving(broker, rates)
             return UnevenArrivals(leaving=found)
 
         return leaving
@@ -306,8 +316,10 @@ class _Maker:
         return leaving
 
     def _brought(self) -> Floats:
+        """What every source brings of each class while a subscriber is there to want it."""
         traffic = self.traffic
-        return brought_by_class(traffic.system, traffic.routes, traffic.flows)
+        brought = brought_by_class(traffic.system, traffic.routes, traffic.flows)
+        return brought_if_open(traffic.flows, brought)
 
     def _targets(self) -> NDArray[np.int64]:
         routes = self.traffic.routes
