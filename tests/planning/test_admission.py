@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planning.small_systems import CROWD, QUEUE
+from planning.small_systems import CROWD, QUEUE, TWO
 from planning.truths import played_by
 from tidings.cli.commands import run
 from tidings.model import reading
@@ -71,6 +71,7 @@ subscribers:
   sy: {at: a, wants: {topic: y}, count: 3}
   all: {at: d, wants: {}, lifetime: 700ms}
 """
+CHANGING = LINE.replace("target: 0.5", "stays: {exponential: 20s}, away: {exponential: 5s}")
 COUNTED = LINE.replace("{exponential: 70ms}", "{exponential: 5ms, per: subscription}")
 
 
@@ -83,8 +84,13 @@ def foretold(system, newcomer, broker):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "joins"),
-    [(LINE, (("sx", "d"), ("all", "b"), ("sx", "c"), ("sy", "d"))), (COUNTED, (("sx", "d"),) * 2)],
-    ids=["rates", "heads"],
+    [
+        (LINE, (("sx", "d"), ("all", "b"), ("sx", "c"), ("sy", "d"))),
+        (COUNTED, (("sx", "d"),) * 2),
+        (CHANGING, (("sx", "d"),) * 2),
+        (TWO, (("near", "hub"), ("moving", "hub"))),
+    ],
+    ids=["rates", "heads", "changing", "failing"],
 )
 def test_after_joins_answers_are_those_of_the_whole_prediction(text, joins):
     """Who comes where events are already, where they are not, and where its own kind is."""

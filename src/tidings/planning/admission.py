@@ -207,8 +207,7 @@ class Admissions:
         known = self._kinds.get(self._kind_of(newcomer))
         self.system = joined(self.system, [_placed(newcomer, place)])
         at = self.system.broker_index[place.broker]
-        # Where subscriptions are lost and restored, one may bring back another's.
-        if known is None or not known.quiet[at] or self.system.recovery is not None:
+        if known is None or not known.quiet[at] or self._subscriptions_meet:
             self._kinds = {}
             self._predict()
             return
@@ -256,6 +255,12 @@ class Admissions:
         """What newcomers of one kind have in common: all but names, homes, and mostly numbers."""
         count = newcomer.count if self._heads_matter(newcomer) else 1
         return replace(newcomer, name="newcomer", at="", count=count, group=None, target=None)
+
+    @property
+    def _subscriptions_meet(self) -> bool:
+        """Whether one subscription may do something for another: bring it back, draw its events."""
+        changing = any(each.stays is not None for each in self.system.subscribers)
+        return changing or self.system.recovery is not None
 
     def _heads_matter(self, newcomer: Subscriber) -> bool:
         """Whether two of a kind do more than one: they come and go, or brokers count them."""

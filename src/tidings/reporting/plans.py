@@ -23,8 +23,7 @@ def scheme_tables(advice: Mapping[str, Any]) -> list[FittingTable]:
     chosen, equal = advice["choice"], advice["equally_cheap"]
 
     def mark(row: Row) -> str:
-        open_ = "?" if row["verdict"] == "cannot be told" else ""
-        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else open_
+        return "◀" if row["scheme"] == chosen else "=" if row["scheme"] in equal else _open(row)
 
     def share(name: str) -> Callable[[Row], str]:
         return lambda row: f"{row['on_time'][name]:.4f}"
