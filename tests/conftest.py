@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,11 +15,35 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One embedded session for all tests of a process: starting one takes about ten seconds."""
-    from spark_cluster import FEW_ROWS
     from tidings.traces.session import spark_session
 
-    with spark_session("local[2]", memory="1g", small=True, settings=FEW_ROWS) as session:
+    with spark_session("local[2]", app="tidings-tests", memory="1g", small=True) as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def uncompiled(spark: SparkSession) -> Callable[[], AbstractContextManager[None]]:
+    """A context in which queries are not compiled: where rows are few that takes half the time."""
+    from spark_cluster import AS_IT_STANDS
+
+    @contextmanager
+    def as_it_stands() -> Iterator[None]:
+        for name, value in AS_IT_STANDS.items():
+            spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            for name in AS_IT_STANDS:
+                spark.conf.unset(name)
+
+    return as_it_stands
+
+
+@pytest.fixture(scope="module")
+def few_rows(uncompiled: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Queries of a whole module are not compiled."""
+    with uncompiled():
+        yield
 
 
 @pytest.fixture(scope="session")

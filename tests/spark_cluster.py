@@ -20,10 +20,13 @@ from tidings.traces.java import ensure_java
 
 WITHIN_S = 180.0
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for what lives for seconds
-# Of few rows: to compile a query, on every machine, takes longer than to run it as it stands.
-FEW_ROWS = {
+# To compile a query takes longer than to run it as it stands, where rows are few.
+AS_IT_STANDS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+FEW_ROWS = {
+    **AS_IT_STANDS,
     "spark.sql.shuffle.partitions": "4",
     "spark.executor.memory": "600m",
 }

@@ -41,6 +41,7 @@ from tidings.characterisation.store import (
 from tidings.errors import InvalidTracesError
 from tidings.traces.reading import read_traces
 
+pytestmark = pytest.mark.usefixtures("few_rows")
 EPOCH_NS = 1_700_000_000_000_000_000
 WINDOW_S = 32.0
 DAYS = 2  # of which 32 batches are whole parts of those of all

@@ -49,7 +49,7 @@ print(json.dumps(killed))
 @pytest.fixture(scope="module")
 def truth(plant_traces):
     """Half a minute of traces."""
-    return plant_traces(3, window_s=30.0)
+    return plant_traces(3, window_s=30.0, probes=1000)
 
 
 @pytest.fixture(scope="module")

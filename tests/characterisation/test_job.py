@@ -90,7 +90,7 @@ def test_the_families_planted_are_found(planted, characterised):
     assert isinstance(system.links[0].back.delay, Deterministic)
 
 
-def test_the_system_is_whole_and_reads_back(characterised):
+def test_the_system_is_whole_and_reads_back(planted, characterised):
     system = characterised.system
     assert loads(dumps(system)) == system
     assert characterised.notes == ()
@@ -101,7 +101,9 @@ def test_the_system_is_whole_and_reads_back(characterised):
     assert (ticker.lifetime, ticker.size_bytes) == (Deterministic(value_s=0.05), 64)
     assert {row.lifetime for row in tower.content.rows()} == {Deterministic(value_s=0.03), None}
     errors = dict(system.standard_errors)
-    assert errors["publishers.ticker.rate"] == pytest.approx(np.sqrt(60 * 600) / 600, rel=0.05)
+    window_s = planted.window_s
+    rate_se = np.sqrt(60 * window_s) / window_s
+    assert errors["publishers.ticker.rate"] == pytest.approx(rate_se, rel=0.05)
 
 
 def naive_outcome(truth) -> pd.DataFrame:
@@ -126,7 +128,7 @@ def test_the_measured_outcome_is_the_exact_count(planted, characterised):
     naive = naive_outcome(planted)
     found = characterised.measured.subscribers.set_index("subscriber")
     assert (found["events"] == naive["wanted"]).all()
-    assert found["wanted_per_s"].to_dict() == (naive["wanted"] / 600.0).to_dict()
+    assert found["wanted_per_s"].to_dict() == (naive["wanted"] / planted.window_s).to_dict()
     for column in ("on_time", "delivered"):
         share = naive[column] / naive["wanted"]
         assert found[column].to_numpy() == pytest.approx(share.to_numpy(), rel=1e-12)
@@ -189,16 +191,16 @@ def hops_in_window(truth) -> pd.DataFrame:
 
 def test_brokers_are_as_loaded_as_their_hops_say(planted, characterised):
     found = characterised.measured.brokers.set_index("broker")
-    table = characterised.waits.set_index("path")
+    table, window_s = characterised.waits.set_index("path"), planted.window_s
     for name, hops in hops_in_window(planted).groupby("broker"):
         service_s = (hops["left_ns"] - hops["started_ns"]) / 1e9
         wait_s = (hops["started_ns"] - hops["arrived_ns"]) / 1e9
         row = found.loc[name]
-        assert row["arrivals_per_s"] == pytest.approx(len(hops) / 600, rel=1e-12)
-        assert row["utilisation"] == pytest.approx(service_s.sum() / 600, rel=1e-9)
+        assert row["arrivals_per_s"] == pytest.approx(len(hops) / window_s, rel=1e-12)
+        assert row["utilisation"] == pytest.approx(service_s.sum() / window_s, rel=1e-9)
         assert row["service_mean_s"] == pytest.approx(service_s.mean(), rel=1e-9)
         assert row["wait_mean_s"] == pytest.approx(wait_s.mean(), rel=1e-9)
-        assert 0 < row["wait_mean_se_s"] < 0.1 * row["wait_mean_s"]
+        assert 0 < row["wait_mean_se_s"] < 0.16 * row["wait_mean_s"]
         waiting = table.loc[f"brokers.{name}.waiting"]
         share = table.loc[f"brokers.{name}.waiting.share", "estimate"]
         assert share == pytest.approx((wait_s > 0).mean(), rel=1e-12)
@@ -213,7 +215,7 @@ def test_links_carry_what_was_sent(planted, characterised):
     sent = (hops["broker"] == "west") & (hops["sent_to"].map(len) > 0)
     rate = links.loc[("west", "hub"), "events_per_s"]
     # what arrived and a measured loss of 2 ± 0.2 %
-    assert rate == pytest.approx(sent.sum() / 600, rel=0.01)
+    assert rate == pytest.approx(sent.sum() / planted.window_s, rel=0.01)
     assert links.loc[("west", "hub"), "lost"] == pytest.approx(0.02, abs=0.01)
 
 
@@ -270,7 +272,7 @@ def test_half_the_window_tells_the_same_rates_and_loads(planted, characterised, 
         change = half.loc[name, "utilisation"] - whole.loc[name, "utilisation"]
         assert abs(change) < 5 * error < 0.2 * whole.loc[name, "utilisation"]
         rates = half.loc[name, "arrivals_per_s"], whole.loc[name, "arrivals_per_s"]
-        assert abs(rates[0] - rates[1]) < 5 * np.sqrt(rates[1] / 300)
+        assert abs(rates[0] - rates[1]) < 5 * np.sqrt(rates[1] / (planted.window_s / 2))
     halves = found.parameters.set_index("path")
     for path, row in characterised.parameters.set_index("path").iterrows():
         error = 5 * halves.loc[path, "standard_error"] + 1e-9
@@ -326,8 +328,9 @@ def test_service_is_reconstructed_where_no_starts_were_recorded(planted, without
     assert rows_read(found.quality)["hops"] == len(planted.tables["hops"])
     whole = found.measured.brokers.set_index("broker")
     truth = hops_in_window(planted).query("broker == 'west'")
-    busy = ((truth["left_ns"] - truth["started_ns"]) / 1e9).sum() / 600
-    assert whole.loc["west", "utilisation"] == pytest.approx(busy, rel=0.01)
+    busy = ((truth["left_ns"] - truth["started_ns"]) / 1e9).sum() / planted.window_s
+    # so many are missing, of any length
+    assert whole.loc["west", "utilisation"] == pytest.approx(busy, rel=1.5 * 256 / arrivals)
 
 
 @pytest.mark.slow
@@ -419,7 +422,7 @@ def test_events_of_the_last_seconds_may_be_left_out(planted, settled):
     found, stages = settled
     early = copy.copy(planted)
     published = planted.tables["publications"]
-    kept = published[published["published_ns"] < EPOCH_NS + 540 * S]
+    kept = published[published["published_ns"] < EPOCH_NS + round((planted.window_s - 60) * S)]
     early.tables = {**planted.tables, "publications": kept}
     naive = naive_outcome(early)
     row = found.measured.subscribers.set_index("subscriber")
@@ -447,7 +450,7 @@ def traces_of(frame, **rows) -> Traces:
 
 
 @pytest.fixture(scope="module")
-def thin(frame):
+def thin(frame, uncompiled):
     """One event that one broker had: the traces, and what was counted."""
     traces = traces_of(
         frame,
@@ -458,7 +461,8 @@ def thin(frame):
             ("s2", "t", "hub", "subscribe", 0, '{"b":2}'),
         ],
     )
-    return traces, collect(traces, WINDOW, lambda _: None)
+    with uncompiled():
+        return traces, collect(traces, WINDOW, lambda _: None)
 
 
 def test_empty_tables_are_no_system_and_the_error_says_what_is_missing(thin):
@@ -522,9 +526,10 @@ texts = st.sampled_from(["{}", '{"a":1}', "{", "null", '{"a":{"b":1}}', '{"a":1e
 )
 @settings(deadline=None, max_examples=2, suppress_health_check=list(HealthCheck))
 @pytest.mark.slow
-def test_whatever_stands_in_the_tables_the_counts_add_up(frame, **rows):
+def test_whatever_stands_in_the_tables_the_counts_add_up(frame, uncompiled, **rows):
     traces = traces_of(frame, **rows)
-    seen = collect(traces, WINDOW, lambda _: None)
+    with uncompiled():
+        seen = collect(traces, WINDOW, lambda _: None)
     bad = find_subscribers(seen.subscriptions, None, WINDOW).bad_rows
     quality = quality_table(seen, bad_filters=bad)
     assert rows_read(quality) == {name: len(part) for name, part in rows.items()}
@@ -563,7 +568,7 @@ ROUND = [("a", "b", S, S + 1), ("b", "c", S, S + 1), ("c", "a", S, S + 1)]
 
 
 @pytest.fixture(scope="module")
-def probed_ring(frame):
+def probed_ring(frame, uncompiled):
     """A ring that was probed, and some oddities in it: the traces, what was counted, what it tells.
 
     Lifetimes a percent apart, contents that are none, a client t that was probed beside one that
@@ -581,7 +586,8 @@ def probed_ring(frame):
             ("e1", name, "c", 2 * S + 5 + delay) for name, delay in (("s", 3000), ("t", 5000))
         ],
     )
-    seen = collect(traces, WINDOW, lambda _: None)
+    with uncompiled():
+        seen = collect(traces, WINDOW, lambda _: None)
     return traces, seen, fit(traces, seen, WINDOW, None)
 
 

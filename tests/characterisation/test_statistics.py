@@ -53,6 +53,7 @@ from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here
 from tidings.traces.window import TraceWindow
 
+pytestmark = pytest.mark.usefixtures("few_rows")
 S = 1_000_000_000
 WINDOW = TraceWindow(from_ns=0, until_ns=32 * S)  # a batch a second
 
