@@ -41,7 +41,6 @@ from tidings.characterisation.store import (
 from tidings.errors import InvalidTracesError
 from tidings.traces.reading import read_traces
 
-pytestmark = pytest.mark.usefixtures("few_rows")
 EPOCH_NS = 1_700_000_000_000_000_000
 WINDOW_S = 32.0
 DAYS = 2  # of which 32 batches are whole parts of those of all
@@ -132,7 +131,7 @@ def folders(plant_traces, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def store(spark, folders, tmp_path_factory):
+def store(spark, few_rows, folders, tmp_path_factory):
     """The days, one after the other."""
     place = tmp_path_factory.mktemp("kept") / "store"
     add_traces(read_traces(spark, folders[1][0]), place, margin_s=5.0)
@@ -141,7 +140,7 @@ def store(spark, folders, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def at_once(spark, folders):
+def at_once(spark, few_rows, folders):
     traces = read_traces(spark, folders[0])
     return gather(traces, traces.window, lambda _: None, decided=Decided(every_link=True))
 

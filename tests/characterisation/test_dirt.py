@@ -14,7 +14,6 @@ from tidings.characterisation.usage import sample_counts, usage_statistics
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.window import TraceWindow
 
-pytestmark = pytest.mark.usefixtures("few_rows")
 S = 1_000_000_000
 WINDOW = TraceWindow(from_ns=0, until_ns=32 * S)  # a batch a second
 
@@ -68,7 +67,7 @@ STATISTICS = {
 
 
 @pytest.fixture(scope="module")
-def tables(frame):
+def tables(frame, few_rows):
     """The good rows of every table, and all rows."""
     ddl = {name: TRACE_TABLES[name].ddl.replace(" NOT NULL", "") for name in GOOD}
     both = {name: BAD[name][:1] + rows + BAD[name][1:] for name, rows in GOOD.items()}

@@ -53,7 +53,6 @@ from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here
 from tidings.traces.window import TraceWindow
 
-pytestmark = pytest.mark.usefixtures("few_rows")
 S = 1_000_000_000
 WINDOW = TraceWindow(from_ns=0, until_ns=32 * S)  # a batch a second
 
@@ -63,7 +62,7 @@ def nullable(name):
 
 
 @pytest.fixture(scope="module")
-def table(frame):
+def table(frame, few_rows):
     return lambda name, rows: frame(rows, nullable(name))
 
 
@@ -468,7 +467,7 @@ STATISTICS = {
 
 
 @pytest.fixture(scope="module")
-def empty(spark):
+def empty(spark, few_rows):
     return {name: spark.createDataFrame([], nullable(name)) for name in TRACE_TABLES}
 
 
