@@ -44,14 +44,15 @@ def failing_line(
 @pytest.mark.statistical
 def test_an_event_that_finds_its_way_up_finds_the_subscription_there():
     """What a new subscription waited for is up too: the share is that of the way, exactly."""
-    row = simulate(
-        failing_line({"scheme": "periodic"}), replications=10, duration_s=40_000.0, warmup_s=400.0
-    ).subscribers.iloc[0]
+    system = failing_line({"scheme": "periodic"})
+    row = simulate(system, replications=10, duration_s=40_000.0, warmup_s=400.0).subscribers.iloc[0]
     assert row["lost_unsubscribed"] == 0.0
     assert row["lost_not_known"] > 0.01  # of what could not have come anyway
     assert row["on_time_se"] < 0.004
     assert row["on_time"] == pytest.approx(UP**3, abs=4.0 * row["on_time_se"])
     assert row["lost_broker_down"] == pytest.approx(1.0 - UP, abs=4.0 * row["on_time_se"])
+    predicted = predict(system).subscribers.iloc[0]  # what comes first is the first cause
+    assert predicted["lost_broker_down"] == pytest.approx(1.0 - UP, abs=1e-9)
 
 
 @pytest.mark.statistical
@@ -101,7 +102,7 @@ def test_churn_composes_with_failures_and_connectivity(scheme: str, mobile: bool
     found = simulate(system, replications=10, duration_s=60_000.0, warmup_s=400.0)
     row = found.subscribers.iloc[0]
     assert row["on_time_se"] < 0.004
-    for name in ("on_time", "delivered", "lost_unsubscribed"):
+    for name in ("on_time", "delivered", "lost_unsubscribed", "lost_broker_down"):
         assert predicted[name] == pytest.approx(row[name], abs=0.01 + 3.0 * row["on_time_se"]), name
 
 

@@ -24,6 +24,7 @@ from tidings.prediction.churn.meeting import Meeting
 from tidings.prediction.churn.staying import MixedStaying, Staying, mixed
 from tidings.prediction.churn.tilting import Tilted
 from tidings.prediction.churn.weighing import Weighed
+from tidings.prediction.faults.static_ways import HOME_DOWN
 from tidings.prediction.path_laws import Workshop, is_rough, path_law
 from tidings.prediction.stages import Delay, Floats, Stage, in_series
 
@@ -183,11 +184,13 @@ def _kept(way: Stage, entry: Stage, shares: tuple[float, float]) -> Stage:
     """What is left of a way, with all losses by their first cause; its delays are not told.
 
     ``shares`` are of a stay: in which what is published finds the subscription known, and in which
-    what is published is notified.
+    what is published is notified. An event meets its publisher's broker, up or down, before any
+    subscription.
     """
     known, notified = shares
     before = {cause: entry.lost.get(cause, 0.0) for cause in way.lost}
+    before |= {cause: share for cause, share in way.lost.items() if cause == HOME_DOWN}
     lost = {cause: before[cause] + known * (way.lost[cause] - before[cause]) for cause in before}
-    lost[NOT_KNOWN] = entry.survives * (1.0 - known)
+    lost[NOT_KNOWN] = (1.0 - sum(before.values())) * (1.0 - known)
     lost[UNSUBSCRIBED] = way.survives * max(known - notified, 0.0)
     return Stage(survives=way.survives * notified, lost=lost)
