@@ -23,7 +23,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def uncompiled(spark: SparkSession) -> Callable[[], AbstractContextManager[None]]:
-    """A context in which queries are not compiled: where rows are few that takes half the time."""
+    """A context in which queries are not compiled: quicker where rows are a handful."""
     from spark_cluster import AS_IT_STANDS
 
     @contextmanager

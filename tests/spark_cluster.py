@@ -20,7 +20,7 @@ from tidings.traces.java import ensure_java
 
 WITHIN_S = 180.0
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # for what lives for seconds
-# To compile a query takes longer than to run it as it stands, where rows are few.
+# To compile a query takes longer than to run it as it stands, where rows are a handful.
 AS_IT_STANDS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
