@@ -46,7 +46,7 @@ def alive_in_group(group):
     return [row for row in rows if row[0] == str(group) and not row[1].startswith("Z")]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_import_is_one_line(tmp_path, how):
     # The import of a command takes longer than this on any machine.
     process = start("demo", "--to", tmp_path / "demo")

@@ -199,6 +199,15 @@ def test_a_folder_that_takes_no_entries_is_refused_before_the_work(tmp_path, mon
     assert names(tmp_path) == []
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no such file system")
+def test_a_place_that_no_permission_forbids_but_that_takes_nothing_is_refused_before_the_work():
+    for refuse in (check_file, check_new_folder):
+        with pytest.raises(
+            InvalidInputError, match=r"cannot be written: no new entries .*in /proc"
+        ):
+            refuse("/proc/nope/x")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
 def test_a_read_only_folder_is_refused(tmp_path):
     tmp_path.chmod(0o555)

@@ -12,7 +12,7 @@ from tidings.characterisation.samples import sample_of
 from tidings.errors import UnstableError
 from tidings.model.reading import loads
 from tidings.reporting.study_page import render_study
-from tidings.testbed import comparing, drilling
+from tidings.testbed import calibrating, comparing, drilling
 from tidings.testbed.calibrating import (
     Bench,
     calibrate,
@@ -94,6 +94,24 @@ def test_an_overloaded_system_is_not_compared(tmp_path):
     bench = Bench(spark=None, options=TestbedOptions())
     with pytest.raises(UnstableError, match=r"load of 1"):
         calibrate(bench, loads(PAIR.replace("20/s", "300/s")), tmp_path)
+
+
+@pytest.mark.parametrize(("rate", "calm"), [("50/s", 0.15 / 0.4), ("5/s", 1.0)])
+def test_nobody_publishes_faster_in_a_calibration_than_stated(tmp_path, monkeypatch, rate, calm):
+    """What is run is seen where it would begin; the busier broker takes 8 ms for every event."""
+
+    class BegunError(Exception):
+        pass
+
+    def begin(system, *_):
+        raise BegunError(system.publishers[0].rate_per_s)
+
+    monkeypatch.setattr(calibrating, "recorded", begin)
+    system = loads(PAIR.replace("20/s", rate))
+    with pytest.raises(BegunError) as begun:
+        calibrate(Bench(spark=None, options=TestbedOptions()), system, tmp_path)
+    (per_s,) = begun.value.args
+    assert per_s == pytest.approx(calm * system.publishers[0].rate_per_s)
 
 
 def test_a_steady_system_has_nothing_that_fails_comes_or_goes():

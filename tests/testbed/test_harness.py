@@ -41,7 +41,7 @@ def plan(name="a", label="b0"):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
 @pytest.mark.slow
 def test_whatever_ends_a_testbed_nothing_runs_on_and_what_there_is_of_it_is_kept(tmp_path):
-    signals = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+    signals = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     begun = {how: start_testbed(tmp_path / how.name) for how in signals}  # side by side
     for how, testbed in begun.items():
         assert any("running," in line for line in testbed.stderr)

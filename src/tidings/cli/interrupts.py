@@ -1,4 +1,4 @@
-"""Ctrl-C, or SIGTERM: it ends a command in one line with exit code 130, whatever is under way."""
+"""Ctrl-C, SIGTERM or SIGHUP: each ends a command in one line with exit code 130, at any time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _asked_at: list[float] = []
 def heed() -> None:
     """Have Ctrl-C end this command; to be called again when a library took the signal over."""
     with contextlib.suppress(ValueError):  # not the main thread, which alone is interrupted
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, _interrupt)
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # not under nohup
+                signal.signal(each, _interrupt)
         sys.unraisablehook = _tell_unraisable
 
 

@@ -112,13 +112,18 @@ def check_place(path: str | os.PathLike[str], *, suffixes: tuple[str, ...], what
 
 
 def _check_parent(target: Path) -> None:
-    """The nearest folder above that is there already must take new entries."""
+    """The nearest folder above that is there already must take new entries: one is tried."""
     parents = target.absolute().parents
     nearest = next(each for each in parents if os.path.lexists(each))
     if not nearest.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, f"{nearest} is not a folder")
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, f"no new entries allowed in {nearest}")
+    # Permissions do not tell of places that are no real folders (/proc) or of full disks.
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".tidings-", dir=nearest))
+    except OSError as error:
+        raise OSError(error.errno, f"no new entries can be made in {nearest}") from error
 
 
 @contextmanager

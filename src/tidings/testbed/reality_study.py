@@ -32,7 +32,7 @@ def reality_study(found: Reality, title: str) -> Study:
         paper="",
         title=title,
         summary=f"{_runs(found)} on real servers of one machine, predicted from a "
-        f"separate run at a load of {CALIBRATION_LOAD:g}; the busiest broker has "
+        f"separate run at a load of {CALIBRATION_LOAD:g} at most; the busiest broker has "
         f"{found.load:.2f}.",
         settings={},
         choices=tuple(_notes(found)),
@@ -92,13 +92,28 @@ def _notes(found: Reality) -> Iterator[str]:
     yield "± is half a confidence interval (95 %, Student's t over the runs)."
     if len(found.counted) < len(found.repetitions):
         yield "What is measured is of the runs that are believed."
-    if (joined := found.reconnection) is not None:
-        yield (
-            f"What was repaired joined again after {joined.brokers_s:.2g} s (brokers) and "
-            f"{joined.links_s:.2g} s (links), on average of {joined.repairs} repairs in a separate "
-            "run; predicted times down are longer by it."
-        )
+    yield from rejoining(found)
     yield from found.notes
+
+
+def rejoining(found: Reality) -> Iterator[str]:
+    """How long what was repaired took to join again, where anything fails."""
+    if (joined := found.reconnection) is None:
+        return
+    kinds = {
+        "brokers": (joined.brokers_s, joined.brokers_sd_s),
+        "links": (joined.links_s, joined.links_sd_s),
+    }
+    told = (
+        f"{mean_s:.2g} s ({kind}{'' if math.isnan(sd_s) else f'; standard deviation {sd_s:.2g} s'})"
+        for kind, (mean_s, sd_s) in kinds.items()
+        if mean_s > 0.0
+    )
+    yield (
+        f"What was repaired joined again after {' and '.join(told)} on average of "
+        f"{joined.repairs} repairs in a separate run, at random moments between two tries to join; "
+        "predicted times down are longer by it."
+    )
 
 
 def _findings(found: Reality) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ _FOLDER = "tidings-testbed-"
 _READY_S = 10.0  # until all servers must have found each other
 _LOOK_S = 0.02
 _READY = "Server is ready"
-_RECONNECT = "100ms"  # between two tries to join a neighbour again
+RECONNECT_S = 0.1  # between two tries to join a neighbour again
 _LAST_LINES = 3  # of a server's log, told when it ends by itself
 
 _CONFIGURATION = """\
@@ -79,7 +79,7 @@ class ServerPlan:
             client_port=self.client_port,
             monitor_port=self.monitor_port,
             leaf_port=self.leaf_port,
-            reconnect=_RECONNECT,
+            reconnect=f"{1e3 * RECONNECT_S:g}ms",
             storing=storing,
             of_account="jetstream: enabled," if self.stores else "",
             remotes=remotes,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -60,6 +59,7 @@ def compare(
     from tidings.testbed.calibrating import Bench, calibrate
     from tidings.testbed.comparing import confront
     from tidings.testbed.outages import compressed
+    from tidings.testbed.reality_study import rejoining
     from tidings.testbed.running import check_size
     from tidings.testbed.runs import TestbedOptions
 
@@ -84,7 +84,7 @@ def compare(
         for number, each in enumerate(result.repetitions, 1):
             console.show_checked(each.agrees, _VERDICTS, f"run {number}: {_told(each)}")
         console.show_checked(result.agrees, _VERDICTS, _together(result))
-        for note in _rejoining(result):
+        for note in rejoining(result):
             console.note(note)
         console.show(f"\nReality beside its prediction: {to / REALITY} (open it in a browser)")
         console.show(f"Who gets late events, and why: {to / 'report.html'}")
@@ -111,15 +111,6 @@ def _told(one: Repetition) -> str:
     believed = "" if not one.doubts else "; not to be believed: this machine was too busy"
     late = f"; relays {1e3 * one.lateness_s:.2g} ms late (99 %)"
     return f"predicted {how_far_off(one)}{simulated}{late}{believed}"
-
-
-def _rejoining(result: Reality) -> Iterator[str]:
-    if (found := result.reconnection) is not None:
-        yield (
-            f"what was repaired joined again after {found.brokers_s:.2g} s (brokers) and "
-            f"{found.links_s:.2g} s (links) on average of {found.repairs} repairs in a separate "
-            "run; predicted times down are longer by it"
-        )
 
 
 def _document(result: Reality, folder: Path) -> dict[str, object]:
@@ -155,7 +146,7 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
 
 
 def _write(result: Reality, title: str, place: Path) -> None:
-    from tidings.testbed.reality_study import reality_study
+    from tidings.testbed.reality_study import reality_study, rejoining
 
     reading.save(result.fitted, place / "fitted.yaml")
     measured = result.counted[0].measured
@@ -163,7 +154,7 @@ def _write(result: Reality, title: str, place: Path) -> None:
     outcomes = {each.source: each for each in known if each is not None}
     for source, outcome in outcomes.items():
         save_outcome(outcome, place / f"{source}.json")
-    notes = [*_rejoining(result)]
+    notes = [*rejoining(result)]
     notes += [f"run {n}: {_told(each)}" for n, each in enumerate(result.repetitions, 1)]
     page = Report(title=title, system=result.fitted, outcomes=outcomes, notes=notes)
     write_page(page, place / "report.html")
