@@ -51,6 +51,16 @@ class SchemeReport:
         """Whether the target is met for sure."""
         return self.verdict == MEETS
 
+    @property
+    def likely(self) -> tuple[float, float]:
+        """The share of subscribers that get their target, and of events in time.
+
+        Simulated where nobody knows how far the prediction is off.
+        """
+        if self.error is None:
+            return self.satisfied_simulated, self.simulated
+        return self.satisfied, self.on_time["mean"]
+
     def costs_as_much_as(self, other: SchemeReport) -> bool:
         """Whether the simulation cannot tell the two costs apart."""
         noise = math.hypot(self.cost_se, other.cost_se)
@@ -95,7 +105,7 @@ class SchemeAdvice:
     @property
     def nearest(self) -> SchemeReport:
         """The scheme that satisfies most subscribers; of equals the one with the best share."""
-        return max(self.reports, key=lambda each: (each.satisfied, each.on_time["mean"]))
+        return max(self.reports, key=lambda each: each.likely)
 
     def to_document(self) -> dict[str, Any]:
         """The advice as plain data for JSON."""

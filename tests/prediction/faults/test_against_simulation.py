@@ -215,3 +215,37 @@ def test_backlogs_that_a_repair_sets_free_are_left_out_and_told_where_they_matte
     [warning] = story["warnings"]
     assert "'b' is busy for 0.9 of its time up" in warning
     assert "too high by up to" in warning
+
+
+ROW = """
+tidings: 1
+lifetime: 10s
+recovery: {{scheme: periodic}}
+brokers:
+  a: {{service: {{exponential: {service_s}}}}}
+  b: {{service: {{exponential: {service_s}}}, failure: {{mtbf: 900s, mttr: 100s}}}}
+  c: {{service: {{exponential: {service_s}}}}}
+links: [{{between: [a, b]}}, {{between: [b, c]}}]
+publishers: {{p: {{at: a, every: {{exponential: 1s}}, content: {{event: {{k: 1}}}}}}}}
+subscribers: {{s: {{at: c, wants: {{}}}}}}
+"""
+
+
+@pytest.mark.slow
+def test_queues_that_crashes_shorten_are_told_where_brokers_are_busy():
+    """In a row of three: nothing is kept, so queues are shorter than when nothing fails."""
+    for service_s, is_busy in ((0.3, False), (0.9, True)):
+        system = loads(ROW.format(service_s=service_s))
+        seen = simulate(system, seed=3, replications=40, duration_s=200_000.0).subscribers
+        told = predict(system, delays=False)
+        story, error = told.provenance, float(seen["on_time_se"].iloc[0])
+        off = float(seen["on_time"].iloc[0]) - told.on_time
+        rows = [row for row in story["faults"]["methods"] if "nothing fails" in row["method"]]
+        if not is_busy:
+            assert abs(off) < 4.0 * error < 0.01
+            assert not rows
+            assert story["warnings"] == []
+            continue
+        assert off > 5.0 * error
+        assert [row["error"] for row in rows] == [None]
+        assert "'a' is taken to be busy for 0.9 of its time up" in story["warnings"][0]

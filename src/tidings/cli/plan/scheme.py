@@ -57,8 +57,8 @@ def _answer(advice: SchemeAdvice) -> str:
     if not perhaps:
         return _sure(advice)
     return (
-        f"{_sure(advice)} Whether {perhaps} would do, at less cost, cannot be told: the target is "
-        "within the error of what is predicted."
+        f"{_sure(advice)} Whether {perhaps} would do, at less cost, cannot be told: within their "
+        "errors, prediction and simulation leave it open."
     )
 
 
@@ -74,5 +74,5 @@ def _sure(advice: SchemeAdvice) -> str:
     nearest = advice.nearest
     return (
         f"No scheme is sure to meet the target. {nearest.scheme} comes nearest: "
-        f"{100 * nearest.satisfied:.1f} % of the subscribers get theirs."
+        f"{100 * nearest.likely[0]:.1f} % of the subscribers get theirs."
     )

@@ -57,7 +57,7 @@ from tidings.prediction.faults.waiting import Wait
 from tidings.prediction.stages import NOTHING, Floats, Stage
 
 BUFFERING = ("buffering", "bypass-buffering")
-BUSY = 0.5  # share of the time up from which on backlogs are worth a word
+BUSY = 0.5  # share of the time up from which on what failures do to queues is worth a word
 NOT_TOLD_APART = "of path_down and not_restored only the sum is known"
 
 
@@ -83,7 +83,10 @@ class Faults:
         return SCHEMES[self.scheme](self, _Way(path=path, pieces_of=pieces_of, others=others))
 
     def _exposed(self, path: Path, pieces_of: Pieces) -> Pieces:
-        if self.buffering:
+        if not self.buffering:
+            if self.relieved(path.brokers):
+                self.notes.add("queues as busy as when nothing fails", None)
+        else:
             if any(self.is_backlogged(each) for each in path.brokers[1:]):
                 self.notes.add("backlogs that a repair sets free at once: left out", None)
             again = sent_again(self.components, path, pieces_of(path))
@@ -100,6 +103,10 @@ class Faults:
     def is_backlogged(self, broker: int) -> bool:
         """Whether what is kept while a broker is down keeps it so busy that it shows."""
         return self.up_share(broker) < 1.0 and self.busy(broker) >= BUSY
+
+    def relieved(self, brokers: Sequence[int]) -> list[int]:
+        """Those of some brokers that are so busy that it shows what failures keep from them."""
+        return [each for each in brokers if float(self.loads[each]) >= BUSY]
 
     def up_share(self, broker: int) -> float:
         """P[a broker is up]."""
