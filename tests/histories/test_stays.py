@@ -94,3 +94,15 @@ def test_planted_delays_give_their_share_by_length_of_stay(tables):
         assert row["notified"] == pytest.approx(expected, abs=3.5 * row["notified_se"])
         law = 1.0 - 3.0 / stay * (1 - math.exp(-stay / 1.5)) + math.exp(-stay / 1.5)
         assert row["notified"] == pytest.approx(law, abs=4 * row["notified_se"])
+
+
+def test_who_is_told_at_the_very_end_of_a_stay_is_not_told(tables):
+    """A stay from 10 to 20: told within it counts, at its first and at its last moment does not."""
+    told_at = {"first": 10, "within": 19, "last": 20, "later": 21}
+    history = (
+        [made.event(name, 10, h="a") for name in told_at],
+        [made.step("p", 10, "subscribe", {"h": "a"}), made.step("p", 20, "unsubscribe")],
+        [made.notice(name, "p", at) for name, at in told_at.items()],
+    )
+    with told_pairs(tables(history)) as pairs:
+        assert sorted(row.told for row in pairs.collect()) == [False, False, False, True]

@@ -14,11 +14,12 @@ from tidings.model.reading import from_document
 from tidings.prediction.churn.churning import APPROXIMATIONS, Churn
 from tidings.prediction.churn.meeting import Meeting
 from tidings.prediction.churn.tilting import Tilted
+from tidings.prediction.lattice import Lattice, bracket
 from tidings.prediction.lifetimes import Lifetime, on_time
 from tidings.prediction.path_laws import Workshop, path_law
 from tidings.prediction.phase_type import chain_cdf
 from tidings.prediction.predicting import predict
-from tidings.prediction.stages import in_series, law_stage
+from tidings.prediction.stages import NOTHING, in_series, law_stage
 
 
 def series(*laws):
@@ -101,6 +102,44 @@ def test_a_delay_s_phases_transform_and_moments_agree_when_tilted():
     assert chain_cdf(chain, t)[0] == pytest.approx(1 - np.exp(-rate * t) * poisson, abs=1e-13)
     z = np.array([1.0 + 2.0j])
     assert tilted.transform(z) == pytest.approx((rate / (rate + z)) ** 3, abs=1e-13)
+
+
+def test_a_tilted_delay_on_a_lattice_is_enclosed():
+    """U(0, 1) weighted by exp(−2x): P[X ≤ t] = (1 − e^(−2t))/(1 − e^(−2))."""
+    uniform = law_stage(Uniform(low_s=0.0, high_s=1.0)).delays[0]
+    lattice = Lattice(step_s=1 / 512, points=1024)
+    images = Tilted(delay=uniform, per_s=2.0).on_lattice(lattice)
+    t = np.array([0.1, 0.5, 0.9])
+    value, error = bracket(lattice, *images, t)
+    assert np.all(np.abs(value - np.expm1(-2 * t) / math.expm1(-2.0)) <= error + 1e-12)
+    assert np.all(error < 0.01)
+
+
+def test_moments_of_a_way_that_is_weighed_as_a_whole():
+    """U(0, 2) and a stay of 4 s weigh d by 4 − d: mean 8/9 s, variance 26/81 s²."""
+    way = law_stage(Uniform(low_s=0.0, high_s=2.0))
+    at_once = [(1.0, Meeting(spreading=NOTHING))]
+    (delay,) = Churn().stage(way, Deterministic(value_s=4.0), at_once).delays
+    assert delay.mean_s == pytest.approx(8 / 9, abs=1e-9)
+    assert delay.variance_s2 == pytest.approx(26 / 81, abs=1e-9)
+
+
+def test_what_failures_add_to_a_way_counts_beside_chance():
+    """E of 1 s, S of 2 s, R of 0.5 s and 0.7 s more, all exponential, stays of rate θ.
+
+    E[exp(−θ(max(S, E) + R + more))], with max(S, E) = S + E − min(S, E).
+    """
+    theta, workshop = 0.25, Workshop()
+    parts = Meeting(spreading=series(exp(2.0)), before=series(exp(1.0)), after=series(exp(0.5)),
+                    failing=True)  # fmt: skip
+    way = in_series(in_series(parts.before, parts.after), series(exp(0.7)))
+    stage = Churn(workshop=workshop).stage(way, exp(1 / theta), [(1.0, parts)])
+    # ∫ θ exp(−θt) (1 − e^(−t)) (1 − e^(−t/2)) dt
+    both = sum(
+        sign * theta / (theta + rate) for sign, rate in ((1, 0), (-1, 1), (-1, 0.5), (1, 1.5))
+    )
+    exact = both / (1 + 0.5 * theta) / (1 + 0.7 * theta)
+    assert stage.survives == pytest.approx(exact, abs=1e-9)
 
 
 STAYS = [

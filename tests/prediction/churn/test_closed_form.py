@@ -65,3 +65,18 @@ def test_impossible_times_are_refused(wrong):
         notified_share(*wrong)
     with pytest.raises(InvalidInputError, match="area"):
         rapidity(5.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("stay_s", "delays_s"),
+    [(0.0, [1.0]), (-1.0, [1.0]), (np.nan, [1.0]), (2.0, [-1.0, 3.0]), (2.0, [np.nan]), (2.0, [])],
+)
+def test_what_no_couple_can_have_is_an_error(stay_s, delays_s):
+    with pytest.raises(InvalidInputError, match="wants stays above 0 and at least one delay"):
+        exact_share([1.0, stay_s], delays_s)
+
+
+def test_numbers_that_are_none_are_an_error():
+    for bad in ((np.nan, 20.0, 1.0), (30.0, np.nan, 1.0), (30.0, 20.0, np.nan)):
+        with pytest.raises(InvalidInputError, match="out of range"):
+            notified_share(*bad)

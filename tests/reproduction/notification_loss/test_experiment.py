@@ -50,6 +50,28 @@ def test_a_transit_stub_network_is_connected_and_its_stubs_are_near():
         TransitStub(nodes_per_stub=0)
 
 
+def test_several_transit_domains_are_far_apart_and_connected():
+    """Three domains of two nodes, each with a stub of three: 24 nodes, domains 100 s apart."""
+    shape = TransitStub(
+        transit_domains=3, transit_nodes=2, stubs_per_transit_node=1, nodes_per_stub=3,
+        domains_s=100.0,
+    )  # fmt: skip
+    delays_s = node_delays_s(shape, np.random.default_rng(2))
+    assert delays_s.shape == (24, 24) == (shape.nodes, shape.nodes)
+    assert np.all(np.isfinite(delays_s))
+    domain = np.concatenate([np.repeat(range(3), 2), np.repeat(range(3), 6)])
+    near = domain[:, None] == domain
+    assert delays_s[near].max() < 5.0
+    assert delays_s[~near].min() > 50.0
+
+
+@pytest.mark.parametrize("name", ["further_links", "domains_s", "transit_s", "access_s", "stub_s"])
+@pytest.mark.parametrize("value", [-0.1, np.nan, np.inf])
+def test_delays_that_cannot_be_are_an_error(name, value):
+    with pytest.raises(InvalidInputError, match=f"{name} is {value}; wants a number of 0 or more"):
+        TransitStub(**{name: value})
+
+
 def test_a_line_of_brokers_by_hand():
     delays_s = LINE.delays_s()
     assert delays_s[0].tolist() == [0.0, 1.0, 3.0, 7.0]

@@ -31,7 +31,7 @@ def notified_share(stay_s: ArrayLike, spread_s: ArrayLike, rapidity: ArrayLike) 
     stay, spread, r = np.broadcast_arrays(
         *(np.asarray(each, dtype=np.float64) for each in (stay_s, spread_s, rapidity))
     )
-    if np.any(stay <= 0) or np.any(spread < 0) or np.any(r <= 0):
+    if not (np.all(stay > 0) and np.all(spread >= 0) and np.all(r > 0)):  # NaN is none of these
         raise InvalidInputError(
             "a stay, a time to spread or a rapidity is out of range; wants a stay and a rapidity "
             "above 0 and a time to spread of 0 or more"
@@ -66,7 +66,19 @@ def exact_share(stay_s: ArrayLike, delays_s: ArrayLike) -> Floats:
     """
     stay = np.asarray(stay_s, dtype=np.float64)
     sorted_s = np.sort(np.asarray(delays_s, dtype=np.float64).ravel())
+    if not (np.all(stay > 0) and sorted_s.size and np.all(sorted_s >= 0)):
+        raise InvalidInputError(
+            f"stays {_ends(stay)} and delays {_ends(sorted_s)}; wants stays above 0 and at least "
+            "one delay, all of them of 0 or more, in seconds"
+        )
     sums = np.concatenate([[0.0], np.cumsum(sorted_s)])
     below = np.searchsorted(sorted_s, stay, side="right")
     found: Floats = (below * stay - sums[below]) / (sorted_s.size * stay)
     return found
+
+
+def _ends(values_s: Floats) -> str:
+    """Between which numbers some lie, for messages."""
+    if not values_s.size:
+        return "(none)"
+    return f"of {values_s.min():g} to {values_s.max():g} s"
