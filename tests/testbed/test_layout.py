@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from real_servers import LINE
 from tidings.model.reading import loads
 from tidings.model.routes import route
+from tidings.testbed.breaking import plain_change
 from tidings.testbed.layout import layout
 
 
@@ -51,3 +54,20 @@ def test_what_a_client_handed_over_outlasts_it_and_nothing_else_does(parts):
 def test_servers_and_files_are_called_by_plain_words(parts):
     assert [plan.label for plan in parts.servers.values()] == ["b0", "b1", "b2"]
     assert [*parts.servers] == ["left", "hub", "right"]
+
+
+def test_a_broker_that_is_killed_loses_its_queue_and_no_other_does(parts):
+    """Its server has no part in it: all that must be done about it is remembered."""
+    told = []
+    for station in (parts.stations["hub"], parts.stations["left"]):
+        station.serve(1_000.0)
+
+    class Servers:
+        kill, start = told.append, told.append
+
+    change = plain_change(parts, Servers)
+    asyncio.run(change("hub", False))
+    assert parts.stations["hub"].serve(30.0) == pytest.approx((30.0, 30.003))
+    assert parts.stations["left"].free_s > 1_000.0
+    asyncio.run(change("hub", True))
+    assert told == ["hub", "hub"]

@@ -6,6 +6,7 @@ import gc
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,6 +101,19 @@ def test_the_window_and_the_lateness_are_told(run, tables):
     assert 0.0 <= late["relay_p50_s"] <= late["relay_p99_s"]
     late_ns = max(late["relay_p99_s"], late["publisher_p99_s"])
     assert bool(doubts(run)) == (late_ns > 0.05 * 0.003)
+
+
+@pytest.mark.parametrize("who", ["relay", "publisher"])
+def test_whoever_was_late_a_run_is_doubted_and_the_doubt_names_them(run, who):
+    """3 ms is the shortest mean service: 0.16 ms are more than 5 % of it, 0.14 ms are not."""
+    for late_s, is_doubted in ((0.00014, False), (0.00016, True)):
+        late = {"relay": 0.0, "publisher": 0.0} | {who: late_s}
+        journal = replace(run.layout.journal, lateness_s=[late["relay"]] * 9)
+        layout = replace(run.layout, journal=journal)
+        told = doubts(replace(run, layout=layout, published_late_s=[late["publisher"]] * 9))
+        assert [each.startswith(f"{who}s were late by 0.16 ms") for each in told] == (
+            [True] if is_doubted else []
+        )
 
 
 def test_only_the_run_itself_counts_as_late(run):

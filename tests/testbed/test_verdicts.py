@@ -19,7 +19,7 @@ from tidings.reporting.study_page import render_study
 from tidings.simulation.run import simulate
 from tidings.testbed.apart import RUNS_ALIKE, Apart, apart, errors_by_calibration
 from tidings.testbed.comparing import Reality, Repetition
-from tidings.testbed.reality_study import reality_study
+from tidings.testbed.reality_study import first_text, reality_study
 from tidings.validation.comparison import compare
 
 SYSTEM = """
@@ -53,7 +53,7 @@ SIMULATED = stated(
 )  # fmt: skip
 
 
-def repetition(on_time=0.8, delay_s=0.30, *, doubts=(), unsure=None):
+def repetition(on_time=0.8, delay_s=0.30, *, doubts=(), unsure=None, is_steady=False):
     measured = stated("measured", on_time, delay_s)
     shares, delays = apart(measured, SIMULATED, unsure)
     return Repetition(
@@ -62,9 +62,10 @@ def repetition(on_time=0.8, delay_s=0.30, *, doubts=(), unsure=None):
         against_simulated=compare(SIMULATED, measured),
         shares_apart=shares,
         delays_apart=delays,
-        is_steady=False,
+        is_steady=is_steady,
         duration_s=60.0,
-        lateness_s=0.0002,
+        relays_late_s=0.0002,
+        publishers_late_s=0.0001,
         timeline=(),
         doubts=doubts,
         subscription_spread=None,
@@ -88,6 +89,57 @@ def test_a_run_is_held_to_its_waits_as_to_its_shares():
     assert repetition(delay_s=0.30 + 2.9 * 0.08).agrees is True
     assert repetition(on_time=0.8 - 3.1 * 0.05).agrees is False
     assert repetition(on_time=0.8 + 2.9 * 0.05).agrees is True
+
+
+def test_a_steady_system_is_held_to_shares_and_to_delays():
+    """0.02 and 10 % of what was measured; each by itself decides."""
+    for on_time, delay_s, agrees in (
+        (0.8 - 0.0199, 0.30 / 1.099, True),
+        (0.8 - 0.0201, 0.30, False),
+        (0.8, 0.30 / 1.101, False),
+        (0.8, 0.30 / 0.899, False),
+    ):
+        one = repetition(on_time, delay_s, is_steady=True)
+        assert one.agrees is agrees
+        assert reality(one).agrees is agrees
+    # Apart each is outside, together they are within.
+    runs = [repetition(delay_s=delay_s, is_steady=True) for delay_s in (0.25, 0.35)]
+    assert [each.agrees for each in runs] == [False, False]
+    assert reality(*runs).agrees is True
+
+
+def test_one_subscriber_beyond_chance_is_told_though_the_means_agree():
+    sharp = stated("simulated", 0.8, 0.30, on_time_se=1e-4, delay_mean_se_s=1e-4)
+    measured = stated("measured", 0.79, 0.30)
+    shares, delays = apart(measured, sharp, None)
+    one = replace(repetition(0.79, is_steady=True), shares_apart=shares, delays_apart=delays)
+    found = reality(one, one)
+    assert found.agrees is True
+    assert found.beyond_chance == {"s": pytest.approx(0.01 / 1e-4 / math.sqrt(RUNS_ALIKE / 2))}
+    told = reality_study(found, "x").findings[0].found
+    assert "largest 0.0100" in told
+    assert "the means agree, yet beyond chance, in standard errors of the runs: s (10.0)" in told
+    calm = reality(repetition(0.79, is_steady=True), repetition(0.79, is_steady=True))
+    assert calm.beyond_chance == {}
+    assert "beyond chance" not in reality_study(calm, "x").findings[0].found
+
+
+def test_largest_errors_are_of_all_runs_together():
+    found = reality(repetition(0.7, 0.25), repetition(0.86, 0.40))
+    assert found.largest_share_error == pytest.approx(0.02)
+    assert found.largest_latency_error == pytest.approx(0.025 / 0.325)
+
+
+def test_the_run_that_is_shown_is_named_and_has_the_errors_of_whole_runs():
+    found = reality(repetition(0.1, doubts=("too busy",)), repetition(0.75), repetition())
+    number, shown = found.first
+    assert number == 2
+    assert shown.subscribers["on_time"].item() == 0.75
+    assert shown.subscribers["on_time_se"].item() == pytest.approx(0.05)
+    assert shown.subscribers["delay_mean_se_s"].item() == pytest.approx(0.08)
+    assert "run 2 of 3, the first that is believed" in first_text(found)
+    steady = reality(repetition(is_steady=True))
+    assert steady.first == (1, steady.repetitions[0].measured)
 
 
 def test_runs_together_are_held_to_smaller_errors():

@@ -61,7 +61,8 @@ class Repetition:
     delays_apart: Apart  # the same of mean delays
     is_steady: bool  # nothing fails or comes and goes: shares and delays themselves must agree
     duration_s: float
-    lateness_s: float  # of relays, 99th percentile
+    relays_late_s: float  # 99th percentile
+    publishers_late_s: float  # the same
     timeline: tuple[StateChange, ...]  # by seconds from the beginning of the window
     doubts: tuple[str, ...]  # why it is not to be believed
     subscription_spread: pd.DataFrame | None  # T_sub by broker; None: nothing comes and goes
@@ -164,6 +165,24 @@ class Reality:
         return self.trusted or self.repetitions
 
     @property
+    def first(self) -> tuple[int, Outcome]:
+        """The first run that numbers are of: which it is, and what was measured.
+
+        Where something fails, comes or goes its standard errors are those of whole runs.
+        """
+        one = self.counted[0]
+        number = next(n for n, each in enumerate(self.repetitions, 1) if each is one)
+        measured = one.measured
+        if one.is_steady:
+            return number, measured
+        who = measured.subscribers["subscriber"]
+        errors = {
+            "on_time_se": who.map(one.shares_apart.of_run),
+            "delay_mean_se_s": who.map(one.delays_apart.of_run),
+        }
+        return number, replace(measured, subscribers=measured.subscribers.assign(**errors))
+
+    @property
     def all_doubts(self) -> tuple[str, ...]:
         """Everything that speaks against believing something of it, each once."""
         of_runs = (doubt for each in self.repetitions for doubt in each.doubts)
@@ -182,17 +201,36 @@ class Reality:
     @property
     def latency_error(self) -> float:
         """Mean over subscribers of |predicted − measured| mean delay, as a share of the latter."""
-        return float((self._mean(_DELAY) / self._mean("delay_mean_s_b")).abs().mean())
+        return float(self._latency_errors().mean())
+
+    @property
+    def largest_share_error(self) -> float:
+        """The largest |predicted − measured| on-time share of a subscriber, all runs together."""
+        return _largest(self._mean(_SHARE))
+
+    @property
+    def largest_latency_error(self) -> float:
+        """The same of mean delays, as a share of what was measured."""
+        return _largest(self._latency_errors())
 
     @property
     def most_share_errors(self) -> float:
         """The largest difference of on-time shares in standard errors of all runs together."""
-        return self._most(_SHARE, [each.shares_apart for each in self.counted])
+        return _largest(self._share_errors())
 
     @property
     def most_delay_errors(self) -> float:
         """The same of mean delays; NaN where nothing was delivered."""
-        return self._most(_DELAY, [each.delays_apart for each in self.counted])
+        return _largest(self._delay_errors())
+
+    @property
+    def beyond_chance(self) -> dict[str, float]:
+        """Who is off by more than ``MOST_ERRORS`` in share or mean delay, and by how many.
+
+        All runs together. Of steady systems what the calibration leaves open is not in them.
+        """
+        both = pd.concat([self._share_errors(), self._delay_errors()], axis=1).abs().max(axis=1)
+        return {str(name): float(off) for name, off in both[both > MOST_ERRORS].items()}
 
     @property
     def agrees(self) -> bool | None:
@@ -207,8 +245,17 @@ class Reality:
         """A column of the comparisons by subscriber, its mean over runs."""
         return pd.concat([_by_subscriber(one, column) for one in self.counted], axis=1).mean(axis=1)
 
-    def _most(self, column: str, apart: Sequence[Apart]) -> float:
-        return _largest(together_apart(apart).in_standard_errors(self._mean(column), len(apart)))
+    def _latency_errors(self) -> pd.Series:
+        return (self._mean(_DELAY) / self._mean("delay_mean_s_b")).abs()
+
+    def _share_errors(self) -> pd.Series:
+        return self._errors(_SHARE, [each.shares_apart for each in self.counted])
+
+    def _delay_errors(self) -> pd.Series:
+        return self._errors(_DELAY, [each.delays_apart for each in self.counted])
+
+    def _errors(self, column: str, apart: Sequence[Apart]) -> pd.Series:
+        return together_apart(apart).in_standard_errors(self._mean(column), len(apart))
 
 
 def _by_subscriber(one: Repetition, column: str) -> pd.Series:
@@ -274,6 +321,7 @@ def _repetition(run: Run, measured: Outcome, known: _Known) -> Repetition:
     fitted, simulated = known.fitted, known.simulated
     begin_s = run.start_s + run.options.warmup_s
     shares, delays = apart(measured, simulated, known.unsure)
+    late = lateness(run)
     return Repetition(
         measured=measured,
         against_predicted=compare(known.predicted, measured),
@@ -282,7 +330,8 @@ def _repetition(run: Run, measured: Outcome, known: _Known) -> Repetition:
         delays_apart=delays,
         is_steady=run.system == steady(run.system),
         duration_s=run.options.duration_s,
-        lateness_s=lateness(run)["relay_p99_s"],
+        relays_late_s=late["relay_p99_s"],
+        publishers_late_s=late["publisher_p99_s"],
         timeline=tuple(replace(each, at_s=each.at_s - begin_s) for each in run.states),
         doubts=tuple(doubts(run)),
         subscription_spread=subscription_spread(run, fitted) if run.stays else None,

@@ -23,6 +23,7 @@ from tidings.testbed.outages import merged
 NOT_KNOWN = "–"
 _CHANCE = 2.5  # a mean error so many times what is usual happens to one run in a hundred or so
 _SHOWN = 0.0005  # smaller losses round to nothing
+_MOST_NAMED = 5  # subscribers beyond chance, the worst first
 _MOST_CURVES = 12  # subscribers whose delays are drawn, the worst first
 
 
@@ -120,7 +121,7 @@ def _findings(found: Reality) -> Iterator[Finding]:
     steady = found.is_steady
     if steady:
         says = f"On-time shares are within {MOST_SHARE}, mean delays within {MOST_LATENCY:.0%}."
-        told = f"shares off by {found.share_error:.4f}, mean delays by {found.latency_error:.1%}"
+        told = means_text(found)
     else:
         says = f"On-time shares and mean delays are within {MOST_ERRORS:g} standard errors."
         told = errors_text(found)
@@ -134,10 +135,48 @@ def _findings(found: Reality) -> Iterator[Finding]:
             section="–",
             says=says,
             case=f"run {number}",
-            found=f"{how_far_off(one)}; relays {1e3 * one.lateness_s:.2g} ms late (99 %){doubts}"
+            found=f"{how_far_off(one)}; {late_text(one)}{doubts}"
             + (why_shares(one) + why_latency(one) if steady else ""),
             holds=one.agrees,
         )
+
+
+def means_text(found: Reality) -> str:
+    """How far all runs together are off, mean and largest over subscribers; who beyond chance."""
+    return (
+        f"shares off by {found.share_error:.4f} (mean over subscribers; largest "
+        f"{found.largest_share_error:.4f}), mean delays by {found.latency_error:.1%} (largest "
+        f"{found.largest_latency_error:.1%}){_beyond(found)}"
+    )
+
+
+def _beyond(found: Reality) -> str:
+    """Who is beyond chance though the means agree; nothing where nobody is."""
+    if not (found.is_steady and found.agrees and found.beyond_chance):
+        return ""
+    ordered = sorted(found.beyond_chance.items(), key=lambda each: -each[1])
+    told = ", ".join(f"{name} ({off:.1f})" for name, off in ordered[:_MOST_NAMED])
+    more = f" and {len(ordered) - _MOST_NAMED} more" if len(ordered) > _MOST_NAMED else ""
+    return (
+        f"; the means agree, yet beyond chance, in standard errors of the runs: {told}{more} "
+        "(what the calibration leaves open is not in them)"
+    )
+
+
+def late_text(one: Repetition) -> str:
+    """How late relays and publishers of a run were."""
+    return (
+        f"relays {1e3 * one.relays_late_s:.2g} ms, publishers {1e3 * one.publishers_late_s:.2g} ms "
+        "late (99 %)"
+    )
+
+
+def first_text(found: Reality) -> str:
+    """Which run is shown where only one can be."""
+    number, runs = found.first[0], len(found.repetitions)
+    believed = ", the first that is believed" if found.trusted and number > 1 else ""
+    chance = "" if found.is_steady else "; its ± is how much such runs differ when simulated"
+    return f"measured: run {number} of {runs}{believed}{chance}"
 
 
 def errors_text(found: Reality) -> str:

@@ -59,7 +59,7 @@ def compare(
     from tidings.testbed.calibrating import Bench, calibrate
     from tidings.testbed.comparing import confront
     from tidings.testbed.outages import compressed
-    from tidings.testbed.reality_study import rejoining
+    from tidings.testbed.reality_study import first_text, rejoining
     from tidings.testbed.running import check_size
     from tidings.testbed.runs import TestbedOptions
 
@@ -78,9 +78,10 @@ def compare(
     if json:
         console.show_json(_document(result, to))
     else:
-        first = result.counted[0].measured
+        _, first = result.first
         beside = [each for each in (result.simulated, result.predicted) if each is not None]
         console.show(terminal.side_by_side([first, *beside], limit=12))
+        console.show(f"{first_text(result)}; all runs together below\n")
         for number, each in enumerate(result.repetitions, 1):
             console.show_checked(each.agrees, _VERDICTS, f"run {number}: {_told(each)}")
         console.show_checked(result.agrees, _VERDICTS, _together(result))
@@ -93,24 +94,25 @@ def compare(
 
 
 def _together(result: Reality) -> str:
-    from tidings.testbed.reality_study import errors_text, nothing_believed, runs_together
+    from tidings.testbed.reality_study import (
+        errors_text,
+        means_text,
+        nothing_believed,
+        runs_together,
+    )
 
     if said := nothing_believed(result):
         return said
-    return (
-        f"{runs_together(result)}: on-time shares are off by {result.share_error:.4f}, mean "
-        f"delays by {result.latency_error:.1%} (means over subscribers); {errors_text(result)}"
-    )
+    return f"{runs_together(result)}: {means_text(result)}; {errors_text(result)}"
 
 
 def _told(one: Repetition) -> str:
-    from tidings.testbed.reality_study import how_far_off
+    from tidings.testbed.reality_study import how_far_off, late_text
 
     played = one.against_simulated
     simulated = "" if played is None else f"; simulated {played.summary.mean_absolute:.4f}"
-    believed = "" if not one.doubts else "; not to be believed: this machine was too busy"
-    late = f"; relays {1e3 * one.lateness_s:.2g} ms late (99 %)"
-    return f"predicted {how_far_off(one)}{simulated}{late}{believed}"
+    believed = "".join(f"; not to be believed: {doubt}" for doubt in one.doubts)
+    return f"predicted {how_far_off(one)}{simulated}; {late_text(one)}{believed}"
 
 
 def _document(result: Reality, folder: Path) -> dict[str, object]:
@@ -119,10 +121,14 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
         "busiest_broker": result.load,
         "agrees": result.agrees,
         "on_time_error": result.share_error,
+        "on_time_error_largest": result.largest_share_error,
         "on_time_error_in_standard_errors": result.most_share_errors,
         "mean_delay_error": result.latency_error,
+        "mean_delay_error_largest": result.largest_latency_error,
         "mean_delay_error_in_standard_errors": result.most_delay_errors,
+        "beyond_chance": result.beyond_chance,
         "runs_believed": len(result.trusted),
+        "run_in_measured_json": result.first[0],
         "doubts": list(result.doubts),
         "joining_again": result.reconnection and asdict(result.reconnection),
         "runs": [
@@ -137,7 +143,8 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
                 "mean_delay_error": each.latency_error,
                 "mean_delay_error_by_chance": each.latency_by_chance,
                 "mean_delay_error_in_standard_errors": each.most_delay_errors,
-                "lateness_p99_s": each.lateness_s,
+                "relays_lateness_p99_s": each.relays_late_s,
+                "publishers_lateness_p99_s": each.publishers_late_s,
                 "doubts": list(each.doubts),
             }
             for each in result.repetitions
@@ -146,15 +153,15 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
 
 
 def _write(result: Reality, title: str, place: Path) -> None:
-    from tidings.testbed.reality_study import reality_study, rejoining
+    from tidings.testbed.reality_study import first_text, reality_study, rejoining
 
     reading.save(result.fitted, place / "fitted.yaml")
-    measured = result.counted[0].measured
+    _, measured = result.first
     known = (result.predicted, result.simulated, measured)
     outcomes = {each.source: each for each in known if each is not None}
     for source, outcome in outcomes.items():
         save_outcome(outcome, place / f"{source}.json")
-    notes = [*rejoining(result)]
+    notes = [first_text(result), *rejoining(result)]
     notes += [f"run {n}: {_told(each)}" for n, each in enumerate(result.repetitions, 1)]
     page = Report(title=title, system=result.fitted, outcomes=outcomes, notes=notes)
     write_page(page, place / "report.html")

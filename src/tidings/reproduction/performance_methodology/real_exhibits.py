@@ -21,6 +21,7 @@ from tidings.testbed.calibrating import CALIBRATION_LOAD
 from tidings.testbed.comparing import MOST_LATENCY, MOST_SHARE, Reality, Repetition
 from tidings.testbed.reality_study import (
     interval_text,
+    late_text,
     nothing_believed,
     runs_together,
     why_latency,
@@ -242,21 +243,25 @@ def _findings_together(reality: Reality, case: str) -> Iterator[Finding]:
         section="3",
         says=_LATENCIES,
         case=case,
-        found=none or f"off by {reality.latency_error:.1%} (mean over subscribers)",
+        found=none
+        or f"off by {reality.latency_error:.1%} (mean over subscribers; largest "
+        f"{reality.largest_latency_error:.1%})",
         holds=None if none else reality.latency_error <= MOST_LATENCY,
     )
     yield Finding(
         section="–",
         says=_SHARES,
         case=case,
-        found=none or f"off by {reality.share_error:.4f} (mean over subscribers)",
+        found=none
+        or f"off by {reality.share_error:.4f} (mean over subscribers; largest "
+        f"{reality.largest_share_error:.4f})",
         holds=None if none else reality.share_error <= MOST_SHARE,
     )
 
 
 def _run_findings(one: Repetition, case: str) -> Iterator[Finding]:
     summary = one.against_predicted.summary
-    late = f"; relays {1e3 * one.lateness_s:.2g} ms late (99 %)"
+    late = f"; {late_text(one)}"
     late += "".join(f"; NOT TO BE BELIEVED: {doubt}" for doubt in one.doubts)
     yield Finding(
         section="3",
