@@ -133,13 +133,15 @@ def test_largest_errors_are_of_all_runs_together():
 def test_the_run_that_is_shown_is_named_and_has_the_errors_of_whole_runs():
     found = reality(repetition(0.1, doubts=("too busy",)), repetition(0.75), repetition())
     number, shown = found.first
-    assert number == 2
+    assert (number, shown.provenance["run"]) == (2, 2)
     assert shown.subscribers["on_time"].item() == 0.75
     assert shown.subscribers["on_time_se"].item() == pytest.approx(0.05)
     assert shown.subscribers["delay_mean_se_s"].item() == pytest.approx(0.08)
     assert "run 2 of 3, the first that is believed" in first_text(found)
     steady = reality(repetition(is_steady=True))
-    assert steady.first == (1, steady.repetitions[0].measured)
+    number, shown = steady.first
+    assert (number, shown.provenance["run"]) == (1, 1)
+    assert shown.subscribers is steady.repetitions[0].measured.subscribers
 
 
 def test_runs_together_are_held_to_smaller_errors():

@@ -175,7 +175,8 @@ def first_text(found: Reality) -> str:
     """Which run is shown where only one can be."""
     number, runs = found.first[0], len(found.repetitions)
     believed = ", the first that is believed" if found.trusted and number > 1 else ""
-    chance = "" if found.is_steady else "; its ± is how much such runs differ when simulated"
+    played = not found.is_steady and found.simulated is not None
+    chance = "; its ± is how much such runs differ when simulated" if played else ""
     return f"measured: run {number} of {runs}{believed}{chance}"
 
 

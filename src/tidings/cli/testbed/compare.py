@@ -81,7 +81,7 @@ def compare(
         _, first = result.first
         beside = [each for each in (result.simulated, result.predicted) if each is not None]
         console.show(terminal.side_by_side([first, *beside], limit=12))
-        console.show(f"{first_text(result)}; all runs together below\n")
+        console.show(f"{first_text(result)}\n")
         for number, each in enumerate(result.repetitions, 1):
             console.show_checked(each.agrees, _VERDICTS, f"run {number}: {_told(each)}")
         console.show_checked(result.agrees, _VERDICTS, _together(result))
