@@ -111,7 +111,7 @@ def rejoining(found: Reality) -> Iterator[str]:
         if mean_s > 0.0
     )
     yield (
-        f"What was repaired joined again after {' and '.join(told)} on average of "
+        f"What was repaired joined again after {' and '.join(told) or '0 s'} on average of "
         f"{joined.repairs} repairs in a separate run, at random moments between two tries to join; "
         "predicted times down are longer by it."
     )
