@@ -104,13 +104,19 @@ class GatedQueue:
         return found
 
     def level(self, height: Complexes) -> Complexes:
-        """The root of ψ₀(x) = height, by steps that come nearer by others' load each."""
+        """The root of ψ₀(x) = height, by steps of which every third is Aitken's."""
+        if self.queue.others_per_s == 0.0:
+            return height
         root = height
         while True:
-            step: Complexes = height + root - self.drift_off(root)
-            if np.abs(step - root).max() <= _SETTLED * np.abs(step).max():
-                return step
-            root = step
+            once: Complexes = height + root - self.drift_off(root)
+            twice: Complexes = height + once - self.drift_off(once)
+            if np.abs(twice - once).max() <= _SETTLED * np.abs(twice).max():
+                return twice
+            bend = twice - 2.0 * once + root
+            safe = np.abs(bend) > _SETTLED * np.abs(twice)
+            jump = root - (once - root) ** 2 / np.where(safe, bend, 1.0)
+            root = np.where(safe & (jump.real > 0.0), jump, twice)
 
     def _parts(self, s: Complexes) -> tuple[Complexes, Complexes]:
         """F₁(s) as a multiple of p and one of its value where ψ₁ = μ."""
