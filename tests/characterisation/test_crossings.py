@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from tidings.characterisation.crossings import crossings
+from tidings.characterisation.crossings import ENOUGH, crossings, well_probed
 from tidings.model.trace_tables import DELIVERIES, HOPS, PUBLICATIONS, SESSIONS
 from tidings.traces.window import TraceWindow
 
@@ -42,3 +42,15 @@ def test_what_waits_for_a_peer_tells_nothing_of_its_link(frame):
     assert ways(tables) == everybody
     sessions = frame([("goes", "connected", 0), ("mobile", "connected", 0)], SESSIONS.ddl)
     assert ways(tables | {"sessions": sessions}) == {("stays", "hub"), ("hub", "here")}
+
+
+def test_probes_are_enough_where_there_are_thousands_or_more_than_what_crossed():
+    probes = pd.DataFrame(
+        [("a", "b", ENOUGH), ("b", "a", 60), ("b", "c", 60), ("c", "s", ENOUGH - 1)],
+        columns=["source", "target", "rows"],
+    )
+    hops = pd.DataFrame(
+        [("arrivals", "a", "b", 10_000), ("arrivals", "b", "a", 60), ("arrivals", "b", "c", 61)],
+        columns=["statistic", "came_from", "broker", "rows"],
+    )
+    assert well_probed(hops, probes) == {("a", "b"), ("b", "a")}

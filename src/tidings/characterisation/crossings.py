@@ -35,12 +35,10 @@ def crossings(
     ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Needs a join of hops
     by event, so it is done only for links of which probes tell too little: fewer than ``ENOUGH``,
     and fewer than events that crossed. Counted is what brokers sent of the hops they used, whenever
-    it arrived. Well-probed links may be among the answers. Events of peers in ``sessions`` wait for
-    these before they cross, so that they tell nothing of their links.
+    it arrived. :func:`well_probed` links may be among the answers. Events of peers in ``sessions``
+    wait for these before they cross, so that they tell nothing of their links.
     """
-    tried = _counts(probes, "source", "target")
-    crossed = _counts(hops[hops["statistic"] == "arrivals"], "came_from", "broker")
-    probed = {way for way, count in tried.items() if count >= min(ENOUGH, crossed.get(way, ENOUGH))}
+    crossed, probed = _crossed(hops), well_probed(hops, probes)
     brokers = {broker for _, broker in crossed}
     unprobed = crossed.keys() - probed
     parts = []
@@ -68,6 +66,17 @@ def crossings(
     if not parts:
         return None
     return parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+
+
+def well_probed(hops: pd.DataFrame, probes: pd.DataFrame) -> set[tuple[str, str]]:
+    """The links of which probes tell enough, so that what crossed them need not."""
+    crossed, tried = _crossed(hops), _counts(probes, "source", "target")
+    return {way for way, count in tried.items() if count >= min(ENOUGH, crossed.get(way, ENOUGH))}
+
+
+def _crossed(hops: pd.DataFrame) -> dict[tuple[str, str], int]:
+    """How many events crossed every link to a broker."""
+    return _counts(hops[hops["statistic"] == "arrivals"], "came_from", "broker")
 
 
 def _of_those_who_stay(rows: DataFrame, peer: str, tables: Mapping[str, DataFrame]) -> DataFrame:

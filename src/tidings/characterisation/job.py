@@ -22,6 +22,7 @@ from tidings.characterisation.collecting import Statistics, collect
 from tidings.characterisation.connectivity import fit_connectivity, with_connectivity
 from tidings.characterisation.counting import Observed, count, measured_outcome
 from tidings.characterisation.coverage import coverage_table
+from tidings.characterisation.crossings import well_probed
 from tidings.characterisation.exhibits import quality_sections
 from tidings.characterisation.fitting import FittedLaw
 from tidings.characterisation.gathering import Progress, nothing_of_links
@@ -123,7 +124,10 @@ def fit(
     probed = nothing_of_links() if seen.probes is None else seen.probes
     runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
     probed_channels = fit_channels(probed, runs)
-    channels = surest(fit_channels(seen.crossings), probed_channels)
+    # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
+    enough = well_probed(seen.hops, probed)
+    crossed = {way: each for way, each in fit_channels(seen.crossings).items() if way not in enough}
+    channels = surest(crossed, probed_channels)
     found = find_subscribers(seen.subscriptions, base, traces.window)
     publishers = fit_publishers(
         PublisherStatistics(

@@ -157,15 +157,16 @@ def _follow(
     peers = accesses(traffic, models.queues)
     failing = failures_of(system, models.faults, rates.loads)
     everybody = list(audiences(system, routes, peers.subscribers))
+    churns = has_churn(system, "prediction")
     flowing = streams(
         system,
         routes,
         peers.publishers,
         by_publisher=pairs,
-        by_homes=has_churn(system, "prediction")
-        or (failing is not None and failing.refresh is not None),
+        by_homes=churns or (failing is not None and failing.refresh is not None),
     )
-    few = np.unique(flowing.ways).size <= most_singly(len(everybody))
+    # Joint waits are dear to ask for one by one, which is what short stays need.
+    few = not churns and np.unique(flowing.ways).size <= most_singly(len(everybody))
     bursts = Bursts(traffic=traffic, followed=bursting(system.publishers) if few else frozenset())
     journeys = Journeys(
         streams=flowing,

@@ -94,7 +94,8 @@ class Bursts:
             rate_per_s = float(self._published[index].sum()) * reaching_share(publisher)
             queues = _queues(flows, int(routes.home_of_publisher[index]), rate_per_s)
             if piles_up(centre, publisher.rate_per_s, queues):
-                why = unfollowed(publisher) or "publishers and subscribers are too many"
+                many = "publishers and subscribers are too many, or some of these come and go"
+                why = unfollowed(publisher) or many
                 found.append(f"publisher '{publisher.name}' " + APART.format(why=why))
         return found
 
