@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from tidings.prediction.churn.churning import Churn
 from tidings.prediction.churn.meeting import Meeting
 from tidings.prediction.path_laws import Workshop, path_law
 from tidings.prediction.predicting import predict
-from tidings.prediction.stages import in_series, law_stage
+from tidings.prediction.stages import Stage, in_series, law_stage
 from tidings.simulation.run import simulate
 
 EXPONENTIAL, UNIFORM = Exponential(mean_s=1.0), Uniform(low_s=0.5, high_s=2.0)
@@ -141,15 +143,67 @@ def test_the_first_broker_s_queue_counts_and_is_so_simulated():
     assert run["lost_not_known"] == pytest.approx(missed, abs=0.005)
 
 
-def test_in_time_is_near_the_truth_where_the_time_until_matching_is_random():
+SPREAD = [Exponential(mean_s=1.0), Uniform(low_s=0.5, high_s=2.0), Deterministic(value_s=1.0)]
+AFTER = {
+    "exponential": (Exponential(mean_s=0.5),),
+    "constant": (Deterministic(value_s=0.5),),
+    "rough": (Uniform(low_s=0.1, high_s=0.9), Gamma(mean_s=0.3, shape=2.0)),
+}
+MATCHED = [(spread, after) for after in ("exponential", "constant") for spread in SPREAD]
+MATCHED += [pytest.param(SPREAD[0], "rough", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize(("spread", "after"), MATCHED)
+def test_in_time_is_joint_where_the_time_until_matching_is_random(spread, after):
+    """E[exp(−θ(max(S, E) + R)); E + R ≤ t], E and θ of mean 1 s and 5 s, against quadrature."""
+    rest = reduce(in_series, map(law_stage, AFTER[after]))
+    parts = Meeting(spreading=law_stage(spread), before=law_stage(EXPONENTIAL), after=rest)
+    way, theta, workshop = in_series(parts.before, rest), 0.2, Workshop()
+    stage = Churn(workshop=workshop).stage(way, Exponential(mean_s=5.0), [(1.0, parts)])
+    law, arrived = path_law(stage, workshop), path_law(rest, workshop)
+
+    def weight(e):  # E[exp(−θ max(S, e))] exp(−e)
+        later, _ = integrate.quad(
+            lambda u: theta * math.exp(-theta * u) * float(spread.cdf(u)),
+            e, 60.0, points=[each for each in (0.5, 1.0, 2.0) if each > e] or None,
+            limit=200, epsabs=1e-11,
+        )  # fmt: skip
+        return (later + math.exp(-theta * 60.0)) * math.exp(-e)
+
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    low = rest.shift_s
+
+    def tilted(r):  # E[exp(−θR); R ≤ r] by parts, beside the corner at 0.9 s
+        area = 0.0
+        for begin, end in itertools.pairwise(sorted({low, min(0.9, r), r})):
+            inner = 0.5 * (end - begin) * (1 + nodes) + begin
+            below = np.exp(-theta * inner) * arrived.cdf(inner).value
+            area += 0.5 * (end - begin) * weights @ below
+        return theta * area + math.exp(-theta * r) * float(arrived.cdf(r).value)
+
+    for t in (0.7, 2.0):
+        edges = sorted({0.0, t - low, *(c for c in (0.5, 1.0, 2.0, t - 0.9) if 0 < c < t - low)})
+        exact = 0.0
+        for begin, end in itertools.pairwise(edges):
+            at = 0.5 * (end - begin) * (1 + nodes) + begin
+            exact += 0.5 * (end - begin) * weights @ [weight(e) * tilted(t - e) for e in at]
+        found = law.cdf(t)
+        assert float(found.value) == pytest.approx(exact, abs=float(found.error))
+        assert float(found.error) < 5e-5
+
+
+@pytest.mark.statistical
+def test_in_time_is_near_the_truth_for_other_stays():
     """Which of the notified are in time is approximated, too high by no more than what is said."""
-    spread, before = law_stage(Exponential(mean_s=1.0)), law_stage(Exponential(mean_s=1.0))
-    parts = Meeting(spreading=spread, before=before, after=law_stage(Exponential(mean_s=0.5)))
-    way, mean_s, workshop = in_series(before, parts.after), 5.0, Workshop()
-    stage = Churn(workshop=workshop).stage(way, Exponential(mean_s=mean_s), [(1.0, parts)])
+    laws = [Exponential(mean_s=mean_s) for mean_s in (1.0, 1.0, 0.5)]
+    spread, before, after = map(law_stage, laws)
+    parts = Meeting(spreading=spread, before=before, after=after)
+    stays, workshop = Uniform(low_s=0.0, high_s=10.0), Workshop()
+    stage = Churn(workshop=workshop).stage(in_series(before, after), stays, [(1.0, parts)])
     random, count = np.random.default_rng(4), 400_000
-    s, e, r = (random.exponential(mean, count) for mean in (1.0, 1.0, 0.5))
-    weight = np.exp(-(np.maximum(s, e) + r) / mean_s)
+    s, e, r = (law.sample(random, count) for law in laws)
+    needed = np.maximum(s, e) + r
+    weight = np.maximum(10.0 - needed, 0.0) ** 2 / 20.0 / 5.0  # E[(T − x)⁺]/E[T]
     error = weight.std() / math.sqrt(count)
     assert stage.survives == pytest.approx(weight.mean(), abs=4 * error)
     law = path_law(stage, workshop)
@@ -157,3 +211,27 @@ def test_in_time_is_near_the_truth_where_the_time_until_matching_is_random():
         true = (weight * (e + r <= lifetime_s)).mean()
         found = float(law.cdf(lifetime_s).value)
         assert true - 4 * error < found < true + stage.lost["not_known"] + 4 * error
+
+
+def test_several_ways_to_meet_are_one_law():
+    """Met at the first broker or, drawn by others, at the second: shares and laws are mixed."""
+    spread, before, after = (law_stage(Exponential(mean_s=mean)) for mean in (1.0, 0.7, 0.5))
+    first = Meeting(spreading=spread, before=before, after=after)
+    second = Meeting(spreading=Stage(shift_s=0.1), before=in_series(before, after))
+    way, stays, workshop = in_series(before, after), Exponential(mean_s=3.0), Workshop()
+    churn = Churn(workshop=workshop)
+    one, other = (churn.stage(way, stays, [(1.0, each)]) for each in (first, second))
+    both = churn.stage(way, stays, [(0.25, first), (0.75, second)])
+    assert both.survives == pytest.approx(0.25 * one.survives + 0.75 * other.survives, rel=1e-12)
+    for t in (0.3, 1.0, 3.0):
+        parts = [float(path_law(each, workshop).cdf(t).value) for each in (one, other, both)]
+        assert parts[2] == pytest.approx(0.25 * parts[0] + 0.75 * parts[1], abs=1e-9)
+    means = [each.survives * each.mean_s for each in (one, other, both)]
+    assert means[2] == pytest.approx(0.25 * means[0] + 0.75 * means[1], rel=1e-7)
+    (delay,) = both.delays
+    squares = sum(
+        chance * each.survives * (each.delays[0].variance_s2 + each.mean_s**2)
+        for chance, each in ((0.25, one), (0.75, other))
+    )
+    exact = squares / both.survives - both.mean_s**2
+    assert delay.variance_s2 == pytest.approx(exact, rel=1e-7)

@@ -5,7 +5,8 @@ subscription is known where the event is matched (``meeting``) and if the event 
 subscriber goes (that takes D). For moments of publication spread evenly over the stay the share
 notified is E[(T − (S − E)⁺ − D)⁺]/E[T]. What is notified and in time contains the same D, so that
 the way itself is weighted: by exp(−θD) for exponential stays, delay by delay; else as a whole.
-Where E is random, which of the notified events are the quick ones is taken as for its mean.
+Where E is random, which of the notified events are the quick ones follows for exponential stays
+(``matching``), and is taken as for the mean of E for others.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from tidings.model.laws import Exponential, Law
 from tidings.model.record_tables import Coded, column, names
 from tidings.model.routes import Routes
 from tidings.model.system import System
+from tidings.prediction.churn.matching import InVain, Met, NotKnown
 from tidings.prediction.churn.meeting import Meeting
 from tidings.prediction.churn.staying import MixedStaying, Staying, mixed
 from tidings.prediction.churn.tilting import Tilted
 from tidings.prediction.churn.weighing import Weighed
 from tidings.prediction.faults.static_ways import HOME_DOWN
 from tidings.prediction.path_laws import Workshop, is_rough, path_law
-from tidings.prediction.stages import Delay, Floats, Stage, in_series
+from tidings.prediction.stages import NOTHING, Delay, Floats, Stage, in_series, lossless
 
 NOT_KNOWN, UNSUBSCRIBED = "not_known", "unsubscribed"
+_NEXT_TO_NOTHING = 1e-9  # of what arrives, far below what is wanted of laws
 _FEW_DELAYS = 4.0  # within which guests come and go too fast for what they draw to be exact
 APPROXIMATIONS = (
     "messages of subscriptions cross links as events do but are never lost and never queue",
@@ -36,8 +39,9 @@ APPROXIMATIONS = (
     "left of the one before, but for those who are back at once",
     "what others draw that come and go counted as if each were there or not while an event passes "
     "(exact where stays and times away are long beside delays)",
-    "where the time until an event is matched is random, shares delivered follow its law; which of "
-    "these are in time is taken as for its mean (too high by at most about the share not known)",
+    "where the time until an event is matched is random, shares delivered follow its law, and for "
+    "exponential stays so does which of these are in time; for others, or where buffers change "
+    "the way, that is taken as for its mean (too high by at most about the share not known)",
     "brokers as busy as events find them on average over who is subscribed, arrivals as even as "
     "that; mobile subscribers as busy as while they are subscribed",
     "how long a subscriber stays taken as independent of what is down and of who is connected; a "
@@ -126,7 +130,7 @@ class Churn:
             cause: sum(p * each.lost[cause] for p, each in zip(chances, parts, strict=True))
             for cause in parts[0].lost
         }
-        _, delays = self._weighted(way, mixed(chances, stayings))
+        delays = self._delays(way, list(zip(meetings, parts, strict=True)), stayings)
         return Stage(
             survives=sum(p * each.survives for p, each in zip(chances, parts, strict=True)),
             lost=lost,
@@ -134,6 +138,57 @@ class Churn:
             delays=delays,
             unkept=None if way.unkept is None else self.stage(way.unkept, stays, meetings),
         )
+
+    def _delays(
+        self,
+        way: Stage,
+        met: list[tuple[tuple[float, Meeting], Stage]],
+        stayings: Sequence[Staying],
+    ) -> tuple[Delay, ...]:
+        """The delays of what is notified; for exponential stays also where E is random."""
+        by_chance = [meeting for (_, meeting), _ in met if meeting.by_chance]
+        exactly = isinstance(stayings[0].stays, Exponential) and all(
+            _without(way.delays, meeting.before.delays) is not None for meeting in by_chance
+        )
+        if not exactly or not by_chance:
+            chances = [chance for (chance, _), _ in met]
+            return self._weighted(way, mixed(chances, stayings))[1]
+        weights = [chance * kept.survives for (chance, _), kept in met]
+        vain = [self._in_vain(way, meeting, stayings[0].stays) for (_, meeting), _ in met]
+        arriving = sum(w / (1.0 - part) for w, (part, _) in zip(weights, vain, strict=True))
+        found = tuple(
+            (w * part / (1.0 - part) / arriving, each)
+            for w, (part, each) in zip(weights, vain, strict=True)
+            if each is not None and w > 0.0
+        )
+        _, tilted = self._weighted(way, self._at_once(stayings[0].stays))
+        return (Met(arriving=tilted, vain=found, workshop=self.workshop),) if found else tilted
+
+    def _in_vain(self, way: Stage, meeting: Meeting, stays: Law) -> tuple[float, InVain | None]:
+        """Which part of what arrives during a stay was matched before the subscription was known,
+        and its delay; None where that is next to nothing, or all.
+        """
+        if not meeting.by_chance:
+            return 0.0, None
+        at_once, before = self._at_once(stays), lossless(meeting.before)
+        not_known = NotKnown(
+            spreading=meeting.spreading, per_s=1.0 / stays.mean_s, workshop=self.workshop
+        )
+        first = Weighed(way=before, law=path_law(before, self.workshop), staying=not_known)
+        left = _without(way.delays, before.delays)
+        assert left is not None
+        kept, rest = self._weighted(Stage(delays=left), at_once)
+        all_that_arrives, _ = self._weighted(
+            Stage(shift_s=before.shift_s, delays=way.delays), at_once
+        )
+        part = first.mass * kept / all_that_arrives
+        if not _NEXT_TO_NOTHING < part < 1.0 - _NEXT_TO_NOTHING:
+            return 0.0, None
+        return part, InVain(first=first, rest=rest, workshop=self.workshop)
+
+    def _at_once(self, stays: Law) -> Staying:
+        """A subscription that is known at once."""
+        return Staying(stays=stays, spreading=NOTHING, workshop=self.workshop)
 
     def _staying(self, stays: Law, meeting: Meeting) -> Staying:
         return Staying(
@@ -178,6 +233,17 @@ class Churn:
         if key not in self._tilted:
             self._tilted[key] = Tilted(delay=delay, per_s=per_s)
         return self._tilted[key]
+
+
+def _without(delays: tuple[Delay, ...], some: tuple[Delay, ...]) -> tuple[Delay, ...] | None:
+    """What is left of some delays without others; None where these are not all among them."""
+    left = list(delays)
+    for each in some:
+        place = next((at for at, delay in enumerate(left) if delay is each), None)
+        if place is None:
+            return None
+        del left[place]
+    return tuple(left)
 
 
 def _kept(way: Stage, entry: Stage, shares: tuple[float, float]) -> Stage:

@@ -8,14 +8,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
 from tidings.prediction.churn.running import RunningIntegral, panel_edges
-from tidings.prediction.churn.staying import MixedStaying, Staying, corners_s, far_s
+from tidings.prediction.churn.staying import corners_s, far_s
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.path_laws import PathLaw
 from tidings.prediction.stages import Chain, Complexes, Floats, Stage
+
+
+class Weighing(Protocol):
+    """A weight of delays that falls from 1 or less to 0."""
+
+    def share(self, t_s: Floats) -> Floats:
+        """w(t)."""
+        ...
+
+    def slope(self, t_s: Floats) -> Floats:
+        """v(t) = −w′(t), per second."""
+        ...
+
+    @property
+    def error(self) -> float:
+        """How far weights can be off."""
+        ...
+
+    @property
+    def last_s(self) -> float:
+        """From when on it is 0, in seconds; perhaps infinite."""
+        ...
+
+    @property
+    def corners_s(self) -> list[float]:
+        """Times at which v may jump or bend."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -24,7 +52,7 @@ class Weighed:
 
     way: Stage
     law: PathLaw
-    staying: Staying | MixedStaying
+    staying: Weighing
 
     @cached_property
     def _area(self) -> RunningIntegral:
