@@ -217,7 +217,7 @@ def test_several_ways_to_meet_are_one_law():
     """Met at the first broker or, drawn by others, at the second: shares and laws are mixed."""
     spread, before, after = (law_stage(Exponential(mean_s=mean)) for mean in (1.0, 0.7, 0.5))
     first = Meeting(spreading=spread, before=before, after=after)
-    second = Meeting(spreading=Stage(shift_s=0.1), before=in_series(before, after))
+    second = Meeting(spreading=Stage(shift_s=0.5), before=in_series(before, after))
     way, stays, workshop = in_series(before, after), Exponential(mean_s=3.0), Workshop()
     churn = Churn(workshop=workshop)
     one, other = (churn.stage(way, stays, [(1.0, each)]) for each in (first, second))

@@ -32,6 +32,7 @@ from tidings.prediction.stages import NOTHING, Delay, Floats, Stage, in_series, 
 
 NOT_KNOWN, UNSUBSCRIBED = "not_known", "unsubscribed"
 _NEXT_TO_NOTHING = 1e-9  # of what arrives, far below what is wanted of laws
+_LITTLE = 0.005  # of what arrives: how late so little is changes shares by far less, and is dear
 _FEW_DELAYS = 4.0  # within which guests come and go too fast for what they draw to be exact
 APPROXIMATIONS = (
     "messages of subscriptions cross links as events do but are never lost and never queue",
@@ -182,7 +183,7 @@ class Churn:
             Stage(shift_s=before.shift_s, delays=way.delays), at_once
         )
         part = first.mass * kept / all_that_arrives
-        if not _NEXT_TO_NOTHING < part < 1.0 - _NEXT_TO_NOTHING:
+        if not _LITTLE < part < 1.0 - _NEXT_TO_NOTHING:
             return 0.0, None
         return part, InVain(first=first, rest=rest, workshop=self.workshop)
 
