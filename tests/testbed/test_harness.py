@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,7 @@ from real_servers import LINE, servers_under, wait_for
 from tidings.cli.commands import run as command
 from tidings.errors import EngineError, InvalidInputError, UnsupportedError
 from tidings.model.reading import loads
+from tidings.testbed import running
 from tidings.testbed import servers as servers_module
 from tidings.testbed.journal import Journal
 from tidings.testbed.ports import HOST, free_ports
@@ -208,3 +210,29 @@ def test_a_relay_that_dies_ends_the_run_and_the_traces_are_kept(tmp_path, monkey
     said = json.loads((tmp_path / "traces" / "traces.json").read_text(encoding="utf-8"))
     assert "a bug of ours" in said["incomplete"]
     assert (tmp_path / "traces" / "hops").is_dir()
+
+
+def test_a_task_that_swallows_its_cancellation_does_not_keep_a_run():
+    """As waits of the standard library do that end at that very moment; a loop asks only once."""
+    ended = []
+
+    async def stubborn():
+        try:
+            await asyncio.sleep(5.0)
+        except asyncio.CancelledError:
+            ended.append("swallowed")
+        try:
+            await asyncio.sleep(5.0)
+            ended.append("went on")
+        except asyncio.CancelledError:
+            ended.append("ended")
+
+    async def begin():
+        loop = asyncio.get_running_loop()
+        ended.append(loop.create_task(stubborn()))  # held, as a client holds its own
+        await asyncio.sleep(0.0)
+
+    nothing = SimpleNamespace(layout=SimpleNamespace(relays=(), servers=()))
+    with running._loop(nothing) as runner:
+        runner.run(begin())
+    assert ended[1:] == ["swallowed", "ended"]

@@ -44,6 +44,7 @@ HANDLED = frozenset(
 )
 INTERRUPTED = "interrupted"
 SCHEMES = ("periodic", "buffering")  # plain servers, and servers that store events
+_ASKED_TO_END, _UNTIL_ASKED_AGAIN_S = 50, 0.2
 _MOST_SELECTED = 900  # file descriptors; select, whose timers are the sharpest, takes 1024
 
 
@@ -182,4 +183,22 @@ def _loop(run: Run) -> Iterator[asyncio.Runner]:
         without_collection(),
         asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selector())) as runner,
     ):
-        yield runner
+        try:
+            yield runner
+        finally:
+            runner.run(_end_tasks())
+
+
+async def _end_tasks() -> None:
+    """End whatever still goes on, such as clients that look for a server that is down.
+
+    A wait that ends at the moment at which its task is cancelled swallows that, and the task goes
+    on for ever: so it is asked more than once, which closing a loop does not do.
+    """
+    for _ in range(_ASKED_TO_END):
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        if not left:
+            return
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left, timeout=_UNTIL_ASKED_AGAIN_S)
