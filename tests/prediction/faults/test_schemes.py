@@ -492,3 +492,12 @@ def test_services_do_not_hide_failures(make, faulty):
     products = [math.prod((*ROW[: 2 * n + 1], *outlive[: n + 1])) for n in range(3)]
     pairs = itertools.starmap(lambda a, b: a * b, zip(products, on_time(perfect), strict=True))
     assert on_time(system) == pytest.approx(list(pairs), abs=1e-12)
+
+
+def test_bypassing_says_that_losses_before_a_cut_are_told_as_the_cut(make, faulty):
+    for reliability, said in ((1.0, []), (0.95, ["lost on a link before being cut off"])):
+        link = Channel(reliability=reliability)
+        system = failing_square(make, faulty, "bypass", link=link)
+        rows = predict(system, delays=False).provenance["faults"]["methods"]
+        causes = [row["method"] for row in rows if row["of"] == "causes of loss"]
+        assert [each.partition(":")[0] for each in causes] == said

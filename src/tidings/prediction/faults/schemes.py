@@ -273,6 +273,8 @@ def _bypass(known: Faults, way: _Way) -> Stage:
         shares = Known(reached, home - reached)
     else:
         shares = _known(known, way, known.refresh)
+    if any("link" in each.lost for each in way.pieces_of(way.path)):
+        known.notes.add("lost on a link before being cut off: told as path_down", None, CAUSES)
     ways = detours(graph, way.path, way.pieces_of).ways
     return bypassing_way(ways, home, shares, way.pieces_of)
 
