@@ -155,7 +155,7 @@ def test_the_place_is_that_of_brute_force(of, share, tried):
     desk, wanted = Admissions(system=system, target=target), target.wanted(system)
     before = foretell(system).subscribers["on_time"].to_numpy()
     heads = np.array([each.count for each in system.subscribers])
-    for like, count in itertools.product(("sx", "all"), (1, 4)):
+    for like, count in itertools.product(("sx", "all"), (1, 4, 1_000)):
         good = {}
         for broker in system.broker_index:
             own, others = tried[like, broker]

@@ -139,6 +139,15 @@ def test_heads_are_shared_out_and_none_is_lost():
         shared_out(changed(system, ["broker x {}", "link edge--x {}"]), "edge", 2)
 
 
+def test_who_goes_where_does_not_depend_on_names():
+    """Names of one parity of their bytes, as s0 and s2, are dealt out as any others are."""
+    for names in (("s0", "s2", "s4"), ("s0", "s1", "s2")):
+        more = [f"subscriber {name} {{at: edge, wants: {{topic: a}}}}" for name in names]
+        parts = shared_out(changed(reading.loads(CROWD), more), "edge", 2).subscribers
+        homes = [each.at for each in parts if each.name in names]
+        assert sorted(homes.count(place) for place in ("edge", "edge 2")) == [1, 2]
+
+
 # ---- commands ------------------------------------------------------------------------------------
 
 

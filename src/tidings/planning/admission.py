@@ -280,15 +280,16 @@ class Admissions:
 
         Newcomers get theirs, or do not come.
         """
-        places = np.arange(len(margins))
-        if not self._heads.any():
+        places, everybody = np.arange(len(margins)), newcomers + self._heads.sum()
+        # Nobody else has to, where newcomers are as many as are asked for.
+        if not self._heads.any() or newcomers / everybody >= self.target.of:
             return np.zeros(len(margins), np.int64), np.full(len(margins), np.inf)
         if self.target.of == 1.0:  # everybody, so that nobody need be put in order
             last = np.argmin(margins, axis=1)
             return last, margins[places, last]
         order = np.argsort(-margins, axis=1, kind="stable")
         content = newcomers + np.cumsum(self._heads[order], axis=1)
-        enough = content / (newcomers + self._heads.sum()) >= self.target.of
+        enough = content / everybody >= self.target.of
         last = order[places, np.argmax(enough, axis=1)]
         return last, margins[places, last]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -188,9 +188,7 @@ def shared_out(system: System, broker: str, number: int) -> System:
         system,
         brokers=(*system.brokers, *(replace(like, name=name) for name in copies[1:])),
         links=(*system.links, *(_relinked(link, broker, c) for c in copies[1:] for link in links)),
-        subscribers=tuple(
-            part for each in system.subscribers for part in _divided(each, broker, copies)
-        ),
+        subscribers=tuple(_dealt(system.subscribers, broker, copies)),
     )
 
 
@@ -199,12 +197,21 @@ def _relinked(link: Link, broker: str, copy: str) -> Link:
     return replace(link, between=(one, other))
 
 
-def _divided(subscriber: Subscriber, broker: str, copies: list[str]) -> Iterator[Subscriber]:
-    """A subscriber with its heads shared out; one head goes to a broker by its name."""
-    if subscriber.at != broker or len(copies) == 1:
-        yield subscriber
-        return
-    first = sum(subscriber.name.encode()) % len(copies)
+def _dealt(
+    subscribers: Iterable[Subscriber], broker: str, copies: list[str]
+) -> Iterator[Subscriber]:
+    """The subscribers with the heads of one broker dealt out in turn."""
+    heads = 0
+    for each in subscribers:
+        if each.at != broker or len(copies) == 1:
+            yield each
+            continue
+        yield from _divided(each, copies, heads % len(copies))
+        heads += each.count
+
+
+def _divided(subscriber: Subscriber, copies: list[str], first: int) -> Iterator[Subscriber]:
+    """A subscriber with its heads shared out, beginning with one of the brokers."""
     for turn in range(len(copies)):
         place = (first + turn) % len(copies)
         heads = (subscriber.count + len(copies) - 1 - turn) // len(copies)
