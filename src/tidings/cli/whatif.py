@@ -40,7 +40,9 @@ def whatif(
     ] = None,
     scenarios: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Many scenarios: name: [change, change], YAML or JSON."),
+        typer.Option(
+            metavar="FILE", help="Many scenarios, YAML or JSON: by name a list of changes."
+        ),
     ] = None,
     simulated: Annotated[
         bool, typer.Option("--simulate", help="Play both systems through as well.")
