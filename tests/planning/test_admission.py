@@ -15,7 +15,7 @@ from tidings.model import reading
 from tidings.planning import newcomers
 from tidings.planning.admission import Admissions
 from tidings.planning.changes import changed
-from tidings.planning.evidence import MEETS, OPEN
+from tidings.planning.evidence import MEETS, MISSES, OPEN
 from tidings.planning.newcomers import joined, newcomer_like, reached_brokers
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
@@ -172,6 +172,20 @@ def test_the_place_is_that_of_brute_force(of, share, tried):
         quiet = {name: good[name] for name in reached_brokers(system, newcomer) & set(good)}
         first = desk.ask(newcomer, target=share).choice
         assert (first.broker if first else None) == max(quiet or good, key=good.get, default=None)
+
+
+def test_newcomers_may_be_as_many_as_must_get_theirs():
+    """A thousand let down the one who is there, and are more than enough by themselves."""
+    both = reading.loads(CROWD)
+    sa = next(each for each in both.subscribers if each.name == "sa")
+    shares = foretell(both).subscribers.set_index("subscriber")["on_time"]
+    alone = replace(both, subscribers=(replace(sa, target=float(shares["sa"]) + 1e-4),))
+    newcomer = replace(newcomer_like(both, "sb", 1_000), target=None)
+    for of, verdict in ((0.95, MEETS), (1.0, MISSES)):
+        answer = Admissions(system=alone, target=Target(of=of)).ask(
+            newcomer, target=0.1, brokers=(sa.at,)
+        )
+        assert answer.verdict == verdict
 
 
 def test_where_the_simulation_speaks_against_a_place_the_next_is_taken():

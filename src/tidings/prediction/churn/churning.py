@@ -41,8 +41,9 @@ APPROXIMATIONS = (
     "what others draw that come and go counted as if each were there or not while an event passes "
     "(exact where stays and times away are long beside delays)",
     "where the time until an event is matched is random, shares delivered follow its law, and for "
-    "exponential stays so does which of these are in time; for others, or where buffers change "
-    "the way, that is taken as for its mean (too high by at most about the share not known)",
+    "exponential stays so does which of these are in time (but for what is matched in vain where "
+    "that is below half a percent); for others, or where buffers change the way, that is taken as "
+    "for its mean (too high by at most about the share not known)",
     "brokers as busy as events find them on average over who is subscribed, arrivals as even as "
     "that; mobile subscribers as busy as while they are subscribed",
     "how long a subscriber stays taken as independent of what is down and of who is connected; a "
