@@ -79,16 +79,19 @@ class Faults:
         ``others`` are homes that want the same event and refresh brokers of the way too.
         """
         if not self.published:  # which take no time on the way into account
+            self._note_queues(path)
             pieces_of = self._exposed(path, pieces_of)
         return SCHEMES[self.scheme](self, _Way(path=path, pieces_of=pieces_of, others=others))
 
+    def _note_queues(self, path: Path) -> None:
+        """What failures do to the queues of a way and predictions leave out, where it shows."""
+        if not self.buffering and self.relieved(path.brokers):
+            self.notes.add("queues as busy as when nothing fails", None)
+        if self.buffering and any(self.is_backlogged(each) for each in path.brokers[1:]):
+            self.notes.add("backlogs that a repair sets free at once: left out", None)
+
     def _exposed(self, path: Path, pieces_of: Pieces) -> Pieces:
-        if not self.buffering:
-            if self.relieved(path.brokers):
-                self.notes.add("queues as busy as when nothing fails", None)
-        else:
-            if any(self.is_backlogged(each) for each in path.brokers[1:]):
-                self.notes.add("backlogs that a repair sets free at once: left out", None)
+        if self.buffering:
             again = sent_again(self.components, path, pieces_of(path))
             if again > 0.0:
                 how = "what fails while it serves or carries an event after its first broker"
