@@ -18,8 +18,9 @@ from tidings.prediction.faults.passages import (
     is_tractable,
     sparsely_on_lattice,
 )
-from tidings.prediction.faults.waiting import TwoMoments, Wait
+from tidings.prediction.faults.waiting import Wait
 from tidings.prediction.lattice import Lattice
+from tidings.prediction.partial_delays import TwoMoments
 from tidings.prediction.stages import Chain, Complexes, Delay, Floats
 
 SMALL = 24  # states
@@ -64,7 +65,8 @@ class DenseWait(TwoMoments):
         return 0.0 if self.atom > 0.0 else 1.0
 
     @cached_property
-    def _moments(self) -> tuple[float, float]:
+    def moments(self) -> tuple[float, float]:
+        """E[X] in seconds and E[X²] in seconds squared."""
         once = np.linalg.solve(-self.generator, np.ones(self.initial.size))
         twice = np.linalg.solve(-self.generator, once)
         return float(self.initial @ once), float(2.0 * self.initial @ twice)
@@ -133,7 +135,8 @@ class _LargeWait(TwoMoments):
         return 0.0 if self.atom > 0.0 else 1.0
 
     @cached_property
-    def _moments(self) -> tuple[float, float]:
+    def moments(self) -> tuple[float, float]:
+        """E[X] in seconds and E[X²] in seconds squared."""
         solve = splu(sparse.csc_array(-self.wait.generator)).solve
         once = solve(np.ones(self.wait.initial.size))
         return float(self.wait.initial @ once), float(2.0 * self.wait.initial @ solve(once))
@@ -219,7 +222,7 @@ class CountedJumps(_LargeWait):
         return per_s, np.maximum(-np.diff(remains), 0.0)
 
     @cached_property
-    def _moments(self) -> tuple[float, float]:
+    def moments(self) -> tuple[float, float]:
         """With N jumps: E[X] = E[N]/Λ and E[X²] = (E[N²] + E[N])/Λ²."""
         per_s, remains = self._counted
         jumps = float(remains.sum())

@@ -18,10 +18,11 @@ from functools import cached_property, reduce
 import numpy as np
 
 from tidings.prediction.faults.processes import Process
-from tidings.prediction.faults.waiting import Crossing, Hop, TwoMoments, phases_of, tracked
+from tidings.prediction.faults.waiting import Crossing, Hop, phases_of, tracked
 from tidings.prediction.inversion import euler_rule
 from tidings.prediction.lattice import Lattice
-from tidings.prediction.stages import Chain, Complexes, Delay, Floats
+from tidings.prediction.partial_delays import KnownByTransform, TwoMoments
+from tidings.prediction.stages import Complexes, Delay, Floats
 
 _BLOCK = 1 << 16  # complex numbers handled at once
 _BUNCH = 1 << 16  # numbers in a table of several processes put together
@@ -57,12 +58,11 @@ def _work(processes: Sequence[Process], followed: Sequence[int], hop: Hop) -> fl
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CrossingWait(TwoMoments):
+class CrossingWait(TwoMoments, KnownByTransform):
     """The wait of an event that crosses hops, of those that wait a share ``held``."""
 
     crossing: Crossing
     held: float
-    kinked: bool = False
 
     @property
     def atom(self) -> float:
@@ -75,7 +75,7 @@ class CrossingWait(TwoMoments):
         return 0.0 if self.atom > 0.0 else 1.0
 
     @cached_property
-    def _moments(self) -> tuple[float, float]:
+    def moments(self) -> tuple[float, float]:
         """E[X] and E[X²] from values of the transform on a circle around 0, as small as it takes.
 
         With n points on a circle of radius r the error is that of the n-th power of r, in units of
@@ -94,14 +94,6 @@ class CrossingWait(TwoMoments):
                 break
             radius *= 0.5
         return found
-
-    def chain(self) -> Chain | None:
-        """None: too many phases to put them in series with others."""
-        return None
-
-    def cdf(self, t_s: Floats) -> Floats | None:
-        """None: the path law inverts the transform, with a bound of its error."""
-        return None
 
     def transform(self, z: Complexes) -> Complexes:
         """E[exp(−zX)]."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,26 +57,6 @@ class Wait:
     def atom(self) -> float:
         """P[no wait]."""
         return max(1.0 - float(self.initial.sum()), 0.0)
-
-
-class TwoMoments:
-    """A wait X of which E[X] and E[X²] are worked out once."""
-
-    @cached_property
-    def _moments(self) -> tuple[float, float]:
-        """E[X] in seconds and E[X²] in seconds squared."""
-        raise NotImplementedError
-
-    @property
-    def mean_s(self) -> float:
-        """E[X], in seconds."""
-        return self._moments[0]
-
-    @property
-    def variance_s2(self) -> float:
-        """Var X, in seconds squared."""
-        mean_s, square_s2 = self._moments
-        return square_s2 - mean_s**2
 
 
 def up_start(processes: Sequence[Process], needed: Sequence[int]) -> Start:

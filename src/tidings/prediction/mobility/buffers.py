@@ -22,7 +22,8 @@ from tidings.prediction.lattice import Lattice
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.prediction.mobility.tables import tabulated
-from tidings.prediction.stages import Chain, Complexes, Floats, Stage
+from tidings.prediction.partial_delays import KnownByTransform
+from tidings.prediction.stages import Complexes, Floats, Stage
 
 _ON, _BEGUN, _FRESH = range(3)
 _REST = 1e-13  # of the probability that may lie beyond the levels of a chain without a bound
@@ -232,7 +233,7 @@ def _enough(centre: OnOff, rate_per_s: float, expiring_per_s: float) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BufferedSojourn:
+class BufferedSojourn(KnownByTransform):
     """The sojourn of an event that found room, by how many it found and whether the peer was ON.
 
     With a completions ahead it takes a + 1 of them, after what is left of an absence.
@@ -270,19 +271,6 @@ class BufferedSojourn:
     def order(self) -> float:
         """That of a single service."""
         return 1.0
-
-    @property
-    def kinked(self) -> bool:
-        """Smooth: sums of exponential times."""
-        return False
-
-    def chain(self) -> Chain | None:
-        """None: phases would be as many as places."""
-        return None
-
-    def cdf(self, t_s: Floats) -> Floats | None:
-        """None: there is no closed form."""
-        return None
 
     def transform(self, z: Complexes) -> Complexes:
         """Σ C*^(a+1) (on_a + away_a/(1 + z T_OFF)), by Horner's rule."""

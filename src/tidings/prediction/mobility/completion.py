@@ -30,6 +30,7 @@ from tidings.model.laws.law import Complexes, Reals, Size, as_nodes, as_shares, 
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.mobility.centre import OnOff
 from tidings.prediction.mobility.tables import Table, tabulated
+from tidings.prediction.partial_delays import KnownByTransform
 from tidings.prediction.stages import Chain, Floats, Stage, law_stage
 
 MOST_PHASES = 64  # of service times OFF, up to which a completion is spelt out as a chain
@@ -113,7 +114,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CompletionRest:
+class CompletionRest(KnownByTransform):
     """What a completion takes beyond the certain part of its service, as a delay."""
 
     law: Completion
@@ -137,19 +138,6 @@ class CompletionRest:
     def order(self) -> float:
         """At least that of a delay with an atom."""
         return 0.0
-
-    @property
-    def kinked(self) -> bool:
-        """Corners there may be, but no closed form either: inversion says how far it is off."""
-        return False
-
-    def chain(self) -> Chain | None:
-        """None: what has phases is not of this kind."""
-        return None
-
-    def cdf(self, t_s: Floats) -> Floats | None:
-        """None: there is no closed form."""
-        return None
 
     def transform(self, z: Complexes) -> Complexes:
         """E[exp(−zX)]."""

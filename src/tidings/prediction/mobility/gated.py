@@ -45,7 +45,8 @@ from tidings.model.laws import Exponential, Law
 from tidings.prediction.lattice import Lattice
 from tidings.prediction.mobility.centre import OnOff, mean_response_s
 from tidings.prediction.mobility.tables import Table, tabulated
-from tidings.prediction.stages import Chain, Complexes, Floats
+from tidings.prediction.partial_delays import KnownByTransform, TwoMoments
+from tidings.prediction.stages import Complexes
 
 _MOST_ROUNDS = 2000
 _SETTLED = 1e-13
@@ -184,7 +185,7 @@ def is_exact(centre: OnOff) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class GatedWait:
+class GatedWait(TwoMoments, KnownByTransform):
     """All that an event of an ON/OFF publisher waits there and at queues in a line behind it.
 
     Not its own handing over and services. ``slowest`` is the queue that takes longest for one of
@@ -295,7 +296,7 @@ class GatedWait:
         return kept * (alone + burst)
 
     @cached_property
-    def _moments(self) -> tuple[float, float]:
+    def moments(self) -> tuple[float, float]:
         """E[X] and E[X²], from values on a circle around 0."""
         longest_s = self.centre.off.mean_s + self.slowest.service.mean_s
         radius = _NEAR / longest_s * (1.0 - self.slowest.load) ** 2
@@ -306,32 +307,9 @@ class GatedWait:
         return -first, 2.0 * second
 
     @property
-    def mean_s(self) -> float:
-        """E[X], in seconds."""
-        return self._moments[0]
-
-    @property
-    def variance_s2(self) -> float:
-        """Var X, in seconds squared."""
-        return self._moments[1] - self._moments[0] ** 2
-
-    @property
     def order(self) -> float:
         """0: it has an atom."""
         return 0.0
-
-    @property
-    def kinked(self) -> bool:
-        """Corners there may be, but no closed form either: inversion says how far it is off."""
-        return False
-
-    def chain(self) -> Chain | None:
-        """None: a busy queue and a backlog have no few phases."""
-        return None
-
-    def cdf(self, t_s: Floats) -> Floats | None:
-        """None: there is no closed form."""
-        return None
 
     def on_lattice(self, lattice: Lattice) -> tuple[Complexes, Complexes]:
         """From a table of the law, with its error on either side."""
