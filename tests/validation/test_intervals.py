@@ -10,9 +10,10 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.uncertainty import uncertain_parameters, with_values
+from tidings.prediction.error_bars import MODEL_ERROR
 from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
-from tidings.validation.intervals import MODEL_ERROR, intervals
+from tidings.validation.intervals import intervals
 
 # Two queues of regular servers in a row: what the second sees is no Poisson stream, so that the
 # model is off by about as much as the parameters are uncertain.

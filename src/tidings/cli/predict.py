@@ -10,11 +10,12 @@ from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
 from tidings.model.skewness import skewed
+from tidings.prediction.error_bars import MODEL_ERROR
 from tidings.prediction.faults.modelling import FAULT_MODELS
 from tidings.prediction.predicting import predict as predict_outcome
 from tidings.prediction.queue_models import QUEUE_MODELS
 from tidings.reporting.terminal import interval_table
-from tidings.validation.intervals import MODEL_ERROR, intervals
+from tidings.validation.intervals import intervals
 
 
 def predict(

@@ -95,7 +95,7 @@ def least_speed(
     """The least factor on the speed of a broker (or of all) with which the target is met.
 
     By bisection on a logarithmic scale: a faster broker makes nobody's events later. Where the
-    ``play`` of what is predicted to be enough speaks against it, faster ones are played.
+    ``play`` of what is predicted to be enough does not speak for it, faster ones are played.
     """
     check_target(system, ("brokers",), broker)
     seen: dict[float, Option] = {}
@@ -107,8 +107,8 @@ def least_speed(
         return found.meets
 
     size = _least_predicted(meets)
-    if play is not None and size is not None:
-        size = _least_played(lambda factor: meets(factor, play), size)
+    if play is not None:  # also where the fastest is predicted to miss, by less than its error
+        size = _least_played(lambda factor: meets(factor, play), size or FASTEST)
     return Capacity(
         what="speed",
         broker=broker,

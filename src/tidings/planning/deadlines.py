@@ -21,7 +21,7 @@ from tidings.planning.evidence import (
     OPEN,
     Play,
     Progress,
-    surely_below,
+    surely_reached,
 )
 from tidings.planning.evidence import verdict as told
 from tidings.planning.scenarios import foretell
@@ -83,8 +83,8 @@ def shortest_lifetimes(
 
     Everybody's own lifetime is moved at once, for it concerns nobody else, by bisection from the
     predicted delay laws: the time given meets the level by prediction, one shorter by ``CLOSE``
-    does not. With ``play`` the promises are played through, and those that it speaks against made
-    longer, by ever longer steps.
+    does not. With ``play`` the promises are played through, and those that it does not speak for
+    made longer, by ever longer steps.
     """
     if any(not 0.0 < level < 1.0 for level in levels):
         raise InvalidInputError(f"levels are {list(levels)}; wants shares between 0 and 1")
@@ -113,7 +113,7 @@ def shortest_lifetimes(
 
 
 def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> tuple[Floats, str]:
-    """The times made longer until the simulation is not sure that one is too short; the verdict."""
+    """The times made longer until the simulation is sure that all are long enough; the verdict."""
     possible = np.isfinite(times_s)
     if play is None or not possible.any():
         return times_s, MEETS if possible.all() else MISSES
@@ -122,9 +122,9 @@ def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> t
         plan = _asking(promised(system, found), level, possible)
         seen = play(plan)
         verdict = told(plan, Target(), foretell(plan), seen)
-        short = possible & surely_below(seen, level)
-        if verdict == MEETS or not short.any():
+        if verdict == MEETS:
             break
+        short = possible & ~surely_reached(seen, level)
         found, step = np.where(short, found * (1.0 + step), found), 2.0 * step
     return found, verdict if possible.all() else MISSES
 

@@ -18,6 +18,7 @@ from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats, Target
+from tidings.prediction.error_bars import MODEL_ERROR
 
 SURELY = 2.0  # standard errors within which numbers are not told apart
 MEETS, MISSES, OPEN = "meets", "misses", "cannot be told"
@@ -48,7 +49,8 @@ class Evidence:
 
     predicted: Standing
     simulated: Standing | None  # None where it was not played
-    verdict: str  # MEETS, MISSES or OPEN
+    foretold: str  # what the prediction tells within its error: MEETS, MISSES or OPEN
+    verdict: str  # what both together do
 
     @property
     def meets(self) -> bool:
@@ -58,7 +60,8 @@ class Evidence:
     def to_document(self) -> dict[str, Any]:
         """The evidence as plain data: the predicted standing, the simulated one, the verdict."""
         simulated = None if self.simulated is None else self.simulated.to_document()
-        return {**self.predicted.to_document(), "simulated": simulated, "verdict": self.verdict}
+        told = {"foretold": self.foretold, "verdict": self.verdict}
+        return {**self.predicted.to_document(), "simulated": simulated, **told}
 
 
 def weigh(system: System, target: Target, play: Play | None = None) -> Evidence:
@@ -67,10 +70,21 @@ def weigh(system: System, target: Target, play: Play | None = None) -> Evidence:
 
 
 def prove(system: System, target: Target, play: Play | None) -> Evidence:
-    """The evidence for a candidate, which is played only where the prediction is for it."""
+    """The evidence for a candidate, which is played unless the prediction is sure to miss.
+
+    One whose error nobody knows is taken at its word there.
+    """
+    predicted = foretell(system)
+    hopeless = True not in _answers(system, target, predicted, prediction_error(predicted) or 0.0)
+    played = None if play is None or hopeless else play(system)
+    return _evidence(system, target, predicted, played)
+
+
+def settle(system: System, target: Target, play: Play | None) -> Evidence:
+    """The evidence for a system, which is played only where the prediction alone cannot tell."""
     predicted = foretell(system)
     found = _evidence(system, target, predicted, None)
-    if play is None or not found.meets:
+    if play is None or found.foretold != OPEN:
         return found
     return _evidence(system, target, predicted, play(system))
 
@@ -81,6 +95,7 @@ def _evidence(
     return Evidence(
         predicted=standing(system, target, predicted),
         simulated=None if simulated is None else standing(system, target, simulated),
+        foretold=foretold(system, target, predicted),
         verdict=verdict(system, target, predicted, simulated),
     )
 
@@ -112,34 +127,50 @@ def verdict(
 ) -> str:
     """Whether the target is met, wherever within its error each share may be.
 
-    Where it is known how far a prediction can be off, the simulation must not be sure of the
-    contrary; where nobody knows, it must say the same, whatever its noise; where there is no
-    prediction, it speaks alone. Without a simulation the prediction is taken at its word.
+    Where the prediction is sure within its error, the simulation must not be sure of the contrary;
+    where the target is within that error, or there is no prediction, the simulation decides, and
+    must be sure whatever its noise; where nobody knows the error, both must say the same. Without a
+    simulation the prediction is taken at its word.
     """
-
-    def answers(outcome: Outcome, error: float | Floats) -> set[bool]:
-        shares = (target.satisfied(system, outcome, lower) for lower in (error, -error))
-        return {target.is_met(each) for each in shares}
-
-    error = prediction_error(predicted)
     seen: set[bool] = set()
     if simulated is not None:
         noise = _noise(simulated)
-        told = not np.isnan(noise[simulated.subscribers["on_time"].notna()]).any()
-        seen = answers(simulated, np.nan_to_num(noise)) if told else {True, False}
+        known = not np.isnan(noise[simulated.subscribers["on_time"].notna()]).any()
+        sure = _answers(system, target, simulated, np.nan_to_num(noise))
+        seen = sure if known else {True, False}
     if isinstance(predicted, UnsupportedError):
-        found = seen
-    elif error is None:
-        found = seen | answers(predicted, 0.0)
-    else:
-        found = answers(predicted, error) | (seen if len(seen) == 1 else set())
-    return OPEN if len(found) != 1 else MEETS if found == {True} else MISSES
+        return _told(seen)
+    word = _answers(system, target, predicted, 0.0)
+    if simulated is None:
+        return _told(word)
+    error = prediction_error(predicted)
+    if error is None:
+        return _told(seen | word)
+    sure = _answers(system, target, predicted, error)
+    return _told(seen if len(sure) > 1 else sure | (seen if len(seen) == 1 else set()))
+
+
+def foretold(system: System, target: Target, predicted: Outcome) -> str:
+    """What a prediction alone tells, wherever within its error each share may be."""
+    error = prediction_error(predicted)
+    return OPEN if error is None else _told(_answers(system, target, predicted, error))
+
+
+def _answers(system: System, target: Target, outcome: Outcome, error: float | Floats) -> set[bool]:
+    """Whether the target is met if all shares are lower by their error, and if all are higher."""
+    shares = (target.satisfied(system, outcome, lower) for lower in (error, -error))
+    return {target.is_met(each) for each in shares}
+
+
+def _told(answers: set[bool]) -> str:
+    return OPEN if len(answers) != 1 else MEETS if answers == {True} else MISSES
 
 
 def prediction_error(predicted: Outcome | UnsupportedError) -> float | None:
     """How far the shares of a prediction can be off, as far as its methods say; None: unknown.
 
-    One way may meet them all, so they add up; of random states it is two standard errors.
+    One way may meet them all, so they add up; of random states it is two standard errors. What the
+    model simplifies adds its own error, unless nothing is simplified.
     """
     if isinstance(predicted, UnsupportedError):
         return None
@@ -147,7 +178,8 @@ def prediction_error(predicted: Outcome | UnsupportedError) -> float | None:
     known = [row for row in rows if row["of"] == "shares on time"]
     if any(row["error"] is None for row in known):
         return None
-    return math.fsum(
+    of_model = MODEL_ERROR if predicted.provenance.get("approximations") else 0.0
+    return of_model + math.fsum(
         row["error"] * (SURELY if "sampled" in row["method"] else 1.0) for row in known
     )
 
@@ -157,10 +189,10 @@ def foreseen(system: System, target: Target) -> Standing:
     return weigh(system, target).predicted
 
 
-def surely_below(simulated: Outcome, share: float) -> NDArray[np.bool_]:
-    """Whose simulated share is below this one beyond what chance explains."""
-    most = simulated.subscribers["on_time"].to_numpy() + _noise(simulated)
-    return np.asarray(most < share)
+def surely_reached(simulated: Outcome, share: float) -> NDArray[np.bool_]:
+    """Whose simulated share is at least this one whatever chance does."""
+    least = simulated.subscribers["on_time"].to_numpy() - _noise(simulated)
+    return np.asarray(least >= share)
 
 
 def _noise(simulated: Outcome) -> Floats:

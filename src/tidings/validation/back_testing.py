@@ -13,11 +13,11 @@ from tidings.characterisation.job import Characterisation, characterise
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
+from tidings.prediction.error_bars import MODEL_ERROR
 from tidings.prediction.predicting import predict
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 from tidings.validation.comparison import WITHIN, Comparison, compare
-from tidings.validation.intervals import MODEL_ERROR
 
 Progress = Callable[[str], None]
 

@@ -9,10 +9,7 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
-
-# A round figure above the mean absolute errors with many effects at once (docs/combined.md);
-# single effects are predicted better.
-MODEL_ERROR = 0.01
+from tidings.prediction.error_bars import MODEL_ERROR
 
 
 def intervals(

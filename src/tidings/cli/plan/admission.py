@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.plan.asking import DOUBT, Of, Share, Simulated, Slo, asked, conclude, playing, told
+from tidings.cli.plan.asking import (
+    DOUBT,
+    Of,
+    Share,
+    Simulated,
+    Slo,
+    asked,
+    backed,
+    conclude,
+    playing,
+    told,
+)
 from tidings.planning.admission import Admission, Admissions
 from tidings.planning.evidence import OPEN
 from tidings.planning.newcomers import newcomer_like
@@ -61,8 +72,7 @@ def _answer(answer: Admission) -> str:
     if answer.choice is not None:
         place = answer.choice
         said = f"{who} may come, at {place.broker}: {wording.percent(place.share)} in time."
-        simulated = place.evidence.simulated if place.evidence else None
-        return said if simulated is None else f"{said}\n{told(simulated)}"
+        return f"{said}\n{backed(place.evidence) if place.evidence else ''}".rstrip()
     if answer.verdict == OPEN:
         place = answer.places[0]
         seen = place.evidence.simulated if place.evidence else None

@@ -10,7 +10,7 @@ import typer
 from tidings.cli import options
 from tidings.model import reading
 from tidings.model.system import System
-from tidings.planning.evidence import MEETS, Play, Progress, Standing
+from tidings.planning.evidence import MEETS, OPEN, Evidence, Play, Progress, Standing
 from tidings.planning.objectives import read_objectives, with_objectives
 from tidings.planning.targets import Target
 from tidings.reporting import wording
@@ -35,6 +35,10 @@ Simulated = Annotated[
 ]
 
 DOUBT = "prediction and simulation differ, or the target is within their error"
+UNPLAYED = (
+    "That is the prediction's word; within its error it cannot be told, and only a simulation "
+    "(--simulate) decides."
+)
 
 
 def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tuple[System, Target]:
@@ -64,6 +68,13 @@ def told(standing: Standing) -> str:
         f"{wording.percent(standing.satisfied)} of the subscribers get their target"
         + (f" ({by} {where} {own})." if standing.worst else ".")
     )
+
+
+def backed(evidence: Evidence) -> str:
+    """What stands behind an answer besides the prediction, in a sentence; empty: none is needed."""
+    if evidence.simulated is not None:
+        return told(evidence.simulated)
+    return UNPLAYED if evidence.foretold == OPEN else ""
 
 
 def conclude(verdict: str) -> None:

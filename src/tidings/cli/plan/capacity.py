@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.plan.asking import DOUBT, Of, Share, Simulated, Slo, asked, conclude, playing, told
+from tidings.cli.plan.asking import (
+    DOUBT,
+    Of,
+    Share,
+    Simulated,
+    Slo,
+    asked,
+    backed,
+    conclude,
+    playing,
+    told,
+)
 from tidings.planning.capacity import Capacity, Option, least_copies, least_speed
 from tidings.planning.evidence import OPEN
 from tidings.planning.selections import ALL
@@ -62,8 +73,7 @@ def _answer(answer: Capacity) -> str:
         said = f"The subscribers of {whose} need {answer.choice.size:g} brokers."
     else:
         said = f"The least speed of {whose}: {answer.choice.size:.3g} times the present one."
-    simulated = answer.choice.evidence.simulated
-    return said if simulated is None else f"{said}\n{told(simulated)}"
+    return f"{said}\n{backed(answer.choice.evidence)}".rstrip()
 
 
 def _none(answer: Capacity, whose: str) -> str:

@@ -15,6 +15,7 @@ from tidings.cli.plan.asking import (
     Simulated,
     Slo,
     asked,
+    backed,
     conclude,
     playing,
     told,
@@ -73,7 +74,7 @@ def _answer(answer: HomesAdvice) -> Iterator[str]:
         )
     yield f"As it is: {told(answer.present.standing)}"
     yield f"Best found: {told(evidence.predicted)}"
-    if evidence.simulated is not None:
-        yield told(evidence.simulated)
+    if backed(evidence):
+        yield backed(evidence)
     if evidence.verdict == OPEN:
         yield f"Whether the targets are met cannot be told: {DOUBT}."

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from tidings.cli import console, options
 from tidings.cli.plan.asking import (
     DOUBT,
+    UNPLAYED,
     Of,
     Share,
-    Simulated,
     Slo,
     asked,
     conclude,
     playing,
     told,
 )
-from tidings.planning.evidence import OPEN, weigh
+from tidings.planning.evidence import OPEN, settle, weigh
 
 
 def targets(
@@ -22,23 +26,33 @@ def targets(
     target: Share = None,
     of: Of = 1.0,
     slo: Slo = None,
-    simulate: Simulated = False,
+    simulate: Annotated[
+        bool | None,
+        typer.Option(
+            "--simulate/--no-simulate",
+            help="Also simulate; not said: where the prediction alone cannot tell.",
+        ),
+    ] = None,
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
     """Check whether subscribers get their targets, as a gate before a deployment.
 
+    Where a target is within the prediction's error, the simulation decides.
+
     Example: [bold]tidings plan targets city.yaml --slo objectives.yaml[/]
     """
     found, wanted = asked(system, slo, target, of)
     with console.progress("predicting") as step:
-        evidence = weigh(found, wanted, playing(simulate, seed, step))
+        play = playing(simulate is not False, seed, step)
+        evidence = (settle if simulate is None else weigh)(found, wanted, play)
     if json:
         simulated = evidence.simulated.to_document() if evidence.simulated else None
         console.show_json(
             {
                 "predicted": evidence.predicted.to_document(),
                 "simulated": simulated,
+                "foretold": evidence.foretold,
                 "verdict": evidence.verdict,
             }
         )
@@ -48,4 +62,6 @@ def targets(
                 console.show_checked(each.meets, ("met", "not met"), told(each))
         if evidence.verdict == OPEN:
             console.show(f"Whether the targets are met cannot be told: {DOUBT}.")
+        elif evidence.simulated is None and evidence.foretold == OPEN:
+            console.show(UNPLAYED)
     conclude(evidence.verdict)
