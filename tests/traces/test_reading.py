@@ -8,14 +8,10 @@ import pytest
 
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import PROBES, PUBLICATIONS, TRACE_TABLES
+from tidings.traces.places import require_tables, table_names
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.reading import (
-    parse_manifest,
-    read_rows,
-    read_traces,
-    require_tables,
-    table_names,
-)
+from tidings.traces.readers.opening import NOT_CSV, NOT_JSON
+from tidings.traces.reading import parse_manifest, read_rows, read_traces
 from tidings.traces.window import TraceWindow
 
 ROWS = [
@@ -24,6 +20,11 @@ ROWS = [
     {"event": "e2", "publisher": "p", "broker": None, "published_ns": 1_700_000_000_000_000_009,
      "content": "{}", "lifetime_ns": None, "size_bytes": 7},
 ]  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick(few_rows):
+    """All rows of this module are a handful."""
 
 
 def in_parquet_folder(folder):
@@ -102,15 +103,15 @@ def test_what_cannot_be_read_in_a_text_format_is_noted_not_lost(spark, tmp_path)
         reasons[name] = sorted(row[REASON] for row in found.collect() if row[REASON])
     assert reasons == {
         "publications": [
-            "lifetime_ns is not a whole number",
-            "no published_ns",
-            "published_ns is not a whole number",
-            "published_ns is not a whole number",
+            NOT_CSV,
+            "lifetime_ns is not a whole number (digits only, below 2^63)",
+            "published_ns is not a whole number (digits only, below 2^63)",
+            "published_ns is not a whole number (digits only, below 2^63)",
         ],
         "probes": [
-            "not a line of JSON",
-            "sent_ns is not a whole number",
-            "sent_ns is not a whole number",
+            NOT_JSON,
+            "sent_ns is not a whole number (digits only, below 2^63)",
+            "sent_ns is not a whole number (digits only, below 2^63)",
         ],
     }
 

@@ -46,7 +46,8 @@ from tidings.characterisation.subscribers import changed_subscribers, find_subsc
 from tidings.errors import InvalidTracesError
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
-from tidings.traces.reading import Traces, require_tables
+from tidings.traces.places import require_tables
+from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 
 MARGIN_S = 600.0  # by default; longer than events travel

@@ -44,7 +44,8 @@ from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.study import Section
 from tidings.model.system import Publisher, Subscriber, System
-from tidings.traces.reading import Traces, require_tables
+from tidings.traces.places import require_tables
+from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 
 NEEDED = ("publications", "hops", "deliveries")  # the tables without which nothing can be told

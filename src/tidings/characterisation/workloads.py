@@ -40,7 +40,8 @@ from tidings.model.workload import (
     Workload,
 )
 from tidings.traces.actions import bring_here
-from tidings.traces.reading import Traces, require_tables
+from tidings.traces.places import require_tables
+from tidings.traces.reading import Traces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

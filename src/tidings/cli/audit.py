@@ -14,7 +14,8 @@ from tidings.histories.judging import Bounds
 from tidings.histories.summary import summary
 from tidings.reporting.histories import history_tables
 from tidings.traces.actions import run_action
-from tidings.traces.reading import read_traces, require_tables, table_names
+from tidings.traces.places import require_tables, table_names
+from tidings.traces.reading import read_traces
 from tidings.traces.window import NANOSECONDS
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from tidings.model.system import System
 from tidings.model.writing import check_file
 from tidings.reporting import terminal
 from tidings.reporting.page import Report, write_page
-from tidings.traces.reading import Traces, read_traces, require_tables, table_names
+from tidings.traces.places import require_tables, table_names
+from tidings.traces.reading import Traces, read_traces
 
 if TYPE_CHECKING:
     from tidings.validation.back_testing import BackTest

@@ -37,8 +37,9 @@ from tidings.model.trace_tables import TRACE_TABLES
 from tidings.prediction.churn.closed_form import notified_share
 from tidings.reporting.diffusion import diffusion_tables
 from tidings.traces.actions import bring_here
+from tidings.traces.places import require_tables, table_names
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.reading import read_traces, require_tables, table_names
+from tidings.traces.reading import read_traces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

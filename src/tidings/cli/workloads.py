@@ -106,7 +106,8 @@ def _measured(origin: Origin, step: Callable[[str], None]) -> Found:
     from tidings.characterisation.wires import Bandwidths
     from tidings.characterisation.workloads import Measuring, measure_workload
     from tidings.cli import spark
-    from tidings.traces.reading import read_traces, require_tables, table_names
+    from tidings.traces.places import require_tables, table_names
+    from tidings.traces.reading import read_traces
 
     assert origin.traces is not None
     shared = origin.shared_network

@@ -13,9 +13,11 @@ from tidings.model.trace_tables import Column as TraceColumn
 from tidings.model.trace_tables import TraceTable
 from tidings.traces.quarantine import UNREADABLE
 
-CORRUPT = "corrupt_line"  # where the JSON reader puts a line that is no JSON
-
-_WORDS = {"bigint": "a whole number", "double": "a number", "array<string>": "a list of names"}
+_WORDS = {
+    "bigint": "a whole number (digits only, below 2^63)",
+    "double": "a number",
+    "array<string>": "a list of names",
+}
 _WHOLE = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _FRACTIONAL = (T.FloatType, T.DoubleType, T.DecimalType)
 
@@ -33,8 +35,8 @@ def canonical(
     found = {field.name: field.dataType for field in frame.schema.fields}
     problems = []
     columns: list[Column] = []
-    unreadable = [F.col(CORRUPT).isNotNull()] if CORRUPT in found else []
-    texts = ["not a line of JSON"] if CORRUPT in found else []
+    unreadable: list[Column] = []
+    texts: list[str] = []
     for column in table.columns:
         kind = found.get(column.name)
         if kind is None and not column.nullable:
@@ -50,7 +52,7 @@ def canonical(
             unreadable.append(wrong)
             texts.append(f"{column.name} is not {_WORDS[column.type]}")
     if problems:
-        names = ", ".join(found) or "none"
+        names = ", ".join(name for name in found if name not in (UNREADABLE, *keep)) or "none"
         raise InvalidTracesError(
             f"{where}: wrong columns for {table.name} (found: {names})", problems
         )

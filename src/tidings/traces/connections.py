@@ -28,7 +28,8 @@ from pyspark.sql import functions as F
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import MANIFEST, SESSIONS
 from tidings.traces.canonical import canonical
-from tidings.traces.reading import read_frame, read_traces, table_kind
+from tidings.traces.places import table_kind
+from tidings.traces.reading import read_frame, read_traces
 from tidings.traces.window import NANOSECONDS, TraceWindow
 
 # Until when and since when each peer was observed, and on which path (or of which kind) it was.

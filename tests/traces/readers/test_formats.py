@@ -26,6 +26,11 @@ S = 10**9
 EPOCH = 1_700_000_000 * S
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick(few_rows):
+    """All rows of this module are a handful."""
+
+
 def account_of(imported):
     rows = imported.account.itertuples(index=False, name=None)
     return {(table, fate, reason): number for table, fate, reason, number in rows}

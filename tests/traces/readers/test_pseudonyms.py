@@ -33,6 +33,11 @@ tables:
 """)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _quick(few_rows):
+    """All rows of this module are a handful."""
+
+
 def test_filters_still_want_what_they_wanted_and_no_text_is_left(spark, tmp_path):
     event = {"topic": "secret-stock", "price": 12, "open": True}
     wants = [{"topic": ["secret-stock", "b"], "price": {"below": 20}}, {"topic": {"not": "x"}}]

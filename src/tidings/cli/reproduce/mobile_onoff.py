@@ -93,7 +93,7 @@ def _from_traces(
     from tidings.traces.actions import bring_here
     from tidings.traces.activity import read_activity
     from tidings.traces.connections import read_connections, sessions_place
-    from tidings.traces.reading import table_kind
+    from tidings.traces.places import table_kind
 
     if sessions is not None:
         sessions_place(sessions)

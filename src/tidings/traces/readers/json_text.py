@@ -5,8 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+
+from tidings.traces.readers.lines import TEXT
+
+
+def with_object(rows: DataFrame, name: str) -> DataFrame:
+    """The lines with the one object in JSON that each is, as a variant: null where it is none.
+
+    Spark's parsers stop at the end of the first document and say nothing of what follows. The line
+    is therefore parsed between brackets and before a last element, which has to be the second.
+    """
+    text = F.ltrim(F.col(TEXT), F.lit("\ufeff \t"))  # some tools mark the begin of a file
+    listed = F.try_parse_json(F.concat(F.lit("["), text, F.lit(",0]")))
+    second = F.try_variant_get("listed", "$[1]", "int")
+    third = F.try_variant_get("listed", "$[2]", "variant")
+    alone = text.startswith("{") & (second == 0) & third.isNull()
+    first = F.try_variant_get("listed", "$[0]", "variant")
+    return rows.withColumn("listed", listed).withColumn(name, F.when(alone, first)).drop("listed")
 
 
 def quoted(text: Column) -> Column:

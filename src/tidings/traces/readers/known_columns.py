@@ -8,7 +8,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
-from tidings.traces.readers.flat import Opened
+from tidings.traces.readers.opening import Opened
 from tidings.traces.readers.times import ISO, NANOSECONDS_PER, nanoseconds
 
 

@@ -86,6 +86,15 @@ def origin_of_lines() -> list[Column]:
     ]
 
 
+def origin_of_rows() -> list[Column]:
+    """Where a row of a Parquet file stands."""
+    return [
+        file_name(),
+        F.lit(0).cast("bigint").alias(BLOCK),
+        F.col("_metadata.row_index").alias(PLACE),
+    ]
+
+
 def file_name() -> Column:
     """The file a row comes from, as people write it."""
     path = F.regexp_replace("_metadata.file_path", r"\+", "%2B")
@@ -94,8 +103,11 @@ def file_name() -> Column:
 
 
 def not_utf8() -> Column:
-    """The reason of a line that is no text, null where it is one."""
-    return F.when(~F.is_valid_utf8(TEXT), F.lit(NOT_UTF8))
+    """The reason of a line that is no text, null where it is one.
+
+    Zero bytes are no text either: machines that lose power leave blocks of them in logs.
+    """
+    return F.when(~F.is_valid_utf8(TEXT) | F.col(TEXT).contains("\0"), F.lit(NOT_UTF8))
 
 
 def numbered(rows: DataFrame, files: Sequence[str]) -> DataFrame:

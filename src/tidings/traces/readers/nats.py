@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
+from tidings.traces.readers.json_text import with_object
 from tidings.traces.readers.reading import Keep, Reading, as_it_is, candidates
 from tidings.traces.readers.subjects import NATS, subject_content, subject_filter
 from tidings.traces.readers.times import ISO, nanoseconds
@@ -61,7 +62,8 @@ def read_nats(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) 
 
 def trace_events(rows: DataFrame) -> DataFrame:
     """Every line as a trace event: who, which message, in and out; and why it is of no use."""
-    parsed = rows.withColumn("it", F.from_json(lines.TEXT, TRACE_EVENT))
+    whole = F.when(F.col("object").isNotNull(), F.col(lines.TEXT))
+    parsed = with_object(rows, "object").withColumn("it", F.from_json(whole, TRACE_EVENT))
     came_in = F.get(F.filter("it.events", lambda each: each["type"] == "in"), F.lit(0))
     went_out = F.filter("it.events", lambda each: each["type"] == "eg")
     header = "it.request.header"

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
-from tidings.traces.readers.json_text import object_json, quoted
+from tidings.traces.readers.json_text import object_json, quoted, with_object
 from tidings.traces.readers.reading import Keep, Reading, as_it_is, candidates
 
 TABLES = ("publications", "deliveries", "subscriptions")
@@ -122,7 +122,8 @@ def _named_spans(rows: DataFrame) -> DataFrame:
 
     Old exporters write ``instrumentationLibrarySpans`` for ``scopeSpans``.
     """
-    parsed = rows.withColumn("it", F.from_json(lines.TEXT, REQUEST))
+    whole = F.when(F.col("object").isNotNull(), F.col(lines.TEXT))
+    parsed = with_object(rows, "object").withColumn("it", F.from_json(whole, REQUEST))
     resources = parsed.select(*lines.ORIGIN, F.explode_outer("it.resourceSpans").alias("resource"))
     scopes = F.coalesce("resource.scopeSpans", "resource.instrumentationLibrarySpans")
     spans = F.flatten(F.transform(scopes, lambda each: each["spans"]))

@@ -19,8 +19,8 @@ from pyspark.sql import functions as F
 
 from tidings.traces.quarantine import REASON
 from tidings.traces.readers import lines
-from tidings.traces.readers.flat import Opened, open_flat
 from tidings.traces.readers.known_columns import find, find_time, moment, not_a_time
+from tidings.traces.readers.opening import Opened, open_flat
 from tidings.traces.readers.reading import Reading, candidates
 
 EMPTY = "a period without length"

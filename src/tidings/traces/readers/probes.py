@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from tidings.errors import InvalidTracesError
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
-from tidings.traces.readers.flat import Opened, open_flat
 from tidings.traces.readers.known_columns import find, find_time, has_time, moment, not_a_time
+from tidings.traces.readers.opening import Opened, open_flat
 from tidings.traces.readers.reading import Reading, candidates
 
 _SOURCES, _TARGETS = ("source", "src", "from"), ("target", "dst", "destination", "to")
