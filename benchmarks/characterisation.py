@@ -31,7 +31,7 @@ from tidings.characterisation.links import probe_statistics
 from tidings.characterisation.publications import publication_statistics
 from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.model.reading import loads
-from tidings.traces.generating import generate_traces, write_generated
+from tidings.traces.generating import Planting, generate_traces, span_of, write_generated
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.session import spark_session
 
@@ -188,7 +188,7 @@ def with_duckdb(folder: Path, from_ns: int, width_ns: int) -> dict[str, float] |
 def measure(spark: SparkSession, hops: int, folder: Path) -> dict[str, Any]:
     """CPU seconds of everything, on traces of about so many hops."""
     events = round(hops / HOPS_PER_EVENT)
-    made = generate_traces(spark, SYSTEM, events, probes=10_000)
+    made = generate_traces(spark, SYSTEM, span_of(SYSTEM, events), Planting(probes=10_000))
     clock = Clock(spark)
     generating_s = clock.spent(lambda: write_generated(made, folder))
     traces = read_traces(spark, folder)
@@ -257,7 +257,7 @@ def main() -> None:
     with spark_session(args.master, memory=args.memory) as spark:
         for hops in args.hops:
             with tempfile.TemporaryDirectory() as folder:
-                rows.append(measure(spark, hops, Path(folder)))
+                rows.append(measure(spark, hops, Path(folder) / "traces"))
             print(json.dumps(rows[-1]), flush=True)
             found = {"memory": args.memory, "rows": rows, **conclusions(rows)}
             if args.write:  # what has been measured is kept if the next size is too much

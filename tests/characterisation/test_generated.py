@@ -10,8 +10,9 @@ from tidings.characterisation.quality import rows_read
 from tidings.errors import UnsupportedError
 from tidings.model.laws import Exponential, Gamma, LogNormal, Uniform
 from tidings.model.reading import loads
+from tidings.traces.dirt import Dirt
 from tidings.traces.drawing import law_numbers
-from tidings.traces.generating import Dirt, generate_traces, write_generated
+from tidings.traces.generating import Planting, generate_traces, span_of, write_generated
 from tidings.traces.reading import read_traces
 
 SYSTEM = loads("""
@@ -60,9 +61,9 @@ EXPECTED = {
 def test_what_is_planted_is_found_in_spite_of_the_dirt(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(gathering, "MOST_CONTENTS", 1)  # so that contents are folded, too
     events, dirt = 30_000, Dirt(twice=0.02, nameless=0.01, impossible=0.01)
-    made = generate_traces(spark, SYSTEM, events, seed=3, probes=3000, dirt=dirt)
-    write_generated(made, tmp_path)
-    found = characterise(read_traces(spark, tmp_path))
+    planting = Planting(seed=3, probes=3000, dirt=dirt)
+    made = generate_traces(spark, SYSTEM, span_of(SYSTEM, events), planting)
+    found = characterise(read_traces(spark, write_generated(made, tmp_path / "traces")))
     table = found.parameters.set_index("path")
     used = 1.0 - dirt.nameless - dirt.impossible
     for path, truth in EXPECTED.items():

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.regimes import LEAST_BATCHES, MOST_REGIMES, counts_of, parted
+from tidings.characterisation.cells import BATCHES
+from tidings.characterisation.cuts import (
+    LEAST_BATCHES,
+    MOST_REGIMES,
+    counts_of,
+    parted,
+    parted_ring,
+)
+from tidings.characterisation.regimes import (
+    BY_HOUR,
+    Regimes,
+    characterise_regimes,
+    find_regimes,
+    hours_of,
+    said_of_regimes,
+)
+from tidings.characterisation.stationarity import (
+    CANNOT_TELL,
+    DRIFTS,
+    STEADY,
+    rates_over_time,
+    stationarity,
+)
+from tidings.model.reading import loads
+from tidings.traces.generating import generate_traces
+from tidings.traces.reading import Traces
+from tidings.traces.window import DAY_NS, HOUR_NS, TraceWindow
 
 
 def steps(rng, *regimes):
@@ -19,23 +47,23 @@ def test_planted_changes_are_found_where_they_are():
     rng = np.random.default_rng(7)
     for _ in range(20):
         found = parted(steps(rng, (9, 100, 900), (13, 300, 900), (10, 100, 500)).astype(float))
-        assert found == [0, 9, 22]
+        assert found.starts == (0, 9, 22)
 
 
 @pytest.mark.statistical
 def test_what_stays_is_not_parted():
     rng = np.random.default_rng(1)
-    found = [len(parted(steps(rng, (32, 40, 1000)).astype(float))) for _ in range(300)]
+    found = [len(parted(steps(rng, (32, 40, 1000)).astype(float)).starts) for _ in range(300)]
     assert sum(n > 1 for n in found) == 0  # one in 10⁴ by design; a tenth of the cost gives many
 
 
 def test_regimes_are_few_and_none_is_too_short():
     saw = np.where(np.arange(32) % 2, 1000.0, 10.0)[None, :]
-    found = parted(saw)
+    found = parted(saw).starts
     assert len(found) <= MOST_REGIMES
     assert all(b - a >= LEAST_BATCHES for a, b in zip(found, [*found[1:], 32], strict=True))
-    assert parted(np.zeros((0, 32))) == [0]
-    assert parted(np.zeros((1, 32))) == [0]
+    assert parted(np.zeros((0, 32))).starts == (0,)
+    assert parted(np.zeros((1, 32))).starts == (0,)
 
 
 def test_counts_that_vary_less_tell_more():
@@ -43,3 +71,116 @@ def test_counts_that_vary_less_tell_more():
     at_s = (np.arange(32) + 0.5) * part_s
     rates = pd.DataFrame({"publisher": "p", "at_s": at_s, "per_s": 8.0})
     assert counts_of(rates, {"p": 0.25})[0].tolist() == [160.0] * 32
+
+
+def told(**counts):
+    """What is told of counts of publishers by part of an hour, as far as regimes ask for it."""
+    rows = [(name, batch, n) for name, row in counts.items() for batch, n in enumerate(row)]
+    batches = pd.DataFrame(rows, columns=["publisher", "batch", "rows"])
+    whole = SimpleNamespace(
+        stationarity=stationarity(batches, {}, 3600.0),
+        rates=rates_over_time(batches, 3600.0),
+        laws={},
+    )
+    parting = find_regimes(whole, TraceWindow(from_ns=0, until_ns=HOUR_NS))
+    assert parting.windows == ()
+    found = Regimes(regimes=(), verdict=parting.verdict)
+    return parting.verdict, said_of_regimes(found, whole, "there")
+
+
+def test_that_rates_stay_is_said_only_where_the_test_says_so():
+    bursts = np.full(BATCHES, 100)
+    bursts[::2] = 135  # faster than any regime is long, and far beyond chance: χ²/31 is 2.6
+    assert told(steady=[100] * BATCHES)[0] == STEADY
+    verdict, said = told(steady=[100] * BATCHES, bursty=bursts, rare=[1] * BATCHES)
+    assert verdict == DRIFTS
+    assert "Rates drift, that of bursty from 0.889 to 1.2 events/s" in said
+    assert "no cut explains it" in said
+    assert "traces.json" in said  # what to do
+    verdict, said = told(rare=[1] * BATCHES)
+    assert verdict == CANNOT_TELL
+    assert "Nobody can tell" in said
+    verdict, said = told(steady=[100] * BATCHES, rare=[1] * BATCHES)
+    assert "Rates stay throughout (of 1 publishers with few events nobody can tell)" in said
+
+
+@pytest.mark.statistical
+def test_hours_of_the_day_are_found_on_the_ring_whatever_was_watched_of_each():
+    rng = np.random.default_rng(3)
+    watched_s = np.where(np.arange(24) < 10, 3, 2) * 3600.0  # two days and ten hours
+    busy = np.isin(np.arange(24), range(8, 18))
+    for _ in range(20):
+        two = rng.poisson(np.where(busy, 0.05, 0.03) * watched_s, (1, 24)).astype(float)
+        assert parted_ring(two, watched_s).starts == (8, 18)
+        one = rng.poisson(0.05 * watched_s, (2, 24)).astype(float)
+        assert parted_ring(one, watched_s).starts == (0,)
+    assert parted_ring(np.zeros((0, 24)), watched_s).starts == (0,)
+
+
+def test_a_daily_cycle_that_the_parts_of_the_window_hide_is_found_by_the_hour():
+    """Of 32 days, every part of the window is a day: only hours tell."""
+    batches = pd.DataFrame({"publisher": "p", "batch": range(BATCHES), "rows": 2400})
+    window = TraceWindow(from_ns=0, until_ns=BATCHES * DAY_NS)
+    whole = SimpleNamespace(
+        stationarity=stationarity(batches, {}, window.seconds),
+        rates=rates_over_time(batches, window.seconds),
+        laws={},
+    )
+    rows = np.where(np.arange(24) < 12, 150, 50) * BATCHES
+    hourly = pd.DataFrame({"publisher": "p", "hour": range(24), "rows": rows})
+    parting = find_regimes(whole, window, hourly)
+    assert [(each.begin_ns, each.seconds) for each in parting.windows] == [
+        (0, 16 * 86400.0),
+        (12 * HOUR_NS, 16 * 86400.0),
+    ]
+
+
+BUSY_PER_S, QUIET_PER_S = 0.05, 0.02
+CITY = loads(f"""
+tidings: 1
+brokers:
+  hub: {{service: {{exponential: 3s}}}}
+publishers:
+  ticker:
+    at: hub
+    rates: {{slot: 1h, per_s: {[BUSY_PER_S if 8 <= h < 18 else QUIET_PER_S for h in range(24)]}}}
+    content: [{{p: 1, event: {{topic: stock}}}}]
+subscribers:
+  alice: {{at: hub, wants: {{topic: stock}}}}
+""")
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_a_planted_day_and_night_are_found_and_fitted_apart(spark, few_rows):
+    """Two days and a half: the nights are three stretches, two of them cut off by the ends."""
+    made = generate_traces(spark, CITY, 2.5 * 86400)
+    tables = {name: frame.cache() for name, frame in made.tables.items()}
+    traces = Traces(tables=tables, window=made.window)
+    # What the 32 parts of the window tell is not needed where hours tell all; it takes its time.
+    nothing = pd.DataFrame({name: [] for name in ("publisher", "verdict", "at_s", "per_s")})
+    whole = SimpleNamespace(stationarity=nothing, rates=nothing, laws={})
+    found = characterise_regimes(traces, whole)
+    assert found.verdict == BY_HOUR
+    assert [hours_of(each.window) for each in found.regimes] == [
+        ("08:00", "18:00"),
+        ("18:00", "08:00"),
+    ]
+    day, night = found.regimes
+    assert (day.window.seconds, night.window.seconds) == (24 * 3600.0, 36 * 3600.0)
+    for regime, truth in ((day, BUSY_PER_S), (night, QUIET_PER_S)):
+        parameters = regime.found.parameters.set_index("path")
+        for path, planted in (("publishers.ticker.rate", truth), ("brokers.hub.service", 3.0)):
+            estimate, error = parameters.loc[path, ["estimate", "standard_error"]]
+            assert estimate == pytest.approx(planted, abs=5 * error)
+            assert 5 * error < 0.15 * planted  # both rates as one would be 0.032
+        (publisher,) = regime.found.system.publishers
+        # Nobody watched between two days: no interval may reach over the other regime.
+        law = regime.found.laws["publishers.ticker.rate"]
+        assert law.sample.highest_s < 3600
+        assert publisher.every.scv == pytest.approx(1.0, abs=0.15)
+        assert regime.found.stationarity["verdict"].tolist() == [STEADY]
+    said = said_of_regimes(found, whole, "there")
+    assert "1: 08:00 to 18:00 of every day, 24 h in all, 0.0" in said
+    for frame in tables.values():
+        frame.unpersist()

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
-from tidings.traces.window import NANOSECONDS, TraceWindow
+from tidings.traces.window import DAY_NS, HOUR_NS, NANOSECONDS, DailyHours, TraceWindow
 
 
 def batches(frame, window: TraceWindow, times: list[int | None], number: int) -> list[int | None]:
@@ -50,3 +50,33 @@ def test_a_window_without_length_is_refused(start, end):
 def test_too_long_to_settle_is_refused():
     with pytest.raises(InvalidTracesError, match="at most nine tenths"):
         TraceWindow(from_ns=0, until_ns=NANOSECONDS).shortened(0.95)
+
+
+@pytest.mark.parametrize("from_h", [0, 5, 23 + 19675 * 24])
+def test_hours_of_every_day_are_watched_as_a_clock_would_tell(frame, from_h):
+    """Against an obvious twin: every half hour of two days and a half, one by one."""
+    night = DailyHours(
+        from_ns=from_h * HOUR_NS,
+        until_ns=(from_h + 60) * HOUR_NS,
+        begin_ns=22 * HOUR_NS,
+        length_ns=8 * HOUR_NS,
+    )
+    times = [
+        (from_h * 2 + half) * HOUR_NS // 2 for half in range(-2, 122) if from_h * 2 + half >= 0
+    ]
+    at = F.col("at_ns")
+    asked = [night.holds(at), night.batch(at, 4), night.piece(at, 4)]
+    rows = frame([(time,) for time in times], "at_ns bigint").select("at_ns", *asked).collect()
+    held = [row[0] for row in rows if row[1]]
+    assert held == [
+        time
+        for time in times
+        if night.from_ns <= time < night.until_ns and not 6 <= time % DAY_NS / HOUR_NS < 22
+    ]
+    assert night.seconds == len(held) * 1800
+    assert [row[2] for row in rows if row[1]] == [4 * n // len(held) for n in range(len(held))]
+    nights = [(time + 2 * HOUR_NS) // DAY_NS for time in held]
+    into = [(time + 2 * HOUR_NS) % DAY_NS // (2 * HOUR_NS) for time in held]
+    first = (night.from_ns + 2 * HOUR_NS) // DAY_NS
+    expected = [(day - first) * 4 + part for day, part in zip(nights, into, strict=True)]
+    assert [row[3] for row in rows if row[1]] == expected

@@ -8,7 +8,7 @@ import pandas as pd
 
 from tidings.characterisation.contents import Contents, read_contents
 from tidings.characterisation.gathering import Progress, gather, texts_of
-from tidings.characterisation.partials import Partial
+from tidings.characterisation.partials import Partial, in_stretches
 from tidings.model.system import System
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
@@ -57,7 +57,7 @@ def collect(
     Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
     the contents are too many.
     """
-    return statistics_of(gather(traces, measured, tell, base))
+    return statistics_of(in_stretches(gather(traces, measured, tell, base)))
 
 
 def statistics_of(counted: Partial) -> Statistics:

@@ -37,7 +37,7 @@ def loss_run_statistics(probes: DataFrame, window: TraceWindow) -> DataFrame:
     rows = good.select(
         "source",
         "target",
-        window.batch(F.col("sent_ns"), BATCHES).alias("batch"),
+        window.piece(F.col("sent_ns"), BATCHES).alias("batch"),
         "sent_ns",
         F.col("received_ns").isNull().alias("is_lost"),
     )

@@ -134,6 +134,15 @@ def in_stretch(partial: Partial, stretch: int) -> Partial:
     return replace(partial, tables=tables)
 
 
+def in_stretches(partial: Partial) -> Partial:
+    """The same, of a window whose batches have gaps between every 32 of them and the next."""
+    tables = {
+        name: frame.assign(stretch=frame["batch"] // BATCHES) if name in _STITCHED else frame
+        for name, frame in partial.tables.items()
+    }
+    return replace(partial, tables=tables)
+
+
 def adjoining(rows: pd.DataFrame) -> NDArray[np.bool_]:
     """Whether each row but the first is of the same stretch of time as the one before it."""
     stretch = rows.get("stretch", pd.Series(0, index=rows.index)).to_numpy()

@@ -17,7 +17,7 @@ from tidings.characterisation.cells import (
 )
 from tidings.model.trace_tables import PUBLICATIONS
 from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.window import TraceWindow
+from tidings.traces.window import DAY_NS, HOUR_NS, TraceWindow
 
 OUTSIDE = "published outside the observed window"
 CONFLICT = "its id is also that of a different publication"
@@ -44,6 +44,10 @@ INTERVAL_STATISTICS = (
     f"{SAMPLE}, first_ns bigint, last_ns bigint"
 )
 _INTERVAL_SETS = {"intervals": ("publisher", "bin"), "ends": ("publisher", "batch")}
+
+
+# Per (publisher, hour of day): publications, whatever the date.
+HOURLY_COUNTS = "publisher string, hour int, rows bigint"
 
 
 def checked_publications(publications: DataFrame, window: TraceWindow) -> DataFrame:
@@ -142,6 +146,14 @@ def exact_lifetimes(publications: DataFrame, pairs: DataFrame, most: int) -> Dat
     )
 
 
+def hourly_counts(publications: DataFrame, window: TraceWindow) -> DataFrame:
+    """Good publications by publisher and hour of day (UTC), whatever the date; copies count too."""
+    into_day_ns = F.pmod(F.col("published_ns"), F.lit(DAY_NS))
+    hour = F.call_function("div", into_day_ns, F.lit(HOUR_NS)).cast("int")
+    good = checked_publications(publications, window).where(F.col(REASON).isNull())
+    return good.groupBy("publisher", hour.alias("hour")).agg(F.count(F.lit(1)).alias("rows"))
+
+
 def _sums() -> list[Column]:
     """What is known of the publications in a cell."""
     return [
@@ -163,7 +175,7 @@ def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFra
     events does not serialise the job. The intervals that bridge two batches are missing here:
     whoever reads this adds them from the batches' first and last moments.
     """
-    batch = window.batch(F.col("published_ns"), BATCHES)
+    batch = window.piece(F.col("published_ns"), BATCHES)
     good = checked_publications(publications, window).where(F.col(REASON).isNull())
     ordered = Rows.partitionBy("publisher", "batch").orderBy("published_ns")
     rows = good.select("publisher", batch.alias("batch"), "published_ns").withColumn(

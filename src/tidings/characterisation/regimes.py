@@ -1,37 +1,85 @@
-"""Stretches of time in which publishers keep their rates, where they do not throughout."""
+"""Times in which publishers keep their rates, where they do not throughout: stretches, or hours."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy import special, stats
 
 from tidings.characterisation.cells import BATCHES
+from tidings.characterisation.cuts import (
+    LEAST_SCV,
+    Floats,
+    counts_of,
+    parted,
+    parted_ring,
+)
 from tidings.characterisation.gathering import Progress
 from tidings.characterisation.job import Characterisation, characterise
-from tidings.characterisation.stationarity import DRIFTS
+from tidings.characterisation.publications import hourly_counts
+from tidings.characterisation.stationarity import (
+    CANNOT_TELL,
+    DRIFTS,
+    LEAST_PER_BATCH,
+    STEADY,
+    drift_test,
+    worst_drift,
+)
 from tidings.model.system import System
+from tidings.traces.actions import bring_here
 from tidings.traces.reading import Traces
-from tidings.traces.window import TraceWindow
+from tidings.traces.window import DAY_NS, HOUR_NS, DailyHours, TraceWindow
 
-MOST_REGIMES = 6
-LEAST_BATCHES = 2  # of a regime
-_SURPRISE = 1e-4  # chance of a steady system to be parted
-
-Floats = NDArray[np.float64]
+HOURS, LEAST_DAYS = 24, 2  # of a day; below two of them, a time of day is a stretch of time
+BY_STRETCH, BY_HOUR = "stretches", "hours of day"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regime:
-    """A stretch of time, and what its traces alone tell."""
+    """A stretch of time or some hours of every day, and what its traces alone tell."""
 
     window: TraceWindow
     found: Characterisation
+
+    def when(self, begin_ns: int) -> str:
+        """Which time it is, in words; that of stretches in hours since ``begin_ns``."""
+        if not isinstance(self.window, DailyHours):
+            ends = (self.window.from_ns, self.window.until_ns)
+            from_h, until_h = ((at_ns - begin_ns) / HOUR_NS for at_ns in ends)
+            return f"{from_h:.3g} h to {until_h:.3g} h"
+        hours = hours_of(self.window)
+        return f"{hours[0]} to {hours[1]} of every day, {self.window.seconds / 3600:.3g} h in all"
+
+
+def hours_of(window: DailyHours) -> tuple[str, str]:
+    """At which time of day it begins and ends.
+
+    >>> hours_of(DailyHours(from_ns=0, until_ns=DAY_NS, begin_ns=18 * HOUR_NS,
+    ...                     length_ns=14 * HOUR_NS))
+    ('18:00', '08:00')
+    """
+    begin = window.begin_ns // HOUR_NS
+    end = (window.begin_ns + window.length_ns) // HOUR_NS % HOURS
+    return f"{begin:02}:00", f"{end:02}:00"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regimes:
+    """All of them, in order; ``verdict`` says what they are, or why there are none."""
+
+    regimes: tuple[Regime, ...] = ()
+    verdict: str = STEADY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting:
+    """The windows of regimes, none where there are no two; and what they are, or why none."""
+
+    windows: tuple[TraceWindow, ...]
+    verdict: str
 
 
 def characterise_regimes(
@@ -41,35 +89,91 @@ def characterise_regimes(
     base: System | None = None,
     settle_s: float = 0.0,
     progress: Progress | None = None,
-) -> tuple[Regime, ...]:
-    """A system for every stretch of time in which rates stay; none where they stay throughout.
+) -> Regimes:
+    """A system for every time in which rates stay: stretches of the window, or hours of the day.
 
-    ``whole`` is what all of the traces tell. Nothing need settle but at the end of the last one.
+    ``whole`` is what all of the traces tell. Nothing need settle but at the end of the traces.
     """
     tell = progress or (lambda stage: None)
-    windows = find_regimes(whole, traces.window)
-    if len(windows) < 2:
-        return ()
+    tell("rates by hour of day")
+    parting = find_regimes(whole, traces.window, _count_hours(traces))
     found = []
-    for number, window in enumerate(windows, start=1):
-        tell(f"regime {number} of {len(windows)}")
-        part = characterise(
-            replace(traces, window=window),
-            base=base,
-            settle_s=settle_s if number == len(windows) else 0.0,
-        )
-        found.append(Regime(window=window, found=part))
-    return tuple(found)
+    for number, window in enumerate(parting.windows, start=1):
+        tell(f"regime {number} of {len(parting.windows)}")
+        at_end = window.until_ns == traces.window.until_ns
+        part = replace(traces, window=window)
+        known = characterise(part, base=base, settle_s=settle_s if at_end else 0.0)
+        found.append(Regime(window=window, found=known))
+    return Regimes(regimes=tuple(found), verdict=parting.verdict)
 
 
-def find_regimes(whole: Characterisation, window: TraceWindow) -> tuple[TraceWindow, ...]:
-    """The windows that the publishers whose rates drift part the observed time into."""
-    drifting = whole.stationarity.loc[whole.stationarity["verdict"] == DRIFTS, "publisher"]
-    counts = counts_of(whole.rates[whole.rates["publisher"].isin(drifting)], _scvs(whole))
+def _count_hours(traces: Traces) -> pd.DataFrame | None:
+    """Publications by hour of day, where the traces are of days enough to tell."""
+    if traces.window.until_ns - traces.window.from_ns < LEAST_DAYS * DAY_NS:
+        return None
+    counts = hourly_counts(traces.tables["publications"], traces.window)
+    return bring_here(counts, f"{traces.source}: the table publications")
+
+
+def find_regimes(
+    whole: Characterisation, window: TraceWindow, hourly: pd.DataFrame | None = None
+) -> Parting:
+    """The windows into which publishers whose rates drift part the observed time.
+
+    They are stretches of it or, where ``hourly`` counts are given and make what was counted
+    likelier, hours of the day. Both likelihoods are those of Poisson processes whose rates change
+    where the windows do, so that they can be held against each other.
+    """
+    scvs = _scvs(whole)
+    drifting = whole.stationarity[whole.stationarity["verdict"] == DRIFTS]
+    rates = whole.rates[whole.rates["publisher"].isin(drifting["publisher"])]
+    cuts = parted(counts_of(rates, scvs))
     width_ns = -(-(window.until_ns - window.from_ns) // BATCHES)
-    starts = parted(counts)
-    edges = [window.from_ns + start * width_ns for start in starts] + [window.until_ns]
-    return tuple(TraceWindow(from_ns=begin, until_ns=end) for begin, end in pairwise(edges))
+    edges = [window.from_ns + start * width_ns for start in cuts.starts] + [window.until_ns]
+    stretches = tuple(TraceWindow(from_ns=begin, until_ns=end) for begin, end in pairwise(edges))
+    watched_s = np.array([_hours_from(hour, 1, window).seconds for hour in range(HOURS)])
+    by_hour = _drifting_by_hour(hourly, watched_s, scvs)
+    daily = parted_ring(by_hour, watched_s)
+    if len(daily.starts) > 1 and daily.worth > cuts.worth:
+        return Parting(windows=_hours(daily.starts, window), verdict=BY_HOUR)
+    if len(stretches) > 1:
+        return Parting(windows=stretches, verdict=BY_STRETCH)
+    told = {*whole.stationarity["verdict"], *([DRIFTS] if len(by_hour) else [])}
+    verdict = next((each for each in (DRIFTS, STEADY) if each in told), CANNOT_TELL)
+    return Parting(windows=(), verdict=verdict)
+
+
+def _drifting_by_hour(
+    hourly: pd.DataFrame | None, watched_s: Floats, scvs: Mapping[str, float]
+) -> Floats:
+    """Independent events by hour of day, of those whose rates change with it: [publisher, hour]."""
+    rows: list[Floats] = []
+    if hourly is None:
+        return np.zeros((0, HOURS))
+    for publisher, part in hourly.groupby("publisher"):
+        counts = np.zeros(HOURS)
+        counts[part["hour"].to_numpy(np.int64)] = part["rows"].to_numpy(np.float64)
+        scv = scvs.get(str(publisher), 1.0)
+        enough = counts.mean() >= LEAST_PER_BATCH
+        if enough and drift_test(counts, watched_s, scv).drifts:
+            rows.append(counts / max(scv, LEAST_SCV))
+    return np.array(rows).reshape(len(rows), HOURS)
+
+
+def _hours(starts: Sequence[int], window: TraceWindow) -> tuple[DailyHours, ...]:
+    ends = (*starts[1:], starts[0] + HOURS)
+    return tuple(
+        _hours_from(begin, end - begin, window) for begin, end in zip(starts, ends, strict=True)
+    )
+
+
+def _hours_from(hour: int, hours: int, window: TraceWindow) -> DailyHours:
+    return DailyHours(
+        from_ns=window.from_ns,
+        until_ns=window.until_ns,
+        begin_ns=hour * HOUR_NS,
+        length_ns=hours * HOUR_NS,
+    )
 
 
 def _scvs(whole: Characterisation) -> dict[str, float]:
@@ -77,49 +181,37 @@ def _scvs(whole: Characterisation) -> dict[str, float]:
     return {names[path]: law.sample.scv for path, law in whole.laws.items() if path in names}
 
 
-def counts_of(rates: pd.DataFrame, scvs: Mapping[str, float]) -> Floats:
-    """Events by publisher and part of the time, as so many independent ones: [publisher, part].
-
-    Counts of a renewal process with intervals of squared coefficient of variation c² vary like
-    c² times Poisson ones, so that n of them tell as much as n/c² independent events.
-    """
-    rows = []
-    for name, part in rates.groupby("publisher"):
-        ordered = part.sort_values("at_s")
-        part_s = 2.0 * float(ordered["at_s"].iloc[0])  # the middle of the first part
-        scv = scvs.get(str(name), 1.0)
-        rows.append(ordered["per_s"].to_numpy(np.float64) * part_s / max(scv, 0.01))
-    return np.array(rows).reshape(len(rows), BATCHES)
+# ---- what is said of them ------------------------------------------------------------------------
 
 
-def parted(counts: Floats) -> list[int]:
-    """Where regimes begin: the likeliest parting, if each of its cuts is surely no chance.
+def said_of_regimes(found: Regimes, whole: Characterisation, folder: object) -> str:
+    """What a person must know of regimes, or of why there are none and what to do then."""
+    if not found.regimes:
+        return f"{_why_none(found.verdict, whole.stationarity)} No regimes were written."
+    by_hour = " by hour of day (UTC)" if found.verdict == BY_HOUR else ""
+    lines = [f"{len(found.regimes)} regimes{by_hour}, with a system each in {folder}:"]
+    begin_ns = found.regimes[0].window.from_ns
+    for number, regime in enumerate(found.regimes, start=1):
+        rate = sum(each.rate_per_s for each in regime.found.system.publishers)
+        lines.append(f"  {number}: {regime.when(begin_ns)}, {rate:.4g} events/s")
+    return "\n".join(lines)
 
-    The logarithm of the likelihood of Poisson counts, greatest for the rate n/m over m parts, is
-    n ln(n/m) but for a constant. A cut is worth it if twice the gain exceeds what steady publishers
-    reach once in 10⁴ times at the best of all places, by a χ² law with a degree of freedom each.
 
-    >>> parted(np.array([[100.0] * 20 + [300.0] * 12]))
-    [0, 20]
-    """
-    publishers, parts = counts.shape
-    if publishers == 0:
-        return [0]
-    sums = np.concatenate([np.zeros((publishers, 1)), counts.cumsum(axis=1)], axis=1)
-    gain = np.full((parts + 1, parts + 1), -np.inf)  # of a regime from one part until another
-    for begin in range(parts):
-        for end in range(begin + LEAST_BATCHES, parts + 1):
-            total = sums[:, end] - sums[:, begin]
-            gain[begin, end] = float(special.xlogy(total, total / (end - begin)).sum())
-    cost = float(stats.chi2.isf(_SURPRISE / parts, publishers)) / 2.0
-    best = gain[0].copy()
-    cuts: list[list[list[int]]] = [[[0] for _ in range(parts + 1)]]
-    found, chosen = best[parts], [0]
-    for number in range(1, MOST_REGIMES):
-        with_one_more = best[:, None] + gain
-        before = with_one_more.argmax(axis=0)
-        best = with_one_more[before, np.arange(parts + 1)]
-        cuts.append([[*cuts[-1][before[end]], int(before[end])] for end in range(parts + 1)])
-        if best[parts] - number * cost > found:
-            found, chosen = best[parts] - number * cost, cuts[-1][parts]
-    return chosen
+def _why_none(verdict: str, tested: pd.DataFrame) -> str:
+    if verdict == CANNOT_TELL:
+        return (
+            f"Nobody can tell whether rates stay: no publisher has {LEAST_PER_BATCH:g} events in "
+            f"every {BATCHES}nd part of the window. Give traces of a longer time."
+        )
+    if verdict == STEADY:
+        unknown = int((tested["verdict"] == CANNOT_TELL).sum())
+        but = f" (of {unknown} publishers with few events nobody can tell)" if unknown else ""
+        return f"Rates stay throughout{but}: one system is enough."
+    worst = worst_drift(tested)
+    how = "with the hour of day" if worst is None else f"that of {worst.who} {worst.how_far}"
+    return (
+        f"Rates drift, {how}, but no cut explains it: there are no stretches of time (nor, of two "
+        "days or more, hours of the day) in which they would stay. The one system is too hopeful "
+        "of busy moments: look at the rates over time (--report FILE), and characterise the time "
+        "that matters alone, by its window in traces.json."
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,19 +32,40 @@ def stationarity(batches: pd.DataFrame, scvs: Mapping[str, float], window_s: flo
     rows = []
     known = batches[batches["batch"].notna()]
     for publisher, counts in _counts(known):
-        mean = counts.mean()
-        scv = scvs.get(publisher, math.nan)
-        scv = scv if math.isfinite(scv) and scv > 0 else 1.0
-        total = float(((counts - mean) ** 2).sum() / (scv * mean))
-        p_value = float(stats.chi2.sf(total, BATCHES - 1))
-        thin = mean < LEAST_PER_BATCH
-        verdict = CANNOT_TELL if thin else DRIFTS if p_value < _SURPRISE else STEADY
+        test = drift_test(counts, np.ones(BATCHES), scvs.get(publisher, math.nan))
+        thin = counts.mean() < LEAST_PER_BATCH
+        verdict = CANNOT_TELL if thin else DRIFTS if test.drifts else STEADY
         per_s = BATCHES / window_s
         rows.append(
             (publisher, int(counts.sum()), counts.min() * per_s, counts.max() * per_s,
-             total / (BATCHES - 1), p_value, verdict)
+             test.dispersion, test.p_value, verdict)
         )  # fmt: skip
     return pd.DataFrame(rows, columns=list(STATIONARITY_COLUMNS))
+
+
+class DriftTest(NamedTuple):
+    """How much more counts vary than those of a rate that stays, and the chance of as much."""
+
+    dispersion: float
+    p_value: float
+
+    @property
+    def drifts(self) -> bool:
+        """Whether it is surely no chance."""
+        return self.p_value < _SURPRISE
+
+
+def drift_test(counts: NDArray[np.float64], lengths: NDArray[np.float64], scv: float) -> DriftTest:
+    """The test of one publisher's rate, from events in parts of time of these relative lengths.
+
+    >>> drift_test(np.array([5.0, 25.0]), np.array([1.0, 2.0]), 0.5).dispersion  # of 10 and 20
+    7.5
+    """
+    expected = counts.sum() * lengths / lengths.sum()
+    scv = scv if math.isfinite(scv) and scv > 0 else 1.0
+    total = float(((counts - expected) ** 2 / (scv * expected)).sum())
+    degrees = len(counts) - 1
+    return DriftTest(total / degrees, float(stats.chi2.sf(total, degrees)))
 
 
 def rates_over_time(batches: pd.DataFrame, window_s: float) -> pd.DataFrame:
@@ -68,13 +90,31 @@ def _counts(known: pd.DataFrame) -> Iterator[tuple[str, NDArray[np.float64]]]:
 
 def drift_notes(tested: pd.DataFrame) -> list[str]:
     """What must be said where rates do not stay."""
+    drifting = worst_drift(tested)
+    if drifting is None:
+        return []
+    return [
+        f"the rate of {drifting.who} does not stay: {drifting.how_far}; one rate is fitted, so "
+        "that busy times are worse than predicted. Characterise such times apart (--regimes)"
+    ]
+
+
+class WorstDrift(NamedTuple):
+    """Whose rates drift, the worst by name, and how far that one does."""
+
+    who: str
+    how_far: str
+
+
+def worst_drift(tested: pd.DataFrame) -> WorstDrift | None:
+    """Who drifts, in words; None: nobody surely does."""
     drifting = tested[tested["verdict"] == DRIFTS].sort_values("dispersion", ascending=False)
     if drifting.empty:
-        return []
+        return None
     worst = drifting.iloc[0]
     more = f" and {len(drifting) - 1} more" if len(drifting) > 1 else ""
-    return [
-        f"the rate of {worst['publisher']}{more} does not stay: from {worst['least_per_s']:.3g} to "
-        f"{worst['most_per_s']:.3g} events/s over parts of the window; one rate is fitted, so that "
-        "busy times are worse than predicted. Characterise such times apart (--regimes)"
-    ]
+    return WorstDrift(
+        f"{worst['publisher']}{more}",
+        f"from {worst['least_per_s']:.3g} to {worst['most_per_s']:.3g} events/s over parts of the "
+        "window",
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,13 @@ from tidings.characterisation.assembling import check_base
 from tidings.characterisation.gathering import Progress
 from tidings.characterisation.job import NEEDED, Characterisation, check_tables
 from tidings.characterisation.job import characterise as characterise_traces
-from tidings.characterisation.regimes import Regime, characterise_regimes
+from tidings.characterisation.regimes import (
+    Regime,
+    Regimes,
+    characterise_regimes,
+    hours_of,
+    said_of_regimes,
+)
 from tidings.characterisation.store import is_store
 from tidings.cli import console, options, spark
 from tidings.cli.outcomes import check_output
@@ -28,6 +34,7 @@ from tidings.reporting import terminal
 from tidings.reporting.page import Report, write_page
 from tidings.traces.places import require_tables, table_names
 from tidings.traces.reading import Traces, read_traces
+from tidings.traces.window import DailyHours
 
 if TYPE_CHECKING:
     from tidings.validation.back_testing import BackTest
@@ -78,8 +85,9 @@ def characterise(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where rates do not stay, also fit a system to every stretch of time in which "
-            "they do: FOLDER/regime-1.yaml and so on.",
+            help="Where rates do not stay, also fit a system to every time in which they do, a "
+            "stretch of the traces or, of two days or more, some hours of every day: "
+            "FOLDER/regime-1.yaml and so on.",
         ),
     ] = None,
     into: Annotated[
@@ -122,7 +130,7 @@ def characterise(
     _check_store_options(traces, into, margin=margin, settle=settle, whole=whole)
     work = _Work(traces=traces, base=known, settle_s=settle_s, master=master, memory=memory)
     tested: BackTest | None = None
-    parts: tuple[Regime, ...] = ()
+    parts = Regimes()
     if is_store(traces):
         found = characterise_store(Path(traces), known)
     elif into is not None:
@@ -131,11 +139,11 @@ def characterise(
         found, tested, parts = work.characterised(back_test, regimes=regimes is not None)
     places.save(found, parts, traces)
     if json:
-        console.show_json(_document(found, tested, parts))
+        console.show_json(_document(found, tested, None if regimes is None else parts))
     else:
         _show(found, tested, limit)
         if regimes is not None:
-            console.show(_told(parts, regimes))
+            console.show(said_of_regimes(parts, found, regimes))
     console.warn(found.notes)
 
 
@@ -156,14 +164,14 @@ class _Places:
         if self.report is not None:
             check_file(self.report)
 
-    def save(self, found: Characterisation, parts: Sequence[Regime], traces: str) -> None:
+    def save(self, found: Characterisation, parts: Regimes, traces: str) -> None:
         """Write everything that has a place."""
         if self.to is not None:
             reading.save(found.system, self.to)
         if self.measured is not None:
             save_outcome(found.measured, self.measured)
         if self.regimes is not None:
-            for number, part in enumerate(parts, start=1):
+            for number, part in enumerate(parts.regimes, start=1):
                 reading.save(part.found.system, self.regimes / f"regime-{number}.yaml")
         if self.report is not None:
             _write_report(found, traces, self.report)
@@ -181,7 +189,10 @@ def _check_store_options(
     stored = is_store(traces)
     asked = [name for name, given in whole.items() if given]
     if asked and (stored or into is not None):
-        raise typer.BadParameter(f"a store keeps no traces; leave {' and '.join(asked)} out")
+        raise typer.BadParameter(
+            f"a store keeps statistics of whole days and no traces; for {' and '.join(asked)}, "
+            "characterise the traces themselves, without a store"
+        )
     if margin is not None and into is None:
         raise typer.BadParameter("--margin is how much a store keeps; give --into STORE, too")
     if stored and into is not None:
@@ -202,13 +213,13 @@ class _Work:
 
     def characterised(
         self, back_test: float | None, *, regimes: bool
-    ) -> tuple[Characterisation, BackTest | None, tuple[Regime, ...]]:
+    ) -> tuple[Characterisation, BackTest | None, Regimes]:
         """What the traces tell; and, if asked, what their first part foretells, and regimes."""
         names = table_names(self.traces)
         if names is not None:
             check_tables(self.traces, names, self.base)
         tested: BackTest | None = None
-        parts: tuple[Regime, ...] = ()
+        parts = Regimes()
         asked: Any = {"base": self.base, "settle_s": self.settle_s}
         with self._started() as (given, step):
             found = characterise_traces(given, **asked, progress=step)
@@ -255,27 +266,13 @@ def _write_report(found: Characterisation, traces: str, path: Path) -> None:
     console.note(f"The page: {write_page(page, path)} (open it in a browser; it needs no network)")
 
 
-def _told(parts: Sequence[Regime], folder: Path) -> str:
-    if not parts:
-        return "Rates stay throughout: one system is enough, and no regimes were written."
-    lines = [f"{len(parts)} regimes, with a system each in {folder}:"]
-    begin_ns = parts[0].window.from_ns
-    for number, part in enumerate(parts, start=1):
-        from_h, until_h = (
-            (at - begin_ns) / 3.6e12 for at in (part.window.from_ns, part.window.until_ns)
-        )
-        rate = sum(each.rate_per_s for each in part.found.system.publishers)
-        lines.append(f"  {number}: {from_h:.3g} h to {until_h:.3g} h, {rate:.4g} events/s")
-    return "\n".join(lines)
-
-
 def _told_numbers(found: Characterisation) -> pd.DataFrame:
     """All numbers that have a standard error: those of the system, and waits at its brokers."""
     return pd.concat([found.parameters, found.waits], ignore_index=True)
 
 
 def _document(
-    found: Characterisation, tested: BackTest | None, parts: Sequence[Regime]
+    found: Characterisation, tested: BackTest | None, parts: Regimes | None
 ) -> dict[str, Any]:
     return {
         "system": reading.system_document(found.system),
@@ -285,16 +282,21 @@ def _document(
         "quality": found.quality.to_dict("records"),
         "coverage": found.coverage.to_dict("records"),
         "stationarity": found.stationarity.to_dict("records"),
-        "regimes": [
-            {
-                "from_ns": part.window.from_ns,
-                "until_ns": part.window.until_ns,
-                "system": reading.system_document(part.found.system),
-            }
-            for part in parts
-        ],
+        "regimes": [] if parts is None else [_regime_document(each) for each in parts.regimes],
+        "regimes_verdict": None if parts is None else parts.verdict,
         "back_test": None if tested is None else tested.to_document(),
         "notes": list(found.notes),
+    }
+
+
+def _regime_document(regime: Regime) -> dict[str, Any]:
+    window = regime.window
+    return {
+        "from_ns": window.from_ns,
+        "until_ns": window.until_ns,
+        "hours_utc": list(hours_of(window)) if isinstance(window, DailyHours) else None,
+        "observed_s": window.seconds,
+        "system": reading.system_document(regime.found.system),
     }
 
 

@@ -58,6 +58,12 @@ def law_numbers(law: Law, shift_s: float = 0.0) -> dict[str, object]:
     return {"kind": kind, "a": float(a), "b": float(b), "shift_s": float(shift_s)}
 
 
+def law_column(law: Law) -> Column:
+    """A law as a constant of :data:`LAW`."""
+    numbers = law_numbers(law)
+    return F.struct(*(F.lit(value).alias(name) for name, value in numbers.items()))
+
+
 def drawn_s(law: Column, seed: int, purpose: str, *of: Column) -> Column:
     """A time in seconds drawn from a law given as numbers."""
     u = uniform(seed, purpose, *of)

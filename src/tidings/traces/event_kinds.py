@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,12 +16,16 @@ from tidings.model.routes import Routes, TrafficRow
 from tidings.model.system import System
 from tidings.model.topology import walk
 from tidings.traces.drawing import LAW, law_numbers
+from tidings.traces.planted_periods import PERIODS, Period, Periods
 from tidings.traces.window import NANOSECONDS
 
-_SUBSCRIBER = f"struct<name string, delay {LAW}, reliability double>"
+_SUBSCRIBER = (
+    f"struct<name string, delay {LAW}, reliability double, away {PERIODS}, stays {PERIODS}>"
+)
 _HOP = (
     f"struct<broker string, came_from string, parent int, delay {LAW}, reliability double, "
-    f"service {LAW}, sent_to array<string>, subscribers array<{_SUBSCRIBER}>>"
+    f"cut {PERIODS}, down {PERIODS}, service {LAW}, sent_to array<string>, "
+    f"subscribers array<{_SUBSCRIBER}>>"
 )
 _KINDS = pa.schema(
     [
@@ -30,13 +35,18 @@ _KINDS = pa.schema(
         ("content", pa.string()),
         ("lifetime_ns", pa.int64()),
         ("size_bytes", pa.int64()),
+        ("away", pa.string()),
         ("hops", pa.string()),
     ]
 )
 
 
-def event_kinds(spark: SparkSession, system: System, routes: Routes) -> DataFrame:
-    """One row per kind of event: its content, and every broker it goes to, parents first."""
+def event_kinds(spark: SparkSession, system: System, routes: Routes, periods: Periods) -> DataFrame:
+    """One row per kind of event: its content, and every broker it goes to, parents first.
+
+    With it go the ``periods`` in which its publisher is away, a link on its way is cut, a broker
+    down, or a subscriber away; null where there are none.
+    """
     rows = []
     for number, row in enumerate(routes.rows):
         publisher = system.publishers[row.publisher]
@@ -48,11 +58,25 @@ def event_kinds(spark: SparkSession, system: System, routes: Routes) -> DataFram
                 "content": canonical_event(routes.events[row.event]),
                 "lifetime_ns": _lifetime_ns(row.lifetime),
                 "size_bytes": None if row.size_bytes is None else round(row.size_bytes),
-                "hops": json.dumps(_ways(system, routes, row)),
+                "away": json.dumps(_listed(periods.away, publisher.name)),
+                "hops": json.dumps(_ways(system, routes, row, periods)),
             }
         )
     frame = spark.createDataFrame(pa.Table.from_pylist(rows, _KINDS))
-    return frame.withColumn("hops", F.from_json("hops", f"array<{_HOP}>"))
+    return frame.withColumns(
+        {
+            "hops": F.from_json("hops", f"array<{_HOP}>"),
+            "away": F.from_json("away", PERIODS),
+        }
+    )
+
+
+def _listed(
+    periods: Mapping[str, Sequence[Period]], name: str | None
+) -> list[dict[str, int]] | None:
+    if name is None or name not in periods:
+        return None
+    return [{"from_ns": each.from_ns, "until_ns": each.until_ns} for each in periods[name]]
 
 
 def _lifetime_ns(lifetime: Law | None) -> int | None:
@@ -66,11 +90,14 @@ def _lifetime_ns(lifetime: Law | None) -> int | None:
     return round(lifetime.value_s * NANOSECONDS)
 
 
-def _ways(system: System, routes: Routes, row: TrafficRow) -> list[dict[str, object]]:
+def _ways(
+    system: System, routes: Routes, row: TrafficRow, periods: Periods
+) -> list[dict[str, object]]:
     """The brokers that an event of a kind goes to, each after the one it comes from."""
     publisher = system.publishers[row.publisher]
     home = int(routes.home_of_publisher[row.publisher])
     tree = routes.trees[int(routes.tree_of_class[row.content_class])]
+    links = {frozenset(link.between): link.name for link in system.links}
     place: dict[int, int] = {}
     found: list[dict[str, object]] = []
     for broker, into in walk(tree, routes.arcs, home):
@@ -82,6 +109,7 @@ def _ways(system: System, routes: Routes, row: TrafficRow) -> list[dict[str, obj
             came_from = system.brokers[arc.source].name
         else:
             channel, parent, came_from = publisher.link, -1, publisher.name
+        name = system.brokers[broker].name
         place[broker] = len(found)
         service = system.brokers[broker].service
         onward = [
@@ -92,27 +120,31 @@ def _ways(system: System, routes: Routes, row: TrafficRow) -> list[dict[str, obj
         ]
         found.append(
             {
-                "broker": system.brokers[broker].name,
+                "broker": name,
                 "came_from": came_from,
                 "parent": parent,
                 "delay": law_numbers(channel.delay),
                 "reliability": channel.reliability,
+                "cut": _listed(periods.down, links.get(frozenset((came_from, name)))),
+                "down": _listed(periods.down, name),
                 "service": law_numbers(service.law if service else Deterministic(value_s=0.0)),
                 "sent_to": onward,
-                "subscribers": _wanted_at(system, routes, row, broker),
+                "subscribers": _wanted_at(system, routes, row, broker, periods),
             }
         )
     return found
 
 
 def _wanted_at(
-    system: System, routes: Routes, row: TrafficRow, broker: int
+    system: System, routes: Routes, row: TrafficRow, broker: int, periods: Periods
 ) -> list[dict[str, object]]:
     return [
         {
             "name": subscriber.name,
             "delay": law_numbers(subscriber.link.delay),
             "reliability": subscriber.link.reliability,
+            "away": _listed(periods.away, subscriber.name),
+            "stays": _listed(periods.stays, subscriber.name),
         }
         for index, subscriber in enumerate(system.subscribers)
         if routes.home_of_subscriber[index] == broker and routes.wanted_by(index)[row.content_class]

@@ -1,44 +1,83 @@
 """Traces of any size made by Spark itself, with planted parameters and planted dirt.
 
 Every number is drawn by hashing what it belongs to (seed, event, place), so that the same seed
-gives the same traces however they are parted. Events are Poisson, and brokers serve all of them at
-once: nobody waits, so that service times, delays, losses and rates are exactly as planted, but no
-queue is. For traces with queues, simulate and record.
+gives the same traces however they are parted. Brokers serve all events at once: nobody waits, so
+that service times, delays, losses and rates are exactly as planted, but no queue is. For traces
+with queues, simulate and record.
+
+What happens to an event: published while its publisher is away, it leaves when that comes back. It
+is lost where a link is down when it is sent, or a broker when it comes. A subscriber that is away
+receives it when it comes back; one that comes and goes only what is published while its
+subscription stands and received before that ends. Losses in a row (``loss_burst``) are those of
+probes; events are lost as often, but know nothing of each other.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.model.filters import filter_document
-from tidings.model.routes import Routes, route
+from tidings.errors import InvalidInputError
+from tidings.model.features import require_only
+from tidings.model.record_tables import names
+from tidings.model.routes import route
 from tidings.model.system import System
+from tidings.model.trace_files import trace_table
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
-from tidings.traces.drawing import LAW, drawn_s, law_numbers, uniform
+from tidings.model.writing import new_folder
+from tidings.traces.actions import run_action
+from tidings.traces.dirt import CLEAN, Dirt, spoil
+from tidings.traces.drawing import drawn_s, uniform
 from tidings.traces.event_kinds import event_kinds
-from tidings.traces.window import NANOSECONDS, TraceWindow
+from tidings.traces.planted_moments import expected_events, moments
+from tidings.traces.planted_periods import (
+    after,
+    changes,
+    draw_periods,
+    subscription_steps,
+    within,
+)
+from tidings.traces.planted_probes import draw_probes
+from tidings.traces.window import DAY_NS, NANOSECONDS, TraceWindow
 
-EPOCH_NS = 1_700_000_000 * NANOSECONDS
+EPOCH_NS = 19_675 * DAY_NS  # a midnight, in November 2023
+HANDLED = frozenset(
+    {
+        "failures",
+        "connectivity",
+        "subscription churn",
+        "rates by time of day",
+        "bursts of losses",
+        "several servers",
+        "other disciplines than fcfs",
+        "one tree per topic",
+    }
+)
+HOSTS = ("brokers", "publishers", "subscribers")  # who has a clock
 _JOURNEY = "struct<alive boolean, arrived_ns bigint, left_ns bigint>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dirt:
-    """Shares of rows that are spoilt: written twice, without an id, with a time before 0."""
+class Planting:
+    """What is planted beside the system itself.
 
-    twice: float = 0.0
-    nameless: float = 0.0
-    impossible: float = 0.0
+    ``probes`` of every direction of a link; samples of how busy brokers are, one every
+    ``sample_s``; ``ahead_s`` is by how much the clock of a broker or peer is ahead.
+    """
 
-
-CLEAN = Dirt()
+    seed: int = 1
+    probes: int = 0
+    sample_s: float | None = None
+    ahead_s: Mapping[str, float] = field(default_factory=dict)
+    dirt: Dirt = CLEAN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,86 +88,97 @@ class Generated:
     window: TraceWindow
 
 
+def span_of(system: System, events: int) -> float:
+    """In how many seconds a system publishes so many events, in the long run."""
+    return events / sum(publisher.rate_per_s for publisher in system.publishers)
+
+
+def check_planting(system: System, span_s: float, planting: Planting) -> None:
+    """Refuse, by name, what is not planted; needs no Spark."""
+    require_only(system, HANDLED, "the generator of traces")
+    hosts = {name for each in HOSTS for name in names(getattr(system, each))}
+    strangers = sorted(planting.ahead_s.keys() - hosts)
+    if strangers:
+        raise InvalidInputError(
+            f"the clock of '{strangers[0]}' is to be ahead, who is not in the system; wants a "
+            "broker, publisher or subscriber of it"
+        )
+    if sum(expected_events(each, span_s) for each in system.publishers) < 1:
+        raise InvalidInputError(f"in {span_s:g} s not one event is expected; wants a longer time")
+
+
 def generate_traces(
-    spark: SparkSession,
-    system: System,
-    events: int,
-    *,
-    seed: int = 1,
-    probes: int = 0,
-    dirt: Dirt = CLEAN,
+    spark: SparkSession, system: System, span_s: float, planting: Planting | None = None
 ) -> Generated:
-    """Canonical traces with so many events, and so many probes of every direction of a link.
+    """Canonical traces of so many seconds from a midnight on.
 
     Laws may be deterministic, exponential, uniform, Weibull or log-normal, shifted or not; others
     are refused. Lifetimes must be the same for all events of a kind.
     """
-    rate_per_s = sum(publisher.rate_per_s for publisher in system.publishers)
-    span_ns = round(events / rate_per_s * NANOSECONDS)
-    window = TraceWindow(from_ns=EPOCH_NS, until_ns=EPOCH_NS + span_ns)
+    planting = planting or Planting()
+    check_planting(system, span_s, planting)
+    seed = planting.seed
+    window = TraceWindow(from_ns=EPOCH_NS, until_ns=EPOCH_NS + round(span_s * NANOSECONDS))
+    periods = draw_periods(system, window, seed)
     routes = route(system)
-    kinds = event_kinds(spark, system, routes)
-    published = _published(spark, kinds, system, routes, (events, seed, span_ns))
+    kinds = event_kinds(spark, system, routes, periods)
+    published = _published(moments(spark, system, routes, span_s, seed), kinds)
     journeys = published.withColumn("journey", _journey(seed))
+    hops = _hops(journeys)
     tables = {
         "publications": published.select(*_names("publications")),
-        "hops": _hops(journeys),
+        "hops": hops,
         "deliveries": _deliveries(journeys, seed),
-        "subscriptions": _subscriptions(spark, system),
+        "subscriptions": _small(
+            spark, "subscriptions", subscription_steps(system, periods.stays, window)
+        ),
     }
-    if probes:
-        tables["probes"] = _probes(spark, system, probes, seed, span_ns)
-    spoilt = ("publications", "hops", "deliveries")
+    if periods.down:
+        states = changes(periods.down, window, "component", ("up", "down"))
+        tables["states"] = _small(spark, "states", states)
+    if periods.away:
+        sessions = changes(periods.away, window, "peer", ("connected", "disconnected"))
+        tables["sessions"] = _small(spark, "sessions", sessions)
+    if planting.probes:
+        tables["probes"] = draw_probes(spark, system, planting.probes, seed, window)
+    if planting.sample_s is not None:
+        tables["utilisation"] = _samples(hops, planting.sample_s, window)
     return Generated(
         tables={
-            name: _spoilt(frame, name, dirt, seed) if name in spoilt else frame
+            name: spoil(_by_own_clocks(frame, name, planting.ahead_s), name, planting.dirt, seed)
             for name, frame in tables.items()
         },
         window=window,
     )
 
 
-def write_generated(generated: Generated, folder: Path) -> Path:
-    """Write generated tables as Parquet, with their manifest."""
-    for name, frame in generated.tables.items():
-        frame.write.mode("overwrite").parquet(str(folder / name))
-    window = generated.window
-    manifest = {"version": FORMAT_VERSION, "from_ns": window.from_ns, "until_ns": window.until_ns}
-    (folder / MANIFEST).write_text(json.dumps({**manifest, "source": "generated"}))
+def write_generated(
+    generated: Generated, folder: Path, tell: Callable[[str], None] | None = None
+) -> Path:
+    """Write generated tables as Parquet, with their manifest; the folder appears when all is."""
+    with new_folder(folder) as place:
+        for name, frame in generated.tables.items():
+            if tell is not None:
+                tell(name)
+            write = partial(frame.write.parquet, f"file://{(place / name).resolve()}")
+            run_action(write, f"the table {name}, to be generated")
+        window = generated.window
+        ends = {"from_ns": window.from_ns, "until_ns": window.until_ns}
+        manifest = {"version": FORMAT_VERSION, **ends, "source": "generated"}
+        (place / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     return folder
 
 
 # ---- what every event does -----------------------------------------------------------------------
 
 
-def _published(
-    spark: SparkSession,
-    kinds: DataFrame,
-    system: System,
-    routes: Routes,
-    how_many: tuple[int, int, int],
-) -> DataFrame:
-    events, seed, span_ns = how_many
-    weights = [system.publishers[row.publisher].rate_per_s * row.probability for row in routes.rows]
-    total, so_far, bounds = sum(weights), 0.0, []
-    for weight in weights[:-1]:
-        so_far += weight / total
-        bounds.append(F.lit(so_far))
-    place = uniform(seed, "kind", F.col("id"))
-    kind: Column = F.lit(len(weights) - 1)
-    for number in range(len(bounds) - 1, -1, -1):
-        kind = F.when(F.col("place") < bounds[number], F.lit(number)).otherwise(kind)
-    at = F.floor(uniform(seed, "moment", F.col("id")) * float(span_ns)).cast("bigint")
-    rows = spark.range(events).select("id", place.alias("place"), at.alias("at_ns"))
-    return (
-        rows.withColumn("kind", kind.cast("int"))
-        .join(F.broadcast(kinds), "kind")
-        .withColumns(
-            {
-                "event": F.concat(F.lit("e"), F.col("id").cast("string")),
-                "published_ns": F.col("at_ns") + F.lit(EPOCH_NS),
-            }
-        )
+def _published(at: DataFrame, kinds: DataFrame) -> DataFrame:
+    """Every event, with what those of its kind do."""
+    return at.join(F.broadcast(kinds), "kind").withColumns(
+        {
+            "event": F.concat(F.lit("e"), F.col("id").cast("string")),
+            "published_ns": F.col("at_ns") + F.lit(EPOCH_NS),
+        }
     )
 
 
@@ -139,11 +189,15 @@ def _journey(seed: int) -> Column:
         before = F.get(so_far, hop["parent"])
         first = hop["parent"] < 0
         name = hop["broker"]
-        left_ns = F.when(first, F.col("published_ns")).otherwise(before["left_ns"])
-        alive = (first | before["alive"]) & (
-            uniform(seed, "lost", F.col("id"), name) < hop["reliability"]
-        )
+        begun = _after(F.col("away"), F.col("published_ns"))
+        left_ns = F.when(first, begun).otherwise(before["left_ns"])
         arrived = left_ns + _ns(drawn_s(hop["delay"], seed, "delay", F.col("id"), name))
+        alive = (
+            (first | before["alive"])
+            & (uniform(seed, "lost", F.col("id"), name) < hop["reliability"])
+            & ~_within(hop["cut"], left_ns)
+            & ~_within(hop["down"], arrived)
+        )
         left = arrived + _ns(drawn_s(hop["service"], seed, "service", F.col("id"), name))
         here = F.struct(
             alive.alias("alive"), arrived.alias("arrived_ns"), left.alias("left_ns")
@@ -153,10 +207,18 @@ def _journey(seed: int) -> Column:
     return F.aggregate("hops", F.array().cast(f"array<{_JOURNEY}>"), step)
 
 
+def _within(periods: Column, at_ns: Column) -> Column:
+    return F.coalesce(within(periods, at_ns), F.lit(False))  # null: there are no periods
+
+
+def _after(periods: Column, at_ns: Column) -> Column:
+    return F.when(periods.isNull(), at_ns).otherwise(after(periods, at_ns))
+
+
 def _steps(journeys: DataFrame) -> DataFrame:
     """One row per broker that an event came to."""
     both = F.arrays_zip(F.col("hops").alias("hop"), F.col("journey").alias("seen"))
-    rows = journeys.select("id", "event", F.explode(both).alias("step"))
+    rows = journeys.select("id", "event", "published_ns", F.explode(both).alias("step"))
     return rows.where("step.seen.alive")
 
 
@@ -176,93 +238,73 @@ def _deliveries(journeys: DataFrame, seed: int) -> DataFrame:
     rows = _steps(journeys).select(
         "id",
         "event",
+        "published_ns",
         F.col("step.hop.broker").alias("broker"),
         F.col("step.seen.left_ns").alias("left_ns"),
         F.explode("step.hop.subscribers").alias("one"),
     )
-    name = F.col("one.name")
-    arrives = uniform(seed, "lost", F.col("id"), name) < F.col("one.reliability")
+    name, stays = F.col("one.name"), F.col("one.stays")
     delay_s = drawn_s(F.col("one.delay"), seed, "delay", F.col("id"), name)
-    return rows.where(arrives).select(
-        "event",
-        name.alias("subscriber"),
+    received = _after(F.col("one.away"), F.col("left_ns") + _ns(delay_s))
+    stood = F.exists(
+        stays,
+        lambda stay: (
+            (stay["from_ns"] <= F.col("published_ns")) & (F.col("received_ns") < stay["until_ns"])
+        ),
+    )
+    arrives = uniform(seed, "lost", F.col("id"), name) < F.col("one.reliability")
+    return (
+        rows.where(arrives)
+        .withColumn("received_ns", received)
+        .where(stays.isNull() | stood)
+        .select("event", name.alias("subscriber"), "broker", "received_ns")
+    )
+
+
+def _samples(hops: DataFrame, sample_s: float, window: TraceWindow) -> DataFrame:
+    """How busy each broker was in every whole interval: the work on what it was done with then."""
+    interval_ns = round(sample_s * NANOSECONDS)
+    number = F.call_function("div", F.col("left_ns") - F.lit(window.from_ns), F.lit(interval_ns))
+    whole = (window.until_ns - window.from_ns) // interval_ns
+    worked = F.sum(F.col("left_ns") - F.col("started_ns")) / F.lit(float(interval_ns))
+    sampled = hops.groupBy("broker", number.alias("number")).agg(worked.alias("busy"))
+    return sampled.where(F.col("number") < whole).select(
         "broker",
-        (F.col("left_ns") + _ns(delay_s)).alias("received_ns"),
+        F.lit("cpu").alias("resource"),
+        # An interval includes its end, and not its beginning.
+        (F.lit(window.from_ns - 1) + (F.col("number") + 1) * interval_ns).alias("until_ns"),
+        F.lit(interval_ns).cast("bigint").alias("interval_ns"),
+        "busy",
     )
 
 
-def _probes(spark: SparkSession, system: System, each: int, seed: int, span_ns: int) -> DataFrame:
-    """Evenly spread probes of all links: between brokers, of publishers and of subscribers."""
-    ways = [(*link.between, link.there) for link in system.links]
-    ways += [(*link.between[::-1], link.back) for link in system.links]
-    ways += [(each_.name, each_.at, each_.link) for each_ in system.publishers]
-    ways += [(each_.at, each_.name, each_.link) for each_ in system.subscribers]
-    links = [
-        {
-            "link": number,
-            "source": source,
-            "target": target,
-            "reliability": channel.reliability,
-            "delay": json.dumps(law_numbers(channel.delay)),
-        }
-        for number, (source, target, channel) in enumerate(ways)
-    ]
-    small = spark.createDataFrame(pa.Table.from_pylist(links))
-    small = small.withColumn("delay", F.from_json("delay", LAW))
-    number = F.col("id") % len(ways)
-    turn = F.floor(F.col("id") / len(ways)) + uniform(seed, "turn", F.col("id"))
-    rows = spark.range(each * len(ways)).select("id", number.alias("link"), turn.alias("turn"))
-    sent = F.lit(EPOCH_NS) + F.floor(F.col("turn") / float(each) * float(span_ns)).cast("bigint")
-    joined = rows.join(F.broadcast(small), "link").withColumn("sent_ns", sent)
-    arrives = uniform(seed, "probe lost", F.col("id")) < F.col("reliability")
-    delay_s = drawn_s(F.col("delay"), seed, "probe", F.col("id"))
-    return joined.select(
-        "source",
-        "target",
-        "sent_ns",
-        F.when(arrives, F.col("sent_ns") + _ns(delay_s)).alias("received_ns"),
-    )
+# ---- whose clocks --------------------------------------------------------------------------------
+
+_CLOCKS = {
+    "publications": {"published_ns": "publisher"},
+    "hops": {"arrived_ns": "broker", "started_ns": "broker", "left_ns": "broker"},
+    "deliveries": {"received_ns": "subscriber"},
+    "probes": {"sent_ns": "source", "received_ns": "target"},
+}
 
 
-def _subscriptions(spark: SparkSession, system: System) -> DataFrame:
-    rows = [
-        {
-            "subscription": f"s-{each.name}",
-            "subscriber": each.name,
-            "broker": each.at,
-            "action": "subscribe",
-            "at_ns": EPOCH_NS,
-            "filter": json.dumps(filter_document(each.wants)),
-        }
-        for each in system.subscribers
-    ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows))
-
-
-# ---- dirt ----------------------------------------------------------------------------------------
-
-
-def _spoilt(frame: DataFrame, name: str, dirt: Dirt, seed: int) -> DataFrame:
-    """The rows, some of them spoilt: each by at most one of the kinds of dirt."""
-    if dirt == CLEAN:
+def _by_own_clocks(frame: DataFrame, name: str, ahead_s: Mapping[str, float]) -> DataFrame:
+    """The rows with times as the clocks of those who recorded them show them."""
+    if not ahead_s or name not in _CLOCKS:
         return frame
-    first_time = next(column for column in frame.columns if column.endswith("_ns"))
-    who = [F.col(column) for column in frame.columns if column != "sent_to"]
-    chance = uniform(seed, f"dirt of {name}", *who)
-    rows = frame.withColumn("chance", chance)
-    twice, nameless = dirt.twice, dirt.twice + dirt.nameless
-    bad = (F.col("chance") >= nameless) & (F.col("chance") < nameless + dirt.impossible)
-    lost_id = (F.col("chance") >= twice) & (F.col("chance") < nameless)
-    copies = F.when(F.col("chance") < twice, F.array(F.lit(0), F.lit(1))).otherwise(
-        F.array(F.lit(0))
+    ahead = F.create_map(
+        *(F.lit(each) for who, s in ahead_s.items() for each in (who, round(s * NANOSECONDS)))
     )
-    return rows.withColumns(
-        {
-            "event": F.when(~lost_id, F.col("event")),
-            first_time: F.when(bad, -F.col(first_time)).otherwise(F.col(first_time)),
-            "copy": F.explode(copies),
-        }
-    ).select(*frame.columns)
+    shown = {
+        time: F.col(time) + F.coalesce(F.element_at(ahead, F.col(who)), F.lit(0))
+        for time, who in _CLOCKS[name].items()
+    }
+    return frame.withColumns(shown)
+
+
+def _small(spark: SparkSession, name: str, rows: pd.DataFrame) -> DataFrame:
+    table: pa.Table = trace_table(name, {column: rows[column] for column in rows.columns})
+    return spark.createDataFrame(table)
 
 
 def _ns(seconds: Column) -> Column:
