@@ -1,19 +1,18 @@
 """From what a reader found to a folder of trace tables, with an account of every record.
 
-All that is written goes to a folder of its own first and is put in place at the end, so that an
-import that is killed leaves what was there before.
+All that is written goes to a folder of its own first and is put in place in one step at the end, so
+that an import that is killed leaves what was there before, or all that is new. Whatever a table did
+not take is kept until that table is imported again.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import shutil
-import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow.parquet as parquet
@@ -23,9 +22,11 @@ from pyspark.sql import functions as F
 from tidings.errors import EngineError, InvalidTracesError, Problem
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
+from tidings.traces.placing import FINISHING, Steps, finish, incoming, put_in_place
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.readers import lines
 from tidings.traces.readers.reading import Keep, Reading
+from tidings.traces.reading import parse_manifest
 from tidings.traces.window import TraceWindow
 
 QUARANTINE = "quarantine"
@@ -54,7 +55,10 @@ def check_destination(to: Path, tables: Collection[str], *, replace_old: bool) -
     """Raise :class:`InvalidTracesError` where an import would overwrite what it should not."""
     if to.exists() and not to.is_dir():
         raise InvalidTracesError(f"{to}: got a file; wants a folder for the trace tables")
-    if replace_old or not to.exists():
+    if not to.exists():
+        return
+    finish(to)
+    if replace_old:
         return
     there = sorted(path.name for path in to.iterdir() if path.name.split(".")[0] in tables)
     if there:
@@ -76,20 +80,19 @@ def import_traces(
     file and line; rows that are the same in every column are written once. Checked is that the rows
     read are those written, set aside and left out as duplicates.
     """
-    with _incoming(to) as incoming:
+    with incoming(to) as fresh:
         parts: list[pd.DataFrame] = []
         progress("reading")
-        reading = read(partial(_staged, spark, incoming / "staged", files[0]))
+        reading = read(partial(_staged, spark, fresh / "staged", files[0]))
         progress(reading.noun)
-        parts.append(_take_records(reading, files, incoming))
+        parts.append(_take_records(reading, files, fresh))
         for name in reading.tables:
             progress(name)
-            parts.append(_take_table(spark, reading, name, files, incoming))
+            parts.append(_take_table(spark, reading, name, files, fresh))
         account = pd.concat(parts, ignore_index=True)
         _check_any(account, files)
-        window, notes = _window(spark, reading, incoming / "tables", to)
-        _put_in_place(incoming, to)
-        _write_manifest(to, window, reading.noun)
+        window, notes = _window(spark, reading, fresh / "tables", to)
+        put_in_place(fresh, to, lambda: _arranged(fresh, to, account, window))
     return Imported(account=account, window=window, notes=(*reading.notes, *notes))
 
 
@@ -126,21 +129,21 @@ def with_black_box(reading: Reading, broker: str) -> Reading:
 
 
 def _take_table(
-    spark: SparkSession, reading: Reading, name: str, files: Sequence[str], incoming: Path
+    spark: SparkSession, reading: Reading, name: str, files: Sequence[str], fresh: Path
 ) -> pd.DataFrame:
     table = TRACE_TABLES[name]
     columns = [column.name for column in table.columns]
     tagged = with_reasons(reading.tables[name], table)
     text = F.when(F.col(REASON).isNotNull(), F.col(lines.TEXT)).alias(lines.TEXT)
     slim = tagged.select(*columns, REASON, lines.FILE, lines.BLOCK, lines.PLACE, text)
-    found = _staged(spark, incoming / "staged", files[0], slim, name)
+    found = _staged(spark, fresh / "staged", files[0], slim, name)
     counts = _by_reason(found, name)
     good = found.where(F.col(REASON).isNull()).select(*columns)
-    place = str(incoming / "tables" / name)
+    place = str(fresh / "tables" / name)
     run_action(lambda: good.dropDuplicates().write.parquet(place), f"the {name} of {files[0]}")
     written = _rows_in(Path(place))
     if _bad(counts):
-        _set_aside(found, reading, files, incoming / QUARANTINE / name)
+        _set_aside(found, reading, files, fresh / QUARANTINE / name)
     read, used = sum(counts.values()), counts.get(None, 0)
     rows = [(name, USED, "", written)]
     rows += [(name, SET_ASIDE, why, number) for why, number in sorted(_bad(counts).items())]
@@ -150,12 +153,12 @@ def _take_table(
     return pd.DataFrame(rows, columns=list(ACCOUNT_COLUMNS))
 
 
-def _take_records(reading: Reading, files: Sequence[str], incoming: Path) -> pd.DataFrame:
+def _take_records(reading: Reading, files: Sequence[str], fresh: Path) -> pd.DataFrame:
     counts = _by_reason(reading.records, f"{files[0]}: its {reading.noun}")
     kept = reading.records.where(~F.col(REASON).isin(*reading.passed_over))
     bad = {why: n for why, n in counts.items() if why not in reading.passed_over}
     if _bad(bad):
-        _set_aside(kept, reading, files, incoming / QUARANTINE / reading.noun)
+        _set_aside(kept, reading, files, fresh / QUARANTINE / reading.noun)
     rows = [(reading.noun, USED, "", counts.get(None, 0))]
     for why, number in sorted(_bad(counts).items()):
         rows.append((reading.noun, PASSED_OVER if why not in bad else SET_ASIDE, why, number))
@@ -257,48 +260,80 @@ def _window(
 
 
 def _old_window(to: Path) -> TraceWindow:
-    from tidings.traces.reading import parse_manifest
-
     return parse_manifest((to / MANIFEST).read_text(encoding="utf-8"), str(to / MANIFEST))
 
 
-def _write_manifest(to: Path, window: TraceWindow, source: str) -> None:
-    document = {
+def _arranged(fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow) -> Steps:
+    """How all that was written gets to where it belongs; writes the new manifest beside it.
+
+    What was set aside of the tables that are written anew goes, that of others stays.
+    """
+    tables = [name for name in TRACE_TABLES if (fresh / "tables" / name).exists()]
+    (fresh / MANIFEST).write_text(
+        json.dumps(_manifest(_old_manifest(to), account, tables, window)) + "\n", encoding="utf-8"
+    )
+    move = {f"{FINISHING}/tables/{name}": name for name in tables}
+    for each in (fresh / QUARANTINE).glob("*"):
+        name = each.name if each.name in tables else _of_source(each.name, tables)
+        move[f"{FINISHING}/{QUARANTINE}/{each.name}"] = f"{QUARANTINE}/{name}"
+    old = [path.name for path in to.iterdir() if path.name.split(".")[0] in tables]
+    for name in sorted(path.name for path in (to / QUARANTINE).glob("*")):
+        left = _left(name, tables)
+        if left is None:
+            old.append(f"{QUARANTINE}/{name}")
+        elif left != name:
+            move[f"{QUARANTINE}/{name}"] = f"{QUARANTINE}/{left}"
+    move[f"{FINISHING}/{MANIFEST}"] = MANIFEST
+    return Steps(drop=[name for name in old if name not in move.values()], move=move)
+
+
+def _of_source(noun: str, tables: Sequence[str]) -> str:
+    """What the lines, rows or spans are called that none of these tables could take."""
+    return "-".join([noun, *tables])
+
+
+def _left(name: str, replaced: Collection[str]) -> str | None:
+    """What it is called after some tables were replaced; None where nothing speaks of it any more.
+
+    >>> _left("lines-publications-probes", ["probes"])
+    'lines-publications'
+    >>> _left("lines-probes", ["probes"]), _left("probes", ["probes"]), _left("probes", ["hops"])
+    (None, None, 'probes')
+    """
+    noun, *tables = name.split("-")
+    kept = [table for table in tables if table not in replaced]
+    if noun in replaced or (tables and not kept):
+        return None
+    return _of_source(noun, kept)
+
+
+def _old_manifest(to: Path) -> dict[str, Any]:
+    path = to / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _manifest(
+    old: Mapping[str, Any], account: pd.DataFrame, tables: Sequence[str], window: TraceWindow
+) -> dict[str, Any]:
+    """The window, and what became of all rows of every table in the folder that was imported."""
+    stays = (old.get("from_ns"), old.get("until_ns")) == (window.from_ns, window.until_ns)
+    accounts = {
+        left: rows
+        for name, rows in dict(old.get("imported", {})).items()
+        if (left := _left(name, tables)) is not None
+    }
+    for name, part in account.groupby("table", sort=False):
+        called = str(name) if name in tables else _of_source(str(name), tables)
+        accounts[called] = part.drop(columns="table").to_dict("records")
+    return {
+        "source": "imported",
+        **(old if stays else {}),
         "version": FORMAT_VERSION,
         "from_ns": window.from_ns,
         "until_ns": window.until_ns,
-        "source": source,
+        "imported": accounts,
     }
-    fresh = to / f".{MANIFEST}"
-    fresh.write_text(json.dumps(document) + "\n", encoding="utf-8")
-    fresh.replace(to / MANIFEST)
-
-
-@contextlib.contextmanager
-def _incoming(to: Path) -> Iterator[Path]:
-    """A folder beside the tables that is gone afterwards, whatever happens."""
-    is_new = not to.exists()
-    folder = to / f".incoming-{uuid.uuid4().hex[:12]}"
-    (folder / "tables").mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if is_new:
-            with contextlib.suppress(OSError):
-                to.rmdir()  # where nothing came of it
-
-
-def _put_in_place(incoming: Path, to: Path) -> None:
-    """Move everything that was written to where it belongs; what was there goes."""
-    (to / QUARANTINE).mkdir(exist_ok=True)
-    for fresh in (incoming / "tables").iterdir():
-        for old in [path for path in to.iterdir() if path.name.split(".")[0] == fresh.name]:
-            old.rename(incoming / f"old-{old.name}")
-        shutil.rmtree(to / QUARANTINE / fresh.name, ignore_errors=True)
-        fresh.rename(to / fresh.name)
-    for fresh in (incoming / QUARANTINE).glob("*"):
-        shutil.rmtree(to / QUARANTINE / fresh.name, ignore_errors=True)
-        fresh.rename(to / QUARANTINE / fresh.name)
-    with contextlib.suppress(OSError):
-        (to / QUARANTINE).rmdir()  # where nothing was set aside

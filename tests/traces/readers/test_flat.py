@@ -140,7 +140,10 @@ def test_what_is_wrong_is_set_aside_with_its_line(spark, tmp_path, imported):
         ("deliveries", "used", ""): 0,
     }
     kept = pd.concat(
-        [pd.read_parquet(to / "quarantine" / name) for name in ("lines", "publications")]
+        [
+            pd.read_parquet(to / "quarantine" / name)
+            for name in ("lines-publications-deliveries", "publications")
+        ]
     )
     assert dict(zip(kept["line"], kept["reason"], strict=True)) == {
         5: "published_ns is not a time in ms",
@@ -155,6 +158,36 @@ def test_what_is_wrong_is_set_aside_with_its_line(spark, tmp_path, imported):
     assert "sent,e2,p,soon,a," in set(kept["text"])
 
 
+def test_the_account_of_every_table_holds_after_several_imports(tmp_path, imported):
+    """Rows used are in the table, rows set aside in the quarantine, of all imports."""
+    (tmp_path / "a.csv").write_text(
+        "kind,id,who,at,topic,price\nsent,e1,p,1,a,\nsent,e2,p\nsent,,p,1,a,\ngot,e1,s,2,,\n"
+    )
+    (tmp_path / "b.csv").write_text("from,to,sent\na,b,1\na,b\na,b,-2\na,b,x\n")
+    probes = parse_mapping(
+        "{mapping: 1, tables: {probes: {source: from, target: to, sent_ns: sent}}}"
+    )
+    imported(MAPPING, str(tmp_path / "a.csv"))
+    _, to = imported(probes, str(tmp_path / "b.csv"))
+    fates = {}
+    for name, rows in json.loads((to / "traces.json").read_text())["imported"].items():
+        told = {"used": 0, "set aside": 0}
+        for row in rows:
+            told[row["fate"]] += row["rows"]
+        kept = to / "quarantine" / name
+        assert told["set aside"] == (len(pd.read_parquet(kept)) if kept.exists() else 0)
+        if "-" not in name:
+            assert told["used"] == len(pd.read_parquet(to / name))
+        fates[name] = (told["used"], told["set aside"])
+    assert fates == {
+        "lines-publications-deliveries": (3, 1),
+        "publications": (1, 1),
+        "deliveries": (1, 0),
+        "lines-probes": (3, 1),
+        "probes": (1, 2),
+    }
+
+
 def test_lines_are_numbered_over_the_blocks_of_large_files(spark, tmp_path, imported):
     spark.conf.set("spark.sql.files.maxPartitionBytes", "2000")
     try:
@@ -164,7 +197,7 @@ def test_lines_are_numbered_over_the_blocks_of_large_files(spark, tmp_path, impo
                 text[line - 1] = "{nonsense"
             (tmp_path / f"{name}.jsonl").write_text("\n".join(text))
         found, to = imported()
-        kept = pd.read_parquet(to / "quarantine" / "lines")
+        kept = pd.read_parquet(to / "quarantine" / "lines-publications-deliveries")
     finally:
         spark.conf.unset("spark.sql.files.maxPartitionBytes")
     assert account_of(found)["lines", "set aside", NOT_JSON] == 3
