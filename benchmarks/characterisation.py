@@ -5,7 +5,10 @@ from Parquet, and characterised. CPU seconds of Java and Python together: what o
 machine does not count. The bare scan reads every column that the statistics read and takes its
 greatest value. DuckDB does the counts that Spark does, on the same files.
 
-    python benchmarks/characterisation.py [--hops 1000000 10000000] [--write]
+    python benchmarks/characterisation.py [--hops 1000000 10000000] [--traces DIR] [--write]
+
+With ``--traces`` what was made stays in DIR/HOPS and is used again: to make a hundred million hops
+takes longer than to characterise them. DuckDB gets as much memory as Spark's driver.
 """
 
 from __future__ import annotations
@@ -31,9 +34,11 @@ from tidings.characterisation.links import probe_statistics
 from tidings.characterisation.publications import publication_statistics
 from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.model.reading import loads
+from tidings.model.trace_tables import MANIFEST
 from tidings.traces.generating import Planting, generate_traces, span_of, write_generated
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.session import spark_session
+from tidings.traces.window import TraceWindow
 
 HOPS_PER_EVENT = 2.78  # of the system below, about
 SYSTEM = loads("""
@@ -169,15 +174,18 @@ def duckdb_queries(folder: Path, from_ns: int, width_ns: int) -> dict[str, list[
     }
 
 
-def with_duckdb(folder: Path, from_ns: int, width_ns: int) -> dict[str, float] | None:
+def with_duckdb(folder: Path, window: TraceWindow, memory: str) -> dict[str, float] | None:
     """CPU seconds of the same counts in DuckDB, stage by stage; None where it is not installed."""
     try:
         import duckdb
     except ImportError:
         return None
     found = {}
-    with duckdb.connect() as connection:
-        for stage, queries in duckdb_queries(folder, from_ns, width_ns).items():
+    width_ns = (window.until_ns - window.from_ns) // 32 + 1
+    with tempfile.TemporaryDirectory() as spilled, duckdb.connect() as connection:
+        connection.execute(f"set memory_limit = '{memory}iB'")
+        connection.execute(f"set temp_directory = '{spilled}'")
+        for stage, queries in duckdb_queries(folder, window.from_ns, width_ns).items():
             begun = time.process_time()
             for query in queries:
                 connection.sql(query).fetchall()
@@ -185,12 +193,19 @@ def with_duckdb(folder: Path, from_ns: int, width_ns: int) -> dict[str, float] |
     return found
 
 
-def measure(spark: SparkSession, hops: int, folder: Path) -> dict[str, Any]:
+def make_traces(spark: SparkSession, hops: int, folder: Path) -> float | None:
+    """CPU seconds to make traces of about so many hops; None where they are there already."""
+    if (folder / MANIFEST).exists():  # written last
+        return None
+    span = span_of(SYSTEM, round(hops / HOPS_PER_EVENT))
+    made = generate_traces(spark, SYSTEM, span, Planting(probes=10_000))
+    return round(Clock(spark).spent(lambda: write_generated(made, folder)), 2)
+
+
+def measure(spark: SparkSession, hops: int, folder: Path, memory: str) -> dict[str, Any]:
     """CPU seconds of everything, on traces of about so many hops."""
-    events = round(hops / HOPS_PER_EVENT)
-    made = generate_traces(spark, SYSTEM, span_of(SYSTEM, events), Planting(probes=10_000))
+    generating_s = make_traces(spark, hops, folder)
     clock = Clock(spark)
-    generating_s = clock.spent(lambda: write_generated(made, folder))
     traces = read_traces(spark, folder)
     bare_scan(traces)  # warms up
     one_pass(traces)
@@ -199,11 +214,10 @@ def measure(spark: SparkSession, hops: int, folder: Path) -> dict[str, Any]:
     one_pass_s = clock.spent(lambda: one_pass(traces))
     stages = by_stage(traces, clock)
     whole_s = sum(stages.values())
-    width_ns = (made.window.until_ns - made.window.from_ns) // 32 + 1
-    duckdb = with_duckdb(folder, made.window.from_ns, width_ns)
+    duckdb = with_duckdb(folder, traces.window, memory)
     return {
         "hops": traces.tables["hops"].count(),
-        "generating_s": round(generating_s, 2),
+        "generating_s": generating_s,
         "scan_s": round(scan_s, 2),
         "one_pass_s": round(one_pass_s, 2),
         "one_pass_times_its_scan": round(one_pass_s / part_s, 2),
@@ -251,13 +265,15 @@ def main() -> None:
     parser.add_argument("--hops", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--memory", default="4g", help="of Spark's driver")
+    parser.add_argument("--traces", type=Path, help="where traces are kept and used again")
     add_write_option(parser, "characterisation")
     args = parser.parse_args()
     rows = []
     with spark_session(args.master, memory=args.memory) as spark:
         for hops in args.hops:
-            with tempfile.TemporaryDirectory() as folder:
-                rows.append(measure(spark, hops, Path(folder) / "traces"))
+            with tempfile.TemporaryDirectory() as passing:
+                folder = (args.traces or Path(passing)) / str(hops)
+                rows.append(measure(spark, hops, folder, args.memory))
             print(json.dumps(rows[-1]), flush=True)
             found = {"memory": args.memory, "rows": rows, **conclusions(rows)}
             if args.write:  # what has been measured is kept if the next size is too much
