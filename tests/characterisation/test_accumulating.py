@@ -54,6 +54,11 @@ TIMES = {
 COME_AND_GO = {"carol": (5.0, 9.0, 14.0, 15.0, 20.0, 26.0), "bob": (18.0, 19.5)}
 
 
+def with_copies(table):
+    """Every seventh row twice, and every twenty-first another time."""
+    return pd.concat([table, table.iloc[::7], table.iloc[::21]], ignore_index=True)
+
+
 def dirty(tables):
     """The tables with copies, conflicts, bad contents, missing starts and impossible rows.
 
@@ -85,19 +90,22 @@ def dirty(tables):
         steps = pd.concat([steps, turns], ignore_index=True)
     return {
         **tables,
-        "subscriptions": steps,
+        "probes": with_copies(tables["probes"]),
+        "subscriptions": with_copies(steps),
         "publications": pd.concat([published, copies, later, nonsense], ignore_index=True),
-        "hops": hops,
+        "hops": with_copies(hops),
         "deliveries": pd.concat([deliveries, deliveries.iloc[::71], strays], ignore_index=True),
-        "states": changes,
-        "utilisation": pd.DataFrame(
-            {
-                "broker": "hub",
-                "resource": "cpu",
-                "until_ns": [EPOCH_NS + round(second * 1e9) for second in np.arange(2.0, 33.0)],
-                "interval_ns": [1_000_000_000, 0] + 29 * [1_000_000_000],
-                "busy": 29 * [0.5] + [1.5, -0.5],
-            }
+        "states": with_copies(changes),
+        "utilisation": with_copies(
+            pd.DataFrame(
+                {
+                    "broker": "hub",
+                    "resource": "cpu",
+                    "until_ns": [EPOCH_NS + round(second * 1e9) for second in np.arange(2.0, 33.0)],
+                    "interval_ns": [1_000_000_000, 0] + 29 * [1_000_000_000],
+                    "busy": 29 * [0.5] + [1.5, -0.5],
+                }
+            )
         ),
     }
 

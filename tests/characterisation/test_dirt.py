@@ -1,4 +1,4 @@
-"""Rows that cannot be true change no statistic, and those that count rows count them by reason."""
+"""Rows that cannot be true, and copies, change no statistic; those that count rows count them."""
 
 from __future__ import annotations
 
@@ -66,21 +66,49 @@ STATISTICS = {
 }
 
 
+# Copies change these by themselves; where some are seen, the probes are brought to one row each.
+NEEDS_EACH_ONCE = ("delays", "clocks")
+
+
 @pytest.fixture(scope="module")
 def tables(frame, few_rows):
-    """The good rows of every table, and all rows."""
+    """The good rows of every table; bad ones too; or all but hops twice, the first thrice."""
     ddl = {name: TRACE_TABLES[name].ddl.replace(" NOT NULL", "") for name in GOOD}
-    both = {name: BAD[name][:1] + rows + BAD[name][1:] for name, rows in GOOD.items()}
-    return [{name: frame(rows[name], ddl[name]) for name in GOOD} for rows in (GOOD, both)]
+    dirty = {name: BAD[name][:1] + rows + BAD[name][1:] for name, rows in GOOD.items()}
+    copied = {name: rows[:1] + rows + rows for name, rows in GOOD.items()} | {"hops": GOOD["hops"]}
+    kinds = {"clean": GOOD, "dirty": dirty, "copied": copied}
+    return {
+        kind: {name: frame(rows[name], ddl[name]) for name in GOOD} for kind, rows in kinds.items()
+    }
+
+
+def found(tables, name):
+    return [row.asDict() for row in STATISTICS[name][1](tables).collect()]
 
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_rows_that_cannot_be_true_change_nothing(tables, name):
-    table, statistic = STATISTICS[name]
-    clean, dirty = ([row.asDict() for row in statistic(each).collect()] for each in tables)
+    table = STATISTICS[name][0]
+    clean, dirty = (found(tables[kind], name) for kind in ("clean", "dirty"))
     used = [row for row in dirty if row.get("reason") is None]
     assert sorted(map(repr, used)) == sorted(map(repr, clean))
     assert clean
     if "reason" in dirty[0]:
         good, read = (sum(row["rows"] or 0 for row in rows) for rows in (used, dirty))
         assert (good, read) == (len(GOOD[table]), len(GOOD[table]) + len(BAD[table]))
+
+
+@pytest.mark.parametrize("name", [name for name in STATISTICS if name not in NEEDS_EACH_ONCE])
+def test_copies_change_nothing_and_are_counted(tables, name):
+    table = STATISTICS[name][0]
+    clean, copied = both = [found(tables[kind], name) for kind in ("clean", "copied")]
+    told = [sorted(repr(_told(row)) for row in rows if row.get("count") != 0) for rows in both]
+    assert told[0] == told[1]
+    if "duplicates" in clean[0]:
+        assert sum(row["duplicates"] or 0 for row in clean) == 0
+        assert sum(row["duplicates"] or 0 for row in copied) == len(GOOD[table]) + 1
+
+
+def _told(row):
+    """What a row tells, but for how many rows it stands for."""
+    return {key: value for key, value in row.items() if key not in ("rows", "duplicates")}

@@ -16,7 +16,7 @@ from tidings.characterisation.collecting import collect
 from tidings.characterisation.contents import read_contents
 from tidings.characterisation.job import characterise, fit
 from tidings.characterisation.loss_runs import LEAST_AFTER_LOSS
-from tidings.characterisation.quality import quality_table, rows_read
+from tidings.characterisation.quality import COPY, quality_table, rows_read
 from tidings.characterisation.subscribers import find_subscribers
 from tidings.errors import InvalidTracesError, UnsupportedError
 from tidings.model.behaviour import Service, Station
@@ -286,13 +286,21 @@ def test_half_the_window_tells_the_same_rates_and_loads(planted, characterised, 
 
 @pytest.fixture(scope="module")
 def without_probes_and_starts(spark, planted, write_traces, tmp_path_factory):
-    """The usual traces, but links were hardly probed and west does not tell when service begins."""
+    """The usual traces, but links were hardly probed and west does not tell when service begins.
+
+    Many rows stand there twice.
+    """
     silent = copy.copy(planted)
     hops = planted.tables["hops"].astype({"started_ns": "Int64"})
     hops.loc[hops["broker"] == "west", "started_ns"] = pd.NA
     probes = planted.tables["probes"]
     few = probes[(probes["source"] == "hub") & (probes["target"] == "east")].head(30)
-    silent.tables = {**planted.tables, "hops": hops, "probes": few}
+    silent.tables = {
+        **planted.tables,
+        "hops": pd.concat([hops, hops.iloc[::4]]),
+        "probes": few,
+        "deliveries": pd.concat([planted.tables["deliveries"]] * 2),
+    }
     folder = tmp_path_factory.mktemp("silent")
     return characterise(read_traces(spark, write_traces(silent, folder)))
 
@@ -308,7 +316,10 @@ def test_links_are_told_without_probes(planted, without_probes_and_starts):
             assert abs(row["estimate"] - expected[f"{path}.{what}"]) <= (
                 5 * row["standard_error"] + 5e-10
             ), path
-    assert table.loc["links.east--hub.back.reliability", "count"] > 1000  # not 30
+    used = hops_in_window(planted)
+    sent = used[used["sent_to"].str.len() > 0].groupby("broker").size()
+    assert table.loc["links.hub--west.back.reliability", "count"] == sent["west"]
+    assert table.loc["links.east--hub.back.reliability", "count"] == sent["hub"]  # not 30
     alice = table.loc["subscribers.alice.link.delay"]
     assert abs(alice["estimate"] - 0.003) < 5 * alice["standard_error"]
     assert "subscribers.alice.link.reliability" not in table.index
@@ -325,7 +336,10 @@ def test_service_is_reconstructed_where_no_starts_were_recorded(planted, without
     assert abs(row["estimate"] - 0.004) < 5 * row["standard_error"]
     assert row["family"] == "exponential"
     assert any("reconstructed as for one server" in note for note in found.notes)
-    assert rows_read(found.quality)["hops"] == len(planted.tables["hops"])
+    hops = found.quality[found.quality["table"] == "hops"].set_index("fate")["rows"]
+    copies = hops_in_window(planted).index % 4 == 0
+    assert (hops["used"], hops["duplicate"]) == (copies.size, copies.sum())
+    assert hops.sum() == len(planted.tables["hops"].iloc[::4]) + len(planted.tables["hops"])
     whole = found.measured.brokers.set_index("broker")
     truth = hops_in_window(planted).query("broker == 'west'")
     busy = ((truth["left_ns"] - truth["started_ns"]) / 1e9).sum() / planted.window_s
@@ -364,10 +378,13 @@ def test_dirt_is_counted_and_changes_nothing_else(
     hop = tables["hops"].head(20)
     tables["publications"] = pd.concat([tables["publications"], bad_publications])
     tables["deliveries"] = pd.concat([tables["deliveries"], bad_deliveries, few, few])
-    tables["hops"] = pd.concat([tables["hops"], hop.assign(left_ns=0), hop.assign(broker="")])
-    tables["subscriptions"] = pd.concat(
-        [tables["subscriptions"], tables["subscriptions"].assign(filter="{")]
+    tables["hops"] = pd.concat(
+        [tables["hops"], hop.assign(left_ns=0), hop.assign(broker=""), hop, hop, hop.head(7)]
     )
+    steps = tables["subscriptions"]
+    no_filters = steps.assign(filter="{")
+    tables["subscriptions"] = pd.concat([steps, no_filters, no_filters.head(1), steps.head(2)])
+    tables["probes"] = pd.concat([tables["probes"], tables["probes"].iloc[::5]])
     dirty.tables = tables
     found = characterise(read_traces(spark, write_traces(dirty, tmp_path)))
     assert rows_read(found.quality) == {name: len(table) for name, table in tables.items()}
@@ -384,6 +401,9 @@ def test_dirt_is_counted_and_changes_nothing_else(
     assert fates["hops", "it left before it started"] == 20
     assert fates["hops", "no broker"] == 20
     assert fates["subscriptions", "filter is not a filter in JSON"] == 3
+    assert fates["hops", COPY] == 47
+    assert fates["subscriptions", COPY] == 3
+    assert fates["probes", COPY] == len(planted.tables["probes"]) // 5
     pd.testing.assert_frame_equal(found.parameters, characterised.parameters, rtol=1e-9)
     pd.testing.assert_frame_equal(
         found.measured.subscribers, characterised.measured.subscribers, rtol=1e-9

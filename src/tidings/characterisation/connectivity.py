@@ -11,6 +11,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidings.characterisation.copies import ROW_COUNTS, row_counts
 from tidings.characterisation.duration_laws import fit, in_seconds, likeliest
 from tidings.characterisation.durations import Durations, measure
 from tidings.characterisation.fitted_periods import FittedPeriods
@@ -30,7 +31,7 @@ from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
 
 # Periods of peers, and per reason all rows, of which no period is told.
-PEER_PERIODS = f"{PERIOD_CELLS}, reason string, rows bigint"
+PEER_PERIODS = f"{PERIOD_CELLS}, {ROW_COUNTS}"
 TOO_LATE = "changed after the observed window"
 LEAST_PERIODS = 5  # whole ones of each kind, to tell how a peer comes and goes
 ENOUGH_PERIODS = 30  # to tell more than a mean
@@ -66,10 +67,9 @@ def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
     )
     periods = period_cells(session_periods(sessions, observed))
     too_late = F.when(F.col("at_ns") > window.until_ns, F.lit(TOO_LATE))
-    reasons = with_reasons(sessions, SESSIONS).select(
-        F.coalesce(F.col(REASON), too_late).alias(REASON)
-    )
-    counted = reasons.groupBy(REASON).agg(F.count(F.lit(1)).alias("rows"))
+    tagged = with_reasons(sessions, SESSIONS)
+    tagged = tagged.withColumn(REASON, F.coalesce(F.col(REASON), too_late))
+    counted = row_counts(tagged, SESSIONS)
     return periods.unionByName(counted, allowMissingColumns=True)
 
 

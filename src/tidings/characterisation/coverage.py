@@ -24,7 +24,7 @@ def coverage_table(seen: Statistics, subscribers: pd.DataFrame) -> pd.DataFrame:
     lost = seen.sightings[seen.sightings["statistic"] == LOST]
     unseen = int(lost.loc[lost["target"].isna(), "events"].sum())
     quality = seen.deliveries[seen.deliveries["statistic"] == "quality"]
-    received = int(quality["rows"].sum())
+    received = int((quality["rows"] - quality["duplicates"].fillna(0)).sum())
     strays = int(quality.loc[quality["reason"] == UNPUBLISHED, "rows"].sum())
     copies = (subscribers["events"] * subscribers["count"]).fillna(0.0)
     wanted = float(copies.sum())

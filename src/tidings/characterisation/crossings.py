@@ -12,6 +12,7 @@ from tidings.characterisation.cells import small_frame
 from tidings.characterisation.hops import used_hops
 from tidings.characterisation.links import (
     arrived_at_brokers,
+    arrived_at_subscribers,
     crossing_statistics,
     sent_by_brokers,
 )
@@ -57,7 +58,7 @@ def crossings(
         chosen = F.col("source").isin(senders)
         parts.append(crossing_statistics(sent.where(chosen), arrived.where(chosen)))
     deliveries = _of_those_who_stay(tables["deliveries"], "subscriber", tables)
-    received: DataFrame | None = _received(deliveries)
+    received: DataFrame | None = arrived_at_subscribers(deliveries)
     probed_clients = {way for way in probed if way[0] in brokers and way[1] not in brokers}
     if probed_clients:
         received = _unprobed(deliveries, probed_clients)
@@ -112,7 +113,8 @@ def _unprobed(deliveries: DataFrame, probed: set[tuple[str, str]]) -> DataFrame 
     if left.empty:
         return None
     chosen = small_frame(deliveries.sparkSession, left)
-    return _received(deliveries).join(F.broadcast(chosen), ["source", "target"], "left_semi")
+    found = arrived_at_subscribers(deliveries)
+    return found.join(F.broadcast(chosen), ["source", "target"], "left_semi")
 
 
 def _left(hops: DataFrame) -> DataFrame:
@@ -122,14 +124,4 @@ def _left(hops: DataFrame) -> DataFrame:
         F.col("broker").alias("source"),
         F.lit(None).cast("string").alias("target"),
         F.col("left_ns").alias("at_ns"),
-    )
-
-
-def _received(deliveries: DataFrame) -> DataFrame:
-    """First arrivals at subscribers whose home is recorded."""
-    return (
-        _good(deliveries, DELIVERIES)
-        .where(F.col("broker").isNotNull())
-        .groupBy("event", F.col("broker").alias("source"), F.col("subscriber").alias("target"))
-        .agg(F.min("received_ns").alias("at_ns"))
     )

@@ -8,6 +8,8 @@ On top of that, and only where it is needed:
 - subscriptions three times and publications once, where subscriptions come and go;
 - publications once, where several lifetimes of a content share a bin;
 - publications once, and put in order of events before every use, where some stand there twice;
+- hops twice, where a broker has more than one of an event, and put in order before every use where
+  some are copies; probes once, where some are copies;
 - hops once, where brokers record no starts;
 - hops and publications once, where events were sent to a broker that none of them reached from
   there: how far events came is counted again, in lists instead of bits;
@@ -37,6 +39,7 @@ from tidings.characterisation.contents import (
     too_many_contents,
     with_exact_lifetimes,
 )
+from tidings.characterisation.copies import each_row_once
 from tidings.characterisation.crossings import crossings
 from tidings.characterisation.deliveries import delivery_statistics
 from tidings.characterisation.folding import (
@@ -57,7 +60,7 @@ from tidings.characterisation.publications import (
     interval_statistics,
     publication_statistics,
 )
-from tidings.characterisation.sightings import PUBLISHED, UNTOLD, sighting_statistics
+from tidings.characterisation.sightings import PUBLISHED, REPEATED, UNTOLD, sighting_statistics
 from tidings.characterisation.standing import Steps, find_guests
 from tidings.characterisation.states import state_periods
 from tidings.characterisation.stays import stay_periods
@@ -128,6 +131,10 @@ def gather(
     published = _collect_publications(traces, measured, hops, asked)
     found |= published.tables
     good = published.good
+    if published.repeated:
+        tell("hops again, without copies")
+        traces, found = _with_each_hop_once(traces, found, silent)
+        hops = decided.hops if isinstance(decided, OnSeam) else found["hops"]
     if not on_seam or published.copied or (isinstance(decided, OnSeam) and decided.intervals):
         tell("intervals")
         intervals = interval_statistics(good, traces.window)
@@ -186,15 +193,13 @@ def _known_steps(
 
 
 def _collect_more(traces: Traces) -> dict[str, pd.DataFrame]:
-    """What probes tell of losses in a row and of clocks; times up and down, connected and away.
+    """Times up and down, connected and away, subscribed and not.
 
     Of samples of resources it is only counted which can be used: service times are told from them
     where a workload is measured.
     """
     window = traces.window
     asked: dict[str, tuple[str, Callable[[DataFrame], DataFrame]]] = {
-        "loss_runs": ("probes", lambda table: loss_run_statistics(table, window)),
-        "clocks": ("probes", clock_statistics),
         "states": ("states", lambda table: state_periods(table, window)),
         "sessions": ("sessions", lambda table: peer_periods(table, window)),
         "stays": ("subscriptions", lambda table: stay_periods(table, window)),
@@ -214,6 +219,7 @@ class _Publications:
     good: DataFrame
     tables: dict[str, pd.DataFrame]
     copied: bool  # whether some event stood there more than once
+    repeated: bool  # whether some broker has more than one hop of an event
     folded: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
 
@@ -248,6 +254,8 @@ def _collect_publications(
     sightings = _follow(traces, good, measured, places)
     if (sightings["statistic"] == UNTOLD).any():
         sightings = _follow(traces, good, measured, replace(places, ways=None))
+    repeated = sightings["statistic"] == REPEATED
+    sightings = sightings[~repeated]
     counts = sightings[sightings["statistic"] == PUBLISHED]
     copied = bool(counts["rows"].sum() > counts["events"].sum())
     if copied:
@@ -263,6 +271,7 @@ def _collect_publications(
             "sightings": sightings,
         },
         copied=copied,
+        repeated=bool(repeated.any()),
         folded=tuple(asked) if folded else None,
         notes=notes,
     )
@@ -328,14 +337,29 @@ def _collect_links(
     traces: Traces, good: DataFrame, hops: pd.DataFrame, *, every_link: bool
 ) -> dict[str, pd.DataFrame]:
     """What probes tell of links, and what was seen of those without any, or of every one."""
-    tables, found = traces.tables, {}
-    if "probes" in tables:
-        found["probes"] = bring_here(probe_statistics(tables["probes"]), _named(traces, "probes"))
+    tables = traces.tables
+    found = _collect_probes(traces) if "probes" in tables else {}
     known = nothing_of_links() if every_link else found.get("probes", nothing_of_links())
     unprobed = crossings(tables, good, traces.window, hops, known)
     named = _named(traces, "publications", "hops", "deliveries")
     crossed = nothing_of_links() if unprobed is None else bring_here(unprobed, named)
     return {**found, "crossings": crossed}
+
+
+def _collect_probes(traces: Traces) -> dict[str, pd.DataFrame]:
+    """Losses in a row, which find the copies; then delays and clocks, without these."""
+    probes, named = traces.tables["probes"], _named(traces, "probes")
+    runs = bring_here(loss_run_statistics(probes, traces.window), named)
+    counted = bring_here(probe_statistics(probes), named)
+    copies = int(runs["duplicates"].sum())
+    if copies:
+        probes = each_row_once(probes)
+        again = bring_here(probe_statistics(probes), named)
+        left_out = pd.DataFrame({"rows": [copies], "duplicates": [copies]})
+        parts = (again[again[REASON].isna()], counted[counted[REASON].notna()], left_out)
+        counted = pd.concat([each for each in parts if len(each)], ignore_index=True)
+    clocks = bring_here(clock_statistics(probes), named)
+    return {"probes": counted, "loss_runs": runs, "clocks": clocks}
 
 
 def count_hops(
@@ -354,6 +378,37 @@ def count_hops(
     replaced = found["broker"].isin(list(silent)) & (found["statistic"] != "quality")
     both = pd.concat([found[~replaced], again[again["statistic"] != "quality"]], ignore_index=True)
     return both, tuple(sorted(silent))
+
+
+def _with_each_hop_once(
+    traces: Traces, found: dict[str, pd.DataFrame], silent: Collection[str]
+) -> tuple[Traces, dict[str, pd.DataFrame]]:
+    """The traces without copies of hops and, where hops were counted, the statistic without them.
+
+    Where none is a copy (events came to a broker again) all stays as it is.
+    """
+    once = each_row_once(traces.tables["hops"])
+    cleared = replace(traces, tables={**traces.tables, "hops": once})
+    if "hops" not in found:
+        return cleared, found
+    counted = without_copies(found["hops"], traces, silent)
+    copied = counted["duplicates"].sum() > 0
+    return cleared if copied else traces, {**found, "hops": counted}
+
+
+def without_copies(counted: pd.DataFrame, traces: Traces, silent: Collection[str]) -> pd.DataFrame:
+    """The statistics of hops, ``counted`` with copies, without them; and how many there are."""
+    once = each_row_once(traces.tables["hops"])
+    again, _ = count_hops(replace(traces, tables={"hops": once}), silent)
+    quality = counted[counted["statistic"] == "quality"]
+    copies = _good_rows(counted) - _good_rows(again)
+    quality = quality.assign(duplicates=quality[REASON].isna() * copies)
+    return pd.concat([quality, again[again["statistic"] != "quality"]], ignore_index=True)
+
+
+def _good_rows(hops: pd.DataFrame) -> int:
+    quality = hops[(hops["statistic"] == "quality") & hops[REASON].isna()]
+    return int(quality["rows"].sum())
 
 
 def _said_of_starts(silent: Sequence[str]) -> list[str]:

@@ -15,15 +15,17 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import small_frame
-from tidings.characterisation.publications import by_event, content_key, whole_row
+from tidings.characterisation.publications import by_event, content_key, said_of_event
 from tidings.traces.window import TraceWindow
 
 # ``told`` says whether the row is about what became of events: whether they were published while
 # that was measured, by one publication. ``brokers`` is null of events that none has seen.
-# ``untold``: some were sent over ways that were not foreseen.
+# ``untold``: some were sent over ways that were not foreseen. ``repeated``: some broker has more
+# than one row of them. Of events that were not published, it is only told that they are repeated.
 JOURNEYS = (
     "publisher string, content_key bigint, differ boolean, told boolean, brokers array<string>, "
-    "sent array<struct<source: string, target: string>>, untold boolean, events bigint, rows bigint"
+    "sent array<struct<source: string, target: string>>, untold boolean, repeated boolean, "
+    "events bigint, rows bigint"
 )
 MOST_BITS = 62  # of a number that stays positive, but for one that tells of unforeseen ways
 _UNFORESEEN = 1 << MOST_BITS
@@ -53,7 +55,7 @@ class Places:
 def journeys(
     hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
 ) -> DataFrame:
-    """The journeys of all events that were published, in rows of :data:`JOURNEYS`.
+    """The journeys of all events that were published or repeated, in rows of :data:`JOURNEYS`.
 
     For this a hop need only name event and broker; its times may be wrong.
     """
@@ -77,18 +79,25 @@ def _as_lists(
         .agg(
             F.collect_set("broker").alias("brokers"),
             F.array_distinct(F.flatten(F.collect_set("sent"))).alias("sent"),
+            F.count(F.lit(1)).alias("visits"),
         )
+        .withColumn("repeated", F.col("visits") > F.size("brokers"))
     )
-    return published.join(seen, "event", "left").select(
-        "publisher",
-        "content_key",
-        "differ",
-        _told(measured).alias("told"),
-        "brokers",
-        "sent",
-        F.lit(False).alias("untold"),
-        F.lit(1).cast("bigint").alias("events"),
-        F.col("copies").alias("rows"),
+    return (
+        published.join(seen, "event", "full")
+        .where(_of_use())
+        .select(
+            "publisher",
+            "content_key",
+            "differ",
+            _told(measured).alias("told"),
+            "brokers",
+            "sent",
+            F.lit(False).alias("untold"),
+            "repeated",
+            F.lit(1).cast("bigint").alias("events"),
+            F.col("copies").alias("rows"),
+        )
     )
 
 
@@ -99,7 +108,7 @@ def _as_numbers(
     ways = places.ways or ()
     of_broker = {name: 1 << bit for bit, name in enumerate(places.brokers)}
     of_way = {_BETWEEN.join(way): 1 << bit for bit, way in enumerate(ways)}
-    alike = ("publisher_key", "content_key", "differ", "told", "at", "sent")
+    alike = ("publisher_key", "content_key", "differ", "told", "at", "sent", "repeated")
     counted = (
         _numbered(hops, publications, of_broker, of_way)
         .withColumn("told", _told(measured))
@@ -114,7 +123,7 @@ def _as_numbers(
         ((_way(F.lit(a), F.lit(b)), 1 << bit) for bit, (a, b) in enumerate(ways)),
     )
     nowhere = F.array().cast("array<struct<source: string, target: string>>")
-    return counted.join(F.broadcast(known), "publisher_key").select(
+    return counted.join(F.broadcast(known), "publisher_key", "left").select(
         "publisher",
         "content_key",
         "differ",
@@ -122,6 +131,7 @@ def _as_numbers(
         F.when(F.col("at").isNotNull(), brokers).alias("brokers"),
         (sent if ways else nowhere).alias("sent"),
         (F.col("sent").bitwiseAND(F.lit(_UNFORESEEN)) != 0).alias("untold"),
+        "repeated",
         "events",
         "rows",
     )
@@ -142,7 +152,7 @@ def _numbered(
         "publisher_key": F.xxhash64("publisher"),
         "content_key": content_key(),
         "published_ns": F.col("published_ns"),
-        "whole": whole_row(),
+        "whole": said_of_event(),
         "copies": F.lit(1).cast("bigint"),
     }
     sent = F.aggregate(
@@ -171,9 +181,15 @@ def _numbered(
             (F.min("whole") != F.max("whole")).alias("differ"),
             F.bit_or("at").alias("at"),
             F.bit_or("sent").alias("sent"),
+            F.count(F.nullif(F.col("at"), F.lit(0))).alias("visits"),
         )
-        .where(F.col("copies").isNotNull())
+        .withColumn("repeated", F.col("visits") > F.bit_count("at"))
+        .where(_of_use())
     )
+
+
+def _of_use() -> Column:
+    return F.col("copies").isNotNull() | F.col("repeated")
 
 
 def _told(measured: TraceWindow) -> Column:

@@ -12,7 +12,7 @@ from tidings.characterisation.cells import (
     sample_sums,
     seconds,
 )
-from tidings.model.trace_tables import PROBES
+from tidings.model.trace_tables import DELIVERIES, PROBES
 from tidings.traces.quarantine import REASON, with_reasons
 
 # Per (source, target, bin) of the delay, or per reason; ``lost`` is null where nobody can tell.
@@ -92,4 +92,14 @@ def arrived_at_brokers(hops: DataFrame) -> DataFrame:
         F.col("came_from").alias("source"),
         F.col("broker").alias("target"),
         F.col("arrived_ns").alias("at_ns"),
+    )
+
+
+def arrived_at_subscribers(deliveries: DataFrame) -> DataFrame:
+    """First arrivals at subscribers whose home is recorded, as ``arrived`` above."""
+    return (
+        with_reasons(deliveries, DELIVERIES)
+        .where(F.col(REASON).isNull() & F.col("broker").isNotNull())
+        .groupBy("event", F.col("broker").alias("source"), F.col("subscriber").alias("target"))
+        .agg(F.min("received_ns").alias("at_ns"))
     )

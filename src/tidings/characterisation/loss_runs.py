@@ -18,10 +18,11 @@ from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
 
 # Per (source, target, batch): probes that follow another one, losses among them, probes that follow
-# a loss, losses among these; and whether the first and the last of the batch were lost.
+# a loss, losses among these; whether the first and the last of the batch were lost; and how many
+# rows are copies, which count nowhere else.
 LOSS_RUNS = (
     "source string, target string, batch int, following bigint, lost bigint, after_loss bigint, "
-    "lost_after_loss bigint, first_lost boolean, last_lost boolean"
+    "lost_after_loss bigint, first_lost boolean, last_lost boolean, duplicates bigint"
 )
 LEAST_AFTER_LOSS = 100  # probes that follow a loss; from fewer nobody can tell
 _SURE = 5.0  # standard errors by which losses in a row must exceed chance
@@ -39,11 +40,16 @@ def loss_run_statistics(probes: DataFrame, window: TraceWindow) -> DataFrame:
         "target",
         window.piece(F.col("sent_ns"), BATCHES).alias("batch"),
         "sent_ns",
+        "received_ns",
         F.col("received_ns").isNull().alias("is_lost"),
     )
     link = ("source", "target", "batch")
-    before = F.lag("is_lost").over(Rows.partitionBy(*link).orderBy("sent_ns"))
-    stepped = rows.withColumn("after", before)
+    ordered = Rows.partitionBy(*link).orderBy("sent_ns", "received_ns")
+    times = F.struct("sent_ns", "received_ns")
+    is_copy = times.eqNullSafe(F.lag(times).over(ordered))
+    # What follows a copy follows the row itself as well: they were lost, or not, alike.
+    after = F.when(~F.col("is_copy"), F.lag("is_lost").over(ordered))
+    stepped = rows.withColumn("is_copy", is_copy).withColumn("after", after)
     return stepped.groupBy(*link).agg(
         F.count("after").alias("following"),
         F.count_if(F.col("after").isNotNull() & F.col("is_lost")).alias("lost"),
@@ -51,6 +57,7 @@ def loss_run_statistics(probes: DataFrame, window: TraceWindow) -> DataFrame:
         F.count_if(F.col("after") & F.col("is_lost")).alias("lost_after_loss"),
         F.min_by("is_lost", "sent_ns").alias("first_lost"),
         F.max_by("is_lost", "sent_ns").alias("last_lost"),
+        F.count_if("is_copy").alias("duplicates"),
     )
 
 

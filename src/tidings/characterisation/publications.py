@@ -15,6 +15,7 @@ from tidings.characterisation.cells import (
     seconds,
     summed_up,
 )
+from tidings.characterisation.copies import whole_row
 from tidings.model.trace_tables import PUBLICATIONS
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import DAY_NS, HOUR_NS, TraceWindow
@@ -91,11 +92,9 @@ def content_key() -> Column:
     return F.when(F.col("content").isNotNull(), F.xxhash64("content")).otherwise(F.lit(0))
 
 
-def whole_row() -> Column:
+def said_of_event() -> Column:
     """A number of eight bytes for all that a publication says of its event."""
-    known = [F.col(column.name) for column in PUBLICATIONS.columns if column.name != "event"]
-    # The hash passes over nulls, so that where they are must be hashed too.
-    return F.xxhash64(*known, *(each.isNull() for each in known))
+    return whole_row(*(column.name for column in PUBLICATIONS.columns if column.name != "event"))
 
 
 def by_event(publications: DataFrame, *columns: str) -> DataFrame:
@@ -105,7 +104,7 @@ def by_event(publications: DataFrame, *columns: str) -> DataFrame:
     machine busy on its own. Of copies that differ in anything, the least values are given.
     """
     return (
-        publications.withColumn("whole", whole_row())
+        publications.withColumn("whole", said_of_event())
         .groupBy("event")
         .agg(
             *(F.min(name).alias(name) for name in columns),

@@ -15,6 +15,7 @@ DUPLICATE = {
     "publications": "published in the same words before",
     "deliveries": "received again by the same subscriber",
 }
+COPY = "the same in every column as another row"
 
 
 def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
@@ -46,14 +47,14 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
             frame = frame[frame["statistic"] == "quality"]
         good = frame["reason"].isna()
         found_late = late.get(table, {})
-        duplicates = _duplicates(seen, table)
+        duplicates = _copied(seen) if table == "publications" else _duplicates(frame[good])
         used = int(frame.loc[good, "rows"].sum()) - sum(found_late.values()) - duplicates
         rows.append((table, "used", "", used))
         rows += [(table, "set aside", why, number) for why, number in found_late.items() if number]
         for reason, part in frame[~good].groupby("reason"):
             rows.append((table, "set aside", str(reason), int(part["rows"].sum())))
         if duplicates:
-            rows.append((table, "duplicate", DUPLICATE[table], duplicates))
+            rows.append((table, "duplicate", DUPLICATE.get(table, COPY), duplicates))
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
 
 
@@ -62,16 +63,16 @@ def _conflicts(seen: Statistics) -> int:
     return int(found.loc[found["reason"].notna(), "rows"].sum())
 
 
-def _duplicates(seen: Statistics, table: str) -> int:
-    """Rows beyond the first of what can happen only once."""
-    if table == "publications":
-        found = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
-        once = found[found["reason"].isna()]
-        return int((once["rows"] - once["events"]).sum())
-    if table == "deliveries":
-        found = seen.deliveries[seen.deliveries["statistic"] == "quality"]
-        return int(found.loc[found["reason"].isna(), "duplicates"].fillna(0).sum())
-    return 0
+def _copied(seen: Statistics) -> int:
+    """Publications beyond the first of every event."""
+    found = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
+    once = found[found["reason"].isna()]
+    return int((once["rows"] - once["events"]).sum())
+
+
+def _duplicates(good: pd.DataFrame) -> int:
+    """Rows beyond the first of what can happen only once; none where nobody looked for any."""
+    return int(good["duplicates"].fillna(0).sum()) if "duplicates" in good else 0
 
 
 def rows_read(quality: pd.DataFrame) -> dict[str, int]:

@@ -14,11 +14,12 @@ from tidings.characterisation.cells import SAMPLE, delay_bin, sample_sums, secon
 from tidings.characterisation.hops import used_hops
 from tidings.characterisation.links import (
     arrived_at_brokers,
+    arrived_at_subscribers,
     crossing_statistics,
     sent_by_brokers,
 )
 from tidings.characterisation.publications import each_once
-from tidings.model.trace_tables import DELIVERIES, HOPS, PUBLICATIONS
+from tidings.model.trace_tables import HOPS, PUBLICATIONS
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
 
@@ -108,11 +109,9 @@ def way_statistics(hops: DataFrame, publications: DataFrame, window: TraceWindow
 
 def client_statistics(hops: DataFrame, deliveries: DataFrame, window: TraceWindow) -> DataFrame:
     """How long events are on their way from brokers to the subscribers there."""
-    received = with_reasons(deliveries, DELIVERIES).where(
-        F.col(REASON).isNull() & F.col("broker").isNotNull()
-    )
+    received = arrived_at_subscribers(deliveries).withColumnRenamed("source", "broker")
     left = used_hops(hops, window).select("event", "broker", "left_ns")
-    delay_s = seconds(F.col("received_ns") - F.col("left_ns"))
+    delay_s = seconds(F.col("at_ns") - F.col("left_ns"))
     rows = received.join(left, ["event", "broker"]).select("broker", delay_s.alias("delay_s"))
     possible = F.when(F.col("delay_s") >= 0, F.col("delay_s"))
     return rows.groupBy("broker", delay_bin(possible).alias("bin")).agg(*sample_sums(possible))

@@ -21,7 +21,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidings.characterisation.folding import folded_contents
-from tidings.characterisation.gathering import OnSeam, Progress, count_hops, gather
+from tidings.characterisation.gathering import (
+    OnSeam,
+    Progress,
+    count_hops,
+    gather,
+    without_copies,
+)
 from tidings.characterisation.partials import CHANGED_BY_SEAMS, Partial, difference, merge_rows
 from tidings.traces.reading import Traces
 from tidings.traces.window import PartedWindow, TraceWindow
@@ -86,13 +92,20 @@ def seam(before: End, after: End, tell: Progress) -> Partial:
     alone = replace(decided, intervals="intervals" in whole.tables, silent=())
     parts = gather(_traces(apart, window), window, tell, decided=alone)
     if decided.silent:  # who came before whom at a broker does not ask for ids
-        hops = [_hops_alone(each, window, decided.silent) for each in (before, after)]
+        copied = "duplicates" in whole.tables["hops"]
+        hops = [
+            _hops_alone(each, window, decided.silent, copied=copied) for each in (before, after)
+        ]
         parts = replace(parts, tables={**parts.tables, "hops": merge_rows("hops", hops)})
     return _beyond(whole, parts)
 
 
-def _hops_alone(end: End, window: TraceWindow, silent: Collection[str]) -> pd.DataFrame:
-    return count_hops(_traces({"hops": end.tables["hops"]}, window), silent)[0]
+def _hops_alone(
+    end: End, window: TraceWindow, silent: Collection[str], *, copied: bool
+) -> pd.DataFrame:
+    traces = _traces({"hops": end.tables["hops"]}, window)
+    counted, _ = count_hops(traces, silent)
+    return without_copies(counted, traces, silent) if copied else counted
 
 
 def settled(last: End, settle_s: float, tell: Progress) -> Partial:

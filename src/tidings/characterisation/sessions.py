@@ -27,10 +27,10 @@ PERIOD_CELLS = (
 def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
     """Periods ON and OFF of every peer, from changes in the time in which it was observed.
 
-    Rows that repeat a state change nothing. A row at the very beginning of the observation says
-    what the state was, not that it changed.
+    Rows that repeat a state, as copies do, change nothing. A row at the very beginning of the
+    observation says what the state was, not that it changed.
     """
-    in_order = Rows.partitionBy("peer").orderBy("at_ns")
+    in_order = Rows.partitionBy("peer").orderBy("at_ns", "state")
     good = with_reasons(sessions, SESSIONS).where(F.col(REASON).isNull())
     told = good.withColumn("before", F.lag("state").over(in_order))
     changes = told.where(F.col("before").isNull() | (F.col("before") != F.col("state")))

@@ -16,12 +16,14 @@ from tidings.traces.window import TraceWindow
 
 # How many events and rows of publications there are (per reason); how many events of a content each
 # broker (``target``) has seen; how many were sent from a source to a target and not seen there. One
-# that no broker has seen was sent by its publisher to null.
+# that no broker has seen was sent by its publisher to null. How many events have more than one row
+# at some broker: copies, or that came there again.
 SIGHTING_STATISTICS = (
     "statistic string, reason string, publisher string, content_key bigint, source string, "
     "target string, events bigint, rows bigint"
 )
 PUBLISHED, REACHED, LOST, UNTOLD = "published", "reached", "lost", "untold"
+REPEATED = "repeated"
 _KEYS = ("statistic", REASON, "publisher", "content_key", "source", "target")
 
 
@@ -71,7 +73,8 @@ def _cells() -> Column:
     published = F.array(cell(PUBLISHED, nobody, nobody))
     nothing = F.slice(published, 1, 0)
     return F.concat(
-        published,
+        F.when(F.col("rows").isNotNull(), published).otherwise(nothing),
         F.when(F.col("told"), journey).otherwise(nothing),
         F.when(F.col("untold"), F.array(cell(UNTOLD, nobody, nobody))).otherwise(nothing),
+        F.when(F.col("repeated"), F.array(cell(REPEATED, nobody, nobody))).otherwise(nothing),
     )

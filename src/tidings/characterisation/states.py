@@ -28,7 +28,7 @@ from tidings.traces.window import TraceWindow
 # Per reason, or per (component, up or down, end seen or not, bin of the delay grid).
 STATE_PERIODS = (
     "reason string, component string, up boolean, ended boolean, bin int, rows bigint, "
-    "count bigint, total_s double"
+    "count bigint, total_s double, duplicates bigint"
 )
 LEAST_PERIODS = 5  # whole ones of each kind, to tell how a component fails
 ENOUGH_PERIODS = 30  # whole ones, to tell one law from another
@@ -51,8 +51,15 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     inside = F.when(~window.holds(F.col("at_ns")), F.lit(OUTSIDE))
     tagged = tagged.withColumn(REASON, F.coalesce(F.col(REASON), inside))
     good = F.col(REASON).isNull()
-    ordered = Rows.partitionBy("component", good).orderBy("at_ns")
-    told = tagged.withColumn("before", F.lag("state").over(ordered))
+    ordered = Rows.partitionBy("component", good).orderBy("at_ns", "state")
+    told = tagged.withColumns(
+        {
+            "before": F.lag("state").over(ordered),
+            "is_copy": good
+            & (F.lag("at_ns").over(ordered) == F.col("at_ns"))
+            & (F.lag("state").over(ordered) == F.col("state")),
+        }
+    )
     begins = good & (F.col("before").isNull() | (F.col("before") != F.col("state")))
     chain = Rows.partitionBy("component", begins).orderBy("at_ns")
     next_ns = F.when(begins, F.lead("at_ns").over(chain))
@@ -67,6 +74,7 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
             F.when(good, F.col("state") == "up").alias("up"),
             F.when(seen, F.col("next_ns").isNotNull()).alias("ended"),
             length_s.alias("length_s"),
+            "is_copy",
         )
         .withColumn("bin", delay_bin(F.col("length_s")))
         .groupBy(REASON, "component", "up", "ended", "bin")
@@ -74,6 +82,7 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
             F.count(F.lit(1)).alias("rows"),
             F.count("length_s").alias("count"),
             F.sum("length_s").alias("total_s"),
+            F.count_if("is_copy").alias("duplicates"),
         )
     )
 

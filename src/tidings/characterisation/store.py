@@ -29,7 +29,7 @@ from tidings.traces.actions import run_action
 from tidings.traces.window import TraceWindow
 
 STORE_FILE = "store.json"
-_VERSION = 2
+_VERSION = 3
 _LOCK = "store.lock"
 _DECIDED = "decided.json"
 _OURS = "counted-"  # how the names of our folders begin

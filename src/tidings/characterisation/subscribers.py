@@ -67,7 +67,7 @@ def find_subscribers(
     return FoundSubscribers(
         subscribers=tuple(found),
         notes=tuple(notes),
-        bad_rows=int(subscribed.loc[bad, "rows"].sum()),
+        bad_rows=int((subscribed["rows"] - subscribed["duplicates"])[bad].sum()),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from tidings.characterisation.copies import each_row_once, row_counts
 from tidings.characterisation.hops import used_hops
 from tidings.characterisation.routing import typed_events
 from tidings.model.trace_tables import UTILISATION
@@ -16,17 +17,14 @@ USAGE_STATISTICS = (
     "broker string, resource string, until_ns bigint, interval_ns bigint, busy double, "
     "type string, completed bigint"
 )
-# Samples by the reason why they cannot be used, null where they can.
-SAMPLE_COUNTS = "reason string, rows bigint"
 # Samples and events meet in slots of time, so that they are joined by equality: intervals may be of
 # any length, and an interval is in as many slots as it touches.
 _SLOT_NS = 10_000_000_000
 
 
 def sample_counts(utilisation: DataFrame) -> DataFrame:
-    """How many samples of resources there are, by reason why they cannot be used."""
-    tagged = with_reasons(utilisation, UTILISATION)
-    return tagged.groupBy(REASON).agg(F.count(F.lit(1)).alias("rows"))
+    """How many samples of resources there are, by reason why they cannot be used; and copies."""
+    return row_counts(with_reasons(utilisation, UTILISATION), UTILISATION)
 
 
 def usage_statistics(
@@ -37,7 +35,7 @@ def usage_statistics(
     event_type: str | None = None,
 ) -> DataFrame:
     """The samples of resources with what their brokers completed in each: left > begin, ≤ end."""
-    good = with_reasons(utilisation, UTILISATION).where(F.col(REASON).isNull())
+    good = with_reasons(each_row_once(utilisation), UTILISATION).where(F.col(REASON).isNull())
     begin = F.col("until_ns") - F.col("interval_ns")
     slots = F.sequence(F.floor(begin / _SLOT_NS), F.floor(F.col("until_ns") / _SLOT_NS))
     samples = good.select(

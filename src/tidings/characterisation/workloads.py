@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from tidings.characterisation.channels import FittedChannel, fit_channels
+from tidings.characterisation.copies import copies_among, each_row_once
 from tidings.characterisation.dissemination import FLOW, dissemination, routing_table
-from tidings.characterisation.publications import interval_statistics
+from tidings.characterisation.publications import each_once, interval_statistics
 from tidings.characterisation.publishers import fit_interval, interval_samples
 from tidings.characterisation.resources import (
     SERVICES,
@@ -19,6 +20,7 @@ from tidings.characterisation.resources import (
 )
 from tidings.characterisation.routing import (
     client_statistics,
+    good_publications,
     routing_statistics,
     source_statistics,
     way_statistics,
@@ -28,6 +30,7 @@ from tidings.characterisation.usage import usage_statistics
 from tidings.characterisation.wires import Bandwidths, Way, Wires, find_wires, transfers
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model.laws import Law
+from tidings.model.trace_tables import HOPS
 from tidings.model.units import format_seconds
 from tidings.model.workload import (
     MOST_SETS,
@@ -78,6 +81,7 @@ class WorkloadStatistics:
     window_s: float
     clients: pd.DataFrame | None = None
     usage: pd.DataFrame | None = None
+    copies: int = 0  # of hops, which are left out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +115,9 @@ def collect_workload(traces: Traces, how: Measuring) -> WorkloadStatistics:
     hops, publications = traces.tables["hops"], traces.tables["publications"]
     window, kind = traces.window, how.event_type
     named = f"the tables hops and publications of {traces.source}"
+    copies = int(bring_here(copies_among(hops, HOPS), named)["copies"].iloc[0])
+    if copies:
+        hops = each_row_once(hops)
     clients = usage = None
     if "deliveries" in traces.tables:
         received = client_statistics(hops, traces.tables["deliveries"], window)
@@ -118,14 +125,16 @@ def collect_workload(traces: Traces, how: Measuring) -> WorkloadStatistics:
     if how.services == "utilisation":
         samples = usage_statistics(traces.tables["utilisation"], hops, publications, window, kind)
         usage = bring_here(samples, f"the table utilisation of {traces.source}")
+    published = each_once(good_publications(publications))
     return WorkloadStatistics(
         cells=bring_here(routing_statistics(hops, publications, window, kind), named),
         sources=bring_here(source_statistics(publications, window, kind), named),
         ways=bring_here(way_statistics(hops, publications, window), named),
-        intervals=bring_here(interval_statistics(publications, window), named),
+        intervals=bring_here(interval_statistics(published, window), named),
         window_s=window.seconds,
         clients=clients,
         usage=usage,
+        copies=copies,
     )
 
 
@@ -160,6 +169,8 @@ class _Builder:
             else sampled_resources(seen.usage, self.brokers)
         )
         self.notes: list[str] = list(self.resources.notes)
+        if seen.copies:
+            self.notes.append(f"{seen.copies} hops are copies of others, and left out")
 
     def measured(self) -> MeasuredWorkload:
         workload = Workload(
