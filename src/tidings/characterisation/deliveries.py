@@ -34,6 +34,7 @@ _SETS = {
     "pairs": ("subscriber", "publisher", "batch"),
     "delays": ("subscriber", "bin"),
 }
+_BAD = "\N{SYMBOL FOR SUBSTITUTE} "  # before what stands for the event of a bad row
 
 
 def delivery_statistics(
@@ -95,8 +96,11 @@ def _first_arrivals(
     if guests is not None:
         wanted = guests.pairs.withColumns({REASON: F.lit(None), "received_ns": nothing})
         received = received.unionByName(wanted)
+    # Rows that cannot be used meet nothing: all that have lost their ids would be one task's.
+    anywhere = F.xxhash64("event", "subscriber", "received_ns").cast("string")
+    met = F.when(F.col(REASON).isNull(), F.col("event")).otherwise(F.concat(F.lit(_BAD), anywhere))
     # Placed by event first: then neither the join nor the groupings move the rows again.
-    received = received.repartition("event")
+    received = received.withColumn("event", met).repartition("event")
     known = ("publisher", "published_ns", "lifetime_ns")
     published = publications.select("event", *known)
     reason = F.coalesce(

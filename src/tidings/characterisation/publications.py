@@ -134,11 +134,16 @@ def exact_lifetimes(publications: DataFrame, pairs: DataFrame, most: int) -> Dat
         .agg(*_sums())
     )
     ordered = Rows.partitionBy("publisher", "content").orderBy("lifetime_ns")
-    limited = F.col("lifetime_ns").isNotNull()
-    # Those for ever come first in the order, and are not among the ``most``.
-    place = F.row_number().over(ordered) - F.max((~limited).cast("int")).over(ordered)
+    # A plain limit on the place, which Spark then keeps to before it moves any rows: a content with
+    # most of the events may have as many lifetimes. Those for ever come first, and count apart.
+    first = counts.withColumn("place", F.row_number().over(ordered)).where(
+        F.col("place") <= most + 2
+    )
+    endless = F.max(F.col("lifetime_ns").isNull().cast("int")).over(
+        Rows.partitionBy("publisher", "content")
+    )
     return (
-        counts.withColumn("place", place)
+        first.withColumn("place", F.col("place") - endless)
         .where(F.col("place") <= most + 1)
         .withColumn("lifetime_bin", delay_bin(seconds(F.col("lifetime_ns"))))
         .drop("place", "lifetime_ns")

@@ -31,6 +31,7 @@ COMMANDS = (
     "check",
     "predict",
     "simulate",
+    "generate",
     "analyse",
     "petri",
     "import",

@@ -42,12 +42,24 @@ _KINDS = pa.schema(
 
 
 def event_kinds(spark: SparkSession, system: System, routes: Routes, periods: Periods) -> DataFrame:
-    """One row per kind of event: its content, and every broker it goes to, parents first.
+    """One row per kind of event, as :func:`kind_rows` gives them."""
+    frame = spark.createDataFrame(pa.Table.from_pylist(kind_rows(system, routes, periods), _KINDS))
+    return frame.withColumns(
+        {
+            "hops": F.from_json("hops", f"array<{_HOP}>"),
+            "away": F.from_json("away", PERIODS),
+        }
+    )
+
+
+def kind_rows(system: System, routes: Routes, periods: Periods) -> list[dict[str, object]]:
+    """Of every kind of event its content, and every broker it goes to, parents first.
 
     With it go the ``periods`` in which its publisher is away, a link on its way is cut, a broker
-    down, or a subscriber away; null where there are none.
+    down, or a subscriber away; null where there are none. Raises :class:`UnsupportedError` for laws
+    that cannot be drawn.
     """
-    rows = []
+    rows: list[dict[str, object]] = []
     for number, row in enumerate(routes.rows):
         publisher = system.publishers[row.publisher]
         rows.append(
@@ -62,13 +74,7 @@ def event_kinds(spark: SparkSession, system: System, routes: Routes, periods: Pe
                 "hops": json.dumps(_ways(system, routes, row, periods)),
             }
         )
-    frame = spark.createDataFrame(pa.Table.from_pylist(rows, _KINDS))
-    return frame.withColumns(
-        {
-            "hops": F.from_json("hops", f"array<{_HOP}>"),
-            "away": F.from_json("away", PERIODS),
-        }
-    )
+    return rows
 
 
 def _listed(

@@ -22,11 +22,13 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import InvalidInputError
 from tidings.model.features import require_only
+from tidings.model.laws import Exponential
 from tidings.model.record_tables import names
 from tidings.model.routes import route
 from tidings.model.system import System
@@ -35,12 +37,14 @@ from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.model.writing import new_folder
 from tidings.traces.actions import run_action
 from tidings.traces.dirt import CLEAN, Dirt, spoil
-from tidings.traces.drawing import drawn_s, uniform
-from tidings.traces.event_kinds import event_kinds
+from tidings.traces.drawing import drawn_s, law_numbers, uniform
+from tidings.traces.event_kinds import event_kinds, kind_rows
 from tidings.traces.planted_moments import expected_events, moments
 from tidings.traces.planted_periods import (
+    Periods,
     after,
     changes,
+    check_periods,
     draw_periods,
     subscription_steps,
     within,
@@ -105,6 +109,10 @@ def check_planting(system: System, span_s: float, planting: Planting) -> None:
         )
     if sum(expected_events(each, span_s) for each in system.publishers) < 1:
         raise InvalidInputError(f"in {span_s:g} s not one event is expected; wants a longer time")
+    check_periods(system, span_s)
+    kind_rows(system, route(system), Periods())
+    for each in system.publishers:
+        law_numbers(each.every or Exponential(mean_s=1.0))
 
 
 def generate_traces(
@@ -167,6 +175,15 @@ def write_generated(
         manifest = {"version": FORMAT_VERSION, **ends, "source": "generated"}
         (place / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     return folder
+
+
+def rows_written(folder: Path) -> dict[str, int]:
+    """How many rows each table of a folder has, as its Parquet files say."""
+    return {
+        table.name: sum(pq.read_metadata(each).num_rows for each in table.glob("*.parquet"))
+        for table in sorted(folder.iterdir())
+        if table.is_dir()
+    }
 
 
 # ---- what every event does -----------------------------------------------------------------------

@@ -44,7 +44,7 @@ class Periods:
 
 def draw_periods(system: System, window: TraceWindow, seed: int) -> Periods:
     """All periods of a system in a window, each name with random numbers of its own."""
-    _check_number(system, window.seconds)
+    check_periods(system, window.seconds)
 
     def off(kind: str, name: str, on: Law, away: Law) -> list[Period]:
         rng = np.random.default_rng([seed, *f"{kind} {name}".encode()])
@@ -87,7 +87,8 @@ def _coming_and_going(system: System) -> Iterator[tuple[str, Law, Law]]:
         yield peer.name, way.on, way.off
 
 
-def _check_number(system: System, span_s: float) -> None:
+def check_periods(system: System, span_s: float) -> None:
+    """Refuse more periods than events can be held against."""
     cycles_s = [each.up.mean_s + each.down.mean_s for _, each in _failures(system)]
     groups = [each.failure for each in system.failure_groups]
     cycles_s += [each.up.mean_s + each.down.mean_s for each in groups]
