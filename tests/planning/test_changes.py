@@ -167,3 +167,10 @@ def test_every_verb_is_documented():
 
     for verb in VERBS:
         assert verb in changes.__doc__, verb
+
+
+def test_messages_quote_changes_so_that_quotes_in_them_can_be_told_from_theirs():
+    with pytest.raises(InvalidInputError, match="the change \"rate 'nobody' x2\": there is no"):
+        changed(two_brokers(), ["rate 'nobody' x2"])
+    with pytest.raises(InvalidInputError, match="after \"remove 'hub--east'\": 1 problem"):
+        changed(two_brokers(), ["remove 'hub--east'"])

@@ -20,6 +20,7 @@ from tidings.planning.deadlines import CLOSE, column, shortest_lifetimes
 from tidings.planning.evidence import MISSES, OPEN, foreseen, standing
 from tidings.planning.homes import assign_homes, search_for
 from tidings.planning.newcomers import newcomer_like
+from tidings.planning.restructuring import check_whole
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
 from tidings.simulation.run import simulate
@@ -50,6 +51,25 @@ def test_promises_that_the_simulation_speaks_against_are_made_longer(slower):
     never = shortest_lifetimes(one_queue(), [0.9], play=played_by("speed all x0.55"))
     assert never.verdict == OPEN
     assert shortest_lifetimes(one_queue(), [0.9], play=played_by()).table["p90_s"][0] == given_s
+
+
+def test_what_threefold_times_do_not_keep_is_not_tried_for_long():
+    """A tenth is lost of which the prediction knows nothing: two plays, and none for more."""
+    plays = []
+
+    def lossy(plan):
+        plays.append(plan)
+        found = played_by()(plan)
+        found.subscribers["on_time"] *= 0.9
+        return found
+
+    found = shortest_lifetimes(one_queue(), [0.99, 0.95], play=lossy)
+    assert found.verdicts == (OPEN, OPEN)
+    assert len(plays) == 2
+    short_s, long_s = (each.subscribers[0].lifetime.mean_s for each in plays)
+    assert long_s == pytest.approx(3 * short_s)
+    assert list(found.table.columns[-2:]) == ["p99_s", "p95_s"]
+    assert found.table["p95_s"][0] == pytest.approx(long_s)
 
 
 def test_what_is_lost_cannot_be_promised():
@@ -170,6 +190,29 @@ def test_heads_are_shared_out_and_none_is_lost():
     assert sum(each.count for each in parts) == 9
     with pytest.raises(InvalidInputError, match="links"):
         shared_out(changed(system, ["broker x {}", "link edge--x {}"]), "edge", 2)
+
+
+def test_copies_of_a_broker_have_names_of_their_own_and_fail_with_it():
+    text = (
+        CROWD
+        + """
+failure_groups: {rack: {members: [edge, hub--edge], failure: {mtbf: 900s, mttr: 100s}}}
+recovery: {scheme: periodic}
+"""
+    )
+    taken = [
+        "broker 'edge 2' {}",
+        "link 'hub--edge 2' {}",
+        "subscriber 'sa 2' {at: hub, wants: {}}",
+    ]
+    many = ["subscriber sa {at: edge, wants: {topic: a}, count: 2}"]
+    found = shared_out(changed(reading.loads(text), taken + many), "edge", 2)
+    check_whole(found, "shared out")
+    assert [each.name for each in found.brokers] == ["hub", "edge", "edge 2", "edge 3"]
+    (rack,) = found.failure_groups
+    assert rack.members == ("edge", "hub--edge", "edge 3", "hub--edge 3")
+    heads = {each.name: each.at for each in found.subscribers}
+    assert heads == {"sa": "edge", "sa 3": "edge 3", "sb": "edge", "sa 2": "hub"}
 
 
 def test_who_goes_where_does_not_depend_on_names():

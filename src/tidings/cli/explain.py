@@ -9,6 +9,7 @@ import typer
 from tidings.cli import console, options
 from tidings.model import reading
 from tidings.planning.budget import draw_up
+from tidings.planning.changes import quoted
 from tidings.reporting import wording
 from tidings.reporting.budgets import delay_table, effect_table, remedy_table, worst_table
 
@@ -46,6 +47,8 @@ def explain(
         )
     if budget.remedies:
         console.show(remedy_table(document, limit))
-    console.warn(
-        tuple(f"'{name}' cannot be left out: {why}" for name, why in budget.refused.items())
-    )
+    refused = [f"'{name}' cannot be left out: {why}" for name, why in budget.refused.items()]
+    untried = [
+        f"{quoted(change)} is not predicted: {why}" for change, why in budget.untried.items()
+    ]
+    console.warn((*refused, *untried))

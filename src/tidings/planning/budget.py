@@ -45,6 +45,7 @@ class Budget:
     costs: dict[str, pd.DataFrame]  # by effect: share and delay_s gained without it, by subscriber
     totals: dict[str, float]  # by effect: on-time share of all events gained without it
     refused: dict[str, str]  # effects that could not be switched off, and why
+    untried: dict[str, str]  # changes that are not predicted, and why
     remedies: tuple[Remedy, ...]  # best first
 
     @property
@@ -83,6 +84,7 @@ class Budget:
                 for name, share in self.totals.items()
             ],
             "refused": self.refused,
+            "untried": self.untried,
             "bottleneck": self.bottleneck,
             "remedies": [
                 {"change": each.change, "on_time": each.on_time, "gain": each.gain}
@@ -109,8 +111,15 @@ def draw_up(
             continue
         costs[name] = _gained(outcome, other)
         totals[name] = _events_gained(outcome, costs[name])
-    tried = _tried(system, outcome, totals, progress) if remedies else ()
-    return Budget(outcome=outcome, costs=costs, totals=totals, refused=refused, remedies=tried)
+    tried, untried = _tried(system, outcome, totals, progress) if remedies else ((), {})
+    return Budget(
+        outcome=outcome,
+        costs=costs,
+        totals=totals,
+        refused=refused,
+        remedies=tried,
+        untried=untried,
+    )
 
 
 def _gained(outcome: Outcome, other: Outcome) -> pd.DataFrame:
@@ -132,18 +141,20 @@ def _events_gained(outcome: Outcome, costs: pd.DataFrame) -> float:
 
 def _tried(
     system: System, outcome: Outcome, totals: dict[str, float], progress: Progress
-) -> tuple[Remedy, ...]:
+) -> tuple[tuple[Remedy, ...], dict[str, str]]:
+    """Changes by what they give, best first, and those that are not predicted, with the reason."""
     matter = {name for name, share in totals.items() if share >= MATTERS}
-    found = []
+    found, untried = [], {}
     changes = list(dict.fromkeys(_promising(system, outcome, matter)))[:MOST_REMEDIES]
     for number, change in enumerate(changes, start=1):
         progress(f"{change}, {number} of {len(changes)} changes")
         try:
             after = foretell(changed(system, [change])).on_time
-        except UnsupportedError:
+        except UnsupportedError as error:
+            untried[change] = str(error)
             continue
         found.append(Remedy(change=change, on_time=after, gain=after - outcome.on_time))
-    return tuple(sorted(found, key=lambda each: -each.gain))
+    return tuple(sorted(found, key=lambda each: -each.gain)), untried
 
 
 def _promising(system: System, outcome: Outcome, matter: set[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from typing import Any
 
 from tidings.errors import InvalidInputError
@@ -172,8 +173,9 @@ def least_copies(
 def shared_out(system: System, broker: str, number: int) -> System:
     """The system in which so many brokers like one at the edge share its subscribers evenly.
 
-    Each is linked as it is; subscribers with a ``count`` are divided. Publishers stay where they
-    are. A broker that others are reached through cannot be shared out so.
+    Each is linked as it is and fails with whatever it fails with; subscribers with a ``count`` are
+    divided. Publishers stay where they are. A broker that others are reached through cannot be
+    shared out so.
     """
     check_target(system, ("brokers",), broker)
     like = next((each for each in system.brokers if each.name == broker), None)
@@ -183,13 +185,28 @@ def shared_out(system: System, broker: str, number: int) -> System:
             f"'{broker}' has {len(links)} links; only a broker at the edge, with one, can be "
             "shared out among several: others would have to choose between them"
         )
-    copies = [broker, *(f"{broker} {index}" for index in range(2, number + 1))]
+    taken = {each.name for each in system.brokers}
+    copies = [broker, *islice(_unused(broker, taken), number - 1)]
+    new = {link.name: [_relinked(link, broker, copy) for copy in copies[1:]] for link in links}
+    alike = {broker: copies[1:]} | {name: [e.name for e in each] for name, each in new.items()}
     return replace(
         system,
         brokers=(*system.brokers, *(replace(like, name=name) for name in copies[1:])),
-        links=(*system.links, *(_relinked(link, broker, c) for c in copies[1:] for link in links)),
+        links=(*system.links, *(link for each in new.values() for link in each)),
         subscribers=tuple(_dealt(system.subscribers, broker, copies)),
+        failure_groups=tuple(
+            replace(
+                group,
+                members=(*group.members, *(e for m in group.members for e in alike.get(m, ()))),
+            )
+            for group in system.failure_groups
+        ),
     )
+
+
+def _unused(name: str, taken: set[str]) -> Iterator[str]:
+    """Names like one that nobody has yet: ``edge 2``, ``edge 3``, …"""
+    return (each for index in count(2) if (each := f"{name} {index}") not in taken)
 
 
 def _relinked(link: Link, broker: str, copy: str) -> Link:
@@ -201,20 +218,23 @@ def _dealt(
     subscribers: Iterable[Subscriber], broker: str, copies: list[str]
 ) -> Iterator[Subscriber]:
     """The subscribers with the heads of one broker dealt out in turn."""
-    heads = 0
+    subscribers = tuple(subscribers)
+    heads, taken = 0, {each.name for each in subscribers}
     for each in subscribers:
         if each.at != broker or len(copies) == 1:
             yield each
             continue
-        yield from _divided(each, copies, heads % len(copies))
+        yield from _divided(each, copies, heads % len(copies), _unused(each.name, taken))
         heads += each.count
 
 
-def _divided(subscriber: Subscriber, copies: list[str], first: int) -> Iterator[Subscriber]:
+def _divided(
+    subscriber: Subscriber, copies: list[str], first: int, others: Iterator[str]
+) -> Iterator[Subscriber]:
     """A subscriber with its heads shared out, beginning with one of the brokers."""
     for turn in range(len(copies)):
         place = (first + turn) % len(copies)
         heads = (subscriber.count + len(copies) - 1 - turn) // len(copies)
         if heads:
-            name = subscriber.name if turn == 0 else f"{subscriber.name} {turn + 1}"
+            name = subscriber.name if turn == 0 else next(others)
             yield replace(subscriber, name=name, at=copies[place], count=heads)

@@ -54,7 +54,7 @@ class Change:
 
     def refuse(self, want: str) -> InvalidInputError:
         """What is said where a change cannot be made out or made."""
-        return InvalidInputError(f"the change '{self.text}': wants {want}")
+        return InvalidInputError(f"the change {quoted(self.text)}: wants {want}")
 
 
 def read_change(text: str) -> Change:
@@ -68,7 +68,7 @@ def read_change(text: str) -> Change:
         close = difflib.get_close_matches(verb, VERBS, n=1)
         hint = f"; did you mean '{close[0]}'?" if close else ""
         raise InvalidInputError(
-            f"the change '{text}' begins with '{verb}'; wants one of {', '.join(VERBS)}{hint}"
+            f"the change {quoted(text)} begins with '{verb}'; wants one of {', '.join(VERBS)}{hint}"
         )
     if verb in RECOVERIES:
         return Change(verb=verb, rest=rest, text=text)
@@ -87,11 +87,20 @@ def changed(system: System, changes: Sequence[str]) -> System:
         try:
             found = _made(found, change)
         except InvalidInputError as error:
-            headline = f"the change '{change.text}': {error.headline}"
+            headline = f"the change {quoted(change.text)}: {error.headline}"
             raise InvalidInputError(headline, error.problems) from error
     if all(change.verb in ADJUSTMENTS for change in told):
         return found
-    return check_whole(found, f"after '{', '.join(changes)}'")
+    return check_whole(found, f"after {quoted(', '.join(changes))}")
+
+
+def quoted(text: str) -> str:
+    """A text between marks that it has none of itself, where there are such.
+
+    >>> print(quoted("rate all x2"), quoted("remove 'a b'"))
+    'rate all x2' "remove 'a b'"
+    """
+    return f'"{text}"' if "'" in text else f"'{text}'"
 
 
 def _made(system: System, change: Change) -> System:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic
+from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
 from tidings.planning.changes import changed
@@ -31,7 +32,9 @@ from tidings.prediction.predicting import predict
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one
 LEAST_S, MOST_STEPS = 1e-6, 60
-FIRST_STEP, MOST_PLAYED = 0.01, 8  # promises made longer, at most about threefold
+# Promises are made longer by steps that double, so often, and threefold at most; at once threefold
+# where a simulated share is as far short as this.
+FIRST_STEP, MOST_PLAYED, LONGEST, FAR_SHORT = 0.01, 8, 3.0, 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +98,8 @@ def shortest_lifetimes(
         columns={"on_time": "best"}
     )
     guess_s = np.nan_to_num(best.subscribers["delay_p99_s"].to_numpy(), nan=1.0)
-    verdicts = []
-    for level in levels:
+    verdicts: dict[float, str] = {}
+    for level in sorted(levels):
         reachable = best.subscribers["on_time"].to_numpy() >= level
 
         def shares(times_s: Floats, level: float = level) -> Floats:
@@ -105,27 +108,47 @@ def shortest_lifetimes(
             return found
 
         times_s = _least(shares, level, np.maximum(guess_s, LEAST_S), reachable)
+        if OPEN in verdicts.values():  # who gets too little for a lower one does for this
+            verdicts[level] = OPEN if np.isfinite(times_s).all() else MISSES
+            table[column(level)] = times_s
+            continue
         progress(f"{100 * level:g} %, simulated")
-        table[column(level)], verdict = _kept(endless, level, times_s, play)
-        verdicts.append(verdict)
-    found = table.reset_index(drop=True)
-    return Deadlines(table=found, levels=tuple(levels), verdicts=tuple(verdicts))
+        table[column(level)], verdicts[level] = _kept(endless, level, times_s, play)
+    return Deadlines(
+        table=table[[*table.columns[:3], *map(column, levels)]].reset_index(drop=True),
+        levels=tuple(levels),
+        verdicts=tuple(verdicts[level] for level in levels),
+    )
 
 
 def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> tuple[Floats, str]:
-    """The times made longer until the simulation is sure that all are long enough; the verdict."""
+    """The times made longer until the simulation is sure that all are long enough; the verdict.
+
+    Those of the last play, if it never is.
+    """
     possible = np.isfinite(times_s)
     if play is None or not possible.any():
         return times_s, MEETS if possible.all() else MISSES
-    found, step, verdict = times_s.copy(), FIRST_STEP, OPEN
-    for _ in range(MOST_PLAYED):
+
+    def played(found: Floats) -> tuple[str, Outcome]:
         plan = _asking(promised(system, found), level, possible)
         seen = play(plan)
-        verdict = told(plan, Target(), foretell(plan), seen)
-        if verdict == MEETS:
+        return told(plan, Target(), foretell(plan), seen), seen
+
+    found, step = times_s, FIRST_STEP
+    verdict, seen = played(found)
+    short = possible & ~surely_reached(seen, level)
+    if (seen.subscribers["on_time"].to_numpy()[short] < level - FAR_SHORT).any():
+        longest = np.where(short, LONGEST * times_s, times_s)
+        best, _ = played(longest)
+        if best != MEETS:
+            found, verdict, short = longest, best, np.zeros_like(short)
+    for _ in range(MOST_PLAYED - 1):
+        if verdict == MEETS or not short.any():
             break
-        short = possible & ~surely_reached(seen, level)
         found, step = np.where(short, found * (1.0 + step), found), 2.0 * step
+        verdict, seen = played(found)
+        short = possible & ~surely_reached(seen, level)
     return found, verdict if possible.all() else MISSES
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tidings.model.features import used_features
+from tidings.model.filters import EVERYTHING, as_filter
 from tidings.model.outcome import Outcome, table
 from tidings.model.routes import route
 from tidings.prediction.flows import flows
@@ -25,11 +26,24 @@ def test_every_effect_bites(system):
     assert max(shares) <= 0.7
     assert {"failures", "connectivity", "subscription churn"} <= set(used_features(system))
     assert any(each.stays and each.connectivity for each in system.subscribers)
+    assert len({each.wants for each in system.subscribers}) > 10
+
+
+def test_every_publisher_has_a_subscriber_beside_it_that_follows_it_alone(system):
+    """So that some are near what they want, and shares span what there can be."""
+    beside = [
+        (publisher.name, each.name)
+        for publisher in system.publishers
+        for each in system.subscribers
+        if each.wants == as_filter({"source": publisher.name}) and each.at == publisher.at
+    ]
+    assert [name for name, _ in beside] == [each.name for each in system.publishers]
 
 
 def test_parts_are_switched_off_one_by_one(system):
     nothing = only(system, ())
-    assert set(used_features(nothing)) == {"random lifetimes"}
+    assert set(used_features(nothing)) == set()
+    assert {each.wants for each in nothing.subscribers} == {EVERYTHING}
     for effect in PARTS:
         assert only(system, (effect,)) != nothing
         assert without(only(system, (effect,)), effect) == nothing

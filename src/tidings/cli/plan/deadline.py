@@ -51,4 +51,7 @@ def _answer(answer: Deadlines) -> Iterator[str]:
         if verdict == MISSES:
             yield f"{100 * level:g} % cannot be promised to everybody."
         if verdict == OPEN:
-            yield f"Whether {100 * level:g} % can be promised so cannot be told: {DOUBT}."
+            yield (
+                f"Whether {100 * level:g} % can be promised cannot be told: {DOUBT}. Times shown "
+                "are the longest that were tried."
+            )

@@ -1,4 +1,8 @@
-"""Integrals from 0 up to any time, of a function that is dear to ask: Gauss's rule in panels."""
+"""Integrals from 0 up to any time, of a function that is dear to ask: Gauss's rule in panels.
+
+The function is asked at the nodes of the panels and nowhere else: within a panel it is taken as the
+polynomial through these, in Legendre's polynomials, whose integrals are known.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+_ORDER = 8
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_ORDER)
+_DEGREES = np.arange(_ORDER)
+# [node, degree]: what a value at a node adds to the coefficient of each polynomial.
+_FITTING = legvander(_NODES, _ORDER - 1) * _WEIGHTS[:, None] * (2 * _DEGREES + 1) / 2.0
 _PANELS, _NARROWEST = 48, 1e-7  # that grow by a constant factor, from so small a part of the whole
 _EVEN_PANELS = 160  # and as many of equal size, for what bends in between
 
@@ -59,8 +68,12 @@ class RunningIntegral:
         return weights
 
     @cached_property
+    def _at_nodes(self) -> Floats:
+        return np.asarray(self.of(self.nodes_s.ravel())).reshape(self.nodes_s.shape)
+
+    @cached_property
     def _at_edges(self) -> Floats:
-        pieces = (self._values(self.nodes_s) * self.weights_s).sum(axis=1)
+        pieces = (self._at_nodes * self.weights_s).sum(axis=1)
         return np.concatenate([[0.0], np.cumsum(pieces)])
 
     @property
@@ -70,12 +83,19 @@ class RunningIntegral:
 
     def up_to(self, t_s: Floats) -> Floats:
         """The integral up to each time."""
+        if self.edges_s.size < 2:
+            return np.zeros(t_s.shape)
         inside = np.clip(t_s, 0.0, self.edges_s[-1]).ravel()
-        at = np.searchsorted(self.edges_s, inside, side="right") - 1
-        from_s = self.edges_s[at]
-        half = 0.5 * (inside - from_s)[:, None]
-        part = (self._values(from_s[:, None] + half * (1.0 + _NODES)) * half * _WEIGHTS).sum(axis=1)
+        at = np.searchsorted(self.edges_s[1:-1], inside, side="right")
+        half = self._half[at, 0]
+        areas = _areas((inside - self.edges_s[at]) / half - 1.0)
+        part = half * (areas * (self._at_nodes @ _FITTING)[at]).sum(axis=1)
         return np.asarray(self._at_edges[at] + part).reshape(t_s.shape)
 
-    def _values(self, t_s: Floats) -> Floats:
-        return np.asarray(self.of(t_s.ravel())).reshape(t_s.shape)
+
+def _areas(x: Floats) -> Floats:
+    """∫ from −1 to x of each Legendre polynomial, [x, degree]: (P_{k+1} − P_{k−1})/(2k + 1)."""
+    values = legvander(x, _ORDER)
+    before = np.concatenate([-np.ones((x.size, 1)), values[:, : _ORDER - 1]], axis=1)
+    found: Floats = (values[:, 1:] - before) / (2 * _DEGREES + 1)
+    return found

@@ -2,7 +2,8 @@
 
 Contents with filters, lossy links with random delays, queueing brokers of several laws, brokers and
 links that crash, publishers and subscribers that come and go, subscriptions that last a while,
-lifetimes that vary. Every effect is strong enough to be seen in everybody's on-time share.
+lifetimes that vary. Most subscribers are several brokers away from what they want; every fifth is
+at the broker of the one publisher that it follows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tidings.model import reading
+from tidings.model.filters import EVERYTHING
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.planning.changes import changed
@@ -21,6 +23,8 @@ from tidings.prediction.flows import flows
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 20, 8, 40
 LOAD = 0.65  # of the busiest broker
+URGENT_S = 4.0  # how long urgent events are of use
+NEIGHBOURS = SUBSCRIBERS // PUBLISHERS  # one of so many subscribers is beside a publisher
 TOPICS = ("news", "sport", "stock", "weather")
 SERVICES = ("exponential", "uniform", "erlang", "deterministic")
 
@@ -33,6 +37,10 @@ def everything(seed: int = 1, *, scheme: str = "periodic") -> System:
     links = [_link(rng, names[rng.integers(max(0, i - 4), i)], names[i]) for i in range(1, BROKERS)]
     publishers = {f"p{i}": _publisher(rng, names, i) for i in range(PUBLISHERS)}
     subscribers = {f"s{i:02}": _subscriber(rng, names, i) for i in range(SUBSCRIBERS)}
+    neighbours = list(subscribers)[NEIGHBOURS - 1 :: NEIGHBOURS]
+    for name, publisher in zip(neighbours, publishers, strict=True):
+        beside = {"at": publishers[publisher]["at"], "wants": {"source": publisher}}
+        subscribers[name] = subscribers[name] | beside
     system = reading.from_document(
         {
             "tidings": 1,
@@ -75,28 +83,30 @@ def _link(rng: np.random.Generator, one: str, other: str) -> dict[str, Any]:
 
 
 def _publisher(rng: np.random.Generator, names: list[str], number: int) -> dict[str, Any]:
-    topic = TOPICS[number % len(TOPICS)]
+    event = {"topic": TOPICS[number % len(TOPICS)], "source": f"p{number}"}
     share = float(rng.uniform(0.3, 0.7))
     found: dict[str, Any] = {
         "at": names[int(rng.integers(len(names)))],
         "every": {"exponential": 1.0},
         "content": [
-            {"p": share, "event": {"topic": topic, "urgent": 1}, "lifetime": "4s"},
-            {"p": 1 - share, "event": {"topic": topic, "urgent": 0}},
+            {"p": share, "event": {**event, "urgent": 1}, "lifetime": URGENT_S},
+            {"p": 1 - share, "event": {**event, "urgent": 0}},
         ],
     }
     if number % 2:
-        found["connectivity"] = _connectivity(rng, (5, 7))
+        found["connectivity"] = _connectivity(rng, (5, 7), service_s=0.05)
     return found
 
 
-def _connectivity(rng: np.random.Generator, on_s: tuple[float, float]) -> dict[str, Any]:
+def _connectivity(
+    rng: np.random.Generator, on_s: tuple[float, float], *, service_s: float
+) -> dict[str, Any]:
     """ON for a random time of which the mean is in a range, .56 to .69 of all time."""
     mean_s = float(rng.uniform(*on_s))
     return {
         "on": {"exponential": mean_s},
         "off": {"exponential": mean_s * float(rng.uniform(0.45, 0.8))},
-        "service": {"exponential": 0.05},
+        "service": {"exponential": service_s},
     }
 
 
@@ -106,7 +116,7 @@ def _subscriber(rng: np.random.Generator, names: list[str], number: int) -> dict
         wants["urgent"] = int(rng.random() < 0.5)
     found: dict[str, Any] = {"at": names[int(rng.integers(len(names)))], "wants": wants}
     if number % 3 == 0:
-        found["connectivity"] = _connectivity(rng, (5, 9))
+        found["connectivity"] = _connectivity(rng, (5, 9), service_s=0.03)
     if number % 3 == 1 or number % 6 == 0:
         found["stays"] = {"exponential": float(rng.uniform(20, 60))}
         found["away"] = {"exponential": 60.0}
@@ -121,6 +131,11 @@ def _loaded(system: System) -> System:
 
 def without(system: System, effect: str) -> System:
     """The system with one of the ``PARTS`` switched off."""
+    if effect == "filters":
+        all_want_all = tuple(replace(each, wants=EVERYTHING) for each in system.subscribers)
+        return replace(system, subscribers=all_want_all)
+    if effect == "varying lifetimes":
+        return changed(system, [f"lifetime all {URGENT_S}s"])
     if effect in ("on/off publishers", "on/off subscribers"):
         section = effect.removeprefix("on/off ")
         peers = tuple(replace(each, connectivity=None) for each in getattr(system, section))
@@ -139,7 +154,8 @@ def only(system: System, effects: tuple[str, ...]) -> System:
     return system
 
 
-# What is switched on and off; lifetimes and filters are always there.
+# What is switched on and off. Without filters everybody wants everything, and the busiest broker is
+# kept as busy; without varying lifetimes every event is of use as long as an urgent one.
 PARTS: dict[str, tuple[str, ...]] = {
     "queues": ("service",),
     "links": ("link loss", "link delay"),
@@ -147,4 +163,6 @@ PARTS: dict[str, tuple[str, ...]] = {
     "on/off publishers": (),
     "on/off subscribers": (),
     "churn": ("churn",),
+    "varying lifetimes": (),
+    "filters": (),
 }
