@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -56,6 +57,14 @@ def law_numbers(law: Law, shift_s: float = 0.0) -> dict[str, object]:
                 "deterministic, exponential, uniform, Weibull or log-normal one, shifted or not"
             )
     return {"kind": kind, "a": float(a), "b": float(b), "shift_s": float(shift_s)}
+
+
+def bound(value: Column, body: Callable[[Column], Column]) -> Column:
+    """What ``body`` makes of a value that is computed once, however often it is asked for.
+
+    Spark computes what stands within a function of lists anew for every element of them.
+    """
+    return F.get(F.transform(F.array(value), body), F.lit(0))
 
 
 def law_column(law: Law) -> Column:

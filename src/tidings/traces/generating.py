@@ -37,7 +37,7 @@ from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.model.writing import new_folder
 from tidings.traces.actions import run_action
 from tidings.traces.dirt import CLEAN, Dirt, spoil
-from tidings.traces.drawing import drawn_s, law_numbers, uniform
+from tidings.traces.drawing import bound, drawn_s, law_numbers, uniform
 from tidings.traces.event_kinds import event_kinds, kind_rows
 from tidings.traces.planted_moments import expected_events, moments
 from tidings.traces.planted_periods import (
@@ -131,7 +131,8 @@ def generate_traces(
     routes = route(system)
     kinds = event_kinds(spark, system, routes, periods)
     published = _published(moments(spark, system, routes, span_s, seed), kinds)
-    journeys = published.withColumn("journey", _journey(seed))
+    begun = _after(F.col("away"), F.col("published_ns"))
+    journeys = published.withColumn("begun_ns", begun).withColumn("journey", _journey(seed))
     hops = _hops(journeys)
     tables = {
         "publications": published.select(*_names("publications")),
@@ -206,19 +207,20 @@ def _journey(seed: int) -> Column:
         before = F.get(so_far, hop["parent"])
         first = hop["parent"] < 0
         name = hop["broker"]
-        begun = _after(F.col("away"), F.col("published_ns"))
-        left_ns = F.when(first, begun).otherwise(before["left_ns"])
-        arrived = left_ns + _ns(drawn_s(hop["delay"], seed, "delay", F.col("id"), name))
-        alive = (
-            (first | before["alive"])
-            & (uniform(seed, "lost", F.col("id"), name) < hop["reliability"])
-            & ~_within(hop["cut"], left_ns)
-            & ~_within(hop["down"], arrived)
-        )
-        left = arrived + _ns(drawn_s(hop["service"], seed, "service", F.col("id"), name))
-        here = F.struct(
-            alive.alias("alive"), arrived.alias("arrived_ns"), left.alias("left_ns")
-        ).cast(_JOURNEY)
+        delay_ns = _ns(drawn_s(hop["delay"], seed, "delay", F.col("id"), name))
+        service_ns = _ns(drawn_s(hop["service"], seed, "service", F.col("id"), name))
+        lost = uniform(seed, "lost", F.col("id"), name) >= hop["reliability"]
+
+        def arrived(left_ns: Column, at_ns: Column) -> Column:
+            stopped = lost | _within(hop["cut"], left_ns) | _within(hop["down"], at_ns)
+            return F.struct(
+                ((first | before["alive"]) & ~stopped).alias("alive"),
+                at_ns.alias("arrived_ns"),
+                (at_ns + service_ns).alias("left_ns"),
+            ).cast(_JOURNEY)
+
+        left = F.when(first, F.col("begun_ns")).otherwise(before["left_ns"])
+        here = bound(left, lambda at: bound(at + delay_ns, lambda then: arrived(at, then)))
         return F.concat(so_far, F.array(here))
 
     return F.aggregate("hops", F.array().cast(f"array<{_JOURNEY}>"), step)
@@ -262,20 +264,20 @@ def _deliveries(journeys: DataFrame, seed: int) -> DataFrame:
     )
     name, stays = F.col("one.name"), F.col("one.stays")
     delay_s = drawn_s(F.col("one.delay"), seed, "delay", F.col("id"), name)
-    received = _after(F.col("one.away"), F.col("left_ns") + _ns(delay_s))
-    stood = F.exists(
-        stays,
-        lambda stay: (
-            (stay["from_ns"] <= F.col("published_ns")) & (F.col("received_ns") < stay["until_ns"])
-        ),
-    )
+    received = bound(F.col("left_ns") + _ns(delay_s), lambda at: _after(F.col("one.away"), at))
+
+    def in_stay(at_ns: Column) -> Column:
+        stood = F.exists(
+            stays,
+            lambda stay: (stay["from_ns"] <= F.col("published_ns")) & (at_ns < stay["until_ns"]),
+        )
+        return F.when(stays.isNull() | stood, at_ns)
+
     arrives = uniform(seed, "lost", F.col("id"), name) < F.col("one.reliability")
-    return (
-        rows.where(arrives)
-        .withColumn("received_ns", received)
-        .where(stays.isNull() | stood)
-        .select("event", name.alias("subscriber"), "broker", "received_ns")
+    taken = rows.where(arrives).select(
+        "event", name.alias("subscriber"), "broker", bound(received, in_stay).alias("received_ns")
     )
+    return taken.where(F.col("received_ns").isNotNull())
 
 
 def _samples(hops: DataFrame, sample_s: float, window: TraceWindow) -> DataFrame:
