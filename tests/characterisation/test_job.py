@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tidings.characterisation.collecting import collect
 from tidings.characterisation.contents import read_contents
-from tidings.characterisation.job import characterise, fit
+from tidings.characterisation.job import characterise, fit, with_examples
 from tidings.characterisation.loss_runs import LEAST_AFTER_LOSS
 from tidings.characterisation.quality import COPY, quality_table, rows_read
 from tidings.characterisation.subscribers import find_subscribers
@@ -386,7 +386,8 @@ def test_dirt_is_counted_and_changes_nothing_else(
     tables["subscriptions"] = pd.concat([steps, no_filters, no_filters.head(1), steps.head(2)])
     tables["probes"] = pd.concat([tables["probes"], tables["probes"].iloc[::5]])
     dirty.tables = tables
-    found = characterise(read_traces(spark, write_traces(dirty, tmp_path)))
+    traces = read_traces(spark, write_traces(dirty, tmp_path / "traces"))
+    found = with_examples(characterise(traces), traces, to=tmp_path / "aside")
     assert rows_read(found.quality) == {name: len(table) for name, table in tables.items()}
     fates = found.quality.set_index(["table", "reason"])["rows"].to_dict()
     assert fates["publications", "no event"] == 50
@@ -404,6 +405,17 @@ def test_dirt_is_counted_and_changes_nothing_else(
     assert fates["hops", COPY] == 47
     assert fates["subscriptions", COPY] == 3
     assert fates["probes", COPY] == len(planted.tables["probes"]) // 5
+    aside = {
+        (place.name, why): rows
+        for place in (tmp_path / "aside").iterdir()
+        for why, rows in pd.read_parquet(place)["reason"].value_counts().items()
+    }
+    told = found.quality[found.quality["fate"] == "set aside"]
+    # A row set aside and its copy are both written; the account has one as a duplicate.
+    copies = {("subscriptions", "filter is not a filter in JSON"): 1}
+    for key, rows in told.set_index(["table", "reason"])["rows"].items():
+        assert aside.pop(key) == rows + copies.get(key, 0), key
+    assert not aside
     pd.testing.assert_frame_equal(found.parameters, characterised.parameters, rtol=1e-9)
     pd.testing.assert_frame_equal(
         found.measured.subscribers, characterised.measured.subscribers, rtol=1e-9

@@ -28,6 +28,7 @@ class Statistics:
     sightings: pd.DataFrame
     contents: Contents
     bad_contents: int  # publications whose content is no event
+    bad_texts: tuple[str, ...] = ()  # of their contents
     loss_runs: pd.DataFrame | None = None
     clocks: pd.DataFrame | None = None
     states: pd.DataFrame | None = None
@@ -78,6 +79,7 @@ def statistics_of(counted: Partial) -> Statistics:
         sightings=sightings.assign(content=sightings["content_key"].map(texts)),
         contents=read_contents(map(str, rows["content"].unique())),
         bad_contents=int(tables["bad_contents"]["rows"].sum()),
+        bad_texts=tuple(map(str, tables["bad_contents"]["content"])),
         loss_runs=tables.get("loss_runs"),
         clocks=tables.get("clocks"),
         states=tables.get("states"),

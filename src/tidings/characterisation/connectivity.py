@@ -55,6 +55,12 @@ class FittedPeer:
         return replace(known, on=self.on.law, off=self.off.law, trace=None, replay="resample")
 
 
+def checked_sessions(sessions: DataFrame, window: TraceWindow) -> DataFrame:
+    """Every change with the reason why it cannot be used, null where it can."""
+    too_late = F.when(F.col("at_ns") > window.until_ns, F.lit(TOO_LATE))
+    return with_reasons(sessions, SESSIONS).withColumn(REASON, F.coalesce(F.col(REASON), too_late))
+
+
 def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
     """Periods of every peer that was ever seen to change, by length; and all rows, by reason.
 
@@ -66,10 +72,7 @@ def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
         F.lit(window.until_ns).alias("until_ns"),
     )
     periods = period_cells(session_periods(sessions, observed))
-    too_late = F.when(F.col("at_ns") > window.until_ns, F.lit(TOO_LATE))
-    tagged = with_reasons(sessions, SESSIONS)
-    tagged = tagged.withColumn(REASON, F.coalesce(F.col(REASON), too_late))
-    counted = row_counts(tagged, SESSIONS)
+    counted = row_counts(checked_sessions(sessions, window), SESSIONS)
     return periods.unionByName(counted, allowMissingColumns=True)
 
 

@@ -21,6 +21,7 @@ UNPUBLISHED = "its publication is not among those used"
 TOO_EARLY = "it was received before it was published"
 SETTLING = "published while the window settles"
 UNASKED = "published while its subscriber had no subscription for it"
+_OF_PUBLICATION = ("publisher", "published_ns", "lifetime_ns")
 
 # Per reason, per (subscriber, publisher, batch) and per (subscriber, bin) of the delay. Wanted is
 # told of pairs whose subscriber comes and goes: what was published while it was subscribed.
@@ -80,6 +81,23 @@ def delivery_statistics(
     return summed_up(cells, _SETS).withColumn("wanted", of_pairs)
 
 
+def checked_deliveries(
+    received: DataFrame, publications: DataFrame, measured: TraceWindow
+) -> DataFrame:
+    """Deliveries that have reasons, with their publication and what is wrong beside it.
+
+    ``publications`` has each event that can be used once.
+    """
+    reason = F.coalesce(
+        F.col(REASON),
+        F.when(F.col("published_ns").isNull(), F.lit(UNPUBLISHED)),
+        F.when(F.col("received_ns") < F.col("published_ns"), F.lit(TOO_EARLY)),
+        F.when(~measured.holds(F.col("published_ns")), F.lit(SETTLING)),
+    )
+    published = publications.select("event", *_OF_PUBLICATION)
+    return received.join(published, "event", "left").withColumn(REASON, reason)
+
+
 def _first_arrivals(
     deliveries: DataFrame, publications: DataFrame, measured: TraceWindow, guests: Guests | None
 ) -> DataFrame:
@@ -101,18 +119,9 @@ def _first_arrivals(
     met = F.when(F.col(REASON).isNull(), F.col("event")).otherwise(F.concat(F.lit(_BAD), anywhere))
     # Placed by event first: then neither the join nor the groupings move the rows again.
     received = received.withColumn("event", met).repartition("event")
-    known = ("publisher", "published_ns", "lifetime_ns")
-    published = publications.select("event", *known)
-    reason = F.coalesce(
-        F.col(REASON),
-        F.when(F.col("published_ns").isNull(), F.lit(UNPUBLISHED)),
-        F.when(F.col("received_ns") < F.col("published_ns"), F.lit(TOO_EARLY)),
-        F.when(~measured.holds(F.col("published_ns")), F.lit(SETTLING)),
-    )
     rows = (
-        received.join(published, "event", "left")
-        .withColumn(REASON, reason)
-        .groupBy("event", "subscriber", REASON, *known)
+        checked_deliveries(received, publications, measured)
+        .groupBy("event", "subscriber", REASON, *_OF_PUBLICATION)
         .agg(
             F.min("received_ns").alias("received_ns"),
             F.max("until_ns").alias("until_ns"),

@@ -31,16 +31,19 @@ def quality_sections(
     coverage: pd.DataFrame,
     laws: Mapping[str, FittedLaw],
     rates: pd.DataFrame,
+    *,
+    examples: pd.DataFrame | None = None,
 ) -> tuple[Section, ...]:
     """The data-quality part of a page: what was read, what could be followed, fits, rates.
 
-    ``rates`` has a row per publisher and part of the time: ``publisher``, ``at_s`` and ``per_s``.
+    ``rates`` has a row per publisher and part of the time: ``publisher``, ``at_s`` and ``per_s``;
+    ``examples`` are rows that were set aside: ``table``, ``reason``, ``file``, ``line``, ``text``.
     """
     chosen = sorted(laws.items(), key=lambda item: (-_misfit(item[1]), item[0]))[:MOST_LAWS]
     drawn = tuple(each for path, law in chosen for each in _drawn(path, law))
-    sections = [
-        Section(title="What was read", words=_ROWS, exhibits=(_rows(quality), _covered(coverage)))
-    ]
+    aside = () if examples is None or examples.empty else (_set_aside(examples),)
+    read = (_rows(quality), *aside, _covered(coverage))
+    sections = [Section(title="What was read", words=_ROWS, exhibits=read)]
     if drawn:
         sections.append(Section(title="Laws over what was measured", words=_LAWS, exhibits=drawn))
     if len(rates):
@@ -59,6 +62,18 @@ def _rows(quality: pd.DataFrame) -> Grid:
             for row in quality.itertuples()
         ),
         names=3,
+    )
+
+
+def _set_aside(examples: pd.DataFrame) -> Grid:
+    return Grid(
+        title="Some rows that were set aside",
+        columns=("table", "reason", "file and line", "text"),
+        rows=tuple(
+            (str(row.table), str(row.reason), f"{row.file}:{row.line}", str(row.text))
+            for row in examples.itertuples()
+        ),
+        names=4,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -35,6 +36,7 @@ from tidings.characterisation.publishers import (
     interval_samples,
 )
 from tidings.characterisation.quality import quality_table
+from tidings.characterisation.set_aside import BadTexts, counted_only, look_at, rows_set_aside
 from tidings.characterisation.states import failing_together, fit_failures
 from tidings.characterisation.stationarity import drift_notes, rates_over_time, stationarity
 from tidings.characterisation.stays import fit_stays, with_stays
@@ -60,7 +62,8 @@ class Characterisation:
     rows of every table by what became of them, ``coverage`` says how much of what was published
     could be followed to those who want it; ``stationarity`` tests whether publishers keep their
     rates; ``laws`` are those fitted, by path of the parameter, ``rates`` those of publishers over
-    time; ``notes`` say what could not be told and was assumed.
+    time; ``notes`` say what could not be told and was assumed. ``examples`` are a few of the rows
+    that were set aside, where :func:`with_examples` has looked for them.
     """
 
     system: System
@@ -73,11 +76,15 @@ class Characterisation:
     laws: Mapping[str, FittedLaw]
     rates: pd.DataFrame
     notes: tuple[str, ...] = ()
+    bad_texts: BadTexts = field(default_factory=BadTexts)
+    examples: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def sections(self) -> tuple[Section, ...]:
         """How far to trust it, to look at: rows, coverage, fits over histograms, rates."""
-        return quality_sections(self.quality, self.coverage, self.laws, self.rates)
+        return quality_sections(
+            self.quality, self.coverage, self.laws, self.rates, examples=self.examples
+        )
 
 
 def characterise(
@@ -177,7 +184,22 @@ def fit(
         laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
         rates=rates_over_time(seen.publications_by("batches"), measured.seconds),
         notes=notes,
+        bad_texts=BadTexts(contents=seen.bad_texts, filters=found.bad_texts),
     )
+
+
+def with_examples(
+    found: Characterisation, traces: Traces, *, settle_s: float = 0.0, to: Path | None = None
+) -> Characterisation:
+    """The same with a few rows of every reason for setting some aside; all of them into ``to``.
+
+    Reads the tables once more that have such rows.
+    """
+    measured = traces.window.shortened(settle_s)
+    rows = rows_set_aside(traces, found.quality, measured, found.bad_texts)
+    seen = look_at(rows, to)
+    notes = (*found.notes, *counted_only(found.quality, seen))
+    return replace(found, examples=seen.examples, notes=notes)
 
 
 class _Peers(NamedTuple):

@@ -9,6 +9,7 @@ from tidings.characterisation.publications import CONFLICT
 from tidings.characterisation.sightings import PUBLISHED
 from tidings.characterisation.subscribers import BAD_FILTER
 
+SET_ASIDE = "set aside"
 QUALITY_COLUMNS = ("table", "fate", "reason", "rows")
 BAD_CONTENT = "content is not an event in JSON"
 DUPLICATE = {
@@ -50,9 +51,9 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
         duplicates = _copied(seen) if table == "publications" else _duplicates(frame[good])
         used = int(frame.loc[good, "rows"].sum()) - sum(found_late.values()) - duplicates
         rows.append((table, "used", "", used))
-        rows += [(table, "set aside", why, number) for why, number in found_late.items() if number]
+        rows += [(table, SET_ASIDE, why, number) for why, number in found_late.items() if number]
         for reason, part in frame[~good].groupby("reason"):
-            rows.append((table, "set aside", str(reason), int(part["rows"].sum())))
+            rows.append((table, SET_ASIDE, str(reason), int(part["rows"].sum())))
         if duplicates:
             rows.append((table, "duplicate", DUPLICATE.get(table, COPY), duplicates))
     return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))

@@ -39,6 +39,12 @@ FAR_LIKELIER = 10.0  # in AIC: what is next to never seen of periods that are ex
 OUTSIDE = "changed outside the observed window"
 
 
+def checked_states(states: DataFrame, window: TraceWindow) -> DataFrame:
+    """Every change with the reason why it cannot be used, null where it can."""
+    outside = F.when(~window.holds(F.col("at_ns")), F.lit(OUTSIDE))
+    return with_reasons(states, STATES).withColumn(REASON, F.coalesce(F.col(REASON), outside))
+
+
 def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     """Periods up and down by component and length; every change is the row of the one it begins.
 
@@ -47,9 +53,7 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     says what the state was, not that it changed. A row that repeats the state begins none. Changes
     of one component are put in order together: they are few.
     """
-    tagged = with_reasons(states, STATES)
-    inside = F.when(~window.holds(F.col("at_ns")), F.lit(OUTSIDE))
-    tagged = tagged.withColumn(REASON, F.coalesce(F.col(REASON), inside))
+    tagged = checked_states(states, window)
     good = F.col(REASON).isNull()
     ordered = Rows.partitionBy("component", good).orderBy("at_ns", "state")
     told = tagged.withColumns(

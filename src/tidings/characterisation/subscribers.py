@@ -29,6 +29,7 @@ class FoundSubscribers:
     parameters: tuple[Parameter, ...] = ()
     notes: tuple[str, ...] = ()
     bad_rows: int = 0
+    bad_texts: tuple[str, ...] = ()  # of filters that are none
 
 
 def find_subscribers(
@@ -68,6 +69,7 @@ def find_subscribers(
         subscribers=tuple(found),
         notes=tuple(notes),
         bad_rows=int((subscribed["rows"] - subscribed["duplicates"])[bad].sum()),
+        bad_texts=tuple(map(str, subscribed.loc[bad, "filter"].unique())),
     )
 
 

@@ -14,8 +14,9 @@ import typer
 from tidings.characterisation.accumulating import add_traces, characterise_store
 from tidings.characterisation.assembling import check_base
 from tidings.characterisation.gathering import Progress
-from tidings.characterisation.job import NEEDED, Characterisation, check_tables
+from tidings.characterisation.job import NEEDED, Characterisation, check_tables, with_examples
 from tidings.characterisation.job import characterise as characterise_traces
+from tidings.characterisation.quality import SET_ASIDE
 from tidings.characterisation.regimes import (
     Regime,
     Regimes,
@@ -29,7 +30,7 @@ from tidings.cli.outcomes import check_output
 from tidings.model import reading
 from tidings.model.outcome_files import outcome_document, save_outcome
 from tidings.model.system import System
-from tidings.model.writing import check_file
+from tidings.model.writing import check_file, check_new_folder
 from tidings.reporting import terminal
 from tidings.reporting.page import Report, write_page
 from tidings.traces.places import require_tables, table_names
@@ -98,6 +99,14 @@ def characterise(
             "what all that were added tell together; the same day again replaces itself.",
         ),
     ] = None,
+    quarantine: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write the rows that were set aside to this new folder, by table (Parquet): "
+            "reason, file, line and text.",
+        ),
+    ] = None,
     margin: Annotated[
         str | None,
         typer.Option(
@@ -121,12 +130,18 @@ def characterise(
     # Whatever can be wrong is found out before Spark takes its time to start.
     settle_s = options.seconds(settle or "0s", or_zero=True)
     margin_s = None if margin is None else options.seconds(margin)
-    places = _Places(to=to, measured=measured, regimes=regimes, report=report)
+    places = _Places(
+        to=to, measured=measured, regimes=regimes, report=report, quarantine=quarantine
+    )
     places.check()
     known = reading.load(base) if base is not None else None
     if known is not None:
         check_base(known)
-    whole = {"--back-test": back_test is not None, "--regimes": regimes is not None}
+    whole = {
+        "--back-test": back_test is not None,
+        "--regimes": regimes is not None,
+        "--quarantine": quarantine is not None,
+    }
     _check_store_options(traces, into, margin=margin, settle=settle, whole=whole)
     work = _Work(traces=traces, base=known, settle_s=settle_s, master=master, memory=memory)
     tested: BackTest | None = None
@@ -136,7 +151,7 @@ def characterise(
     elif into is not None:
         found = work.added(into, margin_s)
     else:
-        found, tested, parts = work.characterised(back_test, regimes=regimes is not None)
+        found, tested, parts = work.characterised(places, back_test)
     places.save(found, parts, traces)
     if json:
         console.show_json(_document(found, tested, None if regimes is None else parts))
@@ -144,6 +159,7 @@ def characterise(
         _show(found, tested, limit)
         if regimes is not None:
             console.show(said_of_regimes(parts, found, regimes))
+        _say_set_aside(found, quarantine)
     console.warn(found.notes)
 
 
@@ -155,6 +171,7 @@ class _Places:
     measured: Path | None
     regimes: Path | None
     report: Path | None
+    quarantine: Path | None = None
 
     def check(self) -> None:
         """Refuse places where nothing can be written."""
@@ -163,6 +180,8 @@ class _Places:
         check_output(self.measured)
         if self.report is not None:
             check_file(self.report)
+        if self.quarantine is not None:
+            check_new_folder(self.quarantine)
 
     def save(self, found: Characterisation, parts: Regimes, traces: str) -> None:
         """Write everything that has a place."""
@@ -212,7 +231,7 @@ class _Work:
     memory: str | None
 
     def characterised(
-        self, back_test: float | None, *, regimes: bool
+        self, places: _Places, back_test: float | None
     ) -> tuple[Characterisation, BackTest | None, Regimes]:
         """What the traces tell; and, if asked, what their first part foretells, and regimes."""
         names = table_names(self.traces)
@@ -223,7 +242,10 @@ class _Work:
         asked: Any = {"base": self.base, "settle_s": self.settle_s}
         with self._started() as (given, step):
             found = characterise_traces(given, **asked, progress=step)
-            if regimes:
+            if places.quarantine is not None or places.report is not None:
+                step("rows set aside")
+                found = with_examples(found, given, settle_s=self.settle_s, to=places.quarantine)
+            if places.regimes is not None:
                 parts = characterise_regimes(given, found, **asked, progress=step)
             if back_test is not None:
                 from tidings.validation.back_testing import back_test as test_back
@@ -255,6 +277,17 @@ class _Work:
                 yield read_traces(session, self.traces), step
 
 
+def _say_set_aside(found: Characterisation, quarantine: Path | None) -> None:
+    """Where rows that were set aside can be looked at, if there are any."""
+    rows = int(found.quality.loc[found.quality["fate"] == SET_ASIDE, "rows"].sum())
+    if rows and quarantine is not None:
+        console.note(f"set aside, with file and line: {quarantine}")
+    elif rows:
+        console.note(
+            f"{rows:,} rows were set aside: --quarantine FOLDER writes them with file and line"
+        )
+
+
 def _write_report(found: Characterisation, traces: str, path: Path) -> None:
     page = Report(
         title=f"What {traces} tells",
@@ -280,6 +313,7 @@ def _document(
         "waits": found.waits.to_dict("records"),
         "measured": outcome_document(found.measured),
         "quality": found.quality.to_dict("records"),
+        "set_aside": found.examples.to_dict("records"),
         "coverage": found.coverage.to_dict("records"),
         "stationarity": found.stationarity.to_dict("records"),
         "regimes": [] if parts is None else [_regime_document(each) for each in parts.regimes],

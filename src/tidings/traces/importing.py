@@ -194,10 +194,7 @@ def _rows_in(folder: Path) -> int:
 def _set_aside(found: DataFrame, reading: Reading, files: Sequence[str], place: Path) -> None:
     """Write the rows that have a reason, with file and line."""
     bad = found.where(F.col(REASON).isNotNull())
-    line = F.col(lines.PLACE) + 1
-    placed = lines.numbered(bad, files) if reading.lines else bad.withColumn("line", line)
-    text = F.make_valid_utf8(F.col(lines.TEXT)).alias(lines.TEXT)
-    kept = placed.select(REASON, lines.FILE, "line", text)
+    kept = lines.found_again(bad, files if reading.lines else None)
     run_action(lambda: kept.write.parquet(str(place)), f"what {files[0]} has to set aside")
 
 

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
 from tidings.traces.actions import run_action
+from tidings.traces.quarantine import REASON
 
 FILE, BLOCK, PLACE, TEXT = "file", "block", "place", "text"
 ORIGIN = (FILE, BLOCK, PLACE, TEXT)
@@ -129,6 +130,16 @@ def numbered(rows: DataFrame, files: Sequence[str]) -> DataFrame:
     )
     line = F.col(PLACE) - F.col("first_place") + F.col("lines_before") + 1
     return rows.join(F.broadcast(starts), [FILE, BLOCK], "left").withColumn("line", line)
+
+
+def found_again(rows: DataFrame, files: Sequence[str] | None) -> DataFrame:
+    """The rows as people look for them: ``reason``, ``file``, ``line`` and ``text``.
+
+    Of text files, which have to be named, the line; of others, which of their rows it is.
+    """
+    counted = F.col(PLACE) + 1
+    placed = rows.withColumn("line", counted) if files is None else numbered(rows, files)
+    return placed.select(REASON, FILE, "line", F.make_valid_utf8(F.col(TEXT)).alias(TEXT))
 
 
 def _local_files(name: str) -> Iterator[str]:
