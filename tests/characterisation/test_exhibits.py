@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tidings.characterisation.clocks import CLOCK_COLUMNS
 from tidings.characterisation.exhibits import MOST_LAWS, SEEN, quality_sections
 from tidings.characterisation.fitting import fit_law
 from tidings.characterisation.samples import sample_of
@@ -34,14 +35,18 @@ def sections():
     batches = pd.DataFrame(
         {"publisher": "p", "batch": [0.0, 0.0, 31.0, np.nan], "rows": [2, 4, 9, 7]}
     )
-    return quality_sections(quality, coverage, laws, rates_over_time(batches, 64.0))
+    clocks = pd.DataFrame(
+        [("a", "b", -0.001, np.nan, 5, 0, 0, 0, "they may be equal")], columns=list(CLOCK_COLUMNS)
+    )
+    rates = rates_over_time(batches, 64.0)
+    return quality_sections(quality, coverage, laws, rates, clocks=clocks)
 
 
 def test_the_law_that_fits_worst_is_drawn_first_over_its_histogram(sections):
     assert [each.title for each in sections] == [
-        "What was read", "Laws over what was measured", "Rates over time",
+        "What was read", "Clocks", "Laws over what was measured", "Rates over time",
     ]  # fmt: skip
-    first, second, *_ = drawn = sections[1].exhibits
+    first, second, *_ = drawn = sections[2].exhibits
     assert len(drawn) <= 2 * MOST_LAWS
     assert isinstance(first, Curves)
     assert first.title == "humps: shares by time"
@@ -55,7 +60,7 @@ def test_the_law_that_fits_worst_is_drawn_first_over_its_histogram(sections):
 
 
 def test_rates_are_those_of_parts_of_the_window(sections):
-    (curves,) = sections[2].exhibits
+    (curves,) = sections[3].exhibits
     points = curves.lines["p"]
     assert curves.x_label == "seconds"
     assert points[0] == (1.0, 3.0)
@@ -71,4 +76,8 @@ def test_rows_and_coverage_are_told_and_names_cannot_become_markup(sections):
     page = fill("sections.html.jinja", sections=[section_parts(each) for each in sections])
     assert "&lt;b&gt;late&lt;/b&gt;" in page
     assert "<b>late" not in page
-    assert page.count("<svg") == len(sections[1].exhibits) + 1
+    assert page.count("<svg") == len(sections[2].exhibits) + 1
+    (clocks,) = sections[1].exhibits  # told also where they may be equal
+    assert clocks.rows == (
+        ("b", "a", "-1 ms", "—", "5", "0", "0", "0", "they may be equal"),
+    )  # fmt: skip

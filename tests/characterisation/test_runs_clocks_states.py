@@ -11,19 +11,25 @@ import pandas as pd
 import pytest
 
 from tidings.characterisation.assembling import FittedNetwork, with_failures
+from tidings.characterisation.channels import FittedChannel, by_clocks, early_notes
 from tidings.characterisation.clocks import (
     CLOCK_STATISTICS,
+    Apparent,
+    apparent_delays,
     clock_notes,
     clock_offsets,
     clock_statistics,
+    clock_table,
 )
 from tidings.characterisation.durations import durations
+from tidings.characterisation.fitting import fit_law
 from tidings.characterisation.loss_runs import (
     LOSS_RUNS,
     LossRuns,
     loss_run_statistics,
     loss_runs,
 )
+from tidings.characterisation.samples import sample_of
 from tidings.characterisation.states import (
     OUTSIDE,
     STATE_PERIODS,
@@ -121,17 +127,95 @@ def test_clocks_are_bounded_from_both_ways_and_never_clamped(table, capsys):
     assert plan_of(found, capsys).count("Exchange ") == 1
     cells = bring_here(found, "probes")
     assert int(cells["count"].sum()) == 5
-    first, second = clock_offsets(cells)
+    assert dict(zip(cells["target"] + cells["source"], cells["early"], strict=True)) == {
+        "ba": 0, "ab": 1, "cb": 0, "bc": 0,
+    }  # fmt: skip
+    first, second = clock_offsets(apparent_delays(cells))
     assert (first.low_s, first.high_s) == (1.75, 2.5)
     assert (second.low_s, second.high_s) == (-1.0, 1.0)
     assert (first.differs, second.differs) == (True, False)
     (note,) = clock_notes([first, second])
-    assert "the clock of b is +1.75 to +2.5 s ahead of that of a" in note
+    assert "the clock of b is 1.75 s to 2.5 s ahead of that of a" in note
+    told = clock_table([first, second], apparent_delays(cells))  # also where it includes 0
+    assert told.to_numpy().tolist() == [
+        ["a", "b", 1.75, 2.5, 2, 0, 1, 1, "they differ"],
+        ["b", "c", -1.0, 1.0, 1, 0, 1, 0, "they may be equal"],
+    ]
 
 
 def test_a_clock_that_was_set_is_told_as_such():
-    rows = pd.DataFrame({"source": ["a", "b"], "target": ["b", "a"], "least_s": [-2.0, 1.0]})
-    assert "was set" in clock_notes(clock_offsets(rows))[0]
+    seen = {("a", "b"): apparent([-2.0]), ("b", "a"): apparent([1.0])}
+    assert "was set" in clock_notes(clock_offsets(seen))[0]
+
+
+def apparent(times_s):
+    times_s = np.asarray(times_s)
+    return Apparent(
+        count=times_s.size,
+        early=int((times_s < 0).sum()),
+        least_s=float(times_s.min()),
+        total_s=float(times_s.sum()),
+        squares=float((times_s**2).sum()),
+    )
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("ahead_s", [-0.002, 0.002, 0.3])
+def test_delays_over_clocks_that_differ_are_told_less_the_offset(ahead_s):
+    """Delays of 0 to 4 ms there, 1 to 2 ms back: the offset is known to within a millisecond."""
+    rng = np.random.default_rng(4)
+    there, back = rng.uniform(0.0, 0.004, 20_000), rng.uniform(0.001, 0.002, 20_000)
+    times = {("a", "b"): there + ahead_s, ("b", "a"): back - ahead_s}
+    seen = {way: apparent(each) for way, each in times.items()}
+    (offset,) = clock_offsets(seen)
+    assert offset.low_s <= ahead_s <= offset.high_s < offset.low_s + 0.00101
+    plain = {
+        way: FittedChannel(
+            tried=each.size,
+            lost=0,
+            delay=fit_law(sample_of(each[each >= 0])) if each.max() >= 0 else None,
+        )
+        for way, each in times.items()
+    }
+    found = by_clocks(plain, seen, [offset])
+    for way, truth in ((("a", "b"), there), (("b", "a"), back)):
+        delay = found[way].delay
+        assert delay.count == 20_000
+        assert delay.law.scv * delay.law.mean_s**2 == pytest.approx(truth.var(ddof=1), rel=1e-6)
+        assert delay.systematic_s == pytest.approx(0.001 / math.sqrt(12), rel=0.01)
+        # The middle is half the shortest way back off, and no more of them would make that less.
+        assert delay.law.mean_s - truth.mean() == pytest.approx(
+            0.0005 if way == ("a", "b") else -0.0005, abs=1e-5
+        )
+        assert abs(delay.law.mean_s - truth.mean()) < 2 * delay.mean_se_s < 0.0006
+        assert str(offset) in delay.verdict
+
+
+def test_a_delay_of_which_clocks_hide_a_part_is_refused_not_cut_off():
+    """Uniform from 0 to 4 ms and the receiver's clock 2 ms behind: a half seems to be 1 ms."""
+    times = np.random.default_rng(4).uniform(0.0, 0.004, 20_000) - 0.002
+    seen = {("a", "b"): apparent(times)}
+    (offset,) = clock_offsets(seen)
+    assert not offset.is_bounded
+    assert offset.high_s == times.min()
+    plain = {
+        ("a", "b"): FittedChannel(tried=20_000, lost=0, delay=fit_law(sample_of(times[times >= 0])))
+    }
+    found = by_clocks(plain, seen, [offset])
+    assert found["a", "b"].delay is None
+    (note,) = early_notes(found)
+    assert note.startswith("cannot tell the delay of a link: from a to b ")
+    assert f" {(times < 0).sum()} of 20000 arrived before they left" in note
+    (said,) = clock_notes([offset])
+    assert said.startswith("the clock of a is at least 2 ms ahead of that of b, and nothing came")
+    (row,) = clock_table([offset], seen).to_dict("records")
+    assert math.isnan(row["low_s"])
+    assert (row["high_s"], row["early_there"]) == (times.min(), (times < 0).sum())
+    # one of many that is early by less than chance moves the mean is told, and the rest is used
+    once = np.append(np.abs(times), -1e-6)
+    slight = by_clocks(plain, {("a", "b"): apparent(once)}, [])
+    assert slight["a", "b"].delay == plain["a", "b"].delay
+    assert "moves the mean by less than its standard error" in early_notes(slight)[0]
 
 
 def test_periods_are_whole_or_cut_off_by_the_end(table, capsys):

@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
+from tidings.characterisation.clocks import apparent_delays, of_crossings
 from tidings.characterisation.deliveries import (
     DELIVERY_STATISTICS,
     SETTLING,
@@ -25,6 +26,7 @@ from tidings.characterisation.hops import (
 from tidings.characterisation.hops import OUTSIDE as LATE_HOP
 from tidings.characterisation.journeys import Places
 from tidings.characterisation.links import (
+    CROSSING_STATISTICS,
     LINK_STATISTICS,
     arrived_at_brokers,
     crossing_statistics,
@@ -262,10 +264,15 @@ def test_links_without_probes_are_told_from_both_of_their_ends(table):
         ],
     )
     found = crossing_statistics(sent_by_brokers(hops), arrived_at_brokers(hops))
+    assert found_schema(found) == schema(CROSSING_STATISTICS)
     rows = {
         (row.source, row.target, row.bin): (row.rows, row.lost, row["count"], row.total_s)
         for row in found.collect()
     }
+    apparent = of_crossings(bring_here(found, "hops"))
+    (east,) = apparent_delays(apparent).values()
+    told = (east.count, east.early, east.least_s, east.total_s, east.squares)
+    assert told == (3, 1, -1.0, 2.0, 6.0)
     assert rows == {
         ("hub", "east", bin_s(2.0)): (1, 0, 1, 2.0),
         ("hub", "east", bin_s(1.0)): (1, None, 1, 1.0),

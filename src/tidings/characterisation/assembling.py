@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from tidings.characterisation.channels import Direction, FittedChannel
+from tidings.characterisation.channels import FittedChannel
+from tidings.characterisation.clocks import Direction
 from tidings.characterisation.fitting import fit_law
 from tidings.characterisation.parameters import Parameter, law_parameter
 from tidings.characterisation.samples import sample_from_rows

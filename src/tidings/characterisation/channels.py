@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from tidings.characterisation.fitting import FittedLaw, fit_law
+from tidings.characterisation.clocks import Apparent, ClockOffset, Direction
+from tidings.characterisation.fitting import FittedLaw, fit_law, law_of_moments
 from tidings.characterisation.loss_runs import LossRuns
 from tidings.characterisation.parameters import Parameter, law_parameter
-from tidings.characterisation.samples import sample_from_rows
+from tidings.characterisation.samples import EMPTY, sample_from_rows
 from tidings.model.behaviour import Channel
 from tidings.model.standard_errors import share_se
-
-Direction = tuple[str, str]  # source, target
+from tidings.model.units import format_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +26,7 @@ class FittedChannel:
     lost: int | None
     delay: FittedLaw | None
     runs: LossRuns | None = None
+    early: Apparent | None = None  # of times of which some were below 0
 
     @property
     def reliability(self) -> float | None:
@@ -94,6 +95,71 @@ def fit_channels(
     return found
 
 
+def by_clocks(
+    channels: Mapping[Direction, FittedChannel],
+    seen: Mapping[Direction, Apparent],
+    offsets: Iterable[ClockOffset],
+) -> dict[Direction, FittedChannel]:
+    """The channels with what clocks allow to say of their delays.
+
+    Where the clocks of both ends surely differ, by an interval that is known, delays are told by
+    mean and variance, less the middle of it, with its width as an error. Where it is not known and
+    times below 0 matter, a law of the others would be of the late ones alone: there is none.
+    """
+    known = {(each.source, each.target): each for each in offsets}
+    known |= {(each.target, each.source): each.reversed for each in known.values()}
+    found = {}
+    for way, channel in channels.items():
+        apparent, offset = seen.get(way), known.get(way)
+        if apparent is not None and apparent.early:
+            channel = replace(channel, early=apparent)
+        if apparent is not None and offset is not None and offset.differs and offset.is_bounded:
+            channel = replace(channel, delay=_less(apparent, offset))
+        elif apparent is not None and apparent.early_matter:
+            channel = replace(channel, delay=None)
+        found[way] = channel
+    return found
+
+
+def _less(apparent: Apparent, offset: ClockOffset) -> FittedLaw:
+    """Delays from times that are too long by an offset: their law by its first two moments."""
+    mean_s = max(apparent.mean_s - offset.middle_s, 0.0)
+    spread_s2 = (apparent.count - 1) * apparent.variance_s2 if apparent.count > 1 else 0.0
+    sample = replace(
+        EMPTY,
+        count=apparent.count,
+        total_s=apparent.count * mean_s,
+        squares=spread_s2 + apparent.count * mean_s**2,
+    )
+    family, law = law_of_moments(sample)
+    return FittedLaw(
+        law=law,
+        family=family,
+        sample=sample,
+        distance=math.nan,
+        verdict=f"by mean and variance: {offset}",
+        systematic_s=offset.spread_s,
+    )
+
+
+def early_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
+    """A note of every link over which some seemed to arrive before it left."""
+    notes = []
+    for (source, target), channel in sorted(channels.items()):
+        if (early := channel.early) is None:
+            continue
+        said = (
+            f"from {source} to {target} {early.early} of {early.count} arrived before they left by "
+            f"the clocks of both, by up to {format_seconds(-early.least_s)}"
+        )
+        if channel.delay is None:
+            taken = "it is taken from the base system, or as none"
+            notes.append(f"cannot tell the delay of a link: {said}; {taken}")
+        elif early.count > channel.delay.count:
+            notes.append(f"{said}; left out, which moves the mean by less than its standard error")
+    return notes
+
+
 def surest(
     crossed: Mapping[Direction, FittedChannel], probed: Mapping[Direction, FittedChannel]
 ) -> dict[Direction, FittedChannel]:
@@ -106,10 +172,14 @@ def surest(
 
 def _surest(found: list[FittedChannel]) -> FittedChannel:
     of_losses = max(found, key=lambda each: (each.lost is not None, each.tried))
-    of_delays = max(found, key=lambda each: 0 if each.delay is None else each.delay.count)
+    of_delays = max(found, key=lambda each: -1 if each.delay is None else each.delay.count)
     runs = next((each.runs for each in found if each.runs is not None), None)
     return FittedChannel(
-        tried=of_losses.tried, lost=of_losses.lost, delay=of_delays.delay, runs=runs
+        tried=of_losses.tried,
+        lost=of_losses.lost,
+        delay=of_delays.delay,
+        runs=runs,
+        early=of_delays.early,
     )
 
 

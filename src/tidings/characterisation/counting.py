@@ -13,7 +13,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.characterisation.cells import BATCHES
-from tidings.characterisation.channels import Direction, FittedChannel
+from tidings.characterisation.channels import FittedChannel
+from tidings.characterisation.clocks import Direction
 from tidings.characterisation.collecting import Statistics
 from tidings.characterisation.contents import wanted_by_batch
 from tidings.characterisation.losses import certain_clients, lost_on_links, reach_by_publisher

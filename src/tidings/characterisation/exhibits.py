@@ -10,12 +10,17 @@ import pandas as pd
 from tidings.characterisation.fitting import FittedLaw
 from tidings.model.delay_grid import EDGES_S
 from tidings.model.study import Curves, Grid, Points, Section
+from tidings.model.units import format_seconds
 
 MOST_LAWS = 8  # that are drawn, those that fit worst first
 MOST_PUBLISHERS = 6  # whose rates are drawn, those that drift most first
 _POINTS = 160
 SEEN = "as measured"
 _ROWS = "Rows used, set aside with a reason, and duplicates add up to all rows that were read."
+_CLOCKS = (
+    "No delay is below 0: what went both ways between two hosts bounds by how much one clock is "
+    "ahead of the other. Early is what arrived before it left, by the clocks of both."
+)
 _LAWS = (
     "Every bin of the histogram as a point, the share of it that the fitted law gives as a line; "
     "then the share of times that are longer than a time. Those that fit worst come first."
@@ -33,17 +38,21 @@ def quality_sections(
     rates: pd.DataFrame,
     *,
     examples: pd.DataFrame | None = None,
+    clocks: pd.DataFrame | None = None,
 ) -> tuple[Section, ...]:
     """The data-quality part of a page: what was read, what could be followed, fits, rates.
 
     ``rates`` has a row per publisher and part of the time: ``publisher``, ``at_s`` and ``per_s``;
-    ``examples`` are rows that were set aside: ``table``, ``reason``, ``file``, ``line``, ``text``.
+    ``examples`` are rows that were set aside: ``table``, ``reason``, ``file``, ``line``, ``text``;
+    ``clocks`` has one per pair of hosts between whose clocks messages went.
     """
     chosen = sorted(laws.items(), key=lambda item: (-_misfit(item[1]), item[0]))[:MOST_LAWS]
     drawn = tuple(each for path, law in chosen for each in _drawn(path, law))
     aside = () if examples is None or examples.empty else (_set_aside(examples),)
     read = (_rows(quality), *aside, _covered(coverage))
     sections = [Section(title="What was read", words=_ROWS, exhibits=read)]
+    if clocks is not None and len(clocks):
+        sections.append(Section(title="Clocks", words=_CLOCKS, exhibits=(_offsets(clocks),)))
     if drawn:
         sections.append(Section(title="Laws over what was measured", words=_LAWS, exhibits=drawn))
     if len(rates):
@@ -91,6 +100,28 @@ def _covered(coverage: pd.DataFrame) -> Grid:
             for row in coverage.itertuples()
         ),
     )
+
+
+def _offsets(clocks: pd.DataFrame) -> Grid:
+    def bound(offset_s: float) -> str:
+        return "—" if np.isnan(offset_s) else format_seconds(offset_s)
+
+    return Grid(
+        title="How far clocks may differ",
+        columns=(
+            "clock of", "is ahead of that of", "by at least", "by at most",
+            "there", "of these early", "back", "of these early", "so that",
+        ),
+        rows=tuple(
+            (
+                str(row.target), str(row.source), bound(row.low_s), bound(row.high_s),
+                f"{row.there:,}", f"{row.early_there:,}",
+                f"{row.back:,}", f"{row.early_back:,}", str(row.verdict),
+            )
+            for row in clocks.itertuples()
+        ),
+        names=2,
+    )  # fmt: skip
 
 
 def _misfit(fitted: FittedLaw) -> float:

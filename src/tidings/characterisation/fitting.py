@@ -11,7 +11,7 @@ from tidings.characterisation.families import FAMILIES, log_likelihood
 from tidings.characterisation.samples import Sample
 from tidings.errors import InvalidInputError
 from tidings.model.delay_grid import EDGES_S
-from tidings.model.laws import Deterministic, Empirical, Law
+from tidings.model.laws import Deterministic, Empirical, Gamma, Law, LogNormal
 
 # A Kolmogorov distance of 1.63/√n is exceeded by one true law in a hundred, and by fewer when its
 # parameters were fitted. A distance of half a percent moves no on-time share by more than that,
@@ -20,6 +20,8 @@ _SIGNIFICANT = 1.63
 _NEGLIGIBLE = 0.005
 # Times that agree this well, or to two nanoseconds, are one time.
 _EQUAL_RATIO, _EQUAL_S = 1e-6, 2e-9
+# Of a gamma law: beyond them all times are alike, or almost all of them next to none.
+_MOST_SHAPE, _MOST_SCV = 1e6, 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +44,7 @@ class FittedLaw:
     distance: float
     verdict: str
     alternatives: tuple[Candidate, ...] = ()
+    systematic_s: float = 0.0  # an error of the mean that more times do not make less
 
     @property
     def count(self) -> int:
@@ -51,7 +54,7 @@ class FittedLaw:
     @property
     def mean_se_s(self) -> float:
         """The standard error of their mean, in seconds."""
-        return self.sample.mean_se_s
+        return math.hypot(self.sample.mean_se_s, self.systematic_s)
 
 
 def fit_law(sample: Sample, as_good_as: int | None = None) -> FittedLaw:
@@ -83,6 +86,21 @@ def fit_law(sample: Sample, as_good_as: int | None = None) -> FittedLaw:
         "the histogram itself is used"
     )
     return _chosen(sample, histogram_law(sample), "empirical", 0.0, verdict, candidates)
+
+
+def law_of_moments(sample: Sample) -> tuple[str, Law]:
+    """A law with the mean and the variance of a sample of which no more is known, and its family.
+
+    >>> from tidings.characterisation.samples import sample_of
+    >>> law_of_moments(sample_of([1.0, 3.0]))
+    ('gamma', Gamma(mean_s=2.0, shape=2.0))
+    """
+    scv = sample.scv if sample.count > 1 and sample.total_s > 0 else 0.0
+    if not scv > 1.0 / _MOST_SHAPE:
+        return "deterministic", Deterministic(value_s=sample.mean_s)
+    if scv > _MOST_SCV:
+        return "lognormal", LogNormal(mean_s=sample.mean_s, scv=scv)
+    return "gamma", Gamma(mean_s=sample.mean_s, shape=1.0 / scv)
 
 
 def kolmogorov_distance(sample: Sample, law: Law) -> float:

@@ -50,7 +50,7 @@ from tidings.characterisation.folding import (
 )
 from tidings.characterisation.hops import hop_statistics, used_hops, with_reconstructed_starts
 from tidings.characterisation.journeys import Places
-from tidings.characterisation.links import LINK_STATISTICS, probe_statistics
+from tidings.characterisation.links import CROSSING_STATISTICS, probe_statistics
 from tidings.characterisation.loss_runs import loss_run_statistics
 from tidings.characterisation.partials import Partial, merge_rows
 from tidings.characterisation.publications import (
@@ -310,8 +310,8 @@ def _count_publications(traces: Traces, rows: DataFrame, measured: TraceWindow) 
 
 
 def nothing_of_links() -> pd.DataFrame:
-    """A link statistic without rows."""
-    names = [column.strip().split(" ")[0] for column in LINK_STATISTICS.split(",")]
+    """A statistic of crossings without rows."""
+    names = [column.strip().split(" ")[0] for column in CROSSING_STATISTICS.split(",")]
     return pd.DataFrame({name: pd.Series(dtype=object) for name in names})
 
 

@@ -17,13 +17,20 @@ from tidings.characterisation.assembling import (
     only_probed,
     with_failures,
 )
-from tidings.characterisation.channels import burst_notes, fit_channels, surest
-from tidings.characterisation.clocks import clock_notes, clock_offsets
+from tidings.characterisation.channels import (
+    burst_notes,
+    by_clocks,
+    early_notes,
+    fit_channels,
+    surest,
+)
+from tidings.characterisation.clocks import clock_notes, read_clocks
 from tidings.characterisation.collecting import Statistics, collect
 from tidings.characterisation.connectivity import fit_connectivity, with_connectivity
 from tidings.characterisation.counting import Observed, count, measured_outcome
 from tidings.characterisation.coverage import coverage_table
 from tidings.characterisation.crossings import well_probed
+from tidings.characterisation.deliveries import TOO_EARLY
 from tidings.characterisation.exhibits import quality_sections
 from tidings.characterisation.fitting import FittedLaw
 from tidings.characterisation.gathering import Progress, nothing_of_links
@@ -61,9 +68,10 @@ class Characterisation:
     events wait at brokers, which comes of a system and is no part of it; ``quality`` counts the
     rows of every table by what became of them, ``coverage`` says how much of what was published
     could be followed to those who want it; ``stationarity`` tests whether publishers keep their
-    rates; ``laws`` are those fitted, by path of the parameter, ``rates`` those of publishers over
-    time; ``notes`` say what could not be told and was assumed. ``examples`` are a few of the rows
-    that were set aside, where :func:`with_examples` has looked for them.
+    rates; ``clocks`` says how far the clocks of two hosts may differ; ``laws`` are those fitted, by
+    path of the parameter, ``rates`` those of publishers over time; ``notes`` say what could not be
+    told and was assumed. ``examples`` are a few of the rows that were set aside, where
+    :func:`with_examples` has looked for them.
     """
 
     system: System
@@ -73,6 +81,7 @@ class Characterisation:
     quality: pd.DataFrame
     coverage: pd.DataFrame
     stationarity: pd.DataFrame
+    clocks: pd.DataFrame
     laws: Mapping[str, FittedLaw]
     rates: pd.DataFrame
     notes: tuple[str, ...] = ()
@@ -83,7 +92,12 @@ class Characterisation:
     def sections(self) -> tuple[Section, ...]:
         """How far to trust it, to look at: rows, coverage, fits over histograms, rates."""
         return quality_sections(
-            self.quality, self.coverage, self.laws, self.rates, examples=self.examples
+            self.quality,
+            self.coverage,
+            self.laws,
+            self.rates,
+            examples=self.examples,
+            clocks=self.clocks,
         )
 
 
@@ -131,10 +145,12 @@ def fit(
     """The same from statistics that have been collected: everything here is model-sized."""
     probed = nothing_of_links() if seen.probes is None else seen.probes
     runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
-    probed_channels = fit_channels(probed, runs)
+    clocks = read_clocks(seen.clocks, seen.crossings)
+    probed_channels = by_clocks(fit_channels(probed, runs), clocks.probed, clocks.offsets)
     # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
     enough = well_probed(seen.hops, probed)
     crossed = {way: each for way, each in fit_channels(seen.crossings).items() if way not in enough}
+    crossed = by_clocks(crossed, clocks.crossed, clocks.offsets)
     channels = surest(crossed, probed_channels)
     found = find_subscribers(seen.subscriptions, base, traces.window)
     publishers = fit_publishers(
@@ -170,7 +186,7 @@ def fit(
     notes = (
         *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
         *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
-        *_said_of_clocks(seen), *said,
+        *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
         *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
     )  # fmt: skip
     return Characterisation(
@@ -181,6 +197,7 @@ def fit(
         quality=quality_table(seen, bad_filters=found.bad_rows),
         coverage=coverage_table(seen, counted.tables["subscribers"]),
         stationarity=steady,
+        clocks=clocks.table,
         laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
         rates=rates_over_time(seen.publications_by("batches"), measured.seconds),
         notes=notes,
@@ -243,8 +260,16 @@ def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
         raise InvalidTracesError(told, problem.problems) from problem
 
 
-def _said_of_clocks(seen: Statistics) -> list[str]:
-    return [] if seen.clocks is None else clock_notes(clock_offsets(seen.clocks))
+def _said_of_early(seen: Statistics) -> list[str]:
+    """A note of deliveries that cannot be: they do not count, so that their events seem lost."""
+    rows = seen.deliveries[seen.deliveries["statistic"] == "quality"]
+    early = int(rows.loc[rows["reason"] == TOO_EARLY, "rows"].sum())
+    if not early:
+        return []
+    return [
+        f"{early} of {int(rows['rows'].sum())} deliveries were received before they were published "
+        "by the clocks of both: they are set aside, and their events seem not to be delivered"
+    ]
 
 
 def _names_seen(seen: Statistics, system: System) -> set[str]:

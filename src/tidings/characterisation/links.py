@@ -12,6 +12,7 @@ from tidings.characterisation.cells import (
     sample_sums,
     seconds,
 )
+from tidings.characterisation.clocks import APPARENT, apparent_sums
 from tidings.model.trace_tables import DELIVERIES, PROBES
 from tidings.traces.quarantine import REASON, with_reasons
 
@@ -19,6 +20,8 @@ from tidings.traces.quarantine import REASON, with_reasons
 LINK_STATISTICS = (
     f"reason string, source string, target string, bin int, rows bigint, lost bigint, {SAMPLE}"
 )
+# The same of what crossed links, with times by the clocks of both ends as they are.
+CROSSING_STATISTICS = f"{LINK_STATISTICS}, {APPARENT}"
 
 
 def probe_statistics(probes: DataFrame) -> DataFrame:
@@ -48,7 +51,8 @@ def crossing_statistics(sent: DataFrame, arrived: DataFrame) -> DataFrame:
 
     Reads ``sent`` (event, source, target, at_ns) and ``arrived`` (event, source, target, at_ns).
     A row of ``sent`` that names its target and has no arrival was lost; one that names none (null)
-    meets whatever arrived from its source, and tells delays only.
+    meets whatever arrived from its source, and tells delays only. Where clocks disagree, an event
+    may seem to arrive before it left: that is no delay, counted as ``early``, and tells of clocks.
     """
     from_end, to_end = sent.alias("from_end"), arrived.alias("to_end")
     same = (
@@ -63,7 +67,6 @@ def crossing_statistics(sent: DataFrame, arrived: DataFrame) -> DataFrame:
         F.col("from_end.target").isNotNull().alias("named"),
         seconds(F.col("to_end.at_ns") - F.col("from_end.at_ns")).alias("delay_s"),
     )
-    # Clocks that disagree can make an event arrive before it left; such rows tell no delay.
     possible = F.when(F.col("delay_s") >= 0, F.col("delay_s"))
     lost = F.when(F.col("named"), F.col("delay_s").isNull().cast("bigint"))
     return (
@@ -73,6 +76,7 @@ def crossing_statistics(sent: DataFrame, arrived: DataFrame) -> DataFrame:
             F.count(F.lit(1)).alias("rows"),
             F.sum(lost).alias("lost"),
             *sample_sums(possible),
+            *apparent_sums(F.col("delay_s")),
         )
     )
 

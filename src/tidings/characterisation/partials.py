@@ -48,8 +48,8 @@ CHANGED_BY_SEAMS = (
 )  # fmt: skip
 _EMPTIED = tuple(name for name in CHANGED_BY_SEAMS if name != "intervals")
 _COUNTS = (
-    "rows", "events", "count", "lost", "duplicates", "wanted", "delivered", "on_time", "sizes",
-    "waited",
+    "rows", "events", "count", "lost", "early", "duplicates", "wanted", "delivered", "on_time",
+    "sizes", "waited",
 )  # fmt: skip
 # Whose batches are put together: of the others, neighbours must be known to be stitched.
 _COARSENED = ("publications", "hops", "deliveries")

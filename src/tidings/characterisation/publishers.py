@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from tidings.characterisation.channels import Direction, FittedChannel
+from tidings.characterisation.channels import FittedChannel
+from tidings.characterisation.clocks import Direction
 from tidings.characterisation.contents import Contents, lifetimes, numbered
 from tidings.characterisation.fitting import FittedLaw, fit_law
 from tidings.characterisation.parameters import Parameter

@@ -33,7 +33,7 @@ ROUTING_STATISTICS = (
 SOURCE_STATISTICS = f"type string, publisher string, bin int, rows bigint, {SAMPLE}"
 SIZE_BYTES_PER_S = 1e6
 # The sample is of times from leaving a broker until a subscriber there has received an event.
-CLIENT_STATISTICS = f"broker string, bin int, {SAMPLE}"
+CLIENT_STATISTICS = f"broker string, bin int, early bigint, {SAMPLE}"
 
 
 def event_type_of(content: Column, event_type: str | None) -> Column:
@@ -114,4 +114,6 @@ def client_statistics(hops: DataFrame, deliveries: DataFrame, window: TraceWindo
     delay_s = seconds(F.col("at_ns") - F.col("left_ns"))
     rows = received.join(left, ["event", "broker"]).select("broker", delay_s.alias("delay_s"))
     possible = F.when(F.col("delay_s") >= 0, F.col("delay_s"))
-    return rows.groupBy("broker", delay_bin(possible).alias("bin")).agg(*sample_sums(possible))
+    return rows.groupBy("broker", delay_bin(possible).alias("bin")).agg(
+        F.count_if(F.col("delay_s") < 0).alias("early"), *sample_sums(possible)
+    )

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from tidings.characterisation.channels import Direction, FittedChannel
+from tidings.characterisation.channels import FittedChannel
+from tidings.characterisation.clocks import Direction
 from tidings.characterisation.parameters import Parameter
 from tidings.model.behaviour import PERFECT
 from tidings.model.document import Place

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from tidings.characterisation.channels import FittedChannel, fit_channels
+from tidings.characterisation.channels import FittedChannel, by_clocks, early_notes, fit_channels
+from tidings.characterisation.clocks import clock_notes, read_clocks
 from tidings.characterisation.copies import copies_among, each_row_once
 from tidings.characterisation.dissemination import FLOW, dissemination, routing_table
 from tidings.characterisation.publications import each_once, interval_statistics
@@ -161,7 +162,8 @@ class _Builder:
         next_brokers = self.routing["next_broker"]
         self.brokers = sorted(set(self.cells["broker"]) | set(next_brokers))
         self.ways: list[Way] = sorted(set(zip(self.routing["broker"], next_brokers, strict=True)))
-        self.channels = fit_channels(seen.ways)
+        clocks = read_clocks(None, seen.ways)
+        self.channels = by_clocks(fit_channels(seen.ways), clocks.crossed, clocks.offsets)
         self.wires: Wires = find_wires(how.bandwidths, self.ways)
         self.resources: Resources = (
             spanned_resources(self.cells, self.brokers)
@@ -169,6 +171,7 @@ class _Builder:
             else sampled_resources(seen.usage, self.brokers)
         )
         self.notes: list[str] = list(self.resources.notes)
+        self.notes += [*clock_notes(clocks.offsets), *early_notes(self.channels)]
         if seen.copies:
             self.notes.append(f"{seen.copies} hops are copies of others, and left out")
 
@@ -268,8 +271,16 @@ class _Builder:
     def _client_links_s(self) -> dict[str, float] | None:
         if self.seen.clients is None:
             return None
-        by_broker = self.seen.clients.groupby("broker")
-        return {str(broker): sample_from_rows(rows).mean_s for broker, rows in by_broker}
+        found = {}
+        for broker, rows in self.seen.clients.groupby("broker"):
+            found[str(broker)] = sample_from_rows(rows).mean_s
+            if early := int(rows["early"].sum()):
+                self.notes.append(
+                    f"{early} of {early + int(rows['count'].sum())} events reached subscribers at "
+                    f"{broker} before they left it, by the clocks of both: these are left out of "
+                    "the mean time to subscribers there, which is not to be trusted"
+                )
+        return found
 
 
 def _reliability(fitted: FittedChannel | None) -> float:

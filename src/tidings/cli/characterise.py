@@ -316,6 +316,7 @@ def _document(
         "set_aside": found.examples.to_dict("records"),
         "coverage": found.coverage.to_dict("records"),
         "stationarity": found.stationarity.to_dict("records"),
+        "clocks": found.clocks.to_dict("records"),
         "regimes": [] if parts is None else [_regime_document(each) for each in parts.regimes],
         "regimes_verdict": None if parts is None else parts.verdict,
         "back_test": None if tested is None else tested.to_document(),
