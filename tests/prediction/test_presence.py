@@ -106,6 +106,19 @@ def test_what_events_find_overloads_no_broker():
     assert met_flows(system, routes, mean, by_guests=True).loads[1] == pytest.approx(0.98)
 
 
+def test_brokers_that_lasting_subscribers_find_less_busy_are_warned_of():
+    def warned(system):
+        told = predict(system, delays=False).provenance["warnings"]
+        return [each for each in told if "busy on average" in each]
+
+    (busier,) = warned(guests(1, rate_per_s=16.0))
+    # 16 events a second for a quarter of the time: .8 of all events, which find 17 of .9 × .043 s.
+    mean, found = 0.9 * 0.043 * 5.0, 0.9 * 0.043 * (0.8 * 17.0 + 0.2 * 5.0)
+    assert f"broker 'b1' is {mean:.2f} busy on average and {found:.2f} as most" in busier
+    assert warned(guests(1, rate_per_s=16.0, lasting=False)) == []
+    assert warned(guests(10)) == []
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
 def test_predicted_shares_on_time_are_simulated_ones():

@@ -51,8 +51,10 @@ def test_an_event_that_finds_its_way_up_finds_the_subscription_there():
     assert row["on_time_se"] < 0.004
     assert row["on_time"] == pytest.approx(UP**3, abs=4.0 * row["on_time_se"])
     assert row["lost_broker_down"] == pytest.approx(1.0 - UP, abs=4.0 * row["on_time_se"])
-    predicted = predict(system).subscribers.iloc[0]  # what comes first is the first cause
+    outcome = predict(system)
+    predicted = outcome.subscribers.iloc[0]  # what comes first is the first cause
     assert predicted["lost_broker_down"] == pytest.approx(1.0 - UP, abs=1e-9)
+    assert any("'not_known'" in each for each in outcome.provenance["approximations"])
 
 
 @pytest.mark.statistical

@@ -11,19 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.model.features import has_churn
+from tidings.model.features import FEATURES, has_churn
 from tidings.model.loads import overload
 from tidings.model.reading import fingerprint
 from tidings.model.record_tables import names
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.audiences import Floats
-from tidings.prediction.churn.churning import APPROXIMATIONS
+from tidings.prediction.churn.churning import AMONG_FAILURES, APPROXIMATIONS
 from tidings.prediction.error_bars import ASSUMED, ErrorBars
-from tidings.prediction.flows import Flows
+from tidings.prediction.flows import Flows, met_flows
+from tidings.prediction.presence import lasting
 from tidings.prediction.queue_models import Queues
 from tidings.prediction.shares import Followed
 
+_NOTICEABLY = 0.1  # of a broker's time: what more it seems to be busy, from which on it is said
 _UNSETTLED = (
     "overloaded brokers feed each other and their rates did not settle; the last ones were taken"
 )
@@ -69,6 +71,7 @@ def provenance(system: System, model: str, found: Followed, sureness: Sureness) 
             *_nearly_overloaded(system, sureness.bars),
             *found.peers.warnings,
             *([] if bursts is None else bursts.warnings),
+            *_busier_than_found(system, found),
             *_without_events(system, found),
         ],
     }
@@ -87,6 +90,7 @@ def approximations(system: System, rates: Flows, queues: Queues) -> list[str]:
         found.append("every broker taken to store every subscription")
     if has_churn(system, "prediction"):
         found += APPROXIMATIONS
+        found += [AMONG_FAILURES] if any(FEATURES["failures"](system)) else []
     return found
 
 
@@ -139,6 +143,23 @@ def _overloads(system: System, rates: Flows) -> list[str]:
         overload(system.brokers[index].name, rates.loads[index], rates.arrivals[index])
         + "; events that cross it count as lost"
         for index in np.flatnonzero(rates.overloaded)
+    ]
+
+
+def _busier_than_found(system: System, found: Followed) -> list[str]:
+    """Brokers that are taken to be busier than those find them who last, beside who comes and goes.
+
+    What they draw comes in company, which the events of others meet less often.
+    """
+    if not has_churn(system, "prediction") or not lasting(system).any():
+        return []
+    met = met_flows(system, found.routes, found.rates).loads
+    return [
+        f"broker '{system.brokers[index].name}' is {found.rates.loads[index]:.2f} busy on average "
+        f"and {met[index]:.2f} as most events find it, drawn by who comes and goes; lasting "
+        "subscribers find less, and their shares were too low by up to .05 "
+        "(docs/notification-loss.md)"
+        for index in np.flatnonzero(met - found.rates.loads > _NOTICEABLY)
     ]
 
 

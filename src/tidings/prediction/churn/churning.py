@@ -49,6 +49,10 @@ APPROXIMATIONS = (
     "how long a subscriber stays taken as independent of what is down and of who is connected; a "
     "new subscription that finds a broker down with a refresh taken as one that lasts",
 )
+AMONG_FAILURES = (
+    "what is published while a new subscription waits for a repair told as lost to what is down "
+    "('path_down', 'broker_down'); simulations tell it as 'not_known'"
+)
 
 
 def soon_back(system: System, delay_mean_s: Floats) -> list[str]:
