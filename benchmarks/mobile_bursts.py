@@ -27,7 +27,9 @@ CASES: dict[str, dict[str, Any]] = {
     "constant services, .05 s": {"services_s": (0.05,), "law": "deterministic"},
     "and 15 events/s of others": {"services_s": (0.03,), "others_per_s": 15.0},
     "two publishers of 5 events/s": {"services_s": (0.04,), "publishers": 2},
+    "three publishers of 3.3 events/s": {"services_s": (0.04,), "publishers": 3},
     "six publishers of 1.7 events/s": {"services_s": (0.04,), "publishers": 6},
+    "six publishers, two brokers": {"services_s": (0.03, 0.04), "publishers": 6},
 }
 
 
@@ -51,7 +53,7 @@ def system_of(
         content = {"event": {"topic": "b"}}
         every = {"exponential": 1.0 / others_per_s}
         everybody["others"] = {"at": "b0", "every": every, "content": content}
-    document = {
+    document: dict[str, Any] = {
         "tidings": 1,
         "brokers": {
             name: {"service": {law: mean_s}} for name, mean_s in zip(names, services_s, strict=True)
@@ -63,6 +65,10 @@ def system_of(
             for lifetime_s in LIFETIMES_S
         },
     }
+    if others_per_s:
+        for lifetime_s in LIFETIMES_S:
+            other = {"at": names[-1], "wants": {"topic": "b"}, "lifetime": lifetime_s}
+            document["subscribers"][f"o{lifetime_s:g}"] = other
     return from_document(document, "bursts")
 
 
@@ -80,7 +86,8 @@ def main() -> None:
                 f"{row['on_time']:.3f} ± {row['on_time_se']:.3f}",
                 f"{predicted - row['on_time']:+.3f}",
             )
-            print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
+            whose = f"{name}: these" if str(who).startswith("o") else name
+            print(f"| {whose} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ import itertools
 
 import pytest
 
-from tidings.model.laws import Deterministic
+from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import from_document
 from tidings.prediction import predicting
-from tidings.prediction.mobility.bursts import JOINT
+from tidings.prediction.mobility.bursts import BESIDE, JOINT, SEVERAL
 from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
 
@@ -99,6 +99,24 @@ def test_bursts_that_cannot_be_followed_are_warned_of():
     (warning,) = story["warnings"]
     assert "'mobile'" in warning
     assert "not both exponential" in warning
+
+
+@pytest.mark.slow
+def test_bursts_in_company_are_warned_of():
+    """Of four publishers alike none outweighs the others; plain events beside bursts wait too."""
+    system = system_behind((0.03,))
+    mobile, other = system.publishers
+
+    def warnings(*publishers):
+        changed = dataclasses.replace(system, publishers=publishers)
+        return predict(changed, delays=False).provenance["warnings"]
+
+    def like(name, source, every_s):
+        return dataclasses.replace(source, name=name, every=Exponential(mean_s=every_s))
+
+    assert warnings(*(like(name, mobile, 0.4) for name in "wxyz")) == [f"broker 'b0' {SEVERAL}"]
+    assert warnings(mobile, like("y", other, 0.2)) == [f"broker 'b0' {BESIDE}"]
+    assert warnings(mobile, like("y", mobile, 0.1)) == []
 
 
 def test_nothing_piles_up_where_handing_over_is_slower(monkeypatch):

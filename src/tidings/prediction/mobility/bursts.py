@@ -32,6 +32,7 @@ from tidings.prediction.traffic import Traffic
 
 MOST_PUBLISHERS = 64  # that come and go, up to which each has a way of its own
 _MAINLY = 0.5  # of what makes a broker's arrivals uneven, against the rest
+_NOT_FEW = 0.2  # of a publisher's events: those of others beside them
 _NOTICED = 0.01  # of a service: waits that are added
 
 JOINT = (
@@ -43,6 +44,17 @@ JOINT = (
 APART = (
     "comes and goes and hands events over faster than its broker takes them; waits at both are "
     "taken as independent here ({why}): shares on time may be off by up to .1"
+)
+
+SEVERAL = (
+    "has bursts of several publishers that come and go, none of which outweighs the others; waits "
+    "there and at these are taken as independent: at lifetimes far below an absence shares on time "
+    "were too low by up to .15 (docs/mobile-peers.md)"
+)
+BESIDE = (
+    "has bursts of a publisher that comes and goes beside events of others, whose wait is fitted "
+    "to two moments: shares on time of the others were too low by up to .2 at lifetimes far below "
+    "an absence, and too high by .04 at longer ones (docs/mobile-peers.md)"
 )
 
 
@@ -82,22 +94,44 @@ class Bursts:
 
     @property
     def warnings(self) -> list[str]:
-        """Of publishers whose bursts pile up at their brokers, and are not followed."""
-        routes, flows = self.traffic.routes, self.traffic.flows
-        found = []
-        for index, publisher in enumerate(self.traffic.system.publishers):
-            centre = mobile_centre(publisher)
-            if centre is None or index in self.followed:
+        """Of bursts that pile up at their brokers and are not followed, or not alone there."""
+        system = self.traffic.system
+        alone, several, joint_per_s = [], set(), dict[int, float]()
+        for index, publisher in enumerate(system.publishers):
+            piled = self._piled_at_home(index)
+            if piled is None:
                 continue
-            if centre.is_overloaded(publisher.rate_per_s):
-                continue
-            rate_per_s = float(self._published[index].sum()) * reaching_share(publisher)
-            queues = _queues(flows, int(routes.home_of_publisher[index]), rate_per_s)
-            if piles_up(centre, publisher.rate_per_s, queues):
+            broker, rate_per_s = piled
+            if index not in self.followed:
                 many = "publishers and subscribers are too many, or some of these come and go"
                 why = unfollowed(publisher) or many
-                found.append(f"publisher '{publisher.name}' " + APART.format(why=why))
-        return found
+                alone.append(f"publisher '{publisher.name}' " + APART.format(why=why))
+            elif not self._mainly(index, broker, rate_per_s):
+                several.add(broker)
+            else:
+                joint_per_s[broker] = joint_per_s.get(broker, 0.0) + rate_per_s
+        arrivals = self.traffic.flows.arrivals
+        beside = {
+            broker
+            for broker, own_per_s in joint_per_s.items()
+            if arrivals[broker] > (1.0 + _NOT_FEW) * own_per_s
+        }
+        return [
+            *alone,
+            *(f"broker '{system.brokers[each].name}' {SEVERAL}" for each in sorted(several)),
+            *(f"broker '{system.brokers[each].name}' {BESIDE}" for each in sorted(beside)),
+        ]
+
+    def _piled_at_home(self, publisher: int) -> tuple[int, float] | None:
+        """The broker where bursts of a publisher pile up, if they do, and its events per second."""
+        sender = self.traffic.system.publishers[publisher]
+        centre = mobile_centre(sender)
+        if centre is None or centre.is_overloaded(sender.rate_per_s):
+            return None
+        broker = int(self.traffic.routes.home_of_publisher[publisher])
+        rate_per_s = float(self._published[publisher].sum()) * reaching_share(sender)
+        queues = _queues(self.traffic.flows, broker, rate_per_s)
+        return (broker, rate_per_s) if piles_up(centre, sender.rate_per_s, queues) else None
 
     def _joint(self, publisher: int, path: Path, tree: int) -> Joint | None:
         sender = self.traffic.system.publishers[publisher]
