@@ -121,6 +121,7 @@ def test_clocks_are_bounded_from_both_ways_and_never_clamped(table, capsys):
         ("b", "c", 0, S),
         ("c", "b", 0, S),
         ("", "a", 12 * S, 0),
+        ("b", "a", 90_000 * S, 5),  # a damaged time, not a clock that is a day behind
     ]
     found = clock_statistics(table("probes", rows))
     assert found_schema(found) == CLOCK_STATISTICS

@@ -24,6 +24,8 @@ CLOCK_COLUMNS = (
     "source", "target", "low_s", "high_s", "there", "early_there", "back", "early_back", "verdict",
 )  # fmt: skip
 
+MOST_APART_S = 86_400.0  # clocks that are right but for their time zone are half a day apart
+
 Direction = tuple[str, str]  # source, target
 
 
@@ -35,15 +37,21 @@ def clock_statistics(crossings: DataFrame) -> DataFrame:
     """
     apparent_s = seconds(F.col("received_ns") - F.col("sent_ns"))
     named = (F.col("source") != "") & (F.col("target") != "") & (F.col("sent_ns") >= 0)
+    possible = (F.col("received_ns") >= 0) & (apparent_s >= -MOST_APART_S)
     return (
-        crossings.where(named & (F.col("received_ns") >= 0))
+        crossings.where(named & possible)
         .groupBy("source", "target")
         .agg(F.count(F.lit(1)).alias("count"), *apparent_sums(apparent_s))
     )
 
 
 def apparent_sums(apparent_s: Column) -> list[Column]:
-    """The aggregates of :data:`APPARENT`; rows whose value is null do not count."""
+    """The aggregates of :data:`APPARENT`; rows whose value is null do not count.
+
+    Nor do those that ended more than a day before they began: no clock is that wrong, but a time
+    may be damaged.
+    """
+    apparent_s = F.when(apparent_s >= -MOST_APART_S, apparent_s)
     return [
         F.count_if(apparent_s < 0).alias("early"),
         F.min(apparent_s).alias("least_s"),

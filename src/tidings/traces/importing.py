@@ -227,33 +227,43 @@ def _window(
 ) -> tuple[TraceWindow, tuple[str, ...]]:
     """What was observed: as the source says, or from the first to the last publication.
 
-    Where no publications are imported, a window that is there already stays.
+    Where no publications are imported, a window that is there already stays; where they are but
+    none can be used, all that was imported tells.
     """
-    if reading.window is not None:
-        first, last = run_action(reading.window.collect, "the observed window")[0]
-        if first is not None and last is not None and first < last:
-            return TraceWindow(from_ns=first, until_ns=last), ()
-    if "publications" not in reading.tables and (to / MANIFEST).exists():
-        return _old_window(to), ()
-    names = ["publications"] if "publications" in reading.tables else list(reading.tables)
-    moments = []
+    told = None if reading.window is None else _between(reading.window)
+    known = _old_window(to) if (to / MANIFEST).exists() else None
+    if known is not None and "publications" not in reading.tables:
+        note = f"the observed window stays as {MANIFEST} has it; edit it if you know better"
+        return known, (note,) if told not in (None, known) else ()
+    if told is not None:
+        return told, ()
+    published = [name for name in reading.tables if name == "publications"]
+    for names, what in ((published, "publication"), (list(reading.tables), "moment")):
+        found = _between(_moments(spark, written, names)) if names else None
+        if found is not None:
+            note = f"the window is from the first to the last {what}; "
+            return found, (f"{note}edit {MANIFEST} if you know better",)
+    raise InvalidTracesError(f"{to}: nothing that was imported has a time")
+
+
+def _moments(spark: SparkSession, written: Path, names: Sequence[str]) -> DataFrame:
+    """The first moment that some tables speak of, and the one after the last."""
+    found = []
     for name in names:
         frame = spark.read.schema(TRACE_TABLES[name].ddl).parquet(str(written / name))
         times = [column for column in frame.columns if column.endswith("_ns")]
         times = [column for column in times if column not in ("lifetime_ns", "interval_ns")]
-        moments.append(
-            frame.select(
-                F.least(*times, F.lit(None)).alias("first") if len(times) > 1
-                else F.col(times[0]).alias("first"),
-                F.greatest(*times, F.lit(None)).alias("last") if len(times) > 1
-                else F.col(times[0]).alias("last"),
-            )
-        )  # fmt: skip
-    both = reduce(DataFrame.unionByName, moments).agg(F.min("first"), F.max("last"))
-    first, last = run_action(both.collect, "the observed window")[0]
-    what = "publication" if names == ["publications"] else "moment"
-    note = f"the window is from the first to the last {what}; edit {MANIFEST} if you know better"
-    return TraceWindow(from_ns=first, until_ns=last + 1), (note,)
+        found.append(frame.select(F.explode(F.array(*times)).alias("at_ns")))
+    together = reduce(DataFrame.unionByName, found)
+    return together.agg(F.min("at_ns"), F.max("at_ns") + 1)
+
+
+def _between(ends: DataFrame) -> TraceWindow | None:
+    """The window between two moments in one row, None where they are none."""
+    first, last = run_action(ends.collect, "the observed window")[0]
+    if first is None or last is None or first >= last:
+        return None
+    return TraceWindow(from_ns=first, until_ns=last)
 
 
 def _old_window(to: Path) -> TraceWindow:

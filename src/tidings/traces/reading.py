@@ -149,16 +149,9 @@ def _open_text(
 ) -> DataFrame:
     opened = open_flat(spark, place.files)
     known = [column.name for column in table.columns]
-    _check_header(opened.names, known, place)
     names = opened.names if opened.fixed else known
     cells = [opened.text(name).alias(name) for name in names if name not in (UNREADABLE, *ORIGIN)]
     return opened.rows.select(*cells, F.col(REASON).alias(UNREADABLE), *keep)
-
-
-def _check_header(found: Sequence[str], known: Sequence[str], place: TablePlace) -> None:
-    twice = [name for name in known if found.count(name) > 1]
-    if twice:
-        raise InvalidTracesError(f"{place.path}: its header names {', '.join(twice)} twice")
 
 
 def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:

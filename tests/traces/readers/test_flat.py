@@ -14,6 +14,7 @@ from tidings.traces.readers.flat import NO_TABLE, read_flat
 from tidings.traces.readers.lines import NOT_UTF8, expand
 from tidings.traces.readers.mapping import parse_mapping
 from tidings.traces.readers.opening import NOT_CSV, NOT_JSON
+from tidings.traces.window import TraceWindow
 
 MAPPING = parse_mapping("""
 mapping: 1
@@ -269,3 +270,20 @@ def test_what_names_no_file_is_told_before_spark_starts(tmp_path):
     with pytest.raises(InvalidTracesError, match="a folder without files"):
         expand([str(tmp_path)])
     assert expand(["s3a://bucket/x/*.gz"]) == ["s3a://bucket/x/*.gz"]
+
+
+def test_where_no_publication_can_be_used_all_moments_tell_the_window(spark, tmp_path):
+    rows = ["kind,id,who,at,topic,price", "got,e1,s,5,,", "got,e2,s,7,,", "sent,,p,6,c,1"]
+    (tmp_path / "log.csv").write_text("\n".join(rows))
+    files = [str(tmp_path / "log.csv")]
+    found = import_traces(
+        spark, lambda _: read_flat(spark, files, MAPPING), files, tmp_path / "traces"
+    )
+    assert found.window == TraceWindow(from_ns=5_000_000, until_ns=7_000_001)
+    assert "from the first to the last moment" in found.notes[-1]
+
+
+def test_a_header_that_names_a_column_twice_is_refused(spark, tmp_path):
+    (tmp_path / "log.csv").write_text("kind,id,who,at,topic,topic,price\n")
+    with pytest.raises(InvalidTracesError, match="header names topic twice"):
+        read_flat(spark, [str(tmp_path / "log.csv")], MAPPING)

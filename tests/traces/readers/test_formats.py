@@ -150,6 +150,18 @@ def test_up_and_down_events_become_changes(spark, tmp_path):
     }
 
 
+def test_a_window_that_is_there_stays_unless_publications_come(spark, tmp_path):
+    def brought(name, read):
+        files = expand([str(SAMPLES / name)])
+        return import_traces(spark, lambda keep: read(files, keep), files, tmp_path)
+
+    first = brought("nats.jsonl", lambda files, keep: read_nats(spark, files, keep)).window
+    for name, kind in (("event_trace.tab", UP_AND_DOWN), ("connectivity.csv", CONNECTIVITY)):
+        found = brought(name, lambda files, keep, kind=kind: read_periods(spark, files, kind))
+        assert found.window == first == read_traces(spark, tmp_path).window
+        assert any("stays as traces.json has it" in note for note in found.notes)
+
+
 def test_connectivity_tuples_become_sessions(spark):
     files = expand([str(SAMPLES / "connectivity.csv")])
     reading = read_periods(spark, files, CONNECTIVITY)

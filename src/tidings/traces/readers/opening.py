@@ -79,6 +79,9 @@ def _open_csv(spark: SparkSession, files: Sequence[str], delimiter: str | None) 
     header = _first_line(spark, files)
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
     names[0] = names[0].removeprefix("\ufeff").lstrip("# ")
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        raise InvalidTracesError(f"{files[0]}: its header names {', '.join(twice)} twice")
     cells = ", ".join(f"c{index} string" for index in range(len(names)))
     options = {"sep": delimiter, "escape": '"', "columnNameOfCorruptRecord": "torn"}
     rows = (
