@@ -12,7 +12,7 @@ from tidings.characterisation.clocks import CLOCK_COLUMNS
 from tidings.characterisation.exhibits import MOST_LAWS, SEEN, quality_sections
 from tidings.characterisation.fitting import fit_law
 from tidings.characterisation.samples import sample_of
-from tidings.characterisation.stationarity import rates_over_time
+from tidings.characterisation.stationarity import even_batches_s, rates_over_time
 from tidings.model.study import Curves, Grid
 from tidings.reporting.study_page import section_parts
 from tidings.reporting.templates import fill
@@ -38,7 +38,7 @@ def sections():
     clocks = pd.DataFrame(
         [("a", "b", -0.001, np.nan, 5, 0, 0, 0, "they may be equal")], columns=list(CLOCK_COLUMNS)
     )
-    rates = rates_over_time(batches, 64.0)
+    rates = rates_over_time(batches, even_batches_s(64.0))
     return quality_sections(quality, coverage, laws, rates, clocks=clocks)
 
 

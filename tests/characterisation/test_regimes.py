@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from tidings.characterisation import regimes
 from tidings.characterisation.cells import BATCHES
 from tidings.characterisation.cuts import (
     LEAST_BATCHES,
@@ -16,8 +18,11 @@ from tidings.characterisation.cuts import (
     parted,
     parted_ring,
 )
+from tidings.characterisation.job import characterise
+from tidings.characterisation.publications import hourly_counts
 from tidings.characterisation.regimes import (
     BY_HOUR,
+    Regime,
     Regimes,
     characterise_regimes,
     find_regimes,
@@ -28,18 +33,21 @@ from tidings.characterisation.stationarity import (
     CANNOT_TELL,
     DRIFTS,
     STEADY,
+    even_batches_s,
     rates_over_time,
     stationarity,
 )
 from tidings.model.reading import loads
 from tidings.traces.generating import generate_traces
 from tidings.traces.reading import Traces
-from tidings.traces.window import DAY_NS, HOUR_NS, TraceWindow
+from tidings.traces.window import DAY_NS, HOUR_NS, DailyHours, TraceWindow
 
 
-def steps(rng, *regimes):
+def steps(rng, *parts_and_rates):
     """Poisson counts of two publishers; a regime is how many parts, and the rates of both."""
-    return np.concatenate([rng.poisson(rates, (parts, 2)).T for parts, *rates in regimes], axis=1)
+    return np.concatenate(
+        [rng.poisson(rates, (parts, 2)).T for parts, *rates in parts_and_rates], axis=1
+    )
 
 
 @pytest.mark.statistical
@@ -78,8 +86,8 @@ def told(**counts):
     rows = [(name, batch, n) for name, row in counts.items() for batch, n in enumerate(row)]
     batches = pd.DataFrame(rows, columns=["publisher", "batch", "rows"])
     whole = SimpleNamespace(
-        stationarity=stationarity(batches, {}, 3600.0),
-        rates=rates_over_time(batches, 3600.0),
+        stationarity=stationarity(batches, {}, even_batches_s(3600.0)),
+        rates=rates_over_time(batches, even_batches_s(3600.0)),
         laws={},
     )
     parting = find_regimes(whole, TraceWindow(from_ns=0, until_ns=HOUR_NS))
@@ -122,8 +130,8 @@ def test_a_daily_cycle_that_the_parts_of_the_window_hide_is_found_by_the_hour():
     batches = pd.DataFrame({"publisher": "p", "batch": range(BATCHES), "rows": 2400})
     window = TraceWindow(from_ns=0, until_ns=BATCHES * DAY_NS)
     whole = SimpleNamespace(
-        stationarity=stationarity(batches, {}, window.seconds),
-        rates=rates_over_time(batches, window.seconds),
+        stationarity=stationarity(batches, {}, even_batches_s(window.seconds)),
+        rates=rates_over_time(batches, even_batches_s(window.seconds)),
         laws={},
     )
     rows = np.where(np.arange(24) < 12, 150, 50) * BATCHES
@@ -150,37 +158,65 @@ subscribers:
 """)
 
 
+_NOTHING = pd.DataFrame({name: [] for name in ("publisher", "verdict", "at_s", "per_s")})
+UNKNOWN = SimpleNamespace(stationarity=_NOTHING, rates=_NOTHING, laws={})
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
-def test_a_planted_day_and_night_are_found_and_fitted_apart(spark, few_rows):
+def test_a_planted_day_and_night_are_found_and_the_nights_fitted_as_one(spark, few_rows):
     """Two days and a half: the nights are three stretches, two of them cut off by the ends."""
     made = generate_traces(spark, CITY, 2.5 * 86400)
     tables = {name: frame.cache() for name, frame in made.tables.items()}
     traces = Traces(tables=tables, window=made.window)
     # What the 32 parts of the window tell is not needed where hours tell all; it takes its time.
-    nothing = pd.DataFrame({name: [] for name in ("publisher", "verdict", "at_s", "per_s")})
-    whole = SimpleNamespace(stationarity=nothing, rates=nothing, laws={})
-    found = characterise_regimes(traces, whole)
-    assert found.verdict == BY_HOUR
-    assert [hours_of(each.window) for each in found.regimes] == [
-        ("08:00", "18:00"),
-        ("18:00", "08:00"),
-    ]
-    day, night = found.regimes
-    assert (day.window.seconds, night.window.seconds) == (24 * 3600.0, 36 * 3600.0)
-    for regime, truth in ((day, BUSY_PER_S), (night, QUIET_PER_S)):
-        parameters = regime.found.parameters.set_index("path")
-        for path, planted in (("publishers.ticker.rate", truth), ("brokers.hub.service", 3.0)):
-            estimate, error = parameters.loc[path, ["estimate", "standard_error"]]
-            assert estimate == pytest.approx(planted, abs=5 * error)
-            assert 5 * error < 0.15 * planted  # both rates as one would be 0.032
-        (publisher,) = regime.found.system.publishers
-        # Nobody watched between two days: no interval may reach over the other regime.
-        law = regime.found.laws["publishers.ticker.rate"]
-        assert law.sample.highest_s < 3600
-        assert publisher.every.scv == pytest.approx(1.0, abs=0.15)
-        assert regime.found.stationarity["verdict"].tolist() == [STEADY]
-    said = said_of_regimes(found, whole, "there")
-    assert "1: 08:00 to 18:00 of every day, 24 h in all, 0.0" in said
+    hourly = hourly_counts(tables["publications"], made.window).toPandas()
+    parting = find_regimes(UNKNOWN, made.window, hourly)
+    assert parting.verdict == BY_HOUR
+    assert [hours_of(each) for each in parting.windows] == [("08:00", "18:00"), ("18:00", "08:00")]
+    day, night = parting.windows
+    assert (day.seconds, night.seconds) == (24 * 3600.0, 36 * 3600.0)
+    found = characterise(replace(traces, window=night))
+    parameters = found.parameters.set_index("path")
+    for path, planted in (("publishers.ticker.rate", QUIET_PER_S), ("brokers.hub.service", 3.0)):
+        estimate, error = parameters.loc[path, ["estimate", "standard_error"]]
+        assert estimate == pytest.approx(planted, abs=5 * error)
+        assert 5 * error < 0.15 * planted  # both rates as one would be 0.032
+    (publisher,) = found.system.publishers
+    # Nobody watched between two nights: no interval may reach over the day.
+    assert found.laws["publishers.ticker.rate"].sample.highest_s < 3600
+    assert publisher.every.scv == pytest.approx(1.0, abs=0.15)
+    assert found.stationarity["verdict"].tolist() == [STEADY]
     for frame in tables.values():
         frame.unpersist()
+
+
+def test_every_regime_is_fitted_and_told_and_only_the_last_must_settle(monkeypatch):
+    asked = []
+
+    def characterise_part(part, *, base, settle_s):
+        asked.append((part.window.from_ns, part.window.until_ns, settle_s))
+        return SimpleNamespace(system=CITY)
+
+    monkeypatch.setattr(regimes, "characterise", characterise_part)
+    rates = [1.0] * 20 + [3.0] * 12
+    counts = pd.DataFrame(
+        {"publisher": "p", "batch": range(BATCHES), "rows": [100 * each for each in rates]}
+    )
+    lengths_s = even_batches_s(3600.0)
+    whole = SimpleNamespace(
+        stationarity=stationarity(counts, {}, lengths_s),
+        rates=rates_over_time(counts, lengths_s),
+        laws={},
+    )
+    traces = Traces(tables={}, window=TraceWindow(from_ns=0, until_ns=HOUR_NS))
+    found = characterise_regimes(traces, whole, settle_s=5.0)
+    cut_ns = 20 * HOUR_NS // BATCHES
+    assert asked == [(0, cut_ns, 0.0), (cut_ns, HOUR_NS, 5.0)]
+    said = said_of_regimes(found, whole, "there")
+    assert said.startswith("2 regimes, with a system each in there:")
+    assert "1: 0 h to 0.625 h, 0.0325 events/s" in said
+    hours = DailyHours(from_ns=0, until_ns=2 * DAY_NS, begin_ns=0, length_ns=6 * HOUR_NS)
+    daily = Regime(window=hours, found=SimpleNamespace(system=CITY))
+    said = said_of_regimes(Regimes(regimes=(daily,), verdict=BY_HOUR), whole, "there")
+    assert "1: 00:00 to 06:00 of every day, 12 h in all, 0.0325 events/s" in said

@@ -20,6 +20,7 @@ from tidings.characterisation.gathering import Decided, Progress, gather
 from tidings.characterisation.job import NEEDED, Characterisation, check_tables, fit
 from tidings.characterisation.partials import (
     Partial,
+    batch_lengths_s,
     batches_of,
     in_stretch,
     merge_rows,
@@ -140,7 +141,10 @@ def characterise_store(store: Path, base: System | None = None) -> Characterisat
         else [f"nobody watched between {len(stretches)} stretches of time"]
     )
     observed = Accumulated(tables=tables, window=window, source=str(store), notes=tuple(said))
-    return fit(observed, statistics_of(counted), measured, base)
+    seen = replace(
+        statistics_of(counted), batches_s=_batches_s(found.parts, stretches, found.settle_s)
+    )
+    return fit(observed, seen, measured, base)
 
 
 # ---- counting ------------------------------------------------------------------------------------
@@ -315,6 +319,19 @@ def _window_of(parts: Sequence[Part]) -> TraceWindow:
     return TraceWindow(
         from_ns=from_ns, until_ns=until_ns, unobserved_ns=until_ns - from_ns - watched_ns
     )
+
+
+def _batches_s(
+    parts: Sequence[Part], stretches: Sequence[Sequence[Part]], settle_s: float
+) -> tuple[float, ...]:
+    """How many seconds each batch of all parts has, without what is left to settle."""
+    last = {stretch[-1].folder for stretch in stretches}
+    lengths_ns = [part.until_ns - part.from_ns for part in parts]
+    counted_ns = [
+        length - round(settle_s * 1e9) * (part.folder in last)
+        for part, length in zip(parts, lengths_ns, strict=True)
+    ]
+    return batch_lengths_s(lengths_ns, counted_ns)
 
 
 def _whole(store: Path, found: Catalogue) -> Partial:

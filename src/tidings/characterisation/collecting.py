@@ -35,6 +35,7 @@ class Statistics:
     sessions: pd.DataFrame | None = None  # periods of peers, and rows by reason
     stays: pd.DataFrame | None = None  # periods of subscribers that come and go
     utilisation: pd.DataFrame | None = None  # samples of resources by reason
+    batches_s: tuple[float, ...] | None = None  # how long batches are; None: all as long
     notes: tuple[str, ...] = ()
 
     def publications_by(self, statistic: str) -> pd.DataFrame:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from tidings.characterisation.assembling import (
@@ -45,7 +46,12 @@ from tidings.characterisation.publishers import (
 from tidings.characterisation.quality import quality_table
 from tidings.characterisation.set_aside import BadTexts, counted_only, look_at, rows_set_aside
 from tidings.characterisation.states import failing_together, fit_failures
-from tidings.characterisation.stationarity import drift_notes, rates_over_time, stationarity
+from tidings.characterisation.stationarity import (
+    drift_notes,
+    even_batches_s,
+    rates_over_time,
+    stationarity,
+)
 from tidings.characterisation.stays import fit_stays, with_stays
 from tidings.characterisation.subscribers import FoundSubscribers, find_subscribers, with_links
 from tidings.characterisation.waiting import waiting_parameters
@@ -182,7 +188,9 @@ def fit(
     ]
     counted = count(seen, system, channels, traces, measured)
     scvs = {name: sample.scv for name, sample in interval_samples(seen.intervals).items()}
-    steady = stationarity(seen.publications_by("batches"), scvs, measured.seconds)
+    even_s = even_batches_s(measured.seconds)
+    lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)
+    steady = stationarity(seen.publications_by("batches"), scvs, lengths_s)
     notes = (
         *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
         *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
@@ -199,7 +207,7 @@ def fit(
         stationarity=steady,
         clocks=clocks.table,
         laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
-        rates=rates_over_time(seen.publications_by("batches"), measured.seconds),
+        rates=rates_over_time(seen.publications_by("batches"), lengths_s),
         notes=notes,
         bad_texts=BadTexts(contents=seen.bad_texts, filters=found.bad_texts),
     )

@@ -183,5 +183,24 @@ def batches_of(lengths_ns: Sequence[int]) -> list[int]:
     return found
 
 
+def batch_lengths_s(lengths_ns: Sequence[int], counted_ns: Sequence[int]) -> tuple[float, ...]:
+    """How many seconds of each of those 32 batches were counted, of parts of such lengths.
+
+    Of a part, publications are counted in its first ``counted_ns``: those at the end may be left to
+    settle. Batches of the whole consist of whole ones of its parts, so that they differ in length
+    where parts do.
+
+    >>> batch_lengths_s([64_000_000_000, 32_000_000_000], [64_000_000_000, 31_500_000_000])[-3:]
+    (3.0, 3.0, 2.5)
+    """
+    found_ns = [0] * BATCHES
+    goes_to = iter(batches_of(lengths_ns))
+    for length_ns, until_ns in zip(lengths_ns, counted_ns, strict=True):
+        width = -(-length_ns // BATCHES)
+        for begin in range(0, BATCHES * width, width):
+            found_ns[next(goes_to)] += max(0, min(begin + width, until_ns) - begin)
+    return tuple(each / 1e9 for each in found_ns)
+
+
 def _coarsened(frame: pd.DataFrame, batch_of: Sequence[int]) -> pd.DataFrame:
     return frame.assign(batch=frame["batch"].map(dict(enumerate(batch_of))))

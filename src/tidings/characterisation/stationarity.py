@@ -21,23 +21,32 @@ LEAST_PER_BATCH = 5.0  # events; with fewer, counts are too lumpy for the test
 _SURPRISE = 1e-4  # chance of a steady publisher to be told as one that drifts
 
 
-def stationarity(batches: pd.DataFrame, scvs: Mapping[str, float], window_s: float) -> pd.DataFrame:
-    """A test of every publisher's rate, over equal parts of the window.
+def even_batches_s(window_s: float) -> NDArray[np.float64]:
+    """How long each part of a window was watched, in seconds, where all were as long."""
+    return np.full(BATCHES, window_s / BATCHES)
+
+
+def stationarity(
+    batches: pd.DataFrame, scvs: Mapping[str, float], lengths_s: NDArray[np.float64]
+) -> pd.DataFrame:
+    """A test of every publisher's rate, over parts of the window of these lengths.
 
     Events of a renewal process with intervals of squared coefficient of variation c² come in counts
-    of variance c² · mean, so that over m parts Σ (nᵢ − n̄)²/(c² n̄) follows a χ² law with m − 1
-    degrees of freedom, if the rate stays. ``dispersion`` is that sum by its degrees of freedom.
+    of variance c² · mean, so that over m parts Σ (nᵢ − eᵢ)²/(c² eᵢ) follows a χ² law with m − 1
+    degrees of freedom, if the rate stays: of all events, eᵢ is the share that the part's length has
+    of all time. ``dispersion`` is that sum by its degrees of freedom.
     Reads ``publisher``, ``batch`` and ``rows``.
     """
     rows = []
+    watched = lengths_s > 0
     known = batches[batches["batch"].notna()]
     for publisher, counts in _counts(known):
-        test = drift_test(counts, np.ones(BATCHES), scvs.get(publisher, math.nan))
+        test = drift_test(counts[watched], lengths_s[watched], scvs.get(publisher, math.nan))
         thin = counts.mean() < LEAST_PER_BATCH
         verdict = CANNOT_TELL if thin else DRIFTS if test.drifts else STEADY
-        per_s = BATCHES / window_s
+        per_s = counts[watched] / lengths_s[watched]
         rows.append(
-            (publisher, int(counts.sum()), counts.min() * per_s, counts.max() * per_s,
+            (publisher, int(counts.sum()), per_s.min(), per_s.max(),
              test.dispersion, test.p_value, verdict)
         )  # fmt: skip
     return pd.DataFrame(rows, columns=list(STATIONARITY_COLUMNS))
@@ -68,12 +77,13 @@ def drift_test(counts: NDArray[np.float64], lengths: NDArray[np.float64], scv: f
     return DriftTest(total / degrees, float(stats.chi2.sf(total, degrees)))
 
 
-def rates_over_time(batches: pd.DataFrame, window_s: float) -> pd.DataFrame:
+def rates_over_time(batches: pd.DataFrame, lengths_s: NDArray[np.float64]) -> pd.DataFrame:
     """Events per second of every publisher in each part of the window, by its middle in seconds."""
-    part_s = window_s / BATCHES
-    middles_s = (np.arange(BATCHES) + 0.5) * part_s
+    watched = lengths_s > 0
+    long_s = lengths_s[watched]
+    middles_s = long_s.cumsum() - long_s / 2.0
     frames = [
-        pd.DataFrame({"publisher": publisher, "at_s": middles_s, "per_s": counts / part_s})
+        pd.DataFrame({"publisher": publisher, "at_s": middles_s, "per_s": counts[watched] / long_s})
         for publisher, counts in _counts(batches[batches["batch"].notna()])
     ]
     empty = pd.DataFrame({"publisher": [], "at_s": [], "per_s": []})

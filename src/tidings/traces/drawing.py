@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import UnsupportedError
@@ -19,6 +19,7 @@ from tidings.model.laws import (
     Weibull,
 )
 
+ROWS_OF_A_TASK = 1_000_000
 # A law as numbers that a column can hold: a time is shift_s + what its kind makes of a and b.
 LAW = "struct<kind string, a double, b double, shift_s double>"
 
@@ -29,6 +30,17 @@ def uniform(seed: int, purpose: str, *of: Column) -> Column:
     # A second time, as one hash of similar values is not quite as good as random.
     bits = F.shiftrightunsigned(F.xxhash64(hashed), 11)
     return (bits.cast("double") + F.lit(0.5)) * F.lit(2.0**-53)
+
+
+def numbered(spark: SparkSession, rows: int) -> DataFrame:
+    """So many rows with an ``id`` from 0 on, in as many tasks as are wanted of them.
+
+    Spark's own choice, a task for each core, would make as many files, however large.
+    """
+    tasks = -(-rows // ROWS_OF_A_TASK)
+    # Connect does not tell how many cores there are.
+    cores = getattr(getattr(spark, "sparkContext", None), "defaultParallelism", 1)
+    return spark.range(rows) if tasks <= cores else spark.range(0, rows, 1, tasks)
 
 
 def law_numbers(law: Law, shift_s: float = 0.0) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,15 +16,14 @@ from tidings.model.routes import Routes, TrafficRow
 from tidings.model.system import System
 from tidings.model.topology import walk
 from tidings.traces.drawing import LAW, law_numbers
-from tidings.traces.planted_periods import PERIODS, Period, Periods
+from tidings.traces.period_lookup import PLACE, Place
 from tidings.traces.window import NANOSECONDS
 
-_SUBSCRIBER = (
-    f"struct<name string, delay {LAW}, reliability double, away {PERIODS}, stays {PERIODS}>"
-)
+Places = Mapping[tuple[str, str], Place]  # where periods stand, by what they are of and name
+_SUBSCRIBER = f"struct<name string, delay {LAW}, reliability double, away {PLACE}, stays {PLACE}>"
 _HOP = (
     f"struct<broker string, came_from string, parent int, delay {LAW}, reliability double, "
-    f"cut {PERIODS}, down {PERIODS}, service {LAW}, sent_to array<string>, "
+    f"cut {PLACE}, down {PLACE}, service {LAW}, sent_to array<string>, "
     f"subscribers array<{_SUBSCRIBER}>>"
 )
 _KINDS = pa.schema(
@@ -41,23 +40,23 @@ _KINDS = pa.schema(
 )
 
 
-def event_kinds(spark: SparkSession, system: System, routes: Routes, periods: Periods) -> DataFrame:
+def event_kinds(spark: SparkSession, system: System, routes: Routes, places: Places) -> DataFrame:
     """One row per kind of event, as :func:`kind_rows` gives them."""
-    frame = spark.createDataFrame(pa.Table.from_pylist(kind_rows(system, routes, periods), _KINDS))
+    frame = spark.createDataFrame(pa.Table.from_pylist(kind_rows(system, routes, places), _KINDS))
     return frame.withColumns(
         {
             "hops": F.from_json("hops", f"array<{_HOP}>"),
-            "away": F.from_json("away", PERIODS),
+            "away": F.from_json("away", PLACE),
         }
     )
 
 
-def kind_rows(system: System, routes: Routes, periods: Periods) -> list[dict[str, object]]:
+def kind_rows(system: System, routes: Routes, places: Places) -> list[dict[str, object]]:
     """Of every kind of event its content, and every broker it goes to, parents first.
 
-    With it go the ``periods`` in which its publisher is away, a link on its way is cut, a broker
-    down, or a subscriber away; null where there are none. Raises :class:`UnsupportedError` for laws
-    that cannot be drawn.
+    With it go the ``places`` of the periods in which its publisher is away, a link on its way is
+    cut, a broker down, or a subscriber away; null where there are none. Raises
+    :class:`UnsupportedError` for laws that cannot be drawn.
     """
     rows: list[dict[str, object]] = []
     for number, row in enumerate(routes.rows):
@@ -70,19 +69,11 @@ def kind_rows(system: System, routes: Routes, periods: Periods) -> list[dict[str
                 "content": canonical_event(routes.events[row.event]),
                 "lifetime_ns": _lifetime_ns(row.lifetime),
                 "size_bytes": None if row.size_bytes is None else round(row.size_bytes),
-                "away": json.dumps(_listed(periods.away, publisher.name)),
-                "hops": json.dumps(_ways(system, routes, row, periods)),
+                "away": json.dumps(places.get(("away", publisher.name))),
+                "hops": json.dumps(_ways(system, routes, row, places)),
             }
         )
     return rows
-
-
-def _listed(
-    periods: Mapping[str, Sequence[Period]], name: str | None
-) -> list[dict[str, int]] | None:
-    if name is None or name not in periods:
-        return None
-    return [{"from_ns": each.from_ns, "until_ns": each.until_ns} for each in periods[name]]
 
 
 def _lifetime_ns(lifetime: Law | None) -> int | None:
@@ -97,7 +88,7 @@ def _lifetime_ns(lifetime: Law | None) -> int | None:
 
 
 def _ways(
-    system: System, routes: Routes, row: TrafficRow, periods: Periods
+    system: System, routes: Routes, row: TrafficRow, places: Places
 ) -> list[dict[str, object]]:
     """The brokers that an event of a kind goes to, each after the one it comes from."""
     publisher = system.publishers[row.publisher]
@@ -131,26 +122,26 @@ def _ways(
                 "parent": parent,
                 "delay": law_numbers(channel.delay),
                 "reliability": channel.reliability,
-                "cut": _listed(periods.down, links.get(frozenset((came_from, name)))),
-                "down": _listed(periods.down, name),
+                "cut": places.get(("down", links.get(frozenset((came_from, name)), ""))),
+                "down": places.get(("down", name)),
                 "service": law_numbers(service.law if service else Deterministic(value_s=0.0)),
                 "sent_to": onward,
-                "subscribers": _wanted_at(system, routes, row, broker, periods),
+                "subscribers": _wanted_at(system, routes, row, broker, places),
             }
         )
     return found
 
 
 def _wanted_at(
-    system: System, routes: Routes, row: TrafficRow, broker: int, periods: Periods
+    system: System, routes: Routes, row: TrafficRow, broker: int, places: Places
 ) -> list[dict[str, object]]:
     return [
         {
             "name": subscriber.name,
             "delay": law_numbers(subscriber.link.delay),
             "reliability": subscriber.link.reliability,
-            "away": _listed(periods.away, subscriber.name),
-            "stays": _listed(periods.stays, subscriber.name),
+            "away": places.get(("away", subscriber.name)),
+            "stays": places.get(("stays", subscriber.name)),
         }
         for index, subscriber in enumerate(system.subscribers)
         if routes.home_of_subscriber[index] == broker and routes.wanted_by(index)[row.content_class]

@@ -39,15 +39,13 @@ from tidings.traces.actions import run_action
 from tidings.traces.dirt import CLEAN, Dirt, spoil
 from tidings.traces.drawing import bound, drawn_s, law_numbers, uniform
 from tidings.traces.event_kinds import event_kinds, kind_rows
+from tidings.traces.period_lookup import PeriodLookup, look_up
 from tidings.traces.planted_moments import expected_events, moments
 from tidings.traces.planted_periods import (
-    Periods,
-    after,
     changes,
     check_periods,
     draw_periods,
     subscription_steps,
-    within,
 )
 from tidings.traces.planted_probes import draw_probes
 from tidings.traces.window import DAY_NS, NANOSECONDS, TraceWindow
@@ -110,7 +108,7 @@ def check_planting(system: System, span_s: float, planting: Planting) -> None:
     if sum(expected_events(each, span_s) for each in system.publishers) < 1:
         raise InvalidInputError(f"in {span_s:g} s not one event is expected; wants a longer time")
     check_periods(system, span_s)
-    kind_rows(system, route(system), Periods())
+    kind_rows(system, route(system), {})
     for each in system.publishers:
         law_numbers(each.every or Exponential(mean_s=1.0))
 
@@ -129,15 +127,16 @@ def generate_traces(
     window = TraceWindow(from_ns=EPOCH_NS, until_ns=EPOCH_NS + round(span_s * NANOSECONDS))
     periods = draw_periods(system, window, seed)
     routes = route(system)
-    kinds = event_kinds(spark, system, routes, periods)
+    lookup = look_up(periods, window)
+    kinds = event_kinds(spark, system, routes, lookup.places)
     published = _published(moments(spark, system, routes, span_s, seed), kinds)
-    begun = _after(F.col("away"), F.col("published_ns"))
-    journeys = published.withColumn("begun_ns", begun).withColumn("journey", _journey(seed))
+    begun = _after(lookup, F.col("away"), F.col("published_ns"))
+    journeys = published.withColumn("begun_ns", begun).withColumn("journey", _journey(lookup, seed))
     hops = _hops(journeys)
     tables = {
         "publications": published.select(*_names("publications")),
         "hops": hops,
-        "deliveries": _deliveries(journeys, seed),
+        "deliveries": _deliveries(journeys, lookup, seed),
         "subscriptions": _small(
             spark, "subscriptions", subscription_steps(system, periods.stays, window)
         ),
@@ -200,7 +199,7 @@ def _published(at: DataFrame, kinds: DataFrame) -> DataFrame:
     )
 
 
-def _journey(seed: int) -> Column:
+def _journey(lookup: PeriodLookup, seed: int) -> Column:
     """When the event came to and left each broker of its way, and whether it came there at all."""
 
     def step(so_far: Column, hop: Column) -> Column:
@@ -212,7 +211,8 @@ def _journey(seed: int) -> Column:
         lost = uniform(seed, "lost", F.col("id"), name) >= hop["reliability"]
 
         def arrived(left_ns: Column, at_ns: Column) -> Column:
-            stopped = lost | _within(hop["cut"], left_ns) | _within(hop["down"], at_ns)
+            cut, down = lookup.within(hop["cut"], left_ns), lookup.within(hop["down"], at_ns)
+            stopped = lost | F.coalesce(cut, F.lit(False)) | F.coalesce(down, F.lit(False))
             return F.struct(
                 ((first | before["alive"]) & ~stopped).alias("alive"),
                 at_ns.alias("arrived_ns"),
@@ -226,12 +226,9 @@ def _journey(seed: int) -> Column:
     return F.aggregate("hops", F.array().cast(f"array<{_JOURNEY}>"), step)
 
 
-def _within(periods: Column, at_ns: Column) -> Column:
-    return F.coalesce(within(periods, at_ns), F.lit(False))  # null: there are no periods
-
-
-def _after(periods: Column, at_ns: Column) -> Column:
-    return F.when(periods.isNull(), at_ns).otherwise(after(periods, at_ns))
+def _after(lookup: PeriodLookup, away: Column, at_ns: Column) -> Column:
+    """The moment itself or, where somebody is away then, that of coming back."""
+    return F.coalesce(lookup.until(away, at_ns), at_ns)
 
 
 def _steps(journeys: DataFrame) -> DataFrame:
@@ -253,7 +250,7 @@ def _hops(journeys: DataFrame) -> DataFrame:
     )
 
 
-def _deliveries(journeys: DataFrame, seed: int) -> DataFrame:
+def _deliveries(journeys: DataFrame, lookup: PeriodLookup, seed: int) -> DataFrame:
     rows = _steps(journeys).select(
         "id",
         "event",
@@ -264,18 +261,18 @@ def _deliveries(journeys: DataFrame, seed: int) -> DataFrame:
     )
     name, stays = F.col("one.name"), F.col("one.stays")
     delay_s = drawn_s(F.col("one.delay"), seed, "delay", F.col("id"), name)
-    received = bound(F.col("left_ns") + _ns(delay_s), lambda at: _after(F.col("one.away"), at))
-
-    def in_stay(at_ns: Column) -> Column:
-        stood = F.exists(
-            stays,
-            lambda stay: (stay["from_ns"] <= F.col("published_ns")) & (at_ns < stay["until_ns"]),
-        )
-        return F.when(stays.isNull() | stood, at_ns)
-
+    received = bound(
+        F.col("left_ns") + _ns(delay_s), lambda at: _after(lookup, F.col("one.away"), at)
+    )
+    ends_ns = lookup.until(stays, F.col("published_ns"))
     arrives = uniform(seed, "lost", F.col("id"), name) < F.col("one.reliability")
     taken = rows.where(arrives).select(
-        "event", name.alias("subscriber"), "broker", bound(received, in_stay).alias("received_ns")
+        "event",
+        name.alias("subscriber"),
+        "broker",
+        bound(received, lambda at: F.when(stays.isNull() | (at < ends_ns), at)).alias(
+            "received_ns"
+        ),
     )
     return taken.where(F.col("received_ns").isNotNull())
 

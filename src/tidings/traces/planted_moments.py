@@ -14,7 +14,7 @@ from tidings.model.behaviour import DailyRates
 from tidings.model.laws import Exponential
 from tidings.model.routes import Routes
 from tidings.model.system import Publisher, System
-from tidings.traces.drawing import drawn_s, law_column, uniform
+from tidings.traces.drawing import drawn_s, law_column, numbered, uniform
 from tidings.traces.window import NANOSECONDS
 
 _CHUNK = 2**16  # intervals that are added up by one task
@@ -73,7 +73,7 @@ def _poisson(
     kinds = [n for n, row in enumerate(routes.rows) if row.publisher in expected]
     rows = [routes.rows[n] for n in kinds]
     weights = [expected[row.publisher] * row.probability for row in rows]
-    events = spark.range(round(sum(expected.values()))).withColumns(
+    events = numbered(spark, round(sum(expected.values()))).withColumns(
         {"place": uniform(seed, "kind", F.col("id")), "share": uniform(seed, "moment", F.col("id"))}
     )
     rated = {system.publishers[n].rates for n in publishers}
@@ -111,7 +111,7 @@ def _renewals(
     most = math.ceil(mean + 8.0 * math.sqrt(mean * publisher.every.scv + 1.0) + 8.0)
     name = F.lit(publisher.name)
     interval_s = drawn_s(law_column(publisher.every), seed, "interval", F.col("n"), name)
-    drawn = spark.range(most).select(
+    drawn = numbered(spark, most).select(
         F.col("id").alias("n"),
         F.call_function("div", F.col("id"), F.lit(_CHUNK)).alias("chunk"),
     )

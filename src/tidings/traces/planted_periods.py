@@ -1,6 +1,7 @@
 """Times off and on of components, peers and subscriptions, drawn here and planted into traces.
 
-They are few beside events: each is drawn on this machine, and events look them up in lists.
+They are few beside events: each is drawn on this machine, and events look them up
+(:mod:`tidings.traces.period_lookup`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from tidings.errors import UnsupportedError
 from tidings.model.behaviour import Failure
@@ -21,8 +20,7 @@ from tidings.model.system import Publisher, Subscriber, System
 from tidings.model.trace_files import filter_text
 from tidings.traces.window import NANOSECONDS, TraceWindow
 
-PERIODS = "array<struct<from_ns bigint, until_ns bigint>>"
-MOST_PERIODS = 20_000  # of all components and peers together: events look through lists of them
+MOST_PERIODS = 20_000  # of all components and peers together: every task is sent all of them
 _CYCLES_BEFORE = 20  # after which nobody remembers how it began
 
 
@@ -180,17 +178,3 @@ def subscription_steps(
                 rows.append((*who, "unsubscribe", stay.until_ns, None))
     names = ["subscription", "subscriber", "broker", "action", "at_ns", "filter"]
     return pd.DataFrame(rows, columns=names)
-
-
-# ---- as columns ----------------------------------------------------------------------------------
-
-
-def within(periods: Column, at_ns: Column) -> Column:
-    """Whether a moment lies in one of some periods."""
-    return F.exists(periods, lambda each: (each["from_ns"] <= at_ns) & (at_ns < each["until_ns"]))
-
-
-def after(periods: Column, at_ns: Column) -> Column:
-    """The moment itself or, where it lies in one of some periods, the end of that."""
-    held = F.filter(periods, lambda each: (each["from_ns"] <= at_ns) & (at_ns < each["until_ns"]))
-    return F.coalesce(F.get(held, F.lit(0))["until_ns"], at_ns)

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from tidings.model.behaviour import Channel
 from tidings.model.system import System
-from tidings.traces.drawing import LAW, drawn_s, law_numbers, uniform
+from tidings.traces.drawing import LAW, drawn_s, law_numbers, numbered, uniform
 from tidings.traces.window import NANOSECONDS, TraceWindow
 
 _CHUNK = 2**16  # probes of a link that one task puts in order
@@ -26,7 +26,7 @@ def draw_probes(
     small = small.withColumn("delay", F.from_json("delay", LAW))
     count, span_ns = len(links), float(window.until_ns - window.from_ns)
     turn = F.floor(F.col("id") / count) + uniform(seed, "turn", F.col("id"))
-    rows = spark.range(each * count).select(
+    rows = numbered(spark, each * count).select(
         "id",
         (F.col("id") % count).alias("link"),
         F.call_function("div", F.col("id"), F.lit(count * _CHUNK)).alias("chunk"),
