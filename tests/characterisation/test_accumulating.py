@@ -217,6 +217,8 @@ def test_a_store_tells_what_the_traces_at_once_tell(spark, store, at_once, folde
         (found.parameters, whole.parameters),
         (found.measured.subscribers, whole.measured.subscribers),
         (found.measured.brokers, whole.measured.brokers),
+        (found.stationarity, whole.stationarity),
+        (found.rates, whole.rates),
     ]:
         pd.testing.assert_frame_equal(a, b, rtol=1e-9)
     assert found.system.brokers[1].failure is not None
