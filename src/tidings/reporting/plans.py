@@ -11,6 +11,7 @@ from tidings.reporting.terminal import Column, FittingTable, hidden, name_column
 from tidings.reporting.what_ifs import number
 
 Row = Mapping[str, Any]
+BESIDE = 3  # so many sizes on either side of the answer are shown
 
 
 def scheme_tables(advice: Mapping[str, Any]) -> list[FittingTable]:
@@ -121,18 +122,28 @@ def deadline_table(document: Row, limit: int | None = None) -> FittingTable:
 
 
 def capacity_table(document: Row) -> FittingTable:
-    """All sizes that were looked at, and how far each is from the target."""
+    """The sizes around the answer, the present and the largest: how far each is from the target."""
+    rows = document["options"]
+    shown = _around(rows, document["best"] if document["choice"] is None else document["choice"])
     return _standings(
         "Sizes that were looked at",
-        document["options"],
+        shown,
         Column(
             title="times as fast" if document["what"] == "speed" else "brokers",
-            cells=[f"{row['size']:.4g}" for row in document["options"]],
+            cells=[f"{row['size']:.4g}" for row in shown],
         ),
-        marks=[
-            "◀" if row["size"] == document["choice"] else _open(row) for row in document["options"]
-        ],
+        marks=["◀" if row["size"] == document["choice"] else _open(row) for row in shown],
+        left_out=hidden(len(shown), len(rows), "sizes"),
     )
+
+
+def _around(rows: Sequence[Row], size: float) -> list[Row]:
+    place = [row["size"] for row in rows].index(size)
+    return [
+        row
+        for index, row in enumerate(rows)
+        if abs(index - place) <= BESIDE or row["size"] == 1 or index == len(rows) - 1
+    ]
 
 
 def homes_table(document: Row, limit: int | None = None) -> FittingTable:
@@ -176,7 +187,9 @@ def _open(row: Row, otherwise: str = "") -> str:
     return "?" if row.get("verdict") == "cannot be told" else otherwise
 
 
-def _standings(title: str, rows: Sequence[Row], first: Column, marks: list[str]) -> FittingTable:
+def _standings(
+    title: str, rows: Sequence[Row], first: Column, marks: list[str], left_out: str
+) -> FittingTable:
     return FittingTable(
         title=title,
         columns=[
@@ -188,7 +201,7 @@ def _standings(title: str, rows: Sequence[Row], first: Column, marks: list[str])
             Column(title="", cells=marks, left=True),
         ],
         caption="content: subscribers that get their target; margin: share less target; ?: the "
-        "simulation speaks against it",
+        "simulation speaks against it" + (f". {left_out}" if left_out else ""),
     )
 
 

@@ -7,6 +7,7 @@ from tidings.model.filters import EVERYTHING, as_filter
 from tidings.model.outcome import Outcome, table
 from tidings.model.routes import route
 from tidings.prediction.flows import flows
+from tidings.reproduction.combined import experiment
 from tidings.reproduction.combined.exhibits import study
 from tidings.reproduction.combined.experiment import Case, Plan, Results
 from tidings.reproduction.combined.systems import BROKERS, PARTS, everything, only, without
@@ -95,3 +96,17 @@ def test_all_alone_has_no_product_of_singles():
     assert row["mean_absolute"] == pytest.approx(0.05)
     assert "product_off" not in row
     assert study(results).sections[1].exhibits[0].rows[0][-1] == ""
+
+
+def test_progress_names_the_combination_and_how_much_of_it_is_done(monkeypatch):
+    def play(system, options, *, progress):
+        progress(f"replication 2 of {options.replications}")
+        return outcome("simulated", 0.5)
+
+    monkeypatch.setattr(experiment, "foretell", lambda system: outcome("predicted", 0.5))
+    monkeypatch.setattr(experiment, "simulate", play)
+    said = []
+    experiment.reproduce(Plan(pairs=False), said.append)
+    assert said == ["all (1 of 1), predicting", "all (1 of 1), replication 2 of 10"]
+    experiment.reproduce(Plan(), said.append)
+    assert "queues + links (9 of 37), replication 2 of 10" in said

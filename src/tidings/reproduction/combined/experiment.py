@@ -20,7 +20,7 @@ from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.planning.scenarios import foretell
 from tidings.reproduction.combined.systems import PARTS, everything, only
-from tidings.simulation.run import simulate
+from tidings.simulation.run import SimulationOptions, simulate
 
 Progress = Callable[[str], None]
 Shares = NDArray[np.float64]
@@ -89,11 +89,15 @@ class Results:
 def reproduce(plan: Plan, progress: Progress = lambda _: None) -> Results:
     """Run every case."""
     whole = everything(plan.seed, scheme=plan.scheme)
+    combinations = list(_combinations()) if plan.pairs else [tuple(PARTS)]
     cases = []
-    for effects in _combinations() if plan.pairs else [tuple(PARTS)]:
-        progress(", ".join(effects))
-        events = plan.events if len(effects) <= 2 else plan.events_of_all
-        cases.append(_case(plan, only(whole, effects), effects, events))
+    for number, effects in enumerate(combinations, start=1):
+        name = f"{_named(effects)} ({number} of {len(combinations)})"
+
+        def tell(step: str, name: str = name) -> None:
+            progress(f"{name}, {step}")
+
+        cases.append(_case(plan, only(whole, effects), effects, tell))
     return Results(plan=plan, cases=tuple(cases))
 
 
@@ -103,10 +107,16 @@ def _combinations() -> Iterator[tuple[str, ...]]:
     yield tuple(PARTS)
 
 
-def _case(plan: Plan, system: System, effects: tuple[str, ...], events: int) -> Case:
+def _case(plan: Plan, system: System, effects: tuple[str, ...], progress: Progress) -> Case:
+    options = SimulationOptions(
+        seed=plan.seed,
+        events=plan.events if len(effects) <= 2 else plan.events_of_all,
+        replications=plan.replications,
+    )
     try:
+        progress("predicting")
         predicted = foretell(system)
-        simulated = simulate(system, seed=plan.seed, events=events, replications=plan.replications)
+        simulated = simulate(system, options, progress=progress)
     except UnsupportedError as error:
         return Case(effects=effects, refused=str(error).splitlines()[0])
     return Case(effects=effects, predicted=predicted, simulated=simulated)
