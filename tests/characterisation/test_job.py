@@ -416,7 +416,17 @@ def test_dirt_is_counted_and_changes_nothing_else(
     for key, rows in told.set_index(["table", "reason"])["rows"].items():
         assert aside.pop(key) == rows + copies.get(key, 0), key
     assert not aside
-    pd.testing.assert_frame_equal(found.parameters, characterised.parameters, rtol=1e-9)
+    # Only how sure rates are: as many publications as could not be used may be missing.
+    spoilt = 300 / (len(tables["publications"]) - 50)
+    expected = characterised.parameters.copy()
+    rates = expected["path"].str.endswith(".rate")
+    assert rates.sum() == 2
+    expected.loc[rates, "standard_error"] = np.hypot(
+        expected["standard_error"], spoilt * expected["estimate"]
+    )
+    pd.testing.assert_frame_equal(found.parameters, expected, rtol=1e-9)
+    (note,) = [each for each in found.notes if "of the rows of publications" in each]
+    assert note.startswith(f"{100 * spoilt:.2g} %")
     pd.testing.assert_frame_equal(
         found.measured.subscribers, characterised.measured.subscribers, rtol=1e-9
     )

@@ -20,13 +20,18 @@ from tidings.model.units import format_seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedChannel:
-    """One direction of a link: how often it was tried, how often it lost (None: cannot tell)."""
+    """One direction of a link: how often it was tried, how often it lost (None: cannot tell).
+
+    ``spoilt`` is the share of rows that would tell of arrivals and could not be used: as many of
+    what counts as lost may have arrived.
+    """
 
     tried: int
     lost: int | None
     delay: FittedLaw | None
     runs: LossRuns | None = None
     early: Apparent | None = None  # of times of which some were below 0
+    spoilt: float = 0.0
 
     @property
     def reliability(self) -> float | None:
@@ -35,8 +40,14 @@ class FittedChannel:
 
     @property
     def lost_se(self) -> float:
-        """The standard error of the share that was lost; NaN where nobody can tell."""
-        return math.nan if self.lost is None else float(share_se(self.lost, self.tried))
+        """The standard error of the share that was lost; NaN where nobody can tell.
+
+        Wider where losses come in a row, by as much as their runs say.
+        """
+        if self.lost is None:
+            return math.nan
+        widening = 1.0 if self.runs is None else self.runs.widening
+        return math.hypot(float(share_se(self.lost, self.tried)) * widening, self.spoilt)
 
     def channel(self, base: Channel) -> Channel:
         """The channel as measured; what was not seen is that of ``base``."""
@@ -180,6 +191,7 @@ def _surest(found: list[FittedChannel]) -> FittedChannel:
         delay=of_delays.delay,
         runs=runs,
         early=of_delays.early,
+        spoilt=of_losses.spoilt,
     )
 
 

@@ -19,7 +19,9 @@ SEEN = "as measured"
 _ROWS = "Rows used, set aside with a reason, and duplicates add up to all rows that were read."
 _CLOCKS = (
     "No delay is below 0: what went both ways between two hosts bounds by how much one clock is "
-    "ahead of the other. Early is what arrived before it left, by the clocks of both."
+    "ahead of the other. Clocks that may be equal are taken as equal: if they are not, delays are "
+    "off by their difference, to one side on the way there and to the other on the way back. Early "
+    "is what arrived before it left, by the clocks of both."
 )
 _LAWS = (
     "Every bin of the histogram as a point, the share of it that the fitted law gives as a line; "

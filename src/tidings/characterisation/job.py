@@ -19,13 +19,14 @@ from tidings.characterisation.assembling import (
     with_failures,
 )
 from tidings.characterisation.channels import (
+    FittedChannel,
     burst_notes,
     by_clocks,
     early_notes,
     fit_channels,
     surest,
 )
-from tidings.characterisation.clocks import clock_notes, read_clocks
+from tidings.characterisation.clocks import Direction, clock_notes, read_clocks
 from tidings.characterisation.collecting import Statistics, collect
 from tidings.characterisation.connectivity import fit_connectivity, with_connectivity
 from tidings.characterisation.counting import Observed, count, measured_outcome
@@ -43,7 +44,7 @@ from tidings.characterisation.publishers import (
     fit_publishers,
     interval_samples,
 )
-from tidings.characterisation.quality import quality_table
+from tidings.characterisation.quality import quality_table, spoilt_notes, spoilt_shares
 from tidings.characterisation.set_aside import BadTexts, counted_only, look_at, rows_set_aside
 from tidings.characterisation.states import failing_together, fit_failures
 from tidings.characterisation.stationarity import (
@@ -155,10 +156,12 @@ def fit(
     probed_channels = by_clocks(fit_channels(probed, runs), clocks.probed, clocks.offsets)
     # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
     enough = well_probed(seen.hops, probed)
-    crossed = {way: each for way, each in fit_channels(seen.crossings).items() if way not in enough}
-    crossed = by_clocks(crossed, clocks.crossed, clocks.offsets)
-    channels = surest(crossed, probed_channels)
     found = find_subscribers(seen.subscriptions, base, traces.window)
+    quality = quality_table(seen, bad_filters=found.bad_rows)
+    spoilt = spoilt_shares(quality)
+    crossed = {way: each for way, each in fit_channels(seen.crossings).items() if way not in enough}
+    crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
+    channels = surest(crossed, probed_channels)
     publishers = fit_publishers(
         PublisherStatistics(
             homes=seen.publications_by("publishers"),
@@ -168,6 +171,7 @@ def fit(
             events=seen.contents,
             channels=channels,
             window_s=traces.window.seconds,
+            spoilt=spoilt.get("publications", 0.0),
         ),
         base,
     )
@@ -192,7 +196,8 @@ def fit(
     lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)
     steady = stationarity(seen.publications_by("batches"), scvs, lengths_s)
     notes = (
-        *traces.notes, *seen.notes, *found.notes, *network.notes, *publishers.notes, *clients.notes,
+        *traces.notes, *seen.notes, *spoilt_notes(spoilt),
+        *found.notes, *network.notes, *publishers.notes, *clients.notes,
         *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
         *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
         *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
@@ -202,7 +207,7 @@ def fit(
         measured=measured_outcome(counted, traces, measured, notes),
         parameters=parameter_table(parameters),
         waits=parameter_table(waits),
-        quality=quality_table(seen, bad_filters=found.bad_rows),
+        quality=quality,
         coverage=coverage_table(seen, counted.tables["subscribers"]),
         stationarity=steady,
         clocks=clocks.table,
@@ -225,6 +230,17 @@ def with_examples(
     seen = look_at(rows, to)
     notes = (*found.notes, *counted_only(found.quality, seen))
     return replace(found, examples=seen.examples, notes=notes)
+
+
+def _with_spoilt(
+    crossed: Mapping[Direction, FittedChannel], seen: Statistics, spoilt: Mapping[str, float]
+) -> dict[Direction, FittedChannel]:
+    """Links of which hops and deliveries tell, with the share of these that could not be used."""
+    brokers = set(seen.hops["broker"].dropna())
+    return {
+        way: replace(each, spoilt=spoilt.get("hops" if way[1] in brokers else "deliveries", 0.0))
+        for way, each in crossed.items()
+    }
 
 
 class _Peers(NamedTuple):

@@ -89,6 +89,24 @@ class LossRuns:
         return float(share_se(self.lost_after_loss, self.after_loss)) * self.burst**2
 
     @property
+    def widening(self) -> float:
+        """By how much the standard error of the share lost exceeds that of independent losses.
+
+        Where a loss is ρ likelier after a loss than after none, neighbours at a distance of k are
+        correlated by ρᵏ, which makes the variance of their mean (1 + ρ)/(1 − ρ) times as large.
+
+        >>> LossRuns(following=1000, lost=100, after_loss=100, lost_after_loss=10).widening
+        1.0
+        """
+        after_none = self.following - self.after_loss
+        if not self.after_loss or not after_none:
+            return 1.0
+        others = self.lost - self.lost_after_loss
+        likelier = self.lost_after_loss / self.after_loss - others / after_none
+        likelier = min(max(likelier, 0.0), 1.0 - 1.0 / self.following)
+        return math.sqrt((1.0 + likelier) / (1.0 - likelier))
+
+    @property
     def by_chance(self) -> float:
         """The burst of losses as frequent as these that know nothing of each other."""
         return 1.0 / (1.0 - self.lost / self.following)

@@ -44,6 +44,7 @@ class PublisherStatistics:
     events: Contents
     channels: Mapping[Direction, FittedChannel]
     window_s: float
+    spoilt: float = 0.0  # share of publications that could not be used: rates may miss as many
 
 
 def fit_publishers(seen: PublisherStatistics, base: System | None) -> FittedPublishers:
@@ -62,6 +63,8 @@ def fit_publishers(seen: PublisherStatistics, base: System | None) -> FittedPubl
             continue
         count = int(rows["rows"].sum())
         every, rate = fit_interval(name, count, samples.get(name), seen.window_s, notes)
+        unsure = math.hypot(rate.standard_error, seen.spoilt * rate.estimate)
+        rate = replace(rate, standard_error=unsure)
         content, shares = _content(name, rows, seen.events)
         fitted = seen.channels.get((name, home))
         base_link = known[name].link if name in known else PERFECT

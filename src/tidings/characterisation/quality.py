@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
+from tidings.characterisation import hops, publications
 from tidings.characterisation.collecting import Statistics
+from tidings.characterisation.deliveries import SETTLING, UNASKED, UNPUBLISHED
 from tidings.characterisation.publications import CONFLICT
 from tidings.characterisation.sightings import PUBLISHED
 from tidings.characterisation.subscribers import BAD_FILTER
@@ -17,6 +21,13 @@ DUPLICATE = {
     "deliveries": "received again by the same subscriber",
 }
 COPY = "the same in every column as another row"
+# Reasons of rows that nothing is wrong with.
+_OF_ANOTHER_TIME = (publications.OUTSIDE, hops.OUTSIDE, SETTLING, UNPUBLISHED, UNASKED)
+_LEFT_UNTOLD = {
+    "publications": "rates may be too low (their standard errors say so)",
+    "hops": "of links that were not probed, losses may be too high (their standard errors say so)",
+    "deliveries": "of subscribers, measured losses may be too high",
+}
 
 
 def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
@@ -74,6 +85,23 @@ def _copied(seen: Statistics) -> int:
 def _duplicates(good: pd.DataFrame) -> int:
     """Rows beyond the first of what can happen only once; none where nobody looked for any."""
     return int(good["duplicates"].fillna(0).sum()) if "duplicates" in good else 0
+
+
+def spoilt_shares(quality: pd.DataFrame) -> dict[str, float]:
+    """Of each table, which share of the rows of the observed time could not be used."""
+    timely = quality[~quality["reason"].isin(_OF_ANOTHER_TIME)]
+    read = timely.groupby("table")["rows"].sum()
+    aside = timely[timely["fate"] == SET_ASIDE].groupby("table")["rows"].sum()
+    return {str(name): float(rows / read[name]) for name, rows in aside.items()}
+
+
+def spoilt_notes(spoilt: Mapping[str, float]) -> list[str]:
+    """What rows that could not be used leave untold, by table."""
+    return [
+        f"{100.0 * spoilt[table]:.2g} % of the rows of {table} were set aside: {what} by as much"
+        for table, what in _LEFT_UNTOLD.items()
+        if table in spoilt
+    ]
 
 
 def rows_read(quality: pd.DataFrame) -> dict[str, int]:
