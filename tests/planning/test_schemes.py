@@ -13,11 +13,11 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import SCHEMES
-from tidings.planning.evidence import OPEN, SURELY, prediction_error, verdict
+from tidings.planning.evidence import OPEN, prediction_error, verdict
 from tidings.planning.schemes import compare_schemes, under
 from tidings.planning.targets import Target
-from tidings.prediction.error_bars import MODEL_ERROR
 from tidings.prediction.predicting import predict
+from tidings.prediction.stated_errors import MODEL_ERROR, SURELY
 from tidings.reporting.plans import scheme_tables
 from tidings.simulation.run import SimulationOptions, simulate
 

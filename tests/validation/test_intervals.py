@@ -10,8 +10,8 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.uncertainty import uncertain_parameters, with_values
-from tidings.prediction.error_bars import MODEL_ERROR
 from tidings.prediction.predicting import predict
+from tidings.prediction.stated_errors import MODEL_ERROR
 from tidings.simulation.run import simulate
 from tidings.validation.intervals import intervals
 

@@ -10,12 +10,16 @@ from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
 from tidings.model.skewness import skewed
-from tidings.prediction.error_bars import MODEL_ERROR
 from tidings.prediction.faults.modelling import FAULT_MODELS
 from tidings.prediction.predicting import predict as predict_outcome
 from tidings.prediction.queue_models import QUEUE_MODELS
 from tidings.reporting.terminal import interval_table
 from tidings.validation.intervals import intervals
+
+NOT_COVERED = (
+    "how far this prediction may be off is not known (its warnings and what it assumes say why); "
+    "the intervals do not cover that"
+)
 
 
 def predict(
@@ -55,8 +59,12 @@ def predict(
         ),
     ] = None,
     model_error: Annotated[
-        float, options.share("The model's own error, for --interval.", "--model-error")
-    ] = MODEL_ERROR,
+        float | None,
+        options.share(
+            "The model's own error, for --interval; not said: what the prediction says of it.",
+            "--model-error",
+        ),
+    ] = None,
     json: options.Json = False,
     output: options.Output = None,
     limit: options.Limit = 10,
@@ -87,3 +95,5 @@ def predict(
     present(outcome, json=json, output=output, limit=limit, intervals=shares)
     if shares is not None and interval is not None and not json:
         console.show(interval_table(shares, interval, limit))
+    if shares is not None and shares["model_error"].isna().any():
+        console.warn((NOT_COVERED,))

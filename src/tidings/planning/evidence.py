@@ -18,9 +18,8 @@ from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats, Target
-from tidings.prediction.error_bars import MODEL_ERROR
+from tidings.prediction.stated_errors import SURELY, possible_error
 
-SURELY = 2.0  # standard errors within which numbers are not told apart
 MEETS, MISSES, OPEN = "meets", "misses", "cannot be told"
 
 Progress = Callable[[str], None]
@@ -72,10 +71,10 @@ def weigh(system: System, target: Target, play: Play | None = None) -> Evidence:
 def prove(system: System, target: Target, play: Play | None) -> Evidence:
     """The evidence for a candidate, which is played unless the prediction is sure to miss.
 
-    One whose error nobody knows is taken at its word there.
+    What nobody knows of its error is left out there.
     """
     predicted = foretell(system)
-    hopeless = True not in _answers(system, target, predicted, prediction_error(predicted) or 0.0)
+    hopeless = True not in _answers(system, target, predicted, possible_error(predicted).share)
     played = None if play is None or hopeless else play(system)
     return _evidence(system, target, predicted, played)
 
@@ -167,21 +166,8 @@ def _told(answers: set[bool]) -> str:
 
 
 def prediction_error(predicted: Outcome | UnsupportedError) -> float | None:
-    """How far the shares of a prediction can be off, as far as its methods say; None: unknown.
-
-    One way may meet them all, so they add up; of random states it is two standard errors. What the
-    model simplifies adds its own error, unless nothing is simplified.
-    """
-    if isinstance(predicted, UnsupportedError):
-        return None
-    rows = predicted.provenance.get("faults", {}).get("methods", ())
-    known = [row for row in rows if row["of"] == "shares on time"]
-    if any(row["error"] is None for row in known):
-        return None
-    of_model = MODEL_ERROR if predicted.provenance.get("approximations") else 0.0
-    return of_model + math.fsum(
-        row["error"] * (SURELY if "sampled" in row["method"] else 1.0) for row in known
-    )
+    """How far the shares of a prediction can be off; None: not known, or there is none."""
+    return None if isinstance(predicted, UnsupportedError) else possible_error(predicted).whole
 
 
 def foreseen(system: System, target: Target) -> Standing:

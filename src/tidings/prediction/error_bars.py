@@ -30,10 +30,6 @@ Progress = Callable[[str], None]
 LOST_STREAMS = "lost_streams"  # of those each subscriber wants, lost to overload: how many
 BATCHES = 8  # parts of drawn contents that are compared
 
-# How far a share can be off for what the model simplifies: a round figure above the mean absolute
-# errors with many effects at once (docs/combined.md); single effects are predicted better.
-MODEL_ERROR = 0.01
-
 ASSUMED = (
     "standard errors from those of the parameters, to first order, as if these were independent; "
     "how often contents are published is taken as known, and delays of links not to change waits"

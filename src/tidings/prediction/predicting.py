@@ -41,6 +41,7 @@ from tidings.prediction.provenance import Sureness, provenance
 from tidings.prediction.queue_models import FITTED, QUEUE_MODELS, Queues, broker_stages
 from tidings.prediction.shares import Followed, Journeys, Shares, most_singly, shares
 from tidings.prediction.stages import Stage
+from tidings.prediction.stated_errors import with_stated_errors
 from tidings.prediction.traffic import Traffic
 from tidings.prediction.ways import ways
 
@@ -126,7 +127,9 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
         brokers=_brokers(system, found, errors.brokers),
         links=_links(system, found.routes, found.rates),
         delays=table("delays", timing.laws),
-        provenance=with_faults(story, found.journeys.ways.faults, faults, system=system),
+        provenance=with_stated_errors(
+            with_faults(story, found.journeys.ways.faults, faults, system=system)
+        ),
     )
 
 

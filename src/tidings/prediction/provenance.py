@@ -24,10 +24,12 @@ from tidings.prediction.flows import Flows, met_flows
 from tidings.prediction.presence import lasting
 from tidings.prediction.queue_models import Queues
 from tidings.prediction.shares import Followed
+from tidings.prediction.stated_errors import Stated
 
 _NOTICEABLY = 0.1  # of a broker's time: what more it seems to be busy, from which on it is said
-_UNSETTLED = (
-    "overloaded brokers feed each other and their rates did not settle; the last ones were taken"
+_UNSETTLED = Stated(
+    "overloaded brokers feed each other and their rates did not settle; the last ones were taken",
+    None,
 )
 
 
@@ -155,10 +157,13 @@ def _busier_than_found(system: System, found: Followed) -> list[str]:
         return []
     met = met_flows(system, found.routes, found.rates).loads
     return [
-        f"broker '{system.brokers[index].name}' is {found.rates.loads[index]:.2f} busy on average "
-        f"and {met[index]:.2f} as most events find it, drawn by who comes and goes; lasting "
-        "subscribers find less, and their shares were too low by up to .05 "
-        "(docs/notification-loss.md)"
+        Stated(
+            f"broker '{system.brokers[index].name}' is {found.rates.loads[index]:.2f} busy on "
+            f"average and {met[index]:.2f} as most events find it, drawn by who comes and goes; "
+            "lasting subscribers find less, and their shares were too low by up to .05 "
+            "(docs/notification-loss.md)",
+            0.05,
+        )
         for index in np.flatnonzero(met - found.rates.loads > _NOTICEABLY)
     ]
 

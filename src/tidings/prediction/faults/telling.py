@@ -8,6 +8,7 @@ from tidings.model.loads import FULL_LOAD
 from tidings.model.system import System
 from tidings.prediction.faults.notes import CAUSES, SHARES
 from tidings.prediction.faults.schemes import Faults
+from tidings.prediction.stated_errors import Stated
 
 _EXACT = ("exact",)
 # What benchmarks/backlogs.py prints, rounded up.
@@ -15,6 +16,7 @@ _MEASURED = (
     "shares behind one broker that is busy for .6, .8 and .9 of it were too high by up to .003, "
     ".009 and .02, and are more so where busy brokers follow"
 )
+_MEASURED_AT = ((0.6, 0.003), (0.8, 0.009), (0.9, 0.02))  # the same: how busy, too high by
 _WIDE = 0.005  # error of a share from which on it is worth a warning
 
 
@@ -78,22 +80,32 @@ def _backlogs(system: System, known: Faults) -> list[str]:
     """Brokers that catch up late, or never, with what buffers keep while they are down."""
     if not known.buffering:
         return _relieved(system, known)
-    found = []
+    found: list[str] = []
     busiest = max(range(len(system.brokers)), key=known.busy)
     if known.is_backlogged(busiest) and known.busy(busiest) < FULL_LOAD:
-        found.append(
+        said = (
             f"what buffers keep for a broker queues there once it is repaired, which is left out: "
             f"'{system.brokers[busiest].name}' is busy for {known.busy(busiest):.3g} of its time "
             f"up; {_MEASURED}"
         )
+        found.append(Stated(said, _backlog_error(system, known)))
     for index, (broker, load) in enumerate(zip(system.brokers, known.loads, strict=True)):
         if known.up_share(index) < 1.0 and load < FULL_LOAD <= known.busy(index):
-            found.append(
+            said = (
                 f"broker '{broker.name}' is up {known.up_share(index):.3g} of the time and would "
                 f"have to be busy for {known.busy(index):.3g} of that: what buffers keep for it "
                 "grows without end, which the shares predicted behind it leave out"
             )
+            found.append(Stated(said, None))
     return found
+
+
+def _backlog_error(system: System, known: Faults) -> float | None:
+    """How far shares behind the busiest broker were off; not known if busier, or several are."""
+    backlogged = [each for each in range(len(system.brokers)) if known.is_backlogged(each)]
+    most = max(map(known.busy, backlogged))
+    sizes = (error for busy, error in _MEASURED_AT if most <= busy)
+    return next(sizes, None) if len(backlogged) == 1 else None
 
 
 def _relieved(system: System, known: Faults) -> list[str]:
@@ -102,12 +114,13 @@ def _relieved(system: System, known: Faults) -> list[str]:
     if not busy:
         return []
     most = max(busy, key=lambda each: float(known.loads[each]))
-    return [
+    said = (
         "crashes empty queues and keep events from those behind, which is left out: "
         f"'{system.brokers[most].name}' is taken to be busy for {known.loads[most]:.3g} of its "
         "time up; shares behind it are too low (the busier it is the more), simulation counts "
         "that in"
-    ]
+    )
+    return [Stated(said, None)]
 
 
 def _warnings(known: Faults, rows: list[dict[str, Any]]) -> list[str]:

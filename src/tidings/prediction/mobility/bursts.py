@@ -27,6 +27,7 @@ from tidings.prediction.mobility.publishing import (
 )
 from tidings.prediction.queues import FULL_LOAD, FittedWait, mean_wait_s
 from tidings.prediction.stages import NOTHING, Floats, Stage, channel_stage, in_series, law_stage
+from tidings.prediction.stated_errors import Stated
 from tidings.prediction.stations import Third
 from tidings.prediction.traffic import Traffic
 
@@ -35,26 +36,31 @@ _MAINLY = 0.5  # of what makes a broker's arrivals uneven, against the rest
 _NOT_FEW = 0.2  # of a publisher's events: those of others beside them
 _NOTICED = 0.01  # of a service: waits that are added
 
-JOINT = (
+JOINT = Stated(
     "bursts of publishers that come and go before slower brokers: waits at both as one, exact for "
     "one publisher that hands over at once, Poisson traffic of others and exponential ON and OFF; "
     "else shares on time were off by up to .02, and too high by .04 where handing over is nearly "
-    "as slow and the publisher busy (docs/mobile-peers.md)"
+    "as slow and the publisher busy (docs/mobile-peers.md)",
+    0.04,
 )
 APART = (
     "comes and goes and hands events over faster than its broker takes them; waits at both are "
-    "taken as independent here ({why}): shares on time may be off by up to .1"
+    "taken as independent here ({why}): shares on time may be too low by up to .45 "
+    "at lifetimes far below an absence (docs/combined.md)"
 )
+_APART_ERROR = 0.45
 
-SEVERAL = (
+SEVERAL = Stated(
     "has bursts of several publishers that come and go, none of which outweighs the others; waits "
     "there and at these are taken as independent: at lifetimes far below an absence shares on time "
-    "were too low by up to .15 (docs/mobile-peers.md)"
+    "were too low by up to .15 (docs/mobile-peers.md)",
+    0.15,
 )
-BESIDE = (
+BESIDE = Stated(
     "has bursts of a publisher that comes and goes beside events of others, whose wait is fitted "
     "to two moments: shares on time of the others were too low by up to .2 at lifetimes far below "
-    "an absence, and too high by .04 at longer ones (docs/mobile-peers.md)"
+    "an absence, and too high by .04 at longer ones (docs/mobile-peers.md)",
+    0.2,
 )
 
 
@@ -96,7 +102,7 @@ class Bursts:
     def warnings(self) -> list[str]:
         """Of bursts that pile up at their brokers and are not followed, or not alone there."""
         system = self.traffic.system
-        alone, several, joint_per_s = [], set(), dict[int, float]()
+        alone, several, joint_per_s = list[str](), set[int](), dict[int, float]()
         for index, publisher in enumerate(system.publishers):
             piled = self._piled_at_home(index)
             if piled is None:
@@ -105,7 +111,8 @@ class Bursts:
             if index not in self.followed:
                 many = "publishers and subscribers are too many, or some of these come and go"
                 why = unfollowed(publisher) or many
-                alone.append(f"publisher '{publisher.name}' " + APART.format(why=why))
+                said = f"publisher '{publisher.name}' {APART.format(why=why)}"
+                alone.append(Stated(said, _APART_ERROR))
             elif not self._mainly(index, broker, rate_per_s):
                 several.add(broker)
             else:
@@ -116,10 +123,11 @@ class Bursts:
             for broker, own_per_s in joint_per_s.items()
             if arrivals[broker] > (1.0 + _NOT_FEW) * own_per_s
         }
-        return [
-            *alone,
-            *(f"broker '{system.brokers[each].name}' {SEVERAL}" for each in sorted(several)),
-            *(f"broker '{system.brokers[each].name}' {BESIDE}" for each in sorted(beside)),
+        found = ((SEVERAL, several), (BESIDE, beside))
+        return alone + [
+            Stated(f"broker '{system.brokers[each].name}' {said}", said.error)
+            for said, brokers in found
+            for each in sorted(brokers)
         ]
 
     def _piled_at_home(self, publisher: int) -> tuple[int, float] | None:

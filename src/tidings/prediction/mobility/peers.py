@@ -49,6 +49,7 @@ from tidings.prediction.stages import (
     in_series,
     lossless,
 )
+from tidings.prediction.stated_errors import Stated
 from tidings.prediction.time_grid import time_grid
 from tidings.prediction.traffic import Traffic
 from tidings.prediction.ways import Access
@@ -59,15 +60,22 @@ Source = Callable[[int, Bools], Arrivals]
 
 MEMORYLESS = "times ON of a peer taken as exponential where its arrivals are not Poisson"
 MOMENTS = "periods or services of a peer without phases taken by two moments"
-REGULAR = (
+REGULAR = Stated(
     "periods of a peer more regular than phases followed on a lattice of time: mean responses are "
-    "within 2 %, shares on time within .015"
+    "within 2 %, shares on time within .015",
+    0.015,
 )
-BUSY = (
+BUSY = Stated(
     "a peer's load is above .5 and its events come in bursts: shares on time may be too high, by "
-    ".02 at a load of .5, .06 at .8"
+    ".02 at a load of .5, .06 at .8",
+    0.06,
 )
-_BUSY_FROM = 0.5  # of load
+NEARLY_FULL = Stated(
+    "a peer's load is above .8 and its events come in bursts: shares on time may be too high by "
+    "more than .06, how much more is not known",
+    None,
+)
+_BUSY_FROM, _NEARLY_FULL_FROM = 0.5, 0.8  # of load
 BUFFERED = "arrivals at a peer with a bounded buffer taken as Poisson"
 BEHIND_BUFFER = "what a subscriber with a bounded buffer takes in taken as Poisson"
 AFTER = (
@@ -197,7 +205,9 @@ class _Maker:
                 self.assumes.append(REGULAR if more_regular(centre) else MOMENTS)
             return sojourn_stage(centre, rate_per_s)
         self.assumes.extend((AFTER,) if memoryless else (AFTER, MEMORYLESS))
-        self.assumes.extend((BUSY,) if centre.load(rate_per_s) > _BUSY_FROM else ())
+        load = centre.load(rate_per_s)
+        self.assumes.extend((BUSY,) if load > _BUSY_FROM else ())
+        self.assumes.extend((NEARLY_FULL,) if load > _NEARLY_FULL_FROM else ())
         return fitted_sojourn_stage(centre, arrivals.completion_wait(centre))
 
     def _require_exponential(self, centre: OnOff, where: str) -> None:
