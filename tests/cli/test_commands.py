@@ -257,6 +257,19 @@ def test_predict_says_between_which_shares_the_truth_lies(tmp_path, capsys):
     assert result(capsys, "predict", path, "--interval", "1")[0] == 2
 
 
+def test_predict_says_where_intervals_do_not_cover_what_nobody_knows(tmp_path, capsys):
+    path = tmp_path / "plain.yaml"
+    path.write_text(SYSTEM)
+    asked = ("predict", path, "--interval", "0.9", "--json")
+    code, text, told = result(capsys, *asked, "--model", "mm1")
+    assert code == 0
+    assert "the intervals do not cover that" in " ".join(told.split())
+    assert {row["model_error"] for row in json.loads(text)["intervals"]} == {None}
+    _, text, told = result(capsys, *asked)
+    assert "do not cover" not in " ".join(told.split())
+    assert {row["model_error"] for row in json.loads(text)["intervals"]} == {0.01}
+
+
 def test_predict_from_contents_believed_to_be_skewed(tmp_path, capsys):
     """On-time shares are weighted by 0.2 and 0.8, or by their squares 1/17 and 16/17."""
     path = tmp_path / "system.yaml"
