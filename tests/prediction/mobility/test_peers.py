@@ -230,3 +230,21 @@ def test_a_queue_behind_a_bounded_centre_is_not_fed_more_than_the_buffer_lets_pa
     assert told["delay_mean_s"] == pytest.approx(seen["delay_mean_s"], rel=0.08)
     assumed = found.provenance["approximations"]
     assert any("bounded buffer takes in taken as Poisson" in each for each in assumed)
+
+
+@pytest.mark.parametrize(
+    ("failure", "churn", "wants", "sizes"),
+    [
+        ("", "", "b", set()),
+        (", failure: {up: {exponential: 100s}, down: {exponential: 5s}}", "", "b", {0.08}),
+        ("", ", stays: {exponential: 50s}, away: {exponential: 20s}", "b", {0.11}),
+        ("", ", stays: {exponential: 50s}, away: {exponential: 20s}", "a", set()),  # half as busy
+    ],
+)
+def test_busy_subscribers_that_events_come_to_unevenly_are_told_of(failure, churn, wants, sizes):
+    text = PLAIN.replace("20ms}}", f"20ms}}{failure}}}")
+    text += f"  s: {{at: hub, wants: {{topic: {wants}}}, connectivity: {{{ON_OFF}}}}}\n"
+    text += f"  t: {{at: hub, wants: {{topic: a}}{churn}}}\n"
+    stated = predict(loads(text), delays=False).provenance.get("stated_errors", [])
+    told = {each["error"] for each in stated if "taken as coming all the time" in each["says"]}
+    assert told == sizes

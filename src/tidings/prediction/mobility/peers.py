@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
 from tidings.model.behaviour import Channel, Connectivity
+from tidings.model.features import used_features
 from tidings.model.laws import Exponential, Law
 from tidings.model.record_tables import Coded, column
 from tidings.model.system import Publisher, Subscriber
@@ -74,6 +76,17 @@ NEARLY_FULL = Stated(
     "a peer's load is above .8 and its events come in bursts: shares on time may be too high by "
     "more than .06, how much more is not known",
     None,
+)
+AMONG_FAILURES = Stated(
+    "what reaches a subscriber that comes and goes taken as coming all the time, where brokers or "
+    "links fail and its load is above .5: its share on time may be too low, by .08 at a load of .7",
+    0.08,
+)
+AMONG_GUESTS = Stated(
+    "what reaches a subscriber that comes and goes taken as coming all the time, where "
+    "subscriptions come and go and its load is above .5: its share on time may be too low, by .11 "
+    "at a load of .7",
+    0.11,
 )
 _BUSY_FROM, _NEARLY_FULL_FROM = 0.5, 0.8  # of load
 BUFFERED = "arrivals at a peer with a bounded buffer taken as Poisson"
@@ -169,6 +182,8 @@ class _Maker:
         stage = NOTHING
         if subscriber.connectivity is not None:
             stage = self._centre(subscriber.connectivity, arrivals, where)
+            if centre_of(subscriber.connectivity).load(arrivals.rate_per_s) > _BUSY_FROM:
+                self.assumes.extend(self._unsteady)
             if stage.survives == 0.0:
                 return stage
             arrivals = self._after(subscriber.connectivity, arrivals, stage)
@@ -177,6 +192,13 @@ class _Maker:
         if subscriber.processing is None:
             return stage
         return in_series(stage, self._own_queue(subscriber.processing, arrivals, where))
+
+    @cached_property
+    def _unsteady(self) -> tuple[Stated, ...]:
+        """What makes events come to busy subscribers at some times more than at others."""
+        used = used_features(self.traffic.system)
+        among = {"failures": AMONG_FAILURES, "subscription churn": AMONG_GUESTS}
+        return tuple(said for name, said in among.items() if name in used)
 
     def _after(self, connectivity: Connectivity, arrivals: Arrivals, centre: Stage) -> Arrivals:
         """What a subscriber's centre hands on to its link."""
