@@ -201,7 +201,7 @@ def _standings(
             Column(title="", cells=marks, left=True),
         ],
         caption="content: subscribers that get their target; margin: share less target; ?: the "
-        "simulation speaks against it" + (f". {left_out}" if left_out else ""),
+        "simulation does not confirm it" + (f". {left_out}" if left_out else ""),
     )
 
 
