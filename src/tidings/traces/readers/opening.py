@@ -79,9 +79,6 @@ def _open_csv(spark: SparkSession, files: Sequence[str], delimiter: str | None) 
     header = _first_line(spark, files)
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
     names[0] = names[0].removeprefix("\ufeff").lstrip("# ")
-    twice = sorted({name for name in names if name and names.count(name) > 1})
-    if twice:
-        raise InvalidTracesError(f"{files[0]}: its header names {', '.join(twice)} twice")
     cells = ", ".join(f"c{index} string" for index in range(len(names)))
     options = {"sep": delimiter, "escape": '"', "columnNameOfCorruptRecord": "torn"}
     rows = (
@@ -93,6 +90,11 @@ def _open_csv(spark: SparkSession, files: Sequence[str], delimiter: str | None) 
     wrong = F.coalesce(lines.not_utf8(), _open_quote(delimiter), torn)
 
     def text(name: str) -> Column:
+        if names.count(name) > 1:  # harmless in a column that nobody asks for
+            raise InvalidTracesError(
+                f"{files[0]}: its header names {name} twice; wants it once, or nobody can tell "
+                "which is meant"
+            )
         return F.col(f"row.c{names.index(name)}")
 
     return Opened(
