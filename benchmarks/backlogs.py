@@ -15,8 +15,8 @@ from typing import Any
 from recording import add_write_option, record
 
 from tidings.model.reading import loads
-from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
+from tidings.theory.predicting import predict
 
 AVAILABILITY = 0.9
 BUSY = (0.1, 0.4, 0.6, 0.8, 0.9, 1.0)

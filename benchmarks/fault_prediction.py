@@ -17,7 +17,7 @@ from typing import Any
 from failures import SCHEMES, paper_system
 from recording import add_write_option, record
 
-from tidings.prediction.predicting import predict
+from tidings.theory.predicting import predict
 
 SIZES = (5, 10, 20, 50, 100)
 SUBSCRIBERS = 40

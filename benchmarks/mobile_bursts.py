@@ -13,8 +13,8 @@ from typing import Any
 
 from tidings.model.reading import from_document
 from tidings.model.system import System
-from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
+from tidings.theory.predicting import predict
 
 LIFETIMES_S = (0.2, 1.0, 3.0)
 CASES: dict[str, dict[str, Any]] = {

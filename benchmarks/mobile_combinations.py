@@ -12,8 +12,8 @@ from __future__ import annotations
 from tidings.errors import TidingsError
 from tidings.model.reading import loads
 from tidings.model.system import System
-from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
+from tidings.theory.predicting import predict
 
 BASE = """
 tidings: 1

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from tidings.model.reading import loads
 from tidings.model.system import System
-from tidings.prediction.predicting import predict
 from tidings.simulation.run import simulate
+from tidings.theory.predicting import predict
 
 LOADS = (0.2, 0.5, 0.8)
 CONSTANT = "connectivity: {on: ON, off: OFF, service: WORK}"

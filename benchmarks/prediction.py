@@ -35,7 +35,7 @@ REGULAR = Size(brokers=100, publishers=100, subscribers=10_000, regular=True)
 def measure(folder: str) -> dict[str, Any]:
     """Read and predict a system in this process: CPU seconds by part, peak memory, its result."""
     from tidings.model.reading import load
-    from tidings.prediction.predicting import predict
+    from tidings.theory.predicting import predict
 
     parts: dict[str, float] = {}
     current, begun = "reading", time.process_time()

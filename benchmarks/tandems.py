@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 
 from tidings.model.laws import Exponential
-from tidings.prediction.dispersion import Leaving
-from tidings.prediction.mobility.arrivals import (
+from tidings.theory.dispersion import Leaving
+from tidings.theory.mobility.arrivals import (
     Arrivals,
     PoissonArrivals,
     UnevenArrivals,
     VariableArrivals,
 )
-from tidings.prediction.mobility.centre import OnOff, exponential_centre
-from tidings.prediction.time_grid import time_grid
+from tidings.theory.mobility.centre import OnOff, exponential_centre
+from tidings.theory.time_grid import time_grid
 
 SERVICE_S = 0.0625
 LOADS = (0.25, 0.5, 0.8)  # of the busier of the two

@@ -16,8 +16,8 @@ from tidings.model.filters import as_filter
 from tidings.model.laws import Exponential
 from tidings.model.system import Subscriber
 from tidings.model.trace_tables import DELIVERIES, PUBLICATIONS, SUBSCRIPTIONS
-from tidings.prediction.predicting import predict
 from tidings.simulation.recording import record
+from tidings.theory.predicting import predict
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 

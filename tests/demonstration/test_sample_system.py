@@ -1,6 +1,6 @@
 from tidings.demonstration.sample_system import market_and_weather
 from tidings.model import reading
-from tidings.prediction.predicting import predict
+from tidings.theory.predicting import predict
 
 
 def test_the_sample_is_busy_but_not_overloaded_and_its_shares_spread_widely():

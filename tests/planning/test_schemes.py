@@ -16,10 +16,10 @@ from tidings.model.system import SCHEMES
 from tidings.planning.evidence import OPEN, prediction_error, verdict
 from tidings.planning.schemes import compare_schemes, under
 from tidings.planning.targets import Target
-from tidings.prediction.predicting import predict
-from tidings.prediction.stated_errors import MODEL_ERROR, SURELY
 from tidings.reporting.plans import scheme_tables
 from tidings.simulation.run import SimulationOptions, simulate
+from tidings.theory.predicting import predict
+from tidings.theory.stated_errors import MODEL_ERROR, SURELY
 
 # A square: where the way along a--b--d is down there is the one along a--c--d.
 SQUARE = """

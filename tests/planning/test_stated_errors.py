@@ -12,8 +12,8 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.outcome_files import load_outcome, save_outcome
 from tidings.planning.evidence import MEETS, MISSES, OPEN, prediction_error, settle
 from tidings.planning.targets import Target
-from tidings.prediction.predicting import predict
-from tidings.prediction.stated_errors import (
+from tidings.theory.predicting import predict
+from tidings.theory.stated_errors import (
     MODEL_ERROR,
     Stated,
     possible_error,

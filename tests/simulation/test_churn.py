@@ -12,10 +12,10 @@ import pytest
 from naive_churn import NaiveChurn, Range
 from tidings.model import reading
 from tidings.model.system import System
-from tidings.prediction.predicting import predict
 from tidings.simulation.recording import Recording, record
 from tidings.simulation.run import simulate
 from tidings.simulation.tapes import EPOCH_NS
+from tidings.theory.predicting import predict
 
 SECOND_NS = 10**9
 

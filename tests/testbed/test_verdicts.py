@@ -14,12 +14,12 @@ import pytest
 
 from tidings.model.outcome import Outcome, table
 from tidings.model.reading import loads
-from tidings.prediction.predicting import predict
 from tidings.reporting.study_page import render_study
 from tidings.simulation.run import simulate
 from tidings.testbed.apart import RUNS_ALIKE, Apart, apart, errors_by_calibration
 from tidings.testbed.comparing import Reality, Repetition
 from tidings.testbed.reality_study import first_text, reality_study
+from tidings.theory.predicting import predict
 from tidings.validation.comparison import compare
 
 SYSTEM = """

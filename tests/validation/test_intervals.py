@@ -10,9 +10,9 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.uncertainty import uncertain_parameters, with_values
-from tidings.prediction.predicting import predict
-from tidings.prediction.stated_errors import MODEL_ERROR
 from tidings.simulation.run import simulate
+from tidings.theory.predicting import predict
+from tidings.theory.stated_errors import MODEL_ERROR
 from tidings.validation.intervals import intervals
 
 # Two queues of regular servers in a row: what the second sees is no Poisson stream, so that the

@@ -10,10 +10,10 @@ from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
 from tidings.model.skewness import skewed
-from tidings.prediction.faults.modelling import FAULT_MODELS
-from tidings.prediction.predicting import predict as predict_outcome
-from tidings.prediction.queue_models import QUEUE_MODELS
 from tidings.reporting.terminal import interval_table
+from tidings.theory.faults.modelling import FAULT_MODELS
+from tidings.theory.predicting import predict as predict_outcome
+from tidings.theory.queue_models import QUEUE_MODELS
 from tidings.validation.intervals import intervals
 
 NOT_COVERED = (

@@ -27,7 +27,7 @@ from tidings.planning.evidence import (
 from tidings.planning.evidence import verdict as told
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats, Target
-from tidings.prediction.predicting import predict
+from tidings.theory.predicting import predict
 
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one

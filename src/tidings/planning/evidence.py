@@ -18,7 +18,7 @@ from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats, Target
-from tidings.prediction.stated_errors import SURELY, possible_error
+from tidings.theory.stated_errors import SURELY, possible_error
 
 MEETS, MISSES, OPEN = "meets", "misses", "cannot be told"
 

@@ -21,7 +21,7 @@ from tidings.model.outcome import CAUSES, LOSSES, Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
 from tidings.planning.changes import changed
-from tidings.prediction.predicting import predict
+from tidings.theory.predicting import predict
 
 REASONS = ("late", *LOSSES)  # what an event that is not on time may be
 SHOWN = ("on_time", *REASONS, "delay_mean_s")

@@ -19,9 +19,9 @@ from tidings.model.outcome_files import plain
 from tidings.model.system import SCHEMES, Recovery, System
 from tidings.planning.evidence import MEETS, OPEN, Progress, prediction_error, verdict
 from tidings.planning.targets import Target
-from tidings.prediction.predicting import predict
-from tidings.prediction.stated_errors import SURELY
 from tidings.simulation.run import SimulationOptions, simulate
+from tidings.theory.predicting import predict
+from tidings.theory.stated_errors import SURELY
 
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
 

@@ -13,8 +13,8 @@ from tidings.characterisation.job import Characterisation, characterise
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
-from tidings.prediction.predicting import predict
-from tidings.prediction.stated_errors import MODEL_ERROR
+from tidings.theory.predicting import predict
+from tidings.theory.stated_errors import MODEL_ERROR
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 from tidings.validation.comparison import WITHIN, Comparison, compare

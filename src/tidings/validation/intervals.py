@@ -9,7 +9,7 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
-from tidings.prediction.stated_errors import MODEL_ERROR, PossibleError, possible_error
+from tidings.theory.stated_errors import MODEL_ERROR, PossibleError, possible_error
 
 
 def intervals(

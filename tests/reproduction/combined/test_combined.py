@@ -6,11 +6,11 @@ from tidings.model.features import used_features
 from tidings.model.filters import EVERYTHING, as_filter
 from tidings.model.outcome import Outcome, table
 from tidings.model.routes import route
-from tidings.prediction.flows import flows
 from tidings.reproduction.combined import experiment
 from tidings.reproduction.combined.exhibits import study
 from tidings.reproduction.combined.experiment import Case, Plan, Results
 from tidings.reproduction.combined.systems import BROKERS, PARTS, everything, only, without
+from tidings.theory.flows import flows
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from tidings.model import reading
 from tidings.model.filters import filter_document
 from tidings.model.laws import Deterministic, Exponential, Uniform
 from tidings.model.routes import route
-from tidings.prediction.predicting import predict
 from tidings.reproduction.content_timeliness.random_systems import random_system, rate_for_load
+from tidings.theory.predicting import predict
 
 
 def a_system(seed=7, publishing="exponential", matching="exponential", rate_per_s=0.5):

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from tidings.model.laws import Weibull
-from tidings.prediction.predicting import predict
 from tidings.reproduction.fault_tolerance import random_systems, real_uptimes
 from tidings.reproduction.fault_tolerance.random_systems import random_system
 from tidings.reproduction.fault_tolerance.real_uptimes import Effort, grouped, independent
 from tidings.reproduction.fault_tolerance.uptime_traces import Uptimes
+from tidings.theory.predicting import predict
 
 MEANS_S = (50_000.0, 5_000.0)
 

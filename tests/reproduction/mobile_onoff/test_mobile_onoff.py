@@ -4,9 +4,6 @@ import math
 
 import pytest
 
-from tidings.prediction.mobility.centre import exponential_centre, published_response_s
-from tidings.prediction.mobility.varying import varying_response
-from tidings.prediction.predicting import predict
 from tidings.reproduction.mobile_onoff import antennas, experiment, simulating
 from tidings.reproduction.mobile_onoff.exhibits import findings, study
 from tidings.reproduction.mobile_onoff.scenarios import (
@@ -20,6 +17,9 @@ from tidings.reproduction.mobile_onoff.simulating import (
     respond_at_centre,
     respond_to_rates,
 )
+from tidings.theory.mobility.centre import exponential_centre, published_response_s
+from tidings.theory.mobility.varying import varying_response
+from tidings.theory.predicting import predict
 
 
 def algorithm_1_s(scenario, plain_centres):

@@ -10,8 +10,6 @@ import pytest
 
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
-from tidings.prediction.churn.closed_form import exact_share
-from tidings.prediction.predicting import predict
 from tidings.reproduction.notification_loss.experiment import (
     NOBODY,
     STAYS,
@@ -28,6 +26,8 @@ from tidings.reproduction.notification_loss.overlays import (
     random_overlay,
 )
 from tidings.reproduction.notification_loss.transit_stub import TransitStub, node_delays_s
+from tidings.theory.churn.closed_form import exact_share
+from tidings.theory.predicting import predict
 
 SMALL = TransitStub(transit_nodes=2, stubs_per_transit_node=1, nodes_per_stub=4)
 LINE = Overlay(parents=np.array([-1, 0, 1, 2]), hop_s=np.array([0.0, 1.0, 2.0, 4.0]))

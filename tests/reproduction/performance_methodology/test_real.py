@@ -13,7 +13,6 @@ import pytest
 
 from tidings.errors import InvalidInputError
 from tidings.model.routes import route
-from tidings.prediction.predicting import predict
 from tidings.reporting.study_page import render_study
 from tidings.reproduction.performance_methodology import real, real_exhibits
 from tidings.reproduction.performance_methodology.case_study import BROKERS, SCENARIOS
@@ -23,6 +22,7 @@ from tidings.testbed.apart import apart
 from tidings.testbed.calibrating import Bench
 from tidings.testbed.comparing import Reality, Repetition
 from tidings.testbed.runs import TestbedOptions
+from tidings.theory.predicting import predict
 from tidings.validation.comparison import compare
 
 SECONDS = 60.0

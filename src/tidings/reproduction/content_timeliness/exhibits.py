@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from tidings.model.study import Curves, Grid, Points, Scatter, Section, Study
-from tidings.prediction.queue_models import QUEUE_MODELS
 from tidings.reproduction.content_timeliness.claims import findings
 from tidings.reproduction.content_timeliness.experiment import LOADS, Results
 from tidings.reproduction.content_timeliness.random_systems import CHOICES, PAPER
+from tidings.theory.queue_models import QUEUE_MODELS
 
 PHASES = (
     "A run is simulated several times, with other phases of its publishers, and its shares are "

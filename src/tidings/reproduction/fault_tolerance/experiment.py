@@ -20,7 +20,6 @@ from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
-from tidings.prediction.predicting import predict
 from tidings.reproduction.accuracy import MEAN_SIZE, errors, points_of
 from tidings.reproduction.fault_tolerance.random_systems import (
     DURATION_S,
@@ -31,6 +30,7 @@ from tidings.reproduction.fault_tolerance.random_systems import (
     random_system,
 )
 from tidings.simulation.run import simulate
+from tidings.theory.predicting import predict
 
 SCHEMES = ("periodic", "buffering", "bypass", "bypass-buffering")
 # In a tree there is nothing to bypass.

@@ -22,11 +22,11 @@ from tidings.characterisation.durations import Measured, durations, measure
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.system import FailureGroup, System
-from tidings.prediction.predicting import predict
 from tidings.reproduction.duration_exhibits import AS_MEASURED
 from tidings.reproduction.fault_tolerance.random_systems import random_system
 from tidings.reproduction.fault_tolerance.uptime_traces import Togetherness, Uptimes, together
 from tidings.simulation.run import simulate
+from tidings.theory.predicting import predict
 
 FAMILIES = ("exponential", "weibull", "lognormal")
 EXPONENTIAL, FITTED = "exponential", "fitted"

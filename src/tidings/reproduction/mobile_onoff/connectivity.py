@@ -18,10 +18,10 @@ from tidings.characterisation.durations import Durations, Measured, measure
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Exponential, Law
 from tidings.model.laws.writing import law_document
-from tidings.prediction.mobility.centre import OnOff
-from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.reproduction.duration_exhibits import AS_MEASURED, SECONDS
 from tidings.reproduction.mobile_onoff.simulating import Effort, respond_at_centre
+from tidings.theory.mobility.centre import OnOff
+from tidings.theory.mobility.sojourn import sojourn_stage
 
 STATES = {"connected": True, "away": False}
 LEAST_PERIODS = 20  # whole ones of each state; a law from fewer means nothing

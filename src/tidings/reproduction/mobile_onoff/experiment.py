@@ -13,10 +13,6 @@ import pandas as pd
 
 from tidings.model.behaviour import DailyRates
 from tidings.model.system import System
-from tidings.prediction.mobility.centre import exponential_centre, published_response_s
-from tidings.prediction.mobility.sojourn import sojourn_law
-from tidings.prediction.mobility.varying import VaryingResponse, varying_response
-from tidings.prediction.predicting import predict
 from tidings.reproduction.mobile_onoff.antennas import (
     ANTENNAS,
     CENTRE,
@@ -41,6 +37,10 @@ from tidings.reproduction.mobile_onoff.simulating import (
     respond_to_rates,
     trace_rows,
 )
+from tidings.theory.mobility.centre import exponential_centre, published_response_s
+from tidings.theory.mobility.sojourn import sojourn_law
+from tidings.theory.mobility.varying import VaryingResponse, varying_response
+from tidings.theory.predicting import predict
 
 RATES_PER_S = tuple(float(rate) for rate in (0.05, *np.arange(0.25, 4.0, 0.25), 3.9))
 PERIODS_S = (20.0, 40.0, 60.0)

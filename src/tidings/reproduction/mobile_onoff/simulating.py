@@ -21,9 +21,9 @@ from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import as_filter
 from tidings.model.laws import Exponential, Law
 from tidings.model.system import Broker, Publisher, Subscriber, System
-from tidings.prediction.mobility.centre import OnOff, exponential_centre, mean_response_s
-from tidings.prediction.mobility.sojourn import sojourn_stage
 from tidings.simulation.run import simulate
+from tidings.theory.mobility.centre import OnOff, exponential_centre, mean_response_s
+from tidings.theory.mobility.sojourn import sojourn_stage
 
 MINIMUM_EVENTS = 20_000  # of a run
 MOST_EVENTS = 500_000  # to which a run is lengthened for its load
