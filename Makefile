@@ -15,14 +15,14 @@ test: $(READY) lint  ## everything that CI runs
 	$(PYTEST)
 
 quick: $(READY)  ## what a developer runs between two edits: under two minutes
-	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff check src tests benchmarks docs examples studies
 	$(PYTEST) -m "not slow and not spark and not browser and not statistical" -q
 
 check: test  ## the same as test
 
 lint: $(READY)
-	$(BIN)/ruff format --check src tests benchmarks docs examples
-	$(BIN)/ruff check src tests benchmarks docs examples
+	$(BIN)/ruff format --check src tests benchmarks docs examples studies
+	$(BIN)/ruff check src tests benchmarks docs examples studies
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -1,0 +1,96 @@
+"""What the error of theory depends on, for every subscriber: the regime of its paths.
+
+Loads, how far streams are from Poisson and services from exponential, how many busy brokers follow
+each other, and how much the on-time share would move if all waits were longer. The measured errors
+of theory are a function of these numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tidings.model import topology
+from tidings.model.arrays import Floats, Ints
+from tidings.model.routes import Routes
+from tidings.prediction.brokers import BrokerStages
+from tidings.prediction.flows import Flows
+
+BUSY = 0.02  # load from which a broker counts as one that events wait at
+# Per path, the largest over its brokers, or the sum.
+LARGEST = (
+    "load",
+    "own_bursts",
+    "own_pacing",
+    "other_bursts",
+    "other_pacing",
+    "service_bursts",
+    "service_pacing",
+)
+SUMS = ("busy_hops", "approximate_hops", "work", "lone_hops")
+FEATURES = (*LARGEST, *SUMS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regimes:
+    """Features of paths, carried along them like delays."""
+
+    routes: Routes
+    rates: Flows
+    brokers: BrokerStages
+
+    @cached_property
+    def at_broker(self) -> Floats:
+        """[source, feature]: what events of a source meet at the broker they arrive at."""
+        rates, stages = self.rates, self.brokers
+        loads = np.minimum(rates.loads, 1.0)[rates.into]
+        busy = loads > BUSY
+        service = np.array(
+            [np.log(max((law.scv for law in laws), default=1.0) + 0.1) for laws in rates.services]
+        )[rates.into]
+        own, others = np.log(stages.own + 0.1), np.log(stages.others + 0.1)
+        arrivals = rates.arrivals[rates.into]
+        share = np.divide(
+            rates.source_rates, arrivals, out=np.zeros_like(arrivals), where=arrivals > 0.0
+        )
+        poisson = np.log(1.1)
+        columns = [
+            loads,
+            np.where(busy, np.maximum(own - poisson, 0.0), 0.0),
+            np.where(busy, np.maximum(poisson - own, 0.0), 0.0),
+            np.where(busy, np.maximum(others - poisson, 0.0), 0.0),
+            np.where(busy, np.maximum(poisson - others, 0.0), 0.0),
+            np.where(busy, np.maximum(service - poisson, 0.0), 0.0),
+            np.where(busy, np.maximum(poisson - service, 0.0), 0.0),
+            busy.astype(np.float64),
+            (busy & ~stages.exact).astype(np.float64),
+            loads / np.maximum(1.0 - loads, 0.02),
+            np.where(busy & ~stages.exact, share, 0.0),
+        ]
+        return np.column_stack(columns)
+
+    def of_paths(self, publishers: Ints, home: int, tree: int) -> Floats:
+        """[publisher, feature]: of the paths from publishers to a home broker."""
+        arcs, first_arc = self.routes.arcs, self.routes.home_of_publisher.size
+        tails = np.zeros((len(self.routes.trees[tree].outgoing), len(FEATURES)))
+        for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
+            if into >= 0:
+                arc = into ^ 1
+                hop = self.at_broker[first_arc + arc]
+                tails[broker] = _along(hop, tails[arcs[arc].target])
+        starts = self.routes.home_of_publisher[publishers]
+        return _along(self.at_broker[publishers], tails[starts])
+
+
+def _along(one: Floats, other: Floats) -> Floats:
+    """Features of two parts of a path together."""
+    largest = len(LARGEST)
+    return np.concatenate(
+        [
+            np.maximum(one[..., :largest], other[..., :largest]),
+            one[..., largest:] + other[..., largest:],
+        ],
+        axis=-1,
+    )
