@@ -30,6 +30,7 @@ class Streams:
 
     publishers: Ints  # [stream]: one publisher of those that are alike
     trees: Ints  # [stream]
+    classes: Ints  # [stream]: the class of content, where classes are kept apart; else −1
     lifetimes: tuple[Law | None, ...]  # [stream]; None: for ever
     matched: sparse.csr_array  # [filter, stream], events per second
 
@@ -45,24 +46,28 @@ class Audience:
     filter_of: Ints  # for each subscriber, its position in ``filters``
 
 
-def streams(system: System, routes: Routes, alike: Sequence[object]) -> Streams:
+def streams(
+    system: System, routes: Routes, alike: Sequence[object], *, by_class: bool = False
+) -> Streams:
     """Group what is published; publishers with equal keys ``alike`` are not kept apart."""
-    places: dict[tuple[object, int, Law | None], int] = {}
-    first: list[tuple[int, int, Law | None]] = []
+    places: dict[tuple[object, int, int, Law | None], int] = {}
+    first: list[tuple[int, int, int, Law | None]] = []
     of_row, rates = [], []
     for row in routes.rows:
         tree = int(routes.tree_of_class[row.content_class])
-        key = (alike[row.publisher], tree, row.lifetime)
+        own_class = row.content_class if by_class else -1
+        key = (alike[row.publisher], tree, own_class, row.lifetime)
         if key not in places:
             places[key] = len(first)
-            first.append((row.publisher, tree, row.lifetime))
+            first.append((row.publisher, tree, own_class, row.lifetime))
         of_row.append(places[key])
         rates.append(system.publishers[row.publisher].rate_per_s * row.probability)
     stream_of_row = np.array(of_row, dtype=np.int64)
     return Streams(
         publishers=np.array([each[0] for each in first], dtype=np.int64),
         trees=np.array([each[1] for each in first], dtype=np.int64),
-        lifetimes=tuple(each[2] for each in first),
+        classes=np.array([each[2] for each in first], dtype=np.int64),
+        lifetimes=tuple(each[3] for each in first),
         matched=_matched(routes, np.array(rates), stream_of_row, len(first)),
     )
 
@@ -112,11 +117,16 @@ def _selected(routes: Routes, rates: sparse.csr_array) -> sparse.csr_array:
 
 
 def audiences(system: System, routes: Routes) -> Iterator[Audience]:
-    """Group subscribers, home by home."""
+    """Group subscribers, home by home; those with queues of their own also by filter."""
     fields: list[Coded] = [
         column(system.subscribers, name)
         for name in ("link", "connectivity", "processing", "lifetime", "stays", "away")
     ]
+    queued = np.zeros(len(system.subscribers), dtype=bool)
+    for each in fields[1:3]:
+        queued[each.where(lambda value: value is not None)] = True
+    apart = np.where(queued, 1 + routes.filter_of_subscriber, 0)
+    fields.append(Coded(values=tuple(range(int(apart.max(initial=0)) + 1)), codes=apart))
     kinds = tuple(len(each.values) for each in fields)
     kind_of = np.ravel_multi_index(tuple(each.codes for each in fields), kinds)
     keys = routes.home_of_subscriber * math.prod(kinds) + kind_of

@@ -37,6 +37,7 @@ class Flows:
     arrivals: Floats  # [broker]
     passes: Floats  # [broker]: share of what arrives that leaves; below 1 where overloaded
     services: tuple[tuple[Law, ...], ...]  # of each broker's stations, in order
+    open_to: Floats  # [arc, class]: the share of time in which the class goes over the arc
     settled: bool = True  # whether overloaded brokers that feed each other came to rest
 
     @property
@@ -84,6 +85,12 @@ class Flows:
             kept = np.array([arcs[arc].channel.reliability for arc in leaving])
             block = (wanted @ self.brought[sources].T) * (self.passes[broker] * kept[:, None])
             block[sources[None, :] - first_arc == (leaving ^ 1)[:, None]] = 0.0  # never back
+            if np.any(self.open_to[leaving] % 1.0):  # subscriptions come and go
+                carried = self.source_rates[first_arc + leaving]
+                total = block.sum(axis=1)
+                block *= np.divide(carried, total, out=np.zeros_like(total), where=total > 0)[
+                    :, None
+                ]
             row, column = np.nonzero(block)
             rows.append(leaving[row])
             columns.append(sources[column])
@@ -95,11 +102,11 @@ class Flows:
         return sparse.coo_array((np.concatenate(rates), places), shape=shape).tocsr()
 
 
-def flows(system: System, routes: Routes, reaching: Floats | None = None) -> Flows:
+def flows(system: System, routes: Routes, open_to: Floats | None = None) -> Flows:
     """Compute the rates of a system in events per second, overloaded brokers included.
 
-    ``reaching`` is the share of each publisher's events that its home broker gets; by default what
-    its link does not lose.
+    ``open_to`` [arc, class] is the share of time in which a class goes over an arc, where
+    subscriptions come and go; by default always if anybody behind the arc wants it.
     """
     stored = system.stored_subscriptions
     services = tuple(
@@ -112,7 +119,7 @@ def flows(system: System, routes: Routes, reaching: Floats | None = None) -> Flo
     )
     published = routes.rates(np.array([each.rate_per_s for each in system.publishers]))
     links = np.array([each.link.reliability for each in system.publishers])
-    entering = published * (links if reaching is None else reaching)[:, None]
+    entering = published * links[:, None]
     at_broker = np.zeros((len(system.brokers), routes.class_count))
     np.add.at(at_broker, routes.home_of_publisher, entering)
     rates = Flows(
@@ -122,9 +129,10 @@ def flows(system: System, routes: Routes, reaching: Floats | None = None) -> Flo
         arrivals=np.empty(0),
         passes=np.ones(len(system.brokers)),
         services=services,
+        open_to=(routes.interest > 0).astype(np.float64) if open_to is None else open_to,
     )
     for _ in range(_MOST_ROUNDS):
-        offered = _offered(routes, at_broker, rates.passes)
+        offered = rates.open_to * _offered(routes, at_broker, rates.passes)
         arrivals = _arrivals(routes, at_broker, offered)
         rates = replace(rates, offered=offered, arrivals=arrivals)
         wanted = 1.0 / np.maximum(rates.loads, 1.0)

@@ -72,16 +72,3 @@ def paths(grid: Grid, routes: Routes, brokers: BrokerStages) -> Paths:
         over_arc=stack(over_arc),
         publishers=routes.home_of_publisher.size,
     )
-
-
-def path_brokers(routes: Routes, start: int, home: int, tree: int) -> list[int]:
-    """List the brokers from one to another, both included."""
-    onwards = {
-        broker: routes.arcs[into].source
-        for broker, into in topology.walk(routes.trees[tree], routes.arcs, home)
-        if into >= 0
-    }
-    brokers = [start]
-    while brokers[-1] != home:
-        brokers.append(onwards[brokers[-1]])
-    return brokers

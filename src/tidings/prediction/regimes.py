@@ -30,7 +30,18 @@ LARGEST = (
     "service_pacing",
 )
 SUMS = ("busy_hops", "approximate_hops", "work", "lone_hops")
-FEATURES = (*LARGEST, *SUMS)
+ALONG_PATHS = (*LARGEST, *SUMS)
+# Of the subscriber and of the system.
+OF_PEERS = (
+    "peer",
+    "peer_load",
+    "peer_periods",
+    "mobile_publishers",
+    "own_churn",
+    "any_churn",
+    "own_queue",
+)
+FEATURES = (*ALONG_PATHS, *OF_PEERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +85,7 @@ class Regimes:
     def of_paths(self, publishers: Ints, home: int, tree: int) -> Floats:
         """[publisher, feature]: of the paths from publishers to a home broker."""
         arcs, first_arc = self.routes.arcs, self.routes.home_of_publisher.size
-        tails = np.zeros((len(self.routes.trees[tree].outgoing), len(FEATURES)))
+        tails = np.zeros((len(self.routes.trees[tree].outgoing), len(ALONG_PATHS)))
         for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
             if into >= 0:
                 arc = into ^ 1

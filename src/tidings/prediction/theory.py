@@ -20,14 +20,31 @@ from tidings.model.routes import Routes, route
 from tidings.model.system import System
 from tidings.prediction.audiences import Audience, Streams, audiences, lifetime_nodes, streams
 from tidings.prediction.brokers import BrokerStages, broker_stages, processing_stage
-from tidings.prediction.delays import Delays, Grid, from_law, stack
+from tidings.prediction.churn import (
+    Churn,
+    path_arcs,
+    present_share,
+    spread_and_before,
+    weighed_by_stay,
+)
+from tidings.prediction.delays import Delays, Grid, from_law, nothing, stack
 from tidings.prediction.dispersion import dispersion
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.paths import Paths, paths
-from tidings.prediction.regimes import FEATURES, Regimes
+from tidings.prediction.peers import (
+    on_scv_deviation,
+    peer_delay,
+    peer_load,
+    periods,
+    with_periods_as_laws,
+)
+from tidings.prediction.regimes import ALONG_PATHS, FEATURES, Regimes
 
 HANDLED = frozenset(
     {
+        "connectivity",
+        "connectivity from traces",
+        "subscription churn",
         "subscriber's own queue",
         "one tree per topic",
         "random lifetimes",
@@ -61,6 +78,7 @@ def answer_by_theory(
     require_only(system, HANDLED, "theory")
     report = progress or (lambda _: None)
     report("contents and routes")
+    system = with_periods_as_laws(system)
     network = Network(system=system, routes=route(system))
     report("queues")
     _ = network.stages
@@ -94,12 +112,25 @@ class Network:
     @cached_property
     def rates(self) -> Flows:
         """Events per second everywhere."""
-        return flows(self.system, self.routes)
+        return flows(self.system, self.routes, self.churn.open_shares if self.churns else None)
+
+    @cached_property
+    def churn(self) -> Churn:
+        """Who is subscribed when."""
+        return Churn(system=self.system, routes=self.routes)
+
+    @cached_property
+    def churns(self) -> bool:
+        """Whether subscriptions come and go."""
+        return any(law is not None for law in column(self.system.subscribers, "stays").values)
 
     @cached_property
     def emitted(self) -> list[Law | None]:
-        """Intervals of what each publisher hands to its link; None: Poisson."""
-        return [publisher.every for publisher in self.system.publishers]
+        """Intervals of what each publisher hands to its link; None: taken as Poisson."""
+        return [
+            publisher.every if publisher.connectivity is None else None
+            for publisher in self.system.publishers
+        ]
 
     @cached_property
     def grid(self) -> Grid:
@@ -115,6 +146,13 @@ class Network:
         lifetimes = [row.lifetime for row in self.routes.rows]
         lifetimes += list(column(self.system.subscribers, "lifetime").values)
         limits = [law.mean_s for law in lifetimes if law is not None]
+        peers = [peer.connectivity for peer in self.system.publishers]
+        peers += list(column(self.system.subscribers, "connectivity").values)
+        for connectivity in peers:
+            if connectivity is not None:
+                on, off = periods(connectivity)
+                handover_s = connectivity.service.mean_s if connectivity.service else off.mean_s
+                times += [on.mean_s, off.mean_s * (1.0 + off.scv), handover_s]
         known = [time for time in times if time > 0.0] or [1.0]
         longest = max(known)
         for load, laws in zip(self.rates.loads, self.rates.services, strict=True):
@@ -149,14 +187,37 @@ class Network:
         """What is published, in groups."""
         return self.streams_by(
             [
-                (publisher.at, publisher.link, publisher.every, publisher.rate_per_s)
+                (
+                    publisher.at,
+                    publisher.link,
+                    publisher.every,
+                    publisher.rate_per_s,
+                    publisher.connectivity,
+                )
                 for publisher in self.system.publishers
+            ]
+        )
+
+    def of_peers(self, audience: Audience, rate_per_s: float) -> Floats:
+        """Features of an audience's regime that do not depend on its paths."""
+        one = audience.example
+        peer = one.connectivity
+        mobile = any(each.connectivity is not None for each in self.system.publishers)
+        return np.array(
+            [
+                float(peer is not None),
+                0.0 if peer is None else min(peer_load(peer, rate_per_s), 1.0),
+                0.0 if peer is None else on_scv_deviation(peer),
+                float(mobile),
+                float(one.stays is not None),
+                float(self.churns),
+                0.0 if one.processing is None else min(rate_per_s * one.processing.mean_s, 1.0),
             ]
         )
 
     def streams_by(self, alike: Sequence[object]) -> Streams:
         """Group what is published by a key of publishers."""
-        return streams(self.system, self.routes, alike)
+        return streams(self.system, self.routes, alike, by_class=self.churns)
 
     @cached_property
     def streams_by_publisher(self) -> Streams:
@@ -170,21 +231,29 @@ class Network:
 
     def entry(self, publishers: Ints) -> Delays:
         """[publisher]: from the publisher to its home broker."""
-        kinds = {
-            link: from_law(self.grid, link.delay, link.reliability)
-            for link in {self.system.publishers[int(index)].link for index in publishers}
-        }
-        first = [kinds[self.system.publishers[int(index)].link] for index in publishers]
-        return stack(first)
+        kinds: dict[object, Delays] = {}
+        rows = []
+        for index in publishers:
+            each = self.system.publishers[int(index)]
+            key = (each.link, each.connectivity, each.rate_per_s)
+            if key not in kinds:
+                kinds[key] = from_law(self.grid, each.link.delay, each.link.reliability)
+                if each.connectivity is not None:
+                    waiting = peer_delay(self.grid, each.connectivity, each.rate_per_s)
+                    kinds[key] = waiting.series(kinds[key])
+            rows.append(kinds[key])
+        return stack(rows)
 
     def exit(self, audience: Audience, rate_per_s: float) -> Delays:
         """From the home broker to the subscriber, its own queue included."""
-        link = audience.example.link
-        last = from_law(self.grid, link.delay, link.reliability)
-        if audience.example.processing is None:
+        one = audience.example
+        last = from_law(self.grid, one.link.delay, one.link.reliability)
+        if one.connectivity is not None:
+            last = peer_delay(self.grid, one.connectivity, rate_per_s).series(last)
+        if one.processing is None:
             return last
-        arriving = rate_per_s * link.reliability
-        return last.series(processing_stage(self.grid, arriving, audience.example.processing))
+        arriving = rate_per_s * float(last.survival[0])
+        return last.series(processing_stage(self.grid, arriving, one.processing))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,10 +277,11 @@ def _follow(network: Network, audience: Audience, *, whole: bool, by_publisher: 
     flowing = network.streams_by_publisher if by_publisher else network.streams
     mine = flowing.matched[audience.filters]
     used = np.unique(mine.indices).astype(np.int64)
-    wanted = mine[:, used].toarray()
+    present = present_share(audience.example.stays, audience.example.away)
+    wanted = mine[:, used].toarray() * present
     queue_rate = float(wanted.sum(axis=1).max(initial=0.0))
     delays, longer = (
-        _along(network, way, flowing, used, network.exit(audience, queue_rate), audience.home)
+        _along(network, way, flowing, used, network.exit(audience, queue_rate), audience)
         for way in (network.paths, network.longer)
     )
     own = audience.example.lifetime
@@ -221,7 +291,9 @@ def _follow(network: Network, audience: Audience, *, whole: bool, by_publisher: 
     for tree in np.unique(flowing.trees[used]):
         chosen = np.flatnonzero(flowing.trees[used] == tree)
         publishers = flowing.publishers[used[chosen]]
-        features[chosen] = network.regimes.of_paths(publishers, audience.home, int(tree))
+        along = network.regimes.of_paths(publishers, audience.home, int(tree))
+        features[chosen, : len(ALONG_PATHS)] = along
+    features[:, len(ALONG_PATHS) :] = network.of_peers(audience, queue_rate)
     return _Result(
         audience=audience,
         streams=flowing,
@@ -237,19 +309,55 @@ def _follow(network: Network, audience: Audience, *, whole: bool, by_publisher: 
 
 
 def _along(
-    network: Network, way: Paths, flowing: Streams, used: Ints, last: Delays, home: int
+    network: Network,
+    way: Paths,
+    flowing: Streams,
+    used: Ints,
+    last: Delays,
+    audience: Audience,
 ) -> Delays:
     """[used stream]: the whole delay from publisher to subscriber."""
     order: list[Ints] = []
     parts: list[Delays] = []
     for tree in np.unique(flowing.trees[used]):
         chosen = np.flatnonzero(flowing.trees[used] == tree)
-        parts.append(way.from_publishers(flowing.publishers[used[chosen]], home, int(tree)))
+        publishers = flowing.publishers[used[chosen]]
+        parts.append(way.from_publishers(publishers, audience.home, int(tree)))
         order.append(chosen)
     if not parts:
         return last.take(np.empty(0, dtype=np.int64))
     inside = stack(parts).take(np.argsort(np.concatenate(order)))
-    return network.entry(flowing.publishers[used]).series(inside).series(last)
+    entries = network.entry(flowing.publishers[used])
+    whole = entries.series(inside).series(last)
+    if audience.example.stays is None:
+        return whole
+    rows = [
+        _for_a_time(network, way, (flowing, int(stream)), (entries, whole, row), audience)
+        for row, stream in enumerate(used)
+    ]
+    return stack(rows)
+
+
+def _for_a_time(
+    network: Network,
+    way: Paths,
+    stream: tuple[Streams, int],
+    delays: tuple[Delays, Delays, int],
+    audience: Audience,
+) -> Delays:
+    """The delay of one stream for subscribers that stay only for a time."""
+    (flowing, index), (entries, whole, row) = stream, delays
+    stays, away = audience.example.stays, audience.example.away
+    assert stays is not None
+    publisher = int(flowing.publishers[index])
+    start = int(network.routes.home_of_publisher[publisher])
+    arcs = path_arcs(network.routes, start, audience.home, int(flowing.trees[index]))
+    present = present_share(stays, away)
+    chances = network.churn.drawn(arcs, int(flowing.classes[index]), present)
+    spreading, before = spread_and_before(way, entries.take([row]), arcs, publisher)
+    if present == 1.0:  # who is back at once is still known from before
+        spreading = nothing(way.grid, len(spreading))
+    return weighed_by_stay(whole.take([row]), spreading, before, stays, chances)
 
 
 def _shares(
