@@ -15,7 +15,8 @@ import numpy as np
 from tidings.model.reading import from_document
 from tidings.model.routes import route
 from tidings.model.system import System
-from tidings.theory.flows import flows
+from tidings.prediction.churn import Churn
+from tidings.prediction.flows import Flows, flows
 
 Rng = np.random.Generator
 Document = dict[str, Any]
@@ -220,14 +221,18 @@ def _set_services(rng: Rng, document: Document, effect: str) -> None:
 
 
 def _arrivals(document: Document) -> np.ndarray[Any, np.dtype[np.float64]]:
-    system = from_document(document)
-    return flows(system, route(system)).arrivals
+    return _rates(from_document(document)).arrivals
+
+
+def _rates(system: System) -> Flows:
+    routes = route(system)
+    return flows(system, routes, Churn(system=system, routes=routes).open_shares)
 
 
 def _set_lifetimes(rng: Rng, document: Document) -> None:
     """Draw lifetimes around what an event needs, so that shares lie between almost 0 and 1."""
     system = from_document(document)
-    rates = flows(system, route(system))
+    rates = _rates(system)
     sojourns_s = [
         sum(law.mean_s * (1.0 + 0.7 * load / (1.0 - load)) for law in laws)
         for laws, load in zip(rates.services, np.minimum(rates.loads, 0.95), strict=True)
