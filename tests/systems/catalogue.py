@@ -14,17 +14,16 @@ if len(CATALOGUE) < len(_ALL):
 
 
 def chosen(words: Sequence[str] = ()) -> list[Case]:
-    """The cases of which the name has, or the kind is, one of these words; all without any."""
-    if not words:
-        return list(CATALOGUE.values())
-    found = [
-        each
-        for each in CATALOGUE.values()
-        if any(word == each.kind or word in each.name for word in words)
-    ]
+    """The cases of these kinds, or with these words in their names; all without any word."""
+    kinds = {each.kind for each in CATALOGUE.values()}
+
+    def fits(each: Case) -> bool:
+        return any(word == each.kind if word in kinds else word in each.name for word in words)
+
+    found = [each for each in CATALOGUE.values() if not words or fits(each)]
     if not found:
-        kinds = ", ".join(sorted({each.kind for each in CATALOGUE.values()}))
         raise SystemExit(
-            f"no system has {' or '.join(words)} in its name; or give one of the kinds {kinds}"
+            f"no system has {' or '.join(words)} in its name; wants a part of a name, or one of "
+            f"the kinds {', '.join(sorted(kinds))}"
         )
     return found

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from failing_systems import path, square
-from systems.describing import Case, Document, case, exponential, line
+from systems.describing import COARSE, Case, Document, case, exponential, line
 from tidings.reproduction.fault_tolerance.random_systems import random_system
 
 POISSON = exponential(0.2)
@@ -79,7 +79,7 @@ def _backlogs() -> list[Case]:
             },
         ]
         document = line(brokers, exponential(1.0), 60.0, recovery={"scheme": "buffering"})
-        run = {"duration_s": 200_000.0, "warmup_s": 5_000.0}
+        run = {**COARSE, "duration_s": 200_000.0, "warmup_s": 5_000.0}
         found.append(case(f"backlogs after repairs, {busy:g} busy", "failing", document, **run))
     return found
 
@@ -116,7 +116,7 @@ def _ring(load: float) -> Document:
 
 
 def _rings() -> list[Case]:
-    run: dict[str, Any] = {"duration_s": 5 * 86_400.0, "warmup_s": 3_600.0}
+    run: dict[str, Any] = {**COARSE, "duration_s": 5 * 86_400.0, "warmup_s": 3_600.0}
     return [
         case(f"ring of six with a chord, bypass, {load:g} busy", "failing", _ring(load), **run)
         for load in (0.3, 0.48)
@@ -132,7 +132,7 @@ def _of_the_paper() -> list[Case]:
         ("graph, own trees", "low-end", "bypass"),
         ("graph, one tree", "low-end", "bypass-buffering"),
     )
-    run = {"duration_s": 14 * 86_400.0, "warmup_s": 0.0}
+    run = {**COARSE, "duration_s": 14 * 86_400.0, "warmup_s": 0.0}
     return [
         Case(
             name=f"fault tolerance, {topology}, {machines}, {scheme}",

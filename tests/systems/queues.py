@@ -113,12 +113,35 @@ def _star(load: float, lifetime_s: float) -> Document:
     }
 
 
+def _behind(load: float, own: float, far: float) -> Document:
+    """Four brokers in a line, and a rare Poisson publisher at the last; lifetimes in services.
+
+    What comes down the line is paced by the services before; what is published there is not.
+    """
+    service_s = load / 10.0
+    broker = {"service": {"uniform": [0.5 * service_s, 1.5 * service_s]}}
+    document = line([broker] * 4, {"rate": 9.0}, None)
+    document["publishers"]["p"]["content"] = {"event": {"of": "p"}}
+    rare = {"at": "b3", "every": {"rate": 1.0}, "content": {"event": {"of": "rare"}}}
+    document["publishers"]["rare"] = rare
+    document["subscribers"] = {
+        "own": {"at": "b3", "wants": {"of": "rare"}, "lifetime": own * service_s},
+        "far": {"at": "b3", "wants": {"of": "p"}, "lifetime": far * service_s},
+    }
+    return document
+
+
 def _stars() -> list[Case]:
     parts = ((0.3, 0.05), (0.5, 0.1), (0.75, 0.25))
-    return [
+    stars = [
         case(f"Poisson star of uniform services, {load:g} busy", "streams", _star(load, lifetime_s))
         for load, lifetime_s in parts
     ]
+    behind = [
+        case(f"rare stream behind a line, {load:g} busy", "streams", _behind(load, own, far))
+        for load, own, far in ((0.3, 1.5, 6.0), (0.5, 1.5, 6.0), (0.75, 2.0, 9.0))
+    ]
+    return [*stars, *behind]
 
 
 def _others() -> list[Case]:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import tidings as td
-from systems.describing import Case
+from systems.describing import COARSE, Case
 from tidings.model.laws import Deterministic, Weibull
 from tidings.model.system import System
 from tidings.reproduction.combined.systems import PARTS, everything, only
@@ -28,8 +28,8 @@ def _examples() -> list[Case]:
         f"testbed, {name}": f"testbed/{name}.yaml"
         for name in ("failing", "mobile", "storing", "visiting")
     }
-    brief = {"duration_s": 5_000.0, "warmup_s": 100.0}
-    runs = {"city": {"duration_s": 20_000.0, "warmup_s": 100.0}}
+    brief = {**COARSE, "duration_s": 5_000.0, "warmup_s": 100.0}
+    runs = {"city": {**COARSE, "duration_s": 20_000.0, "warmup_s": 100.0}}
     return [
         *(
             Case(
@@ -40,8 +40,8 @@ def _examples() -> list[Case]:
             )
             for name, file in files.items()
         ),
-        Case(name="market and weather", kind="example", make=td.market_and_weather),
-        Case(name="market and weather, fitted", kind="fitted", make=_fitted),
+        Case(name="market and weather", kind="example", make=td.market_and_weather, run=COARSE),
+        Case(name="market and weather, fitted", kind="fitted", make=_fitted, run=COARSE),
     ]
 
 
@@ -58,7 +58,7 @@ def _fitted() -> System:
 
 
 def _combined() -> list[Case]:
-    """Everything at once, each of some pairs of effects, and under other schemes."""
+    """Everything at once, and some pairs of effects."""
     chosen: dict[str, tuple[str, ...]] = {
         "all": tuple(PARTS),
         "all but churn": tuple(part for part in PARTS if part != "churn"),
@@ -70,13 +70,14 @@ def _combined() -> list[Case]:
         "failures, churn": ("failures", "churn"),
         "failures, on/off subscribers": ("failures", "on/off subscribers"),
     }
-    run = {"duration_s": 10_000.0, "warmup_s": 1_000.0, "max_replications": 60}
+    run = {**COARSE, "duration_s": 10_000.0, "warmup_s": 1_000.0, "max_replications": 60}
     found = [
         Case(name=f"combined, {name}", kind="combined", make=partial(_parts, parts), run=run)
         for name, parts in chosen.items()
     ]
-    stored = partial(_parts, chosen["all"], "buffering")
-    return [*found, Case(name="combined, all, buffering", kind="combined", make=stored, run=run)]
+    stored = partial(_parts, chosen["queues, failures"], "buffering")
+    name = "combined, queues, failures, buffering"
+    return [*found, Case(name=name, kind="combined", make=stored, run=run)]
 
 
 def _parts(parts: tuple[str, ...], scheme: str = "periodic") -> System:
@@ -129,6 +130,7 @@ def _tree(scenario: Scenario, lifetime_s: float | None = None) -> Case:
         kind="tree",
         make=make,
         run={
+            **COARSE,
             "duration_s": 1_500.0 if periodic else 4_000.0,
             "warmup_s": 300.0,
             "max_replications": 2_000,
