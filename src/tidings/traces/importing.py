@@ -22,14 +22,13 @@ from pyspark.sql import functions as F
 from tidings.errors import EngineError, InvalidTracesError, Problem
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
-from tidings.traces.placing import FINISHING, Steps, finish, incoming, put_in_place
+from tidings.traces.placing import FINISHING, QUARANTINE, Steps, finish, incoming, put_in_place
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.readers import lines
 from tidings.traces.readers.reading import Keep, Reading
 from tidings.traces.reading import parse_manifest
 from tidings.traces.window import TraceWindow
 
-QUARANTINE = "quarantine"
 ACCOUNT_COLUMNS = ("table", "fate", "reason", "rows")
 USED, SET_ASIDE, DUPLICATE, PASSED_OVER = "used", "set aside", "duplicate", "passed over"
 SAME = "the same in every column as another row"
