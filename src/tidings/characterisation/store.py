@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame
 
 from tidings.characterisation.partials import Partial
 from tidings.errors import InvalidTracesError
+from tidings.model import json_text
 from tidings.model.writing import write_file
 from tidings.traces.actions import run_action
 from tidings.traces.window import TraceWindow
@@ -93,7 +94,7 @@ def read_catalogue(store: Path) -> Catalogue | None:
         return None
     want = "a file that 'tidings characterise --into' wrote"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json_text.parse(path.read_text(encoding="utf-8"))
         if document.pop("version") != _VERSION:
             raise ValueError("another version")
         parts = tuple(
@@ -154,7 +155,7 @@ def save_partial(folder: Path, counted: Partial) -> None:
 def load_partial(folder: Path) -> Partial:
     """What was written so."""
     try:
-        decided = json.loads((folder / _DECIDED).read_text(encoding="utf-8"))
+        decided = json_text.parse((folder / _DECIDED).read_text(encoding="utf-8"))
         tables = {each.stem: pd.read_parquet(each) for each in sorted(folder.glob("*.parquet"))}
     except (OSError, ValueError) as problem:
         raise InvalidTracesError(

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import EngineError, InvalidTracesError, Problem
+from tidings.model import json_text
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
 from tidings.traces.placing import FINISHING, QUARANTINE, Steps, finish, incoming, put_in_place
@@ -316,7 +317,7 @@ def _left(name: str, replaced: Collection[str]) -> str | None:
 def _old_manifest(to: Path) -> dict[str, Any]:
     path = to / MANIFEST
     try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found = json_text.parse(path.read_text(encoding="utf-8")) if path.exists() else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tidings.errors import InvalidTracesError
+from tidings.model import json_text
 from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
 
 FINISHING = ".finishing"
@@ -152,11 +153,11 @@ class _Rooms:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # no link; a pipe is not waited for
         try:
             with open(os.open(_STEPS, flags, dir_fd=self._folder(FINISHING)), "rb") as file:
-                document = json.load(file)
+                document = json_text.parse(file.read())
             mark = document.pop("folder")
             steps = Steps(**document)
             "".join((*steps.drop, *steps.move, *steps.move.values()))  # all of them are texts
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             raise self._refusal(_STEPS, "the steps that an import writes") from None
         if mark != _mark(self._opened[""]):
             raise self._refusal(f"the mark {mark} of another folder", "that of this one")

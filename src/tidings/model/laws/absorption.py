@@ -94,14 +94,14 @@ def _each(rows: Reals, matrix: Reals) -> Reals:
     and rounds by the shape of what it is given: so in blocks of one shape.
     """
     if len(matrix) <= _FEW_PHASES:
-        product = rows[:, :1] * matrix[0]
+        product: Reals = rows[:, :1] * matrix[0]
         for phase in range(1, len(matrix)):
             product = product + rows[:, phase, None] * matrix[phase]
         return product
     blocks = np.zeros((-(-len(rows) // _BLOCK), _BLOCK, len(matrix)))
     blocks.reshape(-1, len(matrix))[: len(rows)] = rows
-    product = blocks @ matrix
-    return product.reshape(-1, matrix.shape[1])[: len(rows)]
+    fast: Reals = blocks @ matrix
+    return fast.reshape(-1, matrix.shape[1])[: len(rows)]
 
 
 def _leaving(rates: Reals) -> Reals:
