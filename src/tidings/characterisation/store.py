@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -31,9 +33,9 @@ from tidings.traces.window import TraceWindow
 
 STORE_FILE = "store.json"
 _VERSION = 3
-_LOCK = "store.lock"
 _DECIDED = "decided.json"
 _OURS = "counted-"  # how the names of our folders begin
+_NAME = re.compile(rf"{_OURS}[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,29 +103,46 @@ def read_catalogue(store: Path) -> Catalogue | None:
             Part(**{**each, "tables": tuple(each["tables"])}) for each in document["parts"]
         )
         seams = tuple(Seam(**each) for each in document["seams"])
-        return Catalogue(**{**document, "parts": parts, "seams": seams})
+        found = Catalogue(**{**document, "parts": parts, "seams": seams})
+        _check_folders(store, found)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise InvalidTracesError(f"{path}: not readable ({problem}); wants {want}") from problem
+    return found
+
+
+def _check_folders(store: Path, catalogue: Catalogue) -> None:
+    """Raise ValueError where a catalogue names anything but folders of its own store."""
+    after = {each.after for each in catalogue.seams} - {None}
+    for name in catalogue.folders | {each.before for each in catalogue.seams} | after:
+        if not _NAME.fullmatch(str(name)):
+            raise ValueError(f"it names the folder {str(name)!r}, which is none of a store")
+        if (store / str(name)).is_symlink():
+            raise ValueError(f"its folder {name} is a link")
 
 
 def write_catalogue(store: Path, catalogue: Catalogue) -> None:
     """Make this what belongs to the store, in one step; then clear away what no longer does."""
     document = {"version": _VERSION, **asdict(catalogue)}
     write_file(store / STORE_FILE, json.dumps(document, indent=1).encode())
-    for path in store.glob(f"{_OURS}*"):
-        if path.name not in catalogue.folders:
-            shutil.rmtree(path, ignore_errors=True)
+    for path in store.iterdir():
+        if _NAME.fullmatch(path.name) and path.name not in catalogue.folders:
+            shutil.rmtree(path, ignore_errors=True)  # a link is left alone
 
 
 @contextmanager
 def locked(store: Path, *, alone: bool) -> Iterator[None]:
     """Nobody else changes the store meanwhile; ``alone``, nobody else reads it either.
 
-    The lock ends with the process, however that ends.
+    The folder itself is locked: who only reads leaves nothing in it. The lock ends with the
+    process, however that ends.
     """
+    if not alone and not store.is_dir():
+        raise InvalidTracesError(f"{store}: got nothing; wants a folder to which traces were added")
     try:
         store.mkdir(parents=True, exist_ok=True)
-        with (store / _LOCK).open("ab") as held:
+        held = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
+        with ExitStack() as at_the_end:
+            at_the_end.callback(os.close, held)
             try:
                 fcntl.flock(held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
             except BlockingIOError as problem:
