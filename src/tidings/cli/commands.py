@@ -176,6 +176,6 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
         console.complain_of_fault(message)
     if "--json" in arguments:
         said = console.failure_document(error, kind=kind, message=message, code=code)
-        asked_whether_valid = arguments[0] == "check" and isinstance(error, InvalidSystemError)
+        asked_whether_valid = "check" in arguments and isinstance(error, InvalidSystemError)
         console.show_json({"valid": False, **said} if asked_whether_valid else {"error": said})
     return code
