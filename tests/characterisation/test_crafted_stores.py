@@ -11,6 +11,7 @@ from snapshots import everything_below
 from tidings.characterisation.partials import Partial
 from tidings.characterisation.store import (
     Catalogue,
+    load_partial,
     locked,
     read_catalogue,
     save_partial,
@@ -104,3 +105,11 @@ def test_reading_a_store_that_is_not_there_makes_none(place):
     with pytest.raises(InvalidTracesError, match="got nothing"), locked(place / "no", alone=False):
         pass
     assert not (place / "no").exists()
+
+
+@pytest.mark.parametrize("decided", [[], 7, {}, {"silent": 7, "folded": 7, "notes": 7}])
+def test_what_was_decided_may_be_anything(place, decided):
+    folder = place / "store" / OURS
+    (folder / "decided.json").write_text(json.dumps(decided))
+    with pytest.raises(InvalidTracesError, match="cannot be read"):
+        load_partial(folder)

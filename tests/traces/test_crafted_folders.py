@@ -16,6 +16,7 @@ from tidings.traces import placing
 from tidings.traces.importing import ACCOUNT_COLUMNS, _arranged, check_destination
 from tidings.traces.places import table_names
 from tidings.traces.placing import incoming, put_in_place
+from tidings.traces.reading import _manifest
 from tidings.traces.window import TraceWindow
 
 NEW = ".finishing/tables/hops"
@@ -219,3 +220,25 @@ def test_a_link_that_comes_between_check_and_use_leads_nowhere(place, monkeypatc
         check_destination(to, [], replace_old=True)
     assert swapped == [name]
     assert everything_below(place / "mine") == before
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_manifest_that_is_no_file_is_none(place, kind):
+    manifest = place / "traces" / "traces.json"
+    if kind == "pipe":
+        os.mkfifo(manifest)
+    elif kind == "device":
+        manifest.symlink_to("/dev/zero")
+    else:
+        manifest.mkdir()
+    assert _manifest(None, str(place / "traces"), remote=False) is None
+    imports_hops(place / "traces")
+    assert json.loads(manifest.read_text())["until_ns"] == 9
+
+
+@pytest.mark.parametrize("told", ["7", "[]", '{"imported": 7}', '{"imported": [["hops"]]}', "{"])
+def test_an_older_manifest_may_say_anything(place, told):
+    manifest = place / "traces" / "traces.json"
+    manifest.write_text(told)
+    imports_hops(place / "traces")
+    assert json.loads(manifest.read_text())["imported"].keys() == {"hops"}

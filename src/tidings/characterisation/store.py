@@ -92,7 +92,7 @@ def is_store(place: str | Path) -> bool:
 def read_catalogue(store: Path) -> Catalogue | None:
     """What belongs to a store; None where there is none yet."""
     path = store / STORE_FILE
-    if not path.exists():
+    if not path.is_file():
         return None
     want = "a file that 'tidings characterise --into' wrote"
     try:
@@ -176,17 +176,17 @@ def load_partial(folder: Path) -> Partial:
     try:
         decided = json_text.parse((folder / _DECIDED).read_text(encoding="utf-8"))
         tables = {each.stem: pd.read_parquet(each) for each in sorted(folder.glob("*.parquet"))}
-    except (OSError, ValueError) as problem:
+        folded = decided["folded"]
+        return Partial(
+            tables=tables,
+            silent=frozenset(decided["silent"]),
+            folded=None if folded is None else tuple(folded),
+            notes=tuple(decided["notes"]),
+        )
+    except (OSError, ValueError, LookupError, TypeError) as problem:
         raise InvalidTracesError(
             f"{folder}: cannot be read ({problem}); add the traces of that time again"
         ) from problem
-    folded = decided["folded"]
-    return Partial(
-        tables=tables,
-        silent=frozenset(decided["silent"]),
-        folded=None if folded is None else tuple(folded),
-        notes=tuple(decided["notes"]),
-    )
 
 
 def save_rows(folder: Path, frames: Mapping[str, DataFrame]) -> None:

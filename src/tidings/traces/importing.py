@@ -231,7 +231,7 @@ def _window(
     none can be used, all that was imported tells.
     """
     told = None if reading.window is None else _between(reading.window)
-    known = _old_window(to) if (to / MANIFEST).exists() else None
+    known = _old_window(to) if (to / MANIFEST).is_file() else None
     if known is not None and "publications" not in reading.tables:
         note = f"the observed window stays as {MANIFEST} has it; edit it if you know better"
         return known, (note,) if told not in (None, known) else ()
@@ -317,7 +317,7 @@ def _left(name: str, replaced: Collection[str]) -> str | None:
 def _old_manifest(to: Path) -> dict[str, Any]:
     path = to / MANIFEST
     try:
-        found = json_text.parse(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found = json_text.parse(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -328,9 +328,10 @@ def _manifest(
 ) -> dict[str, Any]:
     """The window, and what became of all rows of every table in the folder that was imported."""
     stays = (old.get("from_ns"), old.get("until_ns")) == (window.from_ns, window.until_ns)
+    imported = old.get("imported")
     accounts = {
         left: rows
-        for name, rows in dict(old.get("imported", {})).items()
+        for name, rows in (imported if isinstance(imported, dict) else {}).items()
         if (left := _left(name, tables)) is not None
     }
     for name, part in account.groupby("table", sort=False):

@@ -162,7 +162,7 @@ def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:
             return None
         return str(rows[0][0]) if rows else ""
     path = Path(name) / MANIFEST
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
 
 
 def _incomplete(manifest: str) -> tuple[str, ...]:
