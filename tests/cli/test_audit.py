@@ -179,7 +179,7 @@ def tables_of(spark):
     [
         (["nowhere", *BOUNDS], "wants a folder of trace tables"),
         (["TRACES", "--subscription-delay", "soon", "--diffusion-delay", "1s"], "'soon' is not"),
-        (["TRACES", *BOUNDS, "--to", "TRACES"], "exists; choose another folder"),
+        (["TRACES", *BOUNDS, "--to", "TRACES"], "exists already; choose another"),
         (["LACKING", *BOUNDS], "has no table subscriptions"),
     ],
 )

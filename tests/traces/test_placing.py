@@ -71,6 +71,7 @@ def imports(to, tables, set_aside, version, window=(0, 9)):
 
 def contents(to):
     """All that can be seen in a folder of tables, after whatever was left has been finished."""
+    check_destination(to, [], replace_old=False)
     table_names(to)
     files = {str(path.relative_to(to)): path for path in to.rglob("*") if path.is_file()}
     hidden = [name for name in files if name.startswith(".") and ".incoming" not in name]
@@ -167,7 +168,7 @@ def test_who_finishes_may_be_killed_too(tmp_path, killer):
         at += 1
     assert (to / ".finishing").exists()
     for later in range(30):
-        if not killer.kills(later, lambda: table_names(to)):
+        if not killer.kills(later, lambda: check_destination(to, [], replace_old=False)):
             break
     assert later > 3
     assert seen(to) == {
@@ -177,18 +178,24 @@ def test_who_finishes_may_be_killed_too(tmp_path, killer):
     }
 
 
-def test_what_cannot_be_finished_is_told(tmp_path, killer, monkeypatch):
+def stopped(to, **steps):
+    """Leave what an import leaves that is killed at its last step."""
+    (to / ".finishing" / "tables").mkdir(parents=True)
+    document = {"folder": to.stat().st_ino, "drop": [], "move": {}, **steps}
+    (to / ".finishing" / "steps.json").write_text(json.dumps(document))
+
+
+def test_what_cannot_be_finished_is_told(tmp_path, monkeypatch):
     to = tmp_path / "traces"
     imports(to, ["probes"], [], "a")
-    (to / ".finishing").mkdir()
-    (to / ".finishing" / "steps.json").write_text('{"drop": ["probes"], "move": {}}')
+    stopped(to, drop=["probes"])
 
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(shutil, "rmtree", refused)
     with pytest.raises(InvalidTracesError, match=r"stopped at its last step.*Permission denied"):
-        table_names(to)
+        check_destination(to, [], replace_old=False)
 
 
 def test_an_import_at_work_is_left_alone(tmp_path):

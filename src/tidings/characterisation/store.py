@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -24,15 +26,16 @@ from pyspark.sql import DataFrame
 
 from tidings.characterisation.partials import Partial
 from tidings.errors import InvalidTracesError
+from tidings.model import json_text
 from tidings.model.writing import write_file
 from tidings.traces.actions import run_action
 from tidings.traces.window import TraceWindow
 
 STORE_FILE = "store.json"
 _VERSION = 3
-_LOCK = "store.lock"
 _DECIDED = "decided.json"
 _OURS = "counted-"  # how the names of our folders begin
+_NAME = re.compile(rf"{_OURS}[0-9a-f]{{16}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,40 +92,57 @@ def is_store(place: str | Path) -> bool:
 def read_catalogue(store: Path) -> Catalogue | None:
     """What belongs to a store; None where there is none yet."""
     path = store / STORE_FILE
-    if not path.exists():
+    if not path.is_file():
         return None
     want = "a file that 'tidings characterise --into' wrote"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json_text.parse(path.read_text(encoding="utf-8"))
         if document.pop("version") != _VERSION:
             raise ValueError("another version")
         parts = tuple(
             Part(**{**each, "tables": tuple(each["tables"])}) for each in document["parts"]
         )
         seams = tuple(Seam(**each) for each in document["seams"])
-        return Catalogue(**{**document, "parts": parts, "seams": seams})
+        found = Catalogue(**{**document, "parts": parts, "seams": seams})
+        _check_folders(store, found)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise InvalidTracesError(f"{path}: not readable ({problem}); wants {want}") from problem
+    return found
+
+
+def _check_folders(store: Path, catalogue: Catalogue) -> None:
+    """Raise ValueError where a catalogue names anything but folders of its own store."""
+    after = {each.after for each in catalogue.seams} - {None}
+    for name in catalogue.folders | {each.before for each in catalogue.seams} | after:
+        if not _NAME.fullmatch(str(name)):
+            raise ValueError(f"it names the folder {str(name)!r}, which is none of a store")
+        if (store / str(name)).is_symlink():
+            raise ValueError(f"its folder {name} is a link")
 
 
 def write_catalogue(store: Path, catalogue: Catalogue) -> None:
     """Make this what belongs to the store, in one step; then clear away what no longer does."""
     document = {"version": _VERSION, **asdict(catalogue)}
     write_file(store / STORE_FILE, json.dumps(document, indent=1).encode())
-    for path in store.glob(f"{_OURS}*"):
-        if path.name not in catalogue.folders:
-            shutil.rmtree(path, ignore_errors=True)
+    for path in store.iterdir():
+        if _NAME.fullmatch(path.name) and path.name not in catalogue.folders:
+            shutil.rmtree(path, ignore_errors=True)  # a link is left alone
 
 
 @contextmanager
 def locked(store: Path, *, alone: bool) -> Iterator[None]:
     """Nobody else changes the store meanwhile; ``alone``, nobody else reads it either.
 
-    The lock ends with the process, however that ends.
+    The folder itself is locked: who only reads leaves nothing in it. The lock ends with the
+    process, however that ends.
     """
+    if not alone and not store.is_dir():
+        raise InvalidTracesError(f"{store}: got nothing; wants a folder to which traces were added")
     try:
         store.mkdir(parents=True, exist_ok=True)
-        with (store / _LOCK).open("ab") as held:
+        held = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
+        with ExitStack() as at_the_end:
+            at_the_end.callback(os.close, held)
             try:
                 fcntl.flock(held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
             except BlockingIOError as problem:
@@ -154,19 +174,19 @@ def save_partial(folder: Path, counted: Partial) -> None:
 def load_partial(folder: Path) -> Partial:
     """What was written so."""
     try:
-        decided = json.loads((folder / _DECIDED).read_text(encoding="utf-8"))
+        decided = json_text.parse((folder / _DECIDED).read_text(encoding="utf-8"))
         tables = {each.stem: pd.read_parquet(each) for each in sorted(folder.glob("*.parquet"))}
-    except (OSError, ValueError) as problem:
+        folded = decided["folded"]
+        return Partial(
+            tables=tables,
+            silent=frozenset(decided["silent"]),
+            folded=None if folded is None else tuple(folded),
+            notes=tuple(decided["notes"]),
+        )
+    except (OSError, ValueError, LookupError, TypeError) as problem:
         raise InvalidTracesError(
             f"{folder}: cannot be read ({problem}); add the traces of that time again"
         ) from problem
-    folded = decided["folded"]
-    return Partial(
-        tables=tables,
-        silent=frozenset(decided["silent"]),
-        folded=None if folded is None else tuple(folded),
-        notes=tuple(decided["notes"]),
-    )
 
 
 def save_rows(folder: Path, frames: Mapping[str, DataFrame]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -11,6 +10,7 @@ import pandas as pd
 from tidings.characterisation.channels import FittedChannel
 from tidings.characterisation.clocks import Direction
 from tidings.characterisation.parameters import Parameter
+from tidings.model import json_text
 from tidings.model.behaviour import PERFECT
 from tidings.model.document import Place
 from tidings.model.filters import Filter, read_filter
@@ -107,8 +107,8 @@ def parse_filter(text: str) -> Filter | None:
     (True, False)
     """
     try:
-        return read_filter(Place(json.loads(text)))
-    except (ValueError, RecursionError):
+        return read_filter(Place(json_text.parse(text)))
+    except ValueError:
         return None
 
 

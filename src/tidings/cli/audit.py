@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli import console, options, spark
-from tidings.errors import InvalidInputError
 from tidings.histories.checking import NEEDED, checked_history
 from tidings.histories.judging import Bounds
 from tidings.histories.summary import summary
+from tidings.model.writing import check_new_folder
 from tidings.reporting.histories import history_tables
 from tidings.traces.actions import run_action
 from tidings.traces.places import require_tables, table_names
@@ -61,8 +61,8 @@ def audit(
     Example: [bold]tidings audit traces/ --subscription-delay 12s --diffusion-delay 8s[/]
     """
     bounds_s = [options.seconds(t, or_zero=True) for t in (subscription_delay, diffusion_delay)]
-    if to is not None and to.exists():
-        raise InvalidInputError(f"{to} exists; choose another folder with --to")
+    if to is not None:
+        check_new_folder(to)
     names = table_names(traces)
     if names is not None:
         require_tables(traces, NEEDED, names)

@@ -15,6 +15,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -128,8 +129,19 @@ def _root(
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
     ] = False,
+    files_below: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="System files may name files below this folder too, not only below their own.",
+        ),
+    ] = None,
 ) -> None:
     """Will it arrive in time?"""
+    if files_below:
+        from tidings.model.reading import FILES_BELOW
+
+        os.environ[FILES_BELOW] = os.pathsep.join(map(str, files_below))
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -164,6 +176,6 @@ def _failed(error: Exception, arguments: Sequence[str]) -> int:
         console.complain_of_fault(message)
     if "--json" in arguments:
         said = console.failure_document(error, kind=kind, message=message, code=code)
-        asked_whether_valid = arguments[0] == "check" and isinstance(error, InvalidSystemError)
+        asked_whether_valid = "check" in arguments and isinstance(error, InvalidSystemError)
         console.show_json({"valid": False, **said} if asked_whether_valid else {"error": said})
     return code

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import IO, Any, TextIO, cast
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -17,17 +18,35 @@ from tidings.cli import interrupts
 from tidings.errors import InvalidInputError, TidingsError
 from tidings.model.outcome_files import plain
 
+_CONTROL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 SHOW_AFTER_S, AGAIN_S = 2.0, 10.0
 
 
 def out() -> Console:
     """The console for results; in a pipe it is wide, so that no table is cut."""
-    return Console(soft_wrap=False, width=None if sys.stdout.isatty() else 120)
+    width = None if sys.stdout.isatty() else 120
+    return Console(file=cast(IO[str], _Tame(sys.stdout)), soft_wrap=False, width=width)
 
 
 def err() -> Console:
     """The console for everything that is not the result."""
-    return Console(stderr=True, soft_wrap=True)
+    return Console(file=cast(IO[str], _Tame(sys.stderr)), soft_wrap=True)
+
+
+class _Tame:
+    """A stream that shows control characters instead of obeying them: names may hold any.
+
+    Colours are let through, as they can do no harm.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def show(*parts: RenderableType) -> None:

@@ -12,6 +12,7 @@ import typer
 from tidings.cli import console, options, spark
 from tidings.reporting import terminal
 from tidings.traces import importing
+from tidings.traces.placing import QUARANTINE
 from tidings.traces.readers import nats, otlp
 from tidings.traces.readers.flat import read_flat
 from tidings.traces.readers.lines import expand
@@ -130,7 +131,7 @@ def import_(
     else:
         console.show(terminal.quality_table(found.account))
         if found.set_aside:
-            console.note(f"set aside, with file and line: {to / importing.QUARANTINE}")
+            console.note(f"set aside, with file and line: {to / QUARANTINE}")
     console.warn(found.notes)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tidings.cli import interrupts
-from tidings.traces.session import end_java, spark_session
+from tidings.cli import console, interrupts
+from tidings.traces.session import end_java, is_exposed, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +18,11 @@ def started(
     master: str | None, *, memory: str | None = None, small: bool = False
 ) -> Iterator[SparkSession]:
     """A session for one command. Interrupted, it takes the embedded Java with it at once."""
+    if is_exposed(master):
+        console.note(
+            f"Spark listens on this machine's network, where the workers of {master} must reach "
+            "it; whoever else does could run code here: use a network that you trust"
+        )
     try:
         session = spark_session(master, memory=memory, small=small)
         interrupts.heed()  # Spark has taken Ctrl-C over, and would wait for its jobs

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tidings.characterisation.job import Characterisation, characterise
 from tidings.demonstration.truth import with_truth
 from tidings.errors import InvalidInputError
-from tidings.model import reading
+from tidings.model import json_text, reading
 from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.outcome_files import plain, save_outcome
 from tidings.model.system import System
@@ -130,7 +130,7 @@ def check_place(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     try:
-        marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        marker = json_text.parse((folder / MARKER).read_text(encoding="utf-8"))
         names = {path.name for path in folder.iterdir()}
     except (OSError, ValueError):
         return False

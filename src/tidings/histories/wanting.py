@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 
 import pandas as pd
 from pyspark.sql import DataFrame
 
 from tidings.errors import InvalidInputError, InvalidTracesError
+from tidings.model import json_text
 from tidings.model.document import Place
 from tidings.model.events import Event, parse_event
 from tidings.model.filters import Filter, read_filter
@@ -23,7 +23,7 @@ def parse_filters(texts: Sequence[str]) -> list[Filter]:
     found = []
     for text in texts:
         try:
-            place = Place(json.loads(text))
+            place = Place(json_text.parse(text))
         except ValueError:
             raise InvalidTracesError(
                 f"subscriptions: got the filter {text!r}; wants JSON"

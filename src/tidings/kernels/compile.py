@@ -99,7 +99,8 @@ def _is_writable(folder: Path) -> bool:
     """Whether the folder can be made, is ours, and takes a file (others' code must not be run)."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+        above = (folder, *folder.parents[:2])  # whose owner could put another in its place
+        if hasattr(os, "getuid") and any(each.stat().st_uid != os.getuid() for each in above):
             return False
         tempfile.TemporaryFile(dir=folder).close()
     except (OSError, RuntimeError):

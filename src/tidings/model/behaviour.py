@@ -215,7 +215,8 @@ class Connectivity:
     trace: str | None = spec(
         records.TEXT,
         "a `sessions` table (CSV, Parquet) to draw the periods from, instead of laws; a relative "
-        "path counts from where the command runs",
+        "path counts from where the command runs; below the folder of the system file, or one of "
+        "`tidings --files-below`",
         default=None,
     )
     replay: str = spec(

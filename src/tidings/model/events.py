@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeGuard
 
 from tidings.errors import InvalidInputError
+from tidings.model import json_text
 from tidings.model.document import Place, describe
 
 Value = str | int | float | bool
@@ -92,8 +93,8 @@ def parse_event(text: str) -> dict[str, Value]:
     {'price': 12, 'topic': 'stock'}
     """
     try:
-        place = Place(json.loads(text))
-    except (ValueError, RecursionError) as problem:
+        place = Place(json_text.parse(text))
+    except ValueError as problem:
         raise InvalidInputError(
             f'not an event: {describe(text)}; wants one line of JSON such as {{"topic":"stock"}}'
         ) from problem

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from xml.etree import ElementTree
 import networkx as nx
 
 from tidings.errors import InvalidInputError, Problem
-from tidings.model import units
+from tidings.model import json_text, units
 from tidings.model.document import Place, describe
 
 # What files call the time a link takes, in seconds unless the name says milliseconds.
@@ -213,7 +212,7 @@ def _read_gml(path: Path) -> Any:
 
 
 def _read_node_link(path: Path) -> Any:
-    document = json.loads(path.read_text(encoding="utf-8"))
+    document = json_text.parse(path.read_text(encoding="utf-8"))
     key = "links" if isinstance(document, Mapping) and "links" in document else "edges"
     for section in ("nodes", key):
         part = document.get(section) if isinstance(document, Mapping) else None

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from tidings.errors import InvalidInputError
+from tidings.model import json_text
 from tidings.model.outcome import SOURCES, TABLES, TEXTS, Outcome, table
 from tidings.model.outcome_checks import table_problems
 from tidings.model.writing import check_place, new_folder, write_file
@@ -98,7 +99,7 @@ def load_outcome(path: str | os.PathLike[str]) -> Outcome:
     source = Path(path)
     try:
         folder = source.is_dir()
-        head = json.loads((source / HEAD if folder else source).read_text(encoding="utf-8"))
+        head = json_text.parse((source / HEAD if folder else source).read_text(encoding="utf-8"))
         _check_head(head, source)
         frames = {
             name: pd.read_parquet(source / f"{name}.parquet") if folder else _frame(head, name)

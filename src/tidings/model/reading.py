@@ -9,26 +9,32 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidings.errors import InvalidSystemError
+from tidings.errors import InvalidSystemError, Problem
 from tidings.model import records, tables, yaml_text
 from tidings.model.checks import check_system
 from tidings.model.document import Place
+from tidings.model.record_tables import column
 from tidings.model.system import System
 from tidings.model.writing import check_place, write_file
+
+FILES_BELOW = "TIDINGS_FILES_BELOW"  # folders whose files every system may name
 
 
 def load(path: str | os.PathLike[str]) -> System:
     """Read a system from a YAML or JSON file, or from a folder of tables.
 
-    Raises :class:`InvalidSystemError` with every problem of the file at once.
+    Raises :class:`InvalidSystemError` with every problem of the file at once. Files that it names
+    must lie below its own folder, or below one of those that ``FILES_BELOW`` lists in the
+    environment.
     """
     source = Path(path)
     if not source.is_dir():
-        return _finish(yaml_text.read(source), str(path))
+        return _check_files(_finish(yaml_text.read(source), str(path)), source, source.parent)
     try:
-        return _finish(tables.read_folder(source), str(path))
+        found = _finish(tables.read_folder(source), str(path))
     except InvalidSystemError:  # row by row every problem has its line
-        return _finish(tables.read_folder(source, by_column=False), str(path))
+        found = _finish(tables.read_folder(source, by_column=False), str(path))
+    return _check_files(found, source, source)
 
 
 def loads(text: str, name: str = "the text") -> System:
@@ -58,6 +64,29 @@ def _finish(place: Place, name: str) -> System:
             return System(**parts)
     count = len(set(place.problems))
     raise InvalidSystemError(f"{name}: {count} problem{'s' if count > 1 else ''}", place.problems)
+
+
+def _check_files(system: System, source: Path, folder: Path) -> System:
+    """Refuse a system that names files elsewhere: whoever wrote it may not read them for us."""
+    given = filter(None, os.environ.get(FILES_BELOW, "").split(os.pathsep))
+    allowed = [each.resolve() for each in (folder, *map(Path, given))]
+    problems = []
+    for section in ("publishers", "subscribers"):
+        for peer in column(getattr(system, section), "connectivity").values:
+            trace = None if peer is None else peer.trace
+            real = None if trace is None or not os.path.lexists(trace) else Path(trace).resolve()
+            if real is not None and not any(map(real.is_relative_to, allowed)):
+                problems.append(
+                    Problem(
+                        at=f"{section}, connectivity.trace",
+                        saw=f"{trace}, which is {real}",
+                        want=f"a file below {allowed[0]}",
+                        fix=f"or name its folder in --files-below or {FILES_BELOW}",
+                    )
+                )
+    if problems:
+        raise InvalidSystemError(f"{source}: names files that are not its own", problems)
+    return system
 
 
 def dumps(system: System) -> str:

@@ -23,7 +23,7 @@ import pyarrow
 import pyarrow.parquet
 
 from tidings.errors import Problem
-from tidings.model import yaml_text
+from tidings.model import json_text, yaml_text
 from tidings.model.column_reading import read_columns
 from tidings.model.document import Key, Place, Unreadable, describe
 from tidings.model.records import document_fields
@@ -244,8 +244,8 @@ def _plain_cell(column: str, value: Any) -> Any:
 def _parsed(text: str) -> Place:
     """What a cell means; read as JSON where it is plain JSON, which is much faster than YAML."""
     try:
-        return Place(json.loads(text, object_pairs_hook=_once, parse_constant=_refuse))
-    except (ValueError, RecursionError):
+        return Place(json_text.parse(text, object_pairs_hook=_once, parse_constant=_refuse))
+    except ValueError:
         return yaml_text.parse(text)
 
 

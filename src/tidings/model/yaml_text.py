@@ -15,10 +15,10 @@ import yaml
 
 from tidings.errors import Problem
 from tidings.model.document import Name, Path, Place, Unreadable
+from tidings.model.json_text import MOST_DEPTH, TOO_DEEP
 
 # A few nested aliases can otherwise expand without end; honest files have far fewer values.
 MOST_VALUES, MOST_VALUES_PER_CHARACTER = 100_000, 10
-MOST_DEPTH = 60
 
 _STANDARD = "tag:yaml.org,2002:"
 _RESOLVER = yaml.resolver.Resolver()
@@ -50,7 +50,7 @@ class _Converter:
     def convert(self, node: yaml.Node, path: Path) -> Any:
         self.values += 1
         if self.values > self.most_values or len(path) > MOST_DEPTH:
-            raise yaml.YAMLError("the document is nested too deeply, or aliases expand too far")
+            raise yaml.YAMLError("aliases that expand too far, or into themselves")
         self.lines[path] = node.start_mark.line + 1
         if isinstance(node, yaml.ScalarNode):
             value, fits = _scalar(node)
@@ -121,11 +121,24 @@ def _plain(text: str) -> Any:
     return text
 
 
+def _check_depth(text: str) -> None:
+    """Refuse what is nested too deeply, event by event: to compose it could exhaust the stack."""
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MOST_DEPTH:
+            raise yaml.MarkedYAMLError(problem=TOO_DEEP, problem_mark=event.start_mark)
+
+
 def parse(text: str) -> Place:
     """The document of a text; what is wrong with the text itself is already among its problems."""
     converter = _Converter(len(text))
     value: Any = None
     try:
+        _check_depth(text)
         node = yaml.compose(text, Loader=yaml.CSafeLoader)
         value = converter.convert(node, ()) if node is not None else None
     except yaml.MarkedYAMLError as error:

@@ -5,13 +5,12 @@ A section shows the same tables as the terminal does.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tidings.errors import InvalidInputError
-from tidings.model import yaml_text
+from tidings.model import json_text, yaml_text
 from tidings.model.study import Grid, Section
 from tidings.reporting import budgets, plans, what_ifs
 from tidings.reporting.terminal import FittingTable
@@ -23,7 +22,7 @@ Document = Mapping[str, Any]
 def load_annex(path: Path) -> Section:
     """A section from a file with what ``explain``, ``whatif`` or ``plan`` printed with --json."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json_text.parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{path}: not read as JSON: {yaml_text.refusal(error)}") from None
     for key, (title, tables) in _KINDS.items():

@@ -40,7 +40,7 @@ def chain_in_series(chains: Sequence[Chain]) -> Chain:
 def chain_cdf(chain: Chain, t_s: Floats) -> tuple[Floats, Floats]:
     """P[chain ended by t] = 1 − initial · exp(generator · t) · 1 for t ≥ 0, and its error.
 
-    Nothing is subtracted on the way (``ended_share``), so that rounding adds up with the doublings
+    No digits are lost on the way (``ended_share``), so that rounding adds up with the doublings
     of the time step and no faster.
     """
     initial, generator = chain

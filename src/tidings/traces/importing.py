@@ -20,16 +20,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import EngineError, InvalidTracesError, Problem
+from tidings.model import json_text
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
-from tidings.traces.placing import FINISHING, Steps, finish, incoming, put_in_place
+from tidings.traces.placing import FINISHING, QUARANTINE, Steps, finish, incoming, put_in_place
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.readers import lines
 from tidings.traces.readers.reading import Keep, Reading
 from tidings.traces.reading import parse_manifest
 from tidings.traces.window import TraceWindow
 
-QUARANTINE = "quarantine"
 ACCOUNT_COLUMNS = ("table", "fate", "reason", "rows")
 USED, SET_ASIDE, DUPLICATE, PASSED_OVER = "used", "set aside", "duplicate", "passed over"
 SAME = "the same in every column as another row"
@@ -231,7 +231,7 @@ def _window(
     none can be used, all that was imported tells.
     """
     told = None if reading.window is None else _between(reading.window)
-    known = _old_window(to) if (to / MANIFEST).exists() else None
+    known = _old_window(to) if (to / MANIFEST).is_file() else None
     if known is not None and "publications" not in reading.tables:
         note = f"the observed window stays as {MANIFEST} has it; edit it if you know better"
         return known, (note,) if told not in (None, known) else ()
@@ -317,7 +317,7 @@ def _left(name: str, replaced: Collection[str]) -> str | None:
 def _old_manifest(to: Path) -> dict[str, Any]:
     path = to / MANIFEST
     try:
-        found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        found = json_text.parse(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
@@ -328,9 +328,10 @@ def _manifest(
 ) -> dict[str, Any]:
     """The window, and what became of all rows of every table in the folder that was imported."""
     stays = (old.get("from_ns"), old.get("until_ns")) == (window.from_ns, window.until_ns)
+    imported = old.get("imported")
     accounts = {
         left: rows
-        for name, rows in dict(old.get("imported", {})).items()
+        for name, rows in (imported if isinstance(imported, dict) else {}).items()
         if (left := _left(name, tables)) is not None
     }
     for name, part in account.groupby("table", sort=False):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import TRACE_TABLES
-from tidings.traces.placing import finish
+from tidings.traces.placing import check_finished
 
 FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "json", ".ndjson": "json"}
 _COMPRESSED = (".gz", ".bz2", ".zst")
@@ -25,7 +25,7 @@ class TablePlace:
 
 
 def find_tables(folder: str | os.PathLike[str]) -> dict[str, TablePlace]:
-    """Where each table of a folder is; an import that was stopped at its last step is finished.
+    """Where each table of a folder is; refused where an import was stopped at its last step.
 
     Object stores cannot be listed from here: behind a URL, each may be a Parquet folder by its
     canonical name, or not be there.
@@ -114,7 +114,7 @@ def _local_tables(folder: Path) -> dict[str, TablePlace]:
     if not folder.is_dir():
         what = "a file" if folder.exists() else "nothing"
         raise InvalidTracesError(f"{folder}: got {what}; wants a folder of trace tables")
-    finish(folder)
+    check_finished(folder)
     found: dict[str, TablePlace] = {}
     for path in sorted(folder.iterdir()):
         table = path.name.split(".")[0]

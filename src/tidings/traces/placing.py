@@ -2,33 +2,47 @@
 
 What is new is built in a hidden folder, together with the steps that put it where it belongs. To
 rename that folder is the one step that counts: from then on the new tables hold. All other steps
-may be done over again from the first, so that whoever comes next finishes what was left.
+may be done over again from the first, so that the next import finishes what was left. Who only
+reads changes nothing: it is refused until then.
+
+A folder may come from anybody, and so may steps in it. They are carried out only where they bear
+the mark of the folder that they lie in, and only on entries of the few folders that an import
+knows (:class:`_Rooms`), each opened without following a link. So no step reaches elsewhere,
+whatever is exchanged between a check and its use.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tidings.errors import InvalidTracesError
+from tidings.model import json_text
+from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
 
 FINISHING = ".finishing"
+QUARANTINE = "quarantine"
 _INCOMING = ".incoming-"
 _STEPS = "steps.json"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+_PARENTS = ("", QUARANTINE, FINISHING, f"{FINISHING}/tables", f"{FINISHING}/{QUARANTINE}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
     """What goes and what moves where, all relative to the folder; nothing that goes is a target.
 
-    What is new is found in ``FINISHING`` by the time.
+    What is new is found in ``FINISHING`` by the time. All names are entries of the folder itself,
+    of its quarantine, or of what is new: any other is refused.
     """
 
     drop: Sequence[str]
@@ -44,9 +58,9 @@ def incoming(to: Path) -> Iterator[Path]:
     folder = to / f"{_INCOMING}{uuid.uuid4().hex[:12]}"
     try:
         with contextlib.ExitStack() as held:
-            with _locked(to):
-                _clear_abandoned(to)
-                folder.mkdir()
+            with _locked(to) as handle:
+                _clear_abandoned(handle)
+                os.mkdir(folder.name, dir_fd=handle)
                 held.enter_context(_locked(folder))
             yield folder
     finally:
@@ -61,20 +75,40 @@ def put_in_place(folder: Path, to: Path, steps: Callable[[], Steps]) -> None:
 
     The steps are asked for when nobody else can change the folder any more.
     """
-    with _locked(to):
-        _carry_out(to)
-        (folder / _STEPS).write_text(json.dumps(asdict(steps())), encoding="utf-8")
-        folder.rename(to / FINISHING)  # from here on the new holds, whatever happens
-        _carry_out(to)
+    with _locked(to) as handle:
+        _carry_out(to, handle)
+        todo = steps()
+        with _Rooms(to, handle) as rooms:
+            rooms.check(todo)
+        document = {"folder": _mark(handle), **asdict(todo)}
+        (folder / _STEPS).write_text(json.dumps(document), encoding="utf-8")
+        # From here on the new holds, whatever happens.
+        os.rename(folder.name, FINISHING, src_dir_fd=handle, dst_dir_fd=handle)
+        _carry_out(to, handle)
+
+
+def check_finished(folder: Path) -> None:
+    """Refuse a folder whose tables are partly old and partly new; waits for who is at it."""
+    steps = folder / FINISHING / _STEPS
+    if not os.path.lexists(steps):
+        return
+    with contextlib.suppress(OSError), _locked(folder, alone=False):
+        pass  # whoever was at it has ended
+    if os.path.lexists(steps):
+        raise InvalidTracesError(
+            f"{folder}: an import was stopped at its last step ({FINISHING} is there), so that "
+            "tables may be partly old and partly new; wants that import run again, which finishes "
+            "this one first"
+        )
 
 
 def finish(folder: Path) -> None:
-    """Do what is left to do where somebody was stopped while new tables were put in place."""
-    if not (folder / FINISHING).exists():
+    """Do what is left to do where an import was stopped while new tables were put in place."""
+    if not os.path.lexists(folder / FINISHING):
         return
     try:
-        with _locked(folder):
-            _carry_out(folder)
+        with _locked(folder) as handle:
+            _carry_out(folder, handle)
     except OSError as problem:
         raise InvalidTracesError(
             f"{folder}: an import was stopped at its last step, which cannot be finished "
@@ -82,45 +116,143 @@ def finish(folder: Path) -> None:
         ) from problem
 
 
-def _carry_out(to: Path) -> None:
-    place = to / FINISHING
-    if (place / _STEPS).exists():  # else all was done and clearing up was stopped
-        steps = Steps(**json.loads((place / _STEPS).read_text(encoding="utf-8")))
-        for name in steps.drop:
-            _remove(to / name)
-        for source, target in steps.move.items():
-            if os.path.lexists(to / source):
-                _remove(to / target)
-                (to / target).parent.mkdir(exist_ok=True)
-                (to / source).rename(to / target)
-        for name in (*steps.drop, *steps.move):
-            with contextlib.suppress(OSError):  # not empty, or gone
-                if (to / name).parent not in (to, place):
-                    (to / name).parent.rmdir()
-        (place / _STEPS).unlink()
-    shutil.rmtree(place, ignore_errors=True)
+def _carry_out(to: Path, handle: int) -> None:
+    with _Rooms(to, handle) as rooms:
+        steps = rooms.steps()
+        if steps is not None:  # else all was done and clearing up was stopped
+            rooms.check(steps)
+            for name in steps.drop:
+                rooms.remove(name)
+            for source, target in steps.move.items():
+                rooms.move(source, target)
+            with contextlib.suppress(OSError):  # not empty, or not there
+                os.rmdir(QUARANTINE, dir_fd=handle)
+            rooms.remove(f"{FINISHING}/{_STEPS}")
+    shutil.rmtree(FINISHING, ignore_errors=True, dir_fd=handle)
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+class _Rooms:
+    """The folders that steps may speak of, opened once each and never through a link."""
+
+    def __init__(self, to: Path, handle: int) -> None:
+        self._to = to
+        self._opened = {"": handle}
+        self._held = contextlib.ExitStack()
+
+    def __enter__(self) -> _Rooms:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def steps(self) -> Steps | None:
+        """What is left to do; None where nothing is."""
+        place = f"{FINISHING}/{_STEPS}"
+        if not self._is_there(place):
+            return None
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # no link; a pipe is not waited for
+        try:
+            with open(os.open(_STEPS, flags, dir_fd=self._folder(FINISHING)), "rb") as file:
+                document = json_text.parse(file.read())
+            mark = document.pop("folder")
+            steps = Steps(**document)
+            "".join((*steps.drop, *steps.move, *steps.move.values()))  # all of them are texts
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            raise self._refusal(_STEPS, "the steps that an import writes") from None
+        if mark != _mark(self._opened[""]):
+            raise self._refusal(f"the mark {mark} of another folder", "that of this one")
+        return steps
+
+    def check(self, steps: Steps) -> None:
+        """Refuse all steps where one of them speaks of anything else than an import does."""
+        for path in (*steps.drop, *steps.move, *steps.move.values()):
+            parent, _, name = path.rpartition("/")
+            plain = name not in ("", ".", "..") and "\0" not in name
+            ours = parent or name == MANIFEST or name.split(".")[0] in TRACE_TABLES
+            if parent not in _PARENTS or not plain or not ours:
+                raise self._refusal(path, f"a table, {MANIFEST}, or a name in {QUARANTINE}")
+            self._folder(parent)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, a link (never what it leads to) or a folder, if it is there."""
+        if not self._is_there(path):
+            return
+        parent, _, name = path.rpartition("/")
+        handle = self._folder(parent)
+        if stat.S_ISDIR(os.stat(name, dir_fd=handle, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=handle)
+        else:
+            os.unlink(name, dir_fd=handle)
+
+    def move(self, source: str, target: str) -> None:
+        """Put something in the place of another, if it is not there already."""
+        if not self._is_there(source):
+            return
+        self.remove(target)
+        (old, _, name), (new, _, called) = source.rpartition("/"), target.rpartition("/")
+        if new == QUARANTINE and self._folder(new) is None:
+            os.mkdir(QUARANTINE, dir_fd=self._opened[""])
+        os.rename(name, called, src_dir_fd=self._folder(old), dst_dir_fd=self._folder(new))
+
+    def _is_there(self, path: str) -> bool:
+        parent, _, name = path.rpartition("/")
+        handle = self._folder(parent)
+        try:
+            return handle is not None and bool(os.stat(name, dir_fd=handle, follow_symlinks=False))
+        except FileNotFoundError:
+            return False
+
+    def _folder(self, path: str) -> int | None:
+        """A folder opened, for as long as these are in use; None where there is none."""
+        if path in self._opened:
+            return self._opened[path]
+        parent, _, name = path.rpartition("/")
+        within = self._folder(parent)
+        if within is None:
+            return None
+        try:
+            handle = os.open(name, _FOLDER, dir_fd=within)
+        except FileNotFoundError:
+            return None
+        except OSError as problem:
+            if problem.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise self._refusal(f"{path}, a link or a file", "a folder of that name") from None
+            raise
+        self._held.callback(os.close, handle)
+        self._opened[path] = handle
+        return handle
+
+    def _refusal(self, saw: str, want: str) -> InvalidTracesError:
+        return InvalidTracesError(
+            f"{self._to}: what an import seems to have left in {FINISHING} is not carried out: got "
+            f"{saw}; wants {want}. Nothing was changed; remove {FINISHING}, or choose another "
+            "folder"
+        )
 
 
-def _clear_abandoned(to: Path) -> None:
+def _mark(handle: int) -> int:
+    """What tells a folder from every other, also from a copy of it."""
+    return os.fstat(handle).st_ino
+
+
+def _clear_abandoned(handle: int) -> None:
     """Remove what imports that were killed have left: those whose lock nobody holds."""
-    for folder in to.glob(f"{_INCOMING}*"):
-        with contextlib.suppress(BlockingIOError), _locked(folder, wait=False):
-            shutil.rmtree(folder, ignore_errors=True)
+    for name in os.listdir(handle):
+        if name.startswith(_INCOMING):
+            with contextlib.suppress(OSError), _locked(name, wait=False, dir_fd=handle):
+                shutil.rmtree(name, ignore_errors=True, dir_fd=handle)
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+def _locked(
+    folder: Path | str, *, wait: bool = True, alone: bool = True, dir_fd: int | None = None
+) -> Iterator[int]:
     """Nobody else has the folder meanwhile; the lock ends with the process, however that ends."""
-    handle = os.open(folder, os.O_RDONLY)
+    link = os.O_NOFOLLOW if dir_fd is not None else 0  # a link that was given is followed
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | link, dir_fd=dir_fd)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
+        kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
+        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
+        yield handle
     finally:
         os.close(handle)

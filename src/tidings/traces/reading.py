@@ -7,7 +7,6 @@ gives the observed window; without it the window is that of the publications.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
+from tidings.model import json_text
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES, TraceTable
 from tidings.traces.actions import reason_of, run_action
 from tidings.traces.canonical import canonical
@@ -162,7 +162,7 @@ def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:
             return None
         return str(rows[0][0]) if rows else ""
     path = Path(name) / MANIFEST
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
 
 
 def _incomplete(manifest: str) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def _incomplete(manifest: str) -> tuple[str, ...]:
     >>> _incomplete('{"incomplete": "a server died"}')[0].partition(";")[0]
     'the traces are incomplete: a server died'
     """
-    why = json.loads(manifest).get("incomplete")
+    why = json_text.parse(manifest).get("incomplete")
     if why is None:
         return ()
     return (
@@ -188,9 +188,9 @@ def parse_manifest(text: str, where: str = MANIFEST) -> TraceWindow:
     """
     want = '{"version": 1, "from_ns": ..., "until_ns": ...} with whole nanoseconds'
     try:
-        document = json.loads(text)
+        document = json_text.parse(text)
     except ValueError as problem:
-        raise InvalidTracesError(f"{where}: not JSON; wants {want}") from problem
+        raise InvalidTracesError(f"{where}: not JSON ({problem}); wants {want}") from problem
     if not isinstance(document, dict) or document.get("version") != FORMAT_VERSION:
         saw = document.get("version") if isinstance(document, dict) else document
         raise InvalidTracesError(f"{where}: got version {saw!r}; wants {want}")

@@ -81,6 +81,19 @@ def spark_session(
     return _start(SparkConf(loadDefaults=False).setAll(list(chosen.items())), where, app)
 
 
+def is_exposed(master: str | None) -> bool:
+    """Whether Spark here listens on the network: workers on other machines must reach it.
+
+    >>> is_exposed("spark://cluster:7077"), is_exposed("spark://127.0.0.1:7077"), is_exposed(None)
+    (True, False, False)
+    """
+    where = master or EMBEDDED
+    if where.startswith(("local", "sc://")):  # behind Spark Connect nothing listens here
+        return False
+    hosts = re.split(r"[/;]", where.partition("://")[2])[0].split(",")
+    return not all(re.fullmatch(r"(localhost|127\.[0-9.]+|\[::1\])(:\d+)?", host) for host in hosts)
+
+
 def end_java() -> None:
     """End the Java that an embedded session runs in, whatever it is doing; no session outlives it.
 
@@ -124,15 +137,16 @@ def _local_settings(master: str, *, small: bool) -> dict[str, str]:
     logging = f"-Dlog4j2.configurationFile={_log_settings().as_uri()}"
     warehouse = Path(tempfile.gettempdir()) / f"tidings-warehouse-{os.getpid()}"
     everywhere = {"spark.sql.warehouse.dir": warehouse.as_uri()}
+    if not is_exposed(master):
+        os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+        ends = ("spark.driver.host", "spark.driver.bindAddress")
+        everywhere |= dict.fromkeys(ends, LOOPBACK)
     if not master.startswith("local"):
         return {**everywhere, "spark.driver.extraJavaOptions": logging}
-    os.environ["SPARK_LOCAL_IP"] = LOOPBACK
     tuning = f"{_LOCAL_JVM} {_SMALL_JVM}" if small else _LOCAL_JVM
     return {
         **everywhere,
         "spark.driver.extraJavaOptions": f"{logging} {tuning}",
-        "spark.driver.host": LOOPBACK,
-        "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.memory": f"{_default_memory_mib()}m",
         "spark.sql.shuffle.partitions": str(max(4, 2 * (os.cpu_count() or 1))),
     }

@@ -133,7 +133,9 @@ def log1p(x: Complexes) -> Complexes:
 def invert(cdf: Callable[[npt.ArrayLike], Reals], u: Reals, typical_s: float) -> Reals:
     """The t > 0 at which a continuous increasing ``cdf`` reaches each u of (cdf(0), 1), in seconds.
 
-    ``typical_s`` (a mean, say) is where the search for a bracket begins.
+    ``cdf``, as computed, is at least u at t and below u at the floating-point number before it, if
+    it gives a time the same share in any array. ``typical_s`` (a mean, say) is where the search for
+    a bracket begins.
     """
     low = np.full(u.shape, typical_s)
     while np.any(above := (cdf(low) >= u) & (low > 1e-290)):

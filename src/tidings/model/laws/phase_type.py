@@ -67,13 +67,15 @@ class HyperExponential:
 
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
         """P[X ≤ t] = Σ wᵢ (1 − exp(−t/mᵢ))."""
-        times = np.maximum(as_times(t_s), 0.0)[..., None]
-        share: Reals = -np.expm1(-times / np.array(self.means_s)) @ _shares(self.weights)
+        times = np.maximum(as_times(t_s), 0.0)
+        share = np.zeros_like(times)  # added up in one order for every time, so that it never falls
+        for weight, mean_s in zip(_shares(self.weights), self.means_s, strict=True):
+            share = share - weight * np.expm1(-times / mean_s)
         return np.minimum(share, 1.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The inverse of the CDF by bracketing, in seconds; infinite at u = 1."""
-        return _quantile(self, as_shares(u), 0.0)
+        """The least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1."""
+        return _quantile(self, as_shares(u))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
         """E[exp(−zX)] = Σ wᵢ/(1 + z mᵢ), for Re z > −1/max mᵢ."""
@@ -130,8 +132,8 @@ class PhaseType:
         return ended_share(_initial(self), np.array(self.generator), t_s)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The inverse of the CDF by bracketing, in seconds: 0 within the atom, infinite at 1."""
-        return _quantile(self, as_shares(u), 1.0 - float(_initial(self).sum()))
+        """The least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1."""
+        return _quantile(self, as_shares(u))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
         """E[exp(−zX)] = atom + initial (z − generator)⁻¹ exit rates."""
@@ -245,7 +247,8 @@ def _initial(law: PhaseType) -> Reals:
     return values / values.sum() if abs(values.sum() - 1.0) <= WEIGHT_SLACK else values
 
 
-def _quantile(law: HyperExponential | PhaseType, u: Reals, atom: float) -> Reals:
+def _quantile(law: HyperExponential | PhaseType, u: Reals) -> Reals:
+    atom = float(law.cdf(0.0))
     inside = (u > atom) & (u < 1.0)
     time = np.where(u == 1.0, np.inf if atom < 1.0 else 0.0, 0.0)
     if np.any(inside):

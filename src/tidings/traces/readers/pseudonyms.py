@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidings.errors import InvalidInputError, InvalidTracesError
+from tidings.model import json_text
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
@@ -69,7 +70,7 @@ class Pseudonyms:
         Raises :class:`InvalidTracesError` for a test that looks into a text.
         """
         try:
-            document = json.loads(text)
+            document = json_text.parse(text)
         except ValueError:
             return text  # it will be set aside as no filter
         either = document if isinstance(document, list) else [document]

@@ -1,0 +1,32 @@
+"""JSON texts to plain values: what is nested too deeply is refused like any other bad text."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+MOST_DEPTH = 60  # of lists and mappings in one another; honest documents have far fewer
+TOO_DEEP = f"lists or mappings nested more than {MOST_DEPTH} deep"
+
+
+def parse(text: str | bytes, **hooks: Any) -> Any:
+    """The value of a JSON text; raises ValueError where it is none, or nested too deeply.
+
+    >>> parse('{"topic": ["stock"]}')
+    {'topic': ['stock']}
+    """
+    try:
+        value = json.loads(text, **hooks)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    level = _nested([value])
+    for _ in range(MOST_DEPTH):
+        level = [inner for each in level for inner in _nested(each)]
+    if level:
+        raise ValueError(TOO_DEEP)
+    return value
+
+
+def _nested(values: dict[str, Any] | list[Any]) -> list[Any]:
+    each = values.values() if isinstance(values, dict) else values
+    return [value for value in each if isinstance(value, dict | list)]
