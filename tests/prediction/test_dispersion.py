@@ -1,16 +1,18 @@
 import numpy as np
 import pytest
 
-from tidings.model.laws import Deterministic, Exponential, Gamma, HyperExponential
+from tidings.model.laws import Deterministic, Exponential, Gamma, HyperExponential, PhaseType
 from tidings.model.reading import loads
 from tidings.model.routes import route
 from tidings.prediction.dispersion import (
+    _SCALES,
     departure_weight,
     dispersion,
     renewal_dispersion,
     renewal_scv,
 )
 from tidings.prediction.flows import flows
+from tidings.prediction.marked_queues import renewal_stream
 
 
 def test_short_scales_look_poisson_and_long_ones_show_the_variability():
@@ -43,10 +45,6 @@ def test_the_curve_of_a_renewal_stream_is_that_of_counts():
 @pytest.mark.parametrize("scv", [0.2, 0.5, 1.0, 3.0, 12.0])
 @pytest.mark.parametrize("scale", [0.5, 3.0, 30.0])
 def test_what_a_renewal_stream_is_felt_like_gives_its_variability_back(scv, scale):
-    from tidings.model.laws import PhaseType
-    from tidings.prediction.dispersion import _SCALES
-    from tidings.prediction.marked_queues import renewal_stream
-
     stream = renewal_stream(1.0, scv)
     exits = stream.arriving.sum(axis=1)
     initial = stream.arriving[np.argmax(exits)] / exits.max()
