@@ -11,6 +11,7 @@ rows. ``--write`` keeps the tree as the data that ``predict`` reads, and the pag
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import sys
@@ -76,7 +77,7 @@ def coverage(rows: pd.DataFrame, table: ErrorTable) -> list[dict[str, Any]]:
     rows = rows.assign(stated=stated, held=rows["error"] <= stated + 2.0 * rows["truth_se"])
     groups = [
         (f"load {low:g} to {high:g}", rows[(rows["load"] > low) & (rows["load"] <= high)])
-        for low, high in zip(LOADS[:-1], LOADS[1:], strict=True)
+        for low, high in itertools.pairwise(LOADS)
     ]
     groups += [
         (effect or "nothing fails, moves or churns", part)

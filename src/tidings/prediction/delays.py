@@ -327,17 +327,58 @@ def from_law(grid: Grid, law: Law, survival: float = 1.0, cause: str = "link") -
         shift_s=np.array([shift_s + (base.value_s if isinstance(base, Deterministic) else 0.0)]),
         mean_s=np.array([0.0 if certain else base.mean_s]),
         atom=np.array([1.0 if certain else float(base.cdf(0.0))]),
-        values=delay.values if certain else law_values(grid, base)[None, :],
+        values=delay.values if certain else tabulated(grid, base).transform(grid.z)[None, :],
         lost={} if survival == 1.0 else {cause: np.array([1.0 - survival])},
     )
 
 
-def law_values(grid: Grid, law: Law) -> Complexes:
-    """Compute the transform of a law at the grid's nodes, by its CDF where that is quicker."""
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """A time with a CDF that is straight between the fine times of a grid.
+
+    For laws whose transform is dear. Whoever computes with it must take its mean and variability,
+    too: a queue is not solved by the transform of one law and the load of another.
+    """
+
+    grid: Grid
+    below: Floats  # [fine time]
+
+    @cached_property
+    def _masses(self) -> Floats:
+        return np.diff(self.below, append=1.0)
+
+    @cached_property
+    def mean_s(self) -> float:
+        """E[X], in seconds."""
+        fine_s = self.grid.fine_s
+        return float(self._masses @ np.append(0.5 * (fine_s[1:] + fine_s[:-1]), fine_s[-1]))
+
+    @cached_property
+    def scv(self) -> float:
+        """Var X/E[X]²."""
+        low, high = self.grid.fine_s[:-1], self.grid.fine_s[1:]
+        squares = np.append((low * low + low * high + high * high) / 3.0, high[-1] ** 2)
+        return float(self._masses @ squares) / self.mean_s**2 - 1.0
+
+    def transform(self, z: Complexes) -> Complexes:
+        """E[exp(−zX)] for Re z ≥ 0."""
+        if z is self.grid.z:
+            values: Complexes = self.grid.transform(self.below[None, :])[0]
+            return values
+        fine_s = self.grid.fine_s
+        starts: Complexes = np.exp(-np.outer(z.ravel(), fine_s))
+        width = np.outer(z.ravel(), np.diff(fine_s))
+        flat = np.abs(width) < 1e-12
+        pieces = np.where(flat, 1.0, -np.expm1(-width) / np.where(flat, 1.0, width))
+        inside = (starts[:, :-1] * pieces) @ self._masses[:-1]
+        return np.reshape(inside + starts[:, -1] * self._masses[-1] + self.below[0], z.shape)
+
+
+def tabulated(grid: Grid, law: Law) -> Law | Tabulated:
+    """Give a law as it is, or tabulated where its transform is dear."""
     if isinstance(law, LogNormal | Weibull):
-        values: Complexes = grid.transform(law.cdf(grid.fine_s)[None, :])[0]
-        return values
-    return law.transform(grid.z)
+        return Tabulated(grid, law.cdf(grid.fine_s))
+    return law
 
 
 def from_transform(grid: Grid, values: Complexes, *, mean_s: float, atom: float) -> Delays:
