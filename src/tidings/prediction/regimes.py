@@ -30,7 +30,10 @@ LARGEST = (
     "service_pacing",
 )
 SUMS = ("busy_hops", "approximate_hops", "work", "lone_hops")
-ALONG_PATHS = (*LARGEST, *SUMS)
+ALONG = (*LARGEST, *SUMS)
+# Per path, of what fails: whether anything does and what is done about it (0 or 1), P[something
+# of it is down], failures while it carries an event, and whether waits are known only roughly.
+FAILING = ("failing", "bypass", "buffering", "unavailability", "struck", "rough_repairs")
 # Of the subscriber and of the system.
 OF_PEERS = (
     "peer",
@@ -41,7 +44,7 @@ OF_PEERS = (
     "any_churn",
     "own_queue",
 )
-FEATURES = (*ALONG_PATHS, *OF_PEERS)
+FEATURES = (*ALONG, *FAILING, *OF_PEERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +86,9 @@ class Regimes:
         return np.column_stack(columns)
 
     def of_paths(self, publishers: Ints, home: int, tree: int) -> Floats:
-        """[publisher, feature]: of the paths from publishers to a home broker."""
+        """[publisher, feature along paths]: of the paths from publishers to a home broker."""
         arcs, first_arc = self.routes.arcs, self.routes.home_of_publisher.size
-        tails = np.zeros((len(self.routes.trees[tree].outgoing), len(ALONG_PATHS)))
+        tails = np.zeros((len(self.routes.trees[tree].outgoing), len(ALONG)))
         for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
             if into >= 0:
                 arc = into ^ 1

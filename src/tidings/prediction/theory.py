@@ -38,7 +38,19 @@ from tidings.prediction.peers import (
     periods,
     with_periods_as_laws,
 )
-from tidings.prediction.regimes import ALONG_PATHS, FEATURES, Regimes
+from tidings.prediction.regimes import ALONG, FAILING, FEATURES, Regimes
+from tidings.prediction.repairs.components import Components
+from tidings.prediction.repairs.expiry import expiring
+from tidings.prediction.repairs.failing import (
+    BUFFERING,
+    Repairs,
+    acknowledged,
+    failing_parts,
+    repair_times_s,
+    repairs,
+    require_repairs_handled,
+)
+from tidings.prediction.repairs.schemes import FailingPaths
 
 HANDLED = frozenset(
     {
@@ -51,6 +63,8 @@ HANDLED = frozenset(
         "several stations in a broker",
         "lifetimes of subscribers",
         "many subscribers in one",
+        "failures",
+        "recovery",
     }
 )
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay distributions are given unasked
@@ -72,14 +86,20 @@ def answer_by_theory(
     *,
     pairs: bool = False,
     delays: bool | None = None,
+    faults: str = "exact",
     progress: Progress | None = None,
 ) -> TheoryAnswer:
-    """Predict which share of the events each subscriber wants reaches it in time, by theory."""
+    """Predict which share of the events each subscriber wants reaches it in time, by theory.
+
+    ``faults`` is one of ``FAULT_MODELS``.
+    """
     require_only(system, HANDLED, "theory")
+    require_repairs_handled(system, faults)
     report = progress or (lambda _: None)
     report("contents and routes")
     system = with_periods_as_laws(system)
-    network = Network(system=system, routes=route(system))
+    routes = acknowledged(system, route(system))
+    network = Network(system=system, routes=routes, faults=faults)
     report("queues")
     _ = network.stages
     whole = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
@@ -108,6 +128,7 @@ class Network:
 
     system: System
     routes: Routes
+    faults: str = "exact"
 
     @cached_property
     def rates(self) -> Flows:
@@ -159,7 +180,21 @@ class Network:
             for law in laws:
                 spare = max(1.0 - load, 0.01)
                 longest = max(longest, law.mean_s * (2.0 + law.scv) / spare)
+        if self.failing is not None and self.buffering:
+            shortest, longest_wait = repair_times_s(self.failing)
+            known.append(shortest)
+            longest = max(longest, longest_wait)
         return Grid.spanning(0.01 * min(known), 30.0 * max(longest, min([longest, *limits])))
+
+    @cached_property
+    def failing(self) -> Components | None:
+        """What fails, if anything does."""
+        return failing_parts(self.system, self.faults)
+
+    @property
+    def buffering(self) -> bool:
+        """Whether brokers keep events until what is down is repaired."""
+        return self.system.recovery is not None and self.system.recovery.scheme in BUFFERING
 
     @cached_property
     def stages(self) -> BrokerStages:
@@ -176,6 +211,21 @@ class Network:
     def longer(self) -> Paths:
         """The same with all waits a step longer, to see how much they matter."""
         return self.paths.with_longer_waits()
+
+    @cached_property
+    def repairs(self) -> Repairs | None:
+        """What failures do to paths, if anything fails."""
+        if self.failing is None:
+            return None
+        return repairs(self.system, self.routes, self.grid, self.failing, self.faults)
+
+    @cached_property
+    def followed(self) -> Sequence[Paths | FailingPaths]:
+        """Paths as they are, and with all waits a step longer, both with what fails."""
+        plain = (self.paths, self.longer)
+        if self.repairs is None:
+            return plain
+        return [FailingPaths(paths=p, rates=self.rates, repairs=self.repairs) for p in plain]
 
     @cached_property
     def regimes(self) -> Regimes:
@@ -214,6 +264,16 @@ class Network:
                 0.0 if one.processing is None else min(rate_per_s * one.processing.mean_s, 1.0),
             ]
         )
+
+    def features(self, publishers: Ints, home: int, tree: int) -> Floats:
+        """[publisher, feature]: what the error of theory depends on, of paths to a home broker."""
+        first = self.followed[0]
+        rows = np.zeros((publishers.size, len(FEATURES)))
+        rows[:, : len(ALONG)] = self.regimes.of_paths(publishers, home, tree)
+        if isinstance(first, FailingPaths):
+            failing = slice(len(ALONG), len(ALONG) + len(FAILING))
+            rows[:, failing] = first.features(publishers, home, tree)
+        return rows
 
     def streams_by(self, alike: Sequence[object]) -> Streams:
         """Group what is published by a key of publishers."""
@@ -280,9 +340,9 @@ def _follow(network: Network, audience: Audience, *, whole: bool, by_publisher: 
     present = present_share(audience.example.stays, audience.example.away)
     wanted = mine[:, used].toarray() * present
     queue_rate = float(wanted.sum(axis=1).max(initial=0.0))
+    last = network.exit(audience, queue_rate)
     delays, longer = (
-        _along(network, way, flowing, used, network.exit(audience, queue_rate), audience)
-        for way in (network.paths, network.longer)
+        _along(network, paths, flowing, used, last, audience) for paths in network.followed
     )
     own = audience.example.lifetime
     nodes = {law: lifetime_nodes(law, own) for law in {flowing.lifetimes[index] for index in used}}
@@ -291,9 +351,13 @@ def _follow(network: Network, audience: Audience, *, whole: bool, by_publisher: 
     for tree in np.unique(flowing.trees[used]):
         chosen = np.flatnonzero(flowing.trees[used] == tree)
         publishers = flowing.publishers[used[chosen]]
-        along = network.regimes.of_paths(publishers, audience.home, int(tree))
-        features[chosen, : len(ALONG_PATHS)] = along
-    features[:, len(ALONG_PATHS) :] = network.of_peers(audience, queue_rate)
+        features[chosen] = network.features(publishers, audience.home, int(tree))
+    features[:, len(ALONG) + len(FAILING) :] = network.of_peers(audience, queue_rate)
+    first = network.followed[0]
+    if network.buffering and isinstance(first, FailingPaths):
+        unkept = _along(network, first.without_buffers(), flowing, used, last, audience)
+        lifetimes_s = np.vstack(np.broadcast_arrays(*(nodes[flowing.lifetimes[i]] for i in used)))
+        delays = expiring(delays, unkept, on_time, lifetimes_s)
     return _Result(
         audience=audience,
         streams=flowing,
@@ -310,7 +374,7 @@ def _follow(network: Network, audience: Audience, *, whole: bool, by_publisher: 
 
 def _along(
     network: Network,
-    way: Paths,
+    way: Paths | FailingPaths,
     flowing: Streams,
     used: Ints,
     last: Delays,
@@ -329,7 +393,7 @@ def _along(
     inside = stack(parts).take(np.argsort(np.concatenate(order)))
     entries = network.entry(flowing.publishers[used])
     whole = entries.series(inside).series(last)
-    if audience.example.stays is None:
+    if audience.example.stays is None or not isinstance(way, Paths):
         return whole
     rows = [
         _for_a_time(network, way, (flowing, int(stream)), (entries, whole, row), audience)
