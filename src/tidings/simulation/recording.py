@@ -27,17 +27,12 @@ from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.simulation.network import compile_system
 from tidings.simulation.provenance import provenance_of
 from tidings.simulation.results import outcome_of
-from tidings.simulation.run import (
-    HANDLED,
-    Progress,
-    SimulationOptions,
-    find_window,
-    refuse_overload,
-)
+from tidings.simulation.run import HANDLED, SimulationOptions, refuse_overload
 from tidings.simulation.tally import count_world, find_units
 from tidings.simulation.tapes import EPOCH_NS, Tapes, nanoseconds
 from tidings.simulation.totals import Totals
 from tidings.simulation.trace_rows import trace_tables
+from tidings.simulation.windows import Progress, find_window
 from tidings.simulation.world import make_world, run_world
 
 ROWS_AT_ONCE = 1 << 16
