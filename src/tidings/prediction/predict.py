@@ -30,6 +30,7 @@ from tidings.theory.predicting import predict as theorise
 from tidings.theory.regimes import regime_of
 
 ENGINES = ("theory", "simulation")
+MODELS = ("law", "exact")  # of queues and failures, whose errors are measured
 SECONDS = 60.0  # CPU seconds that the simulator may take, unless told otherwise
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit
 
@@ -46,8 +47,8 @@ class PredictOptions:
     by: str | None = None  # an engine, if one alone is to answer
     seconds: float = SECONDS  # CPU seconds of simulation at most
     seed: int = 1
-    model: str = "law"  # how theory sees queues
-    faults: str = "exact"  # how theory sees failures
+    model: str = MODELS[0]  # how theory sees queues; with another it answers alone
+    faults: str = MODELS[1]  # how theory sees failures; likewise
     pairs: bool = False  # also a row for every publisher and subscriber
     delays: bool | None = None  # whole delay distributions; None: unless there are thousands
     error_bars: bool | None = None  # from standard errors of parameters; None: where quick
@@ -58,6 +59,16 @@ class PredictOptions:
             raise InvalidInputError(f"by is {self.by!r}; wants one of {', '.join(ENGINES)}")
         if not (self.seconds > 0 and math.isfinite(self.seconds)):
             raise InvalidInputError(f"seconds is {self.seconds}; wants a number above 0")
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the errors of the models of theory asked for are known."""
+        return (self.model, self.faults) == MODELS
+
+    @property
+    def by_theory_alone(self) -> bool:
+        """Whether nothing is to be simulated: so asked for, or by naming a model of theory."""
+        return self.by == "theory" or (self.by is None and not self.is_measured)
 
 
 def predict(
@@ -83,7 +94,7 @@ def predict(
     if answer is None:
         return _by_simulation_alone(system, asked, within, refusal, tell)
     missed = _exceeds(answer, within)
-    if asked.by == "theory" or not missed.any():
+    if asked.by_theory_alone or not missed.any():
         return _told(answer, within, asked)
     tell("simulating what theory does not hold")
     wanted = _wanted(within, missed)
@@ -119,13 +130,15 @@ def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[O
         )
         regime = regime_of(system, answer)
     except UnsupportedError as refused:
-        if asked.by == "theory":
+        if asked.by_theory_alone:
             raise
         return None, f"theory has no {_feature(refused)}"
     except (ArithmeticError, ValueError, RuntimeError) as failure:
-        if asked.by == "theory":
+        if asked.by_theory_alone:
             raise
         return None, f"theory failed: {str(failure).splitlines()[0][:60]}"
+    if not asked.is_measured:
+        regime = regime.assign(sensitivity=np.nan)
     return _with_errors(answer, regime), ""
 
 
@@ -143,7 +156,7 @@ def _with_errors(answer: Outcome, regime: pd.DataFrame) -> Outcome:
     rows["error"] = np.minimum(stated, np.fmax(share, 1.0 - share))
     rows["by"] = np.where(np.isnan(share), "", "theory")
     rows["why"] = [
-        f"theory is not measured at this {feature}" if feature else f"theory is ± {error:.2g} here"
+        f"theory not measured: {feature}" if feature else f"theory ± {error:.2g}"
         for feature, error in zip(where, stated, strict=True)
     ]
     pairs = answer.pairs.copy()
@@ -200,7 +213,7 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     """Say of each row that is not held by how much, and clear reasons where none is needed."""
     rows = answer.subscribers.copy()
     missed = _exceeds(answer, within)
-    if asked.by == "theory":
+    if asked.by_theory_alone:
         reason = "by theory, as asked"
     hint = reason or f"after {asked.seconds:g} s; give --seconds"
     not_held = [f"not held: ± {error:.2g}, {hint}" for error in rows["error"]]
