@@ -152,6 +152,7 @@ def test_an_error_is_never_more_than_a_share_can_be_off(engines):
 def test_of_misses_more_is_wanted_where_less_is_missed(engines):
     engines.theory = answered("predicted", [0.999, 0.8, 0.7])
     engines.errors = [0.0002, 0.019, 0.02]
+    engines.simulated, engines.widths = answered("simulated", [0.9985, 0.9, 0.9]), [5e-5] * 3
     found = predict(SYSTEM, within="10% of misses")
     assert found.subscribers["by"].tolist() == ["simulation", "theory", "theory"]
     assert engines.wanted == pytest.approx([0.01, math.inf, math.inf])

@@ -216,6 +216,8 @@ def agreement(comparison: Comparison) -> str:
         words.append(
             f"{wording.percent(found.within_2se)} are within two combined standard errors."
         )
+    if found.with_error:
+        words.append(f"{wording.percent(found.within_error)} are within their stated errors.")
     return " ".join([*words, *_left_out(comparison)])
 
 
