@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidings.errors import InvalidInputError
 from tidings.kernels.memory import World
-from tidings.model.features import has_churn, require_only
+from tidings.model.features import require_only
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
@@ -92,7 +92,6 @@ def record(
     recorded. Options are those of :class:`SimulationOptions` that concern one run, also by name.
     """
     require_only(system, RECORDED, "recording as traces")
-    has_churn(system, "recording as traces")
     many = sorted({"replications", "precision", "max_replications"} & changes.keys())
     if many:
         raise InvalidInputError(f"one run is recorded; leave {', '.join(many)} out")

@@ -12,7 +12,7 @@ import numpy as np
 
 from tidings.errors import UnstableError
 from tidings.kernels.replications import more_replications, side_by_side
-from tidings.model.features import has_churn, require_only
+from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
 from tidings.model.record_tables import names
@@ -72,7 +72,6 @@ def simulate(
     chosen = dataclasses.replace(options or SimulationOptions(), **changes)
     tell = progress or (lambda _: None)
     require_only(system, HANDLED, "simulation")
-    has_churn(system, "simulation")
     tell("contents and routes")
     compiled = compile_system(system)
     refuse_overload(compiled)
