@@ -64,6 +64,7 @@ class Grid:
     times_s: Floats
     z: Complexes  # [time · node], 1/s
     weights: Floats  # [node]
+    fine_s: Floats  # times closer together, from 0 on, between which CDFs may be taken as straight
 
     @staticmethod
     def spanning(least_s: float, most_s: float) -> Grid:
@@ -72,7 +73,17 @@ class Grid:
         last = math.ceil(math.log(most_s) / STEP)
         times_s: Floats = np.exp(STEP * np.arange(first, last + 1))
         nodes, weights = euler_rule()
-        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights)
+        count = (times_s.size - 1) * _FINER + 1
+        fine_s = np.concatenate([[0.0], np.geomspace(times_s[0], times_s[-1], count)])
+        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, fine_s)
+
+    def between(self, least_s: float, most_s: float) -> Grid:
+        """Keep of the grid what lies around some times, in seconds."""
+        first = max(int(np.searchsorted(self.times_s, least_s)) - 2, 0)
+        last = min(int(np.searchsorted(self.times_s, most_s)) + 2, self.times_s.size)
+        times_s = self.times_s[first : max(last, first + 2)]
+        nodes, weights = euler_rule()
+        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, self.fine_s)
 
     def invert(self, values: Complexes) -> tuple[Floats, Floats]:
         """Compute CDFs and their slopes per grid step from transforms [n, time · node]."""
@@ -82,12 +93,6 @@ class Grid:
         below: Floats = (folded / z).real @ self.weights / self.times_s
         slope: Floats = folded.real @ self.weights * STEP
         return below, slope
-
-    @cached_property
-    def fine_s(self) -> Floats:
-        """Times closer together, from 0 on, between which CDFs may be taken as straight."""
-        count = (self.times_s.size - 1) * _FINER + 1
-        return np.concatenate([[0.0], np.geomspace(self.times_s[0], self.times_s[-1], count)])
 
     @cached_property
     def _pieces(self) -> Complexes:

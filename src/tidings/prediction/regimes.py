@@ -45,6 +45,8 @@ OF_PEERS = (
     "own_queue",
 )
 FEATURES = (*ALONG, *FAILING, *OF_PEERS)
+# How much a share moves if all waits are a step of the grid longer; how far it is from 0 or 1.
+OF_SHARES = ("sensitivity", "distance")
 
 
 @dataclass(frozen=True, kw_only=True)

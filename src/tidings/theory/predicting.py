@@ -41,7 +41,6 @@ from tidings.theory.provenance import Sureness, provenance
 from tidings.theory.queue_models import FITTED, QUEUE_MODELS, Queues, broker_stages
 from tidings.theory.shares import Followed, Journeys, Shares, most_singly, shares
 from tidings.theory.stages import Stage
-from tidings.theory.stated_errors import with_stated_errors
 from tidings.theory.traffic import Traffic
 from tidings.theory.ways import ways
 
@@ -127,9 +126,7 @@ def predict(  # noqa: PLR0913 (what it can be asked for, all of it by name)
         brokers=_brokers(system, found, errors.brokers),
         links=_links(system, found.routes, found.rates),
         delays=table("delays", timing.laws),
-        provenance=with_stated_errors(
-            with_faults(story, found.journeys.ways.faults, faults, system=system)
-        ),
+        provenance=with_faults(story, found.journeys.ways.faults, faults, system=system),
     )
 
 

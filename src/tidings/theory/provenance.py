@@ -24,12 +24,10 @@ from tidings.theory.flows import Flows, met_flows
 from tidings.theory.presence import lasting
 from tidings.theory.queue_models import Queues
 from tidings.theory.shares import Followed
-from tidings.theory.stated_errors import Stated
 
 _NOTICEABLY = 0.1  # of a broker's time: what more it seems to be busy, from which on it is said
-_UNSETTLED = Stated(
-    "overloaded brokers feed each other and their rates did not settle; the last ones were taken",
-    None,
+_UNSETTLED = (
+    "overloaded brokers feed each other and their rates did not settle; the last ones were taken"
 )
 
 
@@ -157,12 +155,11 @@ def _busier_than_found(system: System, found: Followed) -> list[str]:
         return []
     met = met_flows(system, found.routes, found.rates).loads
     return [
-        Stated(
+        (
             f"broker '{system.brokers[index].name}' is {found.rates.loads[index]:.2f} busy on "
             f"average and {met[index]:.2f} as most events find it, drawn by who comes and goes; "
             "lasting subscribers find less, and their shares were too low by up to .05 "
-            "(docs/notification-loss.md)",
-            0.05,
+            "(docs/notification-loss.md)"
         )
         for index in np.flatnonzero(met - found.rates.loads > _NOTICEABLY)
     ]

@@ -27,7 +27,6 @@ from tidings.theory.queues import (
     whole_law,
 )
 from tidings.theory.stages import NOTHING, Stage, in_series, law_stage
-from tidings.theory.stated_errors import Stated
 from tidings.theory.traffic import Traffic
 
 
@@ -55,13 +54,11 @@ class QueueModel:
 
 
 _SHIFTED_MM1 = (
-    Stated("the wait at each broker taken as constant, the mean of an M/M/1 queue", None),
+    "the wait at each broker taken as constant, the mean of an M/M/1 queue",
     "publishers and services count by their mean rate only",
 )
 _SHIFTED_GG1 = (
-    Stated(
-        "the wait at each broker taken as constant, its mean by QNA from one number a stream", None
-    ),
+    "the wait at each broker taken as constant, its mean by QNA from one number a stream",
 )
 _POISSON = "the whole law of the wait at each broker, arrivals taken as Poisson"
 _KHINCHINE = "services of other laws than exponential by Pollaczek and Khinchine"
@@ -69,15 +66,12 @@ FITTED = (
     "where arrivals are not Poisson, two moments of each wait from dispersion curves (two moments "
     "of counts), and a law with them that is 0 with some probability, else exponential"
 )
-_IN_LINE = Stated(
+_IN_LINE = (
     "brokers or stations in a line, all that leaves one going on to the next: waits of one event "
     "there taken as independent, which they are not unless publishers are as uneven as services; "
-    "behind four brokers at ρ = .75 shares were off by up to .11",
-    0.11,
+    "behind four brokers at ρ = .75 shares were off by up to .11"
 )
-_UNSETTLED = Stated(
-    "dispersion curves and waits did not settle; the last of their values were taken", None
-)
+_UNSETTLED = "dispersion curves and waits did not settle; the last of their values were taken"
 
 
 def broker_stages(queues: Queues) -> tuple[Stage, ...]:

@@ -29,7 +29,6 @@ from tidings.theory.churn.weighing import Weighed
 from tidings.theory.faults.static_ways import HOME_DOWN
 from tidings.theory.path_laws import Workshop, is_rough, path_law
 from tidings.theory.stages import NOTHING, Delay, Floats, Stage, in_series, lossless
-from tidings.theory.stated_errors import Stated
 
 NOT_KNOWN, UNSUBSCRIBED = "not_known", "unsubscribed"
 _NEXT_TO_NOTHING = 1e-9  # of what arrives, far below what is wanted of laws
@@ -70,7 +69,6 @@ def soon_back(system: System, delay_mean_s: Floats) -> list[str]:
         soon,
         "back so soon ('away') that brokers still know the subscription before, "
         "which draws events meanwhile; the shares are lower bounds, simulation counts that in",
-        None,
     )
 
 
@@ -96,7 +94,6 @@ def drawn_by_guests(system: System, routes: Routes, delay_mean_s: Floats) -> lis
         f"others that come and go within {_FEW_DELAYS:g} delays want some of the same; what they "
         "draw is counted as if events took no time, and shares seen simulated were up to 0.03 "
         "higher",
-        0.03,
     )
 
 
@@ -106,12 +103,12 @@ def _means_s(laws: Coded) -> Floats:
     return np.array(means_s, dtype=np.float64)[laws.codes]
 
 
-def _warned(system: System, whom: NDArray[np.int64], said: str, error: float | None) -> list[str]:
+def _warned(system: System, whom: NDArray[np.int64], said: str) -> list[str]:
     if not whom.size:
         return []
     listed = ", ".join(names(system.subscribers)[index] for index in whom[:4])
     more = f" and {whom.size - 4} more" if whom.size > 4 else ""
-    return [Stated(f"{listed}{more}: {said}", error)]
+    return [f"{listed}{more}: {said}"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from tidings.model.loads import FULL_LOAD
 from tidings.model.system import System
 from tidings.theory.faults.notes import CAUSES, SHARES
 from tidings.theory.faults.schemes import Faults
-from tidings.theory.stated_errors import Stated
 
 _EXACT = ("exact",)
 # What benchmarks/backlogs.py prints, rounded up.
@@ -16,7 +15,6 @@ _MEASURED = (
     "shares behind one broker that is busy for .6, .8 and .9 of it were too high by up to .003, "
     ".009 and .02, and are more so where busy brokers follow"
 )
-_MEASURED_AT = ((0.6, 0.003), (0.8, 0.009), (0.9, 0.02))  # the same: how busy, too high by
 _WIDE = 0.005  # error of a share from which on it is worth a warning
 
 
@@ -88,7 +86,7 @@ def _backlogs(system: System, known: Faults) -> list[str]:
             f"'{system.brokers[busiest].name}' is busy for {known.busy(busiest):.3g} of its time "
             f"up; {_MEASURED}"
         )
-        found.append(Stated(said, _backlog_error(system, known)))
+        found.append(said)
     for index, (broker, load) in enumerate(zip(system.brokers, known.loads, strict=True)):
         if known.up_share(index) < 1.0 and load < FULL_LOAD <= known.busy(index):
             said = (
@@ -96,16 +94,8 @@ def _backlogs(system: System, known: Faults) -> list[str]:
                 f"have to be busy for {known.busy(index):.3g} of that: what buffers keep for it "
                 "grows without end, which the shares predicted behind it leave out"
             )
-            found.append(Stated(said, None))
+            found.append(said)
     return found
-
-
-def _backlog_error(system: System, known: Faults) -> float | None:
-    """How far shares behind the busiest broker were off; not known if busier, or several are."""
-    backlogged = [each for each in range(len(system.brokers)) if known.is_backlogged(each)]
-    most = max(map(known.busy, backlogged))
-    sizes = (error for busy, error in _MEASURED_AT if most <= busy)
-    return next(sizes, None) if len(backlogged) == 1 else None
 
 
 def _relieved(system: System, known: Faults) -> list[str]:
@@ -120,7 +110,7 @@ def _relieved(system: System, known: Faults) -> list[str]:
         "time up; shares behind it are too low (the busier it is the more), simulation counts "
         "that in"
     )
-    return [Stated(said, None)]
+    return [said]
 
 
 def _warnings(known: Faults, rows: list[dict[str, Any]]) -> list[str]:

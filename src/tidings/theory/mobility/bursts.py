@@ -27,7 +27,6 @@ from tidings.theory.mobility.publishing import (
 )
 from tidings.theory.queues import FULL_LOAD, FittedWait, mean_wait_s
 from tidings.theory.stages import NOTHING, Floats, Stage, channel_stage, in_series, law_stage
-from tidings.theory.stated_errors import Stated
 from tidings.theory.stations import Third
 from tidings.theory.traffic import Traffic
 
@@ -36,31 +35,27 @@ _MAINLY = 0.5  # of what makes a broker's arrivals uneven, against the rest
 _NOT_FEW = 0.2  # of a publisher's events: those of others beside them
 _NOTICED = 0.01  # of a service: waits that are added
 
-JOINT = Stated(
+JOINT = (
     "bursts of publishers that come and go before slower brokers: waits at both as one, exact for "
     "one publisher that hands over at once, Poisson traffic of others and exponential ON and OFF; "
     "else shares on time were off by up to .02, and too high by .04 where handing over is nearly "
-    "as slow and the publisher busy (docs/mobile-peers.md)",
-    0.04,
+    "as slow and the publisher busy (docs/mobile-peers.md)"
 )
 APART = (
     "comes and goes and hands events over faster than its broker takes them; waits at both are "
     "taken as independent here ({why}): shares on time may be too low by up to .45 "
     "at lifetimes far below an absence (docs/combined.md)"
 )
-_APART_ERROR = 0.45
 
-SEVERAL = Stated(
+SEVERAL = (
     "has bursts of several publishers that come and go, none of which outweighs the others; waits "
     "there and at these are taken as independent: at lifetimes far below an absence shares on time "
-    "were too low by up to .15 (docs/mobile-peers.md)",
-    0.15,
+    "were too low by up to .15 (docs/mobile-peers.md)"
 )
-BESIDE = Stated(
+BESIDE = (
     "has bursts of a publisher that comes and goes beside events of others, whose wait is fitted "
     "to two moments: shares on time of the others were too low by up to .2 at lifetimes far below "
-    "an absence, and too high by .04 at longer ones (docs/mobile-peers.md)",
-    0.2,
+    "an absence, and too high by .04 at longer ones (docs/mobile-peers.md)"
 )
 
 
@@ -112,7 +107,7 @@ class Bursts:
                 many = "publishers and subscribers are too many, or some of these come and go"
                 why = unfollowed(publisher) or many
                 said = f"publisher '{publisher.name}' {APART.format(why=why)}"
-                alone.append(Stated(said, _APART_ERROR))
+                alone.append(said)
             elif not self._mainly(index, broker, rate_per_s):
                 several.add(broker)
             else:
@@ -125,7 +120,7 @@ class Bursts:
         }
         found = ((SEVERAL, several), (BESIDE, beside))
         return alone + [
-            Stated(f"broker '{system.brokers[each].name}' {said}", said.error)
+            f"broker '{system.brokers[each].name}' {said}"
             for said, brokers in found
             for each in sorted(brokers)
         ]

@@ -51,7 +51,6 @@ from tidings.theory.stages import (
     in_series,
     lossless,
 )
-from tidings.theory.stated_errors import Stated
 from tidings.theory.time_grid import time_grid
 from tidings.theory.traffic import Traffic
 from tidings.theory.ways import Access
@@ -62,31 +61,26 @@ Source = Callable[[int, Bools], Arrivals]
 
 MEMORYLESS = "times ON of a peer taken as exponential where its arrivals are not Poisson"
 MOMENTS = "periods or services of a peer without phases taken by two moments"
-REGULAR = Stated(
+REGULAR = (
     "periods of a peer more regular than phases followed on a lattice of time: mean responses are "
-    "within 2 %, shares on time within .015",
-    0.015,
+    "within 2 %, shares on time within .015"
 )
-BUSY = Stated(
+BUSY = (
     "a peer's load is above .5 and its events come in bursts: shares on time may be too high, by "
-    ".02 at a load of .5, .06 at .8",
-    0.06,
+    ".02 at a load of .5, .06 at .8"
 )
-NEARLY_FULL = Stated(
+NEARLY_FULL = (
     "a peer's load is above .8 and its events come in bursts: shares on time may be too high by "
-    "more than .06, how much more is not known",
-    None,
+    "more than .06, how much more is not known"
 )
-AMONG_FAILURES = Stated(
+AMONG_FAILURES = (
     "what reaches a subscriber that comes and goes taken as coming all the time, where brokers or "
-    "links fail and its load is above .5: its share on time may be too low, by .08 at a load of .7",
-    0.08,
+    "links fail and its load is above .5: its share on time may be too low, by .08 at a load of .7"
 )
-AMONG_GUESTS = Stated(
+AMONG_GUESTS = (
     "what reaches a subscriber that comes and goes taken as coming all the time, where "
     "subscriptions come and go and its load is above .5: its share on time may be too low, by .11 "
-    "at a load of .7",
-    0.11,
+    "at a load of .7"
 )
 _BUSY_FROM, _NEARLY_FULL_FROM = 0.5, 0.8  # of load
 BUFFERED = "arrivals at a peer with a bounded buffer taken as Poisson"
@@ -194,7 +188,7 @@ class _Maker:
         return in_series(stage, self._own_queue(subscriber.processing, arrivals, where))
 
     @cached_property
-    def _unsteady(self) -> tuple[Stated, ...]:
+    def _unsteady(self) -> tuple[str, ...]:
         """What makes events come to busy subscribers at some times more than at others."""
         used = used_features(self.traffic.system)
         among = {"failures": AMONG_FAILURES, "subscription churn": AMONG_GUESTS}
