@@ -30,6 +30,8 @@ from tidings.prediction.repairs.losses import (
     up_along,
 )
 
+_ROUNDING = 1e-12  # of a share
+
 
 class Tails(NamedTuple):
     """From after the service of a first broker that is up to after that of the last one."""
@@ -162,10 +164,13 @@ class FailingPaths:
 
     def _along(self, path: Path) -> Delays:
         """All stages of a path but the first broker, as one delay."""
-        delay = nothing(self.paths.grid)
-        for arc in path.arcs:
-            delay = delay.series(self._over_arc.take([arc])).series(self._behind_arc.take([arc]))
-        return delay
+        hops = (self._hops.take([arc]) for arc in path.arcs)
+        return reduce(Delays.series, hops, nothing(self.paths.grid))
+
+    @cached_property
+    def _hops(self) -> Delays:
+        """[arc]: over it and at the broker behind it."""
+        return self._over_arc.series(self._behind_arc)
 
     @staticmethod
     def _with_losses(delays: Delays, losses: Sequence[Loss]) -> Delays:
@@ -226,8 +231,10 @@ class FailingPaths:
     @cached_property
     def _differ(self) -> bool:
         """Whether it makes a difference which path an event takes."""
-        stages = self._over_arc.series(self._behind_arc)
-        counts = (stages.survival < 1.0) | (stages.shift_s > 0.0) | (stages.mean_s > 0.0)
+        stages = self._hops
+        counts = (
+            (stages.survival < 1.0 - _ROUNDING) | (stages.shift_s > 0.0) | (stages.mean_s > 0.0)
+        )
         return bool(np.any(counts) or np.any(self.repairs.reliability < 1.0))
 
     def _going_round(self, path: Path) -> Tails:
