@@ -40,6 +40,9 @@ CASES = {
     "buffering, other times up and down": system(
         "buffering", brokers={"a": 0.9, "b": UNEVEN, "c": 1, "d": UNEVEN}
     ),
+    "bypass-buffering, other times up and down": system(
+        "bypass-buffering", brokers={"a": 0.9, "b": UNEVEN, "c": 1, "d": 0.95}
+    ),
     "bypass, a group": system("bypass", group=GROUP),
     "bypass-buffering, lossy links": system(
         "bypass-buffering", link=", reliability: 0.7", lifetime="10s"

@@ -110,7 +110,7 @@ class FailingPaths:
     # ---- stages ----------------------------------------------------------------------------------
 
     def _rates(self, needs: Sequence[tuple[int, ...]]) -> Floats:
-        if self.repairs.published:  # which take no time on the way into account
+        if self.repairs.published:  # whose paths take no time
             return np.zeros(len(needs))
         return np.array([self.repairs.components.fails_per_s(each) for each in needs])
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -220,12 +220,12 @@ class Waits:
     _over_arc: dict[int, Complexes] = field(default_factory=dict)
     _to_home: dict[tuple[int, int], list[Complexes]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def _small_per_s(self) -> float:
         """A z so small that the transform there tells the mean."""
         return _SMALL / typical_wait_s(self.components)
 
-    @property
+    @cached_property
     def _z(self) -> Complexes:
         small = self._small_per_s
         return np.concatenate([self.grid.z, np.array([small, 2.0 * small], np.complex128)])
