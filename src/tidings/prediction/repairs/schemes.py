@@ -89,13 +89,17 @@ class FailingPaths:
 
     def _struck(self, path: Path) -> float:
         """Failures of what serves or carries an event behind its first broker, expected number."""
-        parts, needs = self.repairs.components, self.repairs.components.of_path(path)
-        stays = (self._over_arc, self._behind_arc)
-        return sum(
-            parts.fails_per_s(needed) * float(stay.shift_s[arc] + stay.mean_s[arc])
-            for place, stay in enumerate(stays)
-            for arc, needed in zip(path.arcs, needs[1 + place :: 2], strict=True)
-        )
+        parts = self.repairs.components
+        elements = zip(self._stays_s(path), parts.of_path(path)[1:], strict=True)
+        return sum(stay_s * parts.fails_per_s(needed) for stay_s, needed in elements)
+
+    def _stays_s(self, path: Path) -> list[float]:
+        """Mean times at every element of a path but the first broker, in seconds."""
+        return [
+            float(stay.shift_s[arc] + stay.mean_s[arc])
+            for arc in path.arcs
+            for stay in (self._over_arc, self._behind_arc)
+        ]
 
     def _put_together(self, home: int, tree: int, starts: Sequence[int]) -> Tails:
         paths = paths_to(self.paths.routes, home, tree, starts)
@@ -185,7 +189,8 @@ class FailingPaths:
 
     def _static(self, path: Path) -> Loss:
         """Without buffers: lost where anything on the path is down, or has forgotten."""
-        checks = up_along(self.repairs.components, path)
+        stays_s = [0.0] * (2 * len(path.arcs)) if self.repairs.published else self._stays_s(path)
+        checks = up_along(self.repairs.components, path, stays_s)
         stages = self._stage_losses(path)
         tables: list[Loss] = [(1.0, {})] * (len(checks) + 1)
         if self.repairs.scheme == "none":
