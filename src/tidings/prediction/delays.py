@@ -175,7 +175,9 @@ class Delays:
         used = np.any(surviving > 0.0, axis=0)
         least_s = float(self.shift_s[used].min()) if np.any(used) else 0.0
         later_s = np.where(used, self.shift_s - least_s, 0.0)
-        delayed = self.values * np.exp(-np.outer(later_s, self.grid.z))
+        delayed = self.values.copy() if np.any(later_s) else self.values
+        for row in np.flatnonzero(later_s):
+            delayed[row] *= np.exp(-later_s[row] * self.grid.z)
         return Delays(
             grid=self.grid,
             survival=survival,
