@@ -164,7 +164,13 @@ class Network:
     @cached_property
     def regimes(self) -> Regimes:
         """Features of paths."""
-        return Regimes(routes=self.routes, rates=self.rates, brokers=self.stages)
+        loads = flows(self.system, self.routes).loads if self.churns else self.rates.loads
+        return Regimes(
+            routes=self.routes,
+            rates=self.rates,
+            loads_if_subscribed=loads,
+            brokers=self.stages,
+        )
 
     @cached_property
     def streams(self) -> Streams:
