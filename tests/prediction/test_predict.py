@@ -14,8 +14,8 @@ from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.outcome import LOSSES, Outcome, table
 from tidings.model.reading import loads
 from tidings.prediction import predict as room
-from tidings.prediction.error_table import ErrorTable
 from tidings.prediction.predict import predict
+from tidings.prediction.theory import TheoryAnswer
 
 SYSTEM = loads(
     """
@@ -56,24 +56,27 @@ class Engines:
 
     def __init__(self, monkeypatch):
         self.theory = answered("predicted", [0.9, 0.8, 0.7])
-        self.errors = [0.001, 0.02, math.inf]
+        self.stated = [0.001, 0.02, math.inf]
         self.simulated = answered("simulated", [0.91, 0.81, 0.71])
         self.widths = [0.002, 0.003, 0.004]
         self.options = None
-        monkeypatch.setattr(room, "theorise", self._theorise)
+        monkeypatch.setattr(room, "answer_by_theory", self._theorise)
         monkeypatch.setattr(room, "simulate", self._simulate)
-        monkeypatch.setattr(room, "regime_of", self._regime)
-        tree = {"features": ["row"], "feature": [-1], "threshold": [0], "left": [-1], "right": [-1]}
-        tree |= {"slope": [1.0], "floor": [0.0], "low": [-1.0], "high": [9.0]}
-        monkeypatch.setattr(room, "measured_errors", lambda: ErrorTable.from_document(tree))
+        monkeypatch.setattr(room, "measured_errors", lambda: self)
 
     def _theorise(self, system, **asked):
         if isinstance(self.theory, Exception):
             raise self.theory
-        return self.theory
+        regimes = pd.DataFrame({"row": range(3), "stated": self.stated})
+        return TheoryAnswer(outcome=self.theory, regimes=regimes)
 
-    def _regime(self, system, outcome):
-        return pd.DataFrame({"row": [0.0, 1.0, 2.0], "sensitivity": self.errors})
+    # ---- as the table of measured errors
+
+    def errors(self, regimes):
+        return regimes["stated"].fillna(math.inf).to_numpy()
+
+    def unmeasured(self, regimes):
+        return [""] * len(regimes)
 
     def _simulate(self, system, options, progress):
         self.options = options
@@ -121,7 +124,7 @@ def test_a_row_is_of_one_engine_in_all_that_chance_decides(engines):
 
 
 def test_nothing_is_simulated_where_theory_holds_everything(engines):
-    engines.errors = [0.001, 0.004, 0.005]
+    engines.stated = [0.001, 0.004, 0.005]
     found = predict(SYSTEM)
     assert engines.options is None
     assert found.subscribers["by"].tolist() == ["theory"] * 3
@@ -151,7 +154,7 @@ def test_an_error_is_never_more_than_a_share_can_be_off(engines):
 
 def test_of_misses_more_is_wanted_where_less_is_missed(engines):
     engines.theory = answered("predicted", [0.999, 0.8, 0.7])
-    engines.errors = [0.0002, 0.019, 0.02]
+    engines.stated = [0.0002, 0.019, 0.02]
     engines.simulated, engines.widths = answered("simulated", [0.9985, 0.9, 0.9]), [5e-5] * 3
     found = predict(SYSTEM, within="10% of misses")
     assert found.subscribers["by"].tolist() == ["simulation", "theory", "theory"]
@@ -211,7 +214,7 @@ def test_where_the_simulation_cannot_answer_theory_stays_and_says_so(engines):
 
 def test_who_wants_nothing_has_no_answer_and_asks_for_none(engines):
     engines.theory = answered("predicted", [math.nan, 0.8, 0.7])
-    engines.errors = [0.001, 0.001, 0.001]
+    engines.stated = [0.001, 0.001, 0.001]
     rows = predict(SYSTEM).subscribers
     assert engines.options is None
     assert rows["by"].tolist() == ["", "theory", "theory"]

@@ -136,7 +136,7 @@ def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[O
         return None, f"theory failed: {str(failure).splitlines()[0][:60]}"
     regimes = theory.regimes
     if not asked.is_measured:
-        regimes = regimes.assign(sensitivity=np.nan)
+        regimes = regimes * np.nan
     return _with_errors(theory.outcome, regimes), ""
 
 
