@@ -38,6 +38,7 @@ from tidings.prediction.peers import (
     periods,
     with_periods_as_laws,
 )
+from tidings.prediction.published import published_stages, require_queue_model
 from tidings.prediction.regimes import ALONG_PATHS, FEATURES, Regimes
 
 HANDLED = frozenset(
@@ -70,16 +71,21 @@ class TheoryAnswer:
 def answer_by_theory(
     system: System,
     *,
+    model: str = "law",
     pairs: bool = False,
     delays: bool | None = None,
     progress: Progress | None = None,
 ) -> TheoryAnswer:
-    """Predict which share of the events each subscriber wants reaches it in time, by theory."""
+    """Predict which share of the events each subscriber wants reaches it in time, by theory.
+
+    ``model`` is one of ``QUEUE_MODELS``.
+    """
+    require_queue_model(model)
     require_only(system, HANDLED, "theory")
     report = progress or (lambda _: None)
     report("contents and routes")
     system = with_periods_as_laws(system)
-    network = Network(system=system, routes=route(system))
+    network = Network(system=system, routes=route(system), model=model)
     report("queues")
     _ = network.stages
     whole = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
@@ -108,6 +114,7 @@ class Network:
 
     system: System
     routes: Routes
+    model: str = "law"
 
     @cached_property
     def rates(self) -> Flows:
@@ -164,6 +171,8 @@ class Network:
     @cached_property
     def stages(self) -> BrokerStages:
         """What events meet at brokers."""
+        if self.model != "law":
+            return published_stages(self.grid, self.rates, self.emitted, self.model)
         curves = dispersion(self.rates, self.emitted)
         return broker_stages(self.grid, self.rates, curves, self.emitted)
 
@@ -477,7 +486,8 @@ def _pair_rows(result: _Result, chosen: Ints, publisher: str, subscribers: objec
 def _brokers(system: System, network: Network) -> pd.DataFrame:
     rates = network.rates
     waited = np.zeros(len(system.brokers))
-    waits_s = np.where(network.stages.waiting.survival > 0.0, network.stages.waiting.mean_s, np.inf)
+    waiting = network.stages.waiting
+    waits_s = np.where(waiting.survival > 0.0, waiting.shift_s + waiting.mean_s, np.inf)
     np.add.at(
         waited,
         rates.into,
