@@ -21,6 +21,7 @@ from tidings.prediction.dispersion import Dispersion, dispersion
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.paths import Paths, paths
 from tidings.prediction.peers import on_scv_deviation, peer_delay, peer_load, periods
+from tidings.prediction.published import published_stages
 from tidings.prediction.regimes import ALONG, FAILING, FEATURES, Regimes
 from tidings.prediction.repairs.components import Components
 from tidings.prediction.repairs.failing import (
@@ -39,6 +40,7 @@ class Network:
 
     system: System
     routes: Routes
+    model: str = "law"
     faults: str = "exact"
     base: Network | None = None  # a like one, whose grid, dispersion and queues serve here, too
     only_s: tuple[float, float] | None = None  # times between which distributions are asked for
@@ -116,13 +118,15 @@ class Network:
     @cached_property
     def stages(self) -> BrokerStages:
         """What events meet at brokers."""
+        if self.model != "law":
+            return published_stages(self.grid, self.rates, self.emitted, self.model)
         return broker_stages(self.grid, self.rates, self.dispersion, self.emitted, self.solved)
 
     @cached_property
     def mean_waits_s(self) -> Floats:
         """[broker]: what events wait there on average; infinite where it is overloaded."""
         rates, waiting = self.rates, self.stages.waiting
-        each_s = np.where(waiting.survival > 0.0, waiting.mean_s, np.inf)
+        each_s = np.where(waiting.survival > 0.0, waiting.shift_s + waiting.mean_s, np.inf)
         arriving = rates.source_rates > 0.0
         waited: Floats = np.zeros(len(self.system.brokers))
         np.add.at(waited, rates.into[arriving], (each_s * rates.source_rates)[arriving])

@@ -120,6 +120,7 @@ def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[O
     try:
         theory = answer_by_theory(
             system,
+            model=asked.model,
             faults=asked.faults,
             pairs=asked.pairs,
             delays=asked.delays,

@@ -16,6 +16,7 @@ from tidings.prediction.following import follow
 from tidings.prediction.network import Network
 from tidings.prediction.peers import with_periods_as_laws
 from tidings.prediction.provenance import provenance, remarks
+from tidings.prediction.published import require_queue_model
 from tidings.prediction.repairs.failing import acknowledged, require_repairs_handled
 from tidings.prediction.theory_tables import (
     brokers_table,
@@ -59,22 +60,25 @@ def answer_by_theory(
     *,
     pairs: bool = False,
     delays: bool | None = None,
+    model: str = "law",
     faults: str = "exact",
     error_bars: bool | None = None,
     progress: Progress | None = None,
 ) -> TheoryAnswer:
     """Predict which share of the events each subscriber wants reaches it in time, by theory.
 
-    ``faults`` is one of ``FAULT_MODELS``. ``error_bars`` turns standard errors of parameters into
-    those of the result; by itself where the system has them and that is quick.
+    ``model`` is one of ``QUEUE_MODELS``, ``faults`` one of ``FAULT_MODELS``. ``error_bars`` turns
+    standard errors of parameters into those of the result; by itself where the system has them and
+    that is quick.
     """
+    require_queue_model(model)
     require_only(system, HANDLED, "theory")
     require_repairs_handled(system, faults)
     report = progress or (lambda _: None)
     report("contents and routes")
     system = with_periods_as_laws(system)
     routes = acknowledged(system, route(system))
-    network = Network(system=system, routes=routes, faults=faults)
+    network = Network(system=system, routes=routes, model=model, faults=faults)
     report("queues")
     _ = network.stages
     whole = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays

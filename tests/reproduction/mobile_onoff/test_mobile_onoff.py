@@ -5,6 +5,7 @@ import math
 import pytest
 
 from tidings.reproduction.mobile_onoff import antennas, experiment, simulating
+from tidings.reproduction.mobile_onoff.centre import exponential_centre, published_response_s
 from tidings.reproduction.mobile_onoff.exhibits import findings, study
 from tidings.reproduction.mobile_onoff.scenarios import (
     SERVICE_S,
@@ -17,8 +18,7 @@ from tidings.reproduction.mobile_onoff.simulating import (
     respond_at_centre,
     respond_to_rates,
 )
-from tidings.theory.mobility.centre import exponential_centre, published_response_s
-from tidings.theory.mobility.varying import varying_response
+from tidings.reproduction.mobile_onoff.varying import varying_response
 from tidings.theory.predicting import predict
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
+from tidings.prediction.notification_loss import exact_share
 from tidings.reproduction.notification_loss.experiment import (
     NOBODY,
     STAYS,
@@ -26,7 +27,6 @@ from tidings.reproduction.notification_loss.overlays import (
     random_overlay,
 )
 from tidings.reproduction.notification_loss.transit_stub import TransitStub, node_delays_s
-from tidings.theory.churn.closed_form import exact_share
 from tidings.theory.predicting import predict
 
 SMALL = TransitStub(transit_nodes=2, stubs_per_transit_node=1, nodes_per_stub=4)

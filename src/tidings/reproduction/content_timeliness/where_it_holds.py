@@ -30,9 +30,9 @@ from tidings.model.laws import (
 from tidings.model.routes import route
 from tidings.model.study import Grid, Scatter, Section, Study
 from tidings.model.system import System
+from tidings.prediction.flows import flows
 from tidings.reproduction.accuracy import errors, points_of
 from tidings.simulation.run import simulate
-from tidings.theory.flows import flows
 from tidings.theory.predicting import predict
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 12, 8, 30

@@ -19,6 +19,11 @@ from tidings.reproduction.mobile_onoff.antennas import (
     antenna_rows,
     synthetic_rates,
 )
+from tidings.reproduction.mobile_onoff.centre import (
+    exponential_centre,
+    published_response_s,
+    response_quantiles_s,
+)
 from tidings.reproduction.mobile_onoff.connectivity import PathFindings, response_table
 from tidings.reproduction.mobile_onoff.scenarios import (
     CENTRE_COUNTS,
@@ -37,9 +42,7 @@ from tidings.reproduction.mobile_onoff.simulating import (
     respond_to_rates,
     trace_rows,
 )
-from tidings.theory.mobility.centre import exponential_centre, published_response_s
-from tidings.theory.mobility.sojourn import sojourn_law
-from tidings.theory.mobility.varying import VaryingResponse, varying_response
+from tidings.reproduction.mobile_onoff.varying import VaryingResponse, varying_response
 from tidings.theory.predicting import predict
 
 RATES_PER_S = tuple(float(rate) for rate in (0.05, *np.arange(0.25, 4.0, 0.25), 3.9))
@@ -124,7 +127,9 @@ def _at_rate(
 ) -> dict[str, object]:
     centre = exponential_centre(service_s, *periods_s)
     rates = [rate for rate in RATES_PER_S if not centre.is_overloaded(rate)]
-    laws = [sojourn_law(centre, rate) for rate in rates]
+    halves_s, most_s = np.transpose(
+        [response_quantiles_s(centre, rate, (0.5, 0.95)) for rate in rates]
+    )
     on_s, off_s = periods_s
     nothing = replace(effort, runs=0)
     simulated = [
@@ -139,8 +144,8 @@ def _at_rate(
             published_response_s(rate, service_s=service_s, on_s=on_s, off_s=off_s)
             for rate in rates
         ],
-        "median_s": [float(law.quantile(0.5)) for law in laws],
-        "p95_s": [float(law.quantile(0.95)) for law in laws],
+        "median_s": halves_s.tolist(),
+        "p95_s": most_s.tolist(),
         "simulated_s": [each.mean_s for each in simulated],
         "simulated_se_s": [each.error_s for each in simulated],
     }

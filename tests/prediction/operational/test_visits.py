@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tidings.errors import UnstableError
 from tidings.model.laws import Exponential
 from tidings.model.workload import Connection, Flow, Node, Source, Workload
-from tidings.theory.operational.visits import visit_ratios
+from tidings.prediction.operational.visits import visit_ratios
 
 
 def network(size, forwarding, *, home=0, reliability=1.0):

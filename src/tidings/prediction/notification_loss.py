@@ -8,15 +8,14 @@ to reach all brokers, r the rapidity of spreading: the share of brokers reached 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tidings.errors import InvalidInputError
-
-Floats = NDArray[np.float64]
+from tidings.model.arrays import Floats
 
 
 def notified_share(stay_s: ArrayLike, spread_s: ArrayLike, rapidity: ArrayLike) -> Floats:
-    r"""The paper's d for power laws of spreading, with S = ``spread_s`` = T_sub + T_diff.
+    r"""Compute the paper's share d for power laws of spreading, S = ``spread_s`` = T_sub + T_diff.
 
     .. math:: d = 1 - \frac{S}{(r + 1)\,T_{ON}} \;(T_{ON} \ge S), \qquad
        d = \frac{r}{r + 1} \left(\frac{T_{ON}}{S}\right)^{1/r} \;(T_{ON} \le S)
@@ -39,12 +38,11 @@ def notified_share(stay_s: ArrayLike, spread_s: ArrayLike, rapidity: ArrayLike) 
     with np.errstate(divide="ignore", over="ignore"):
         short = r / (r + 1.0) * (stay / np.where(spread > 0, spread, np.nan)) ** (1.0 / r)
     long = 1.0 - spread / ((r + 1.0) * stay)
-    found: Floats = np.where(stay >= spread, long, short)
-    return found
+    return np.where(stay >= spread, long, short)
 
 
 def rapidity(area_s: float, spread_s: float) -> float:
-    """R from the area A = ∫ f + ∫ g under both curves: r = A/(S − A), S = T_sub + T_diff.
+    """Compute r = A/(S − A) from the area A = ∫ f + ∫ g, in seconds; S = T_sub + T_diff.
 
     >>> rapidity(12.0, 20.0)
     1.5
@@ -57,9 +55,10 @@ def rapidity(area_s: float, spread_s: float) -> float:
 
 
 def exact_share(stay_s: ArrayLike, delays_s: ArrayLike) -> Floats:
-    """D = E[(T_ON − X)⁺]/T_ON over couples of equal weight, X being both delays of each, in s.
+    """Compute the share d = E[(T_ON − X)⁺]/T_ON over couples, X being both delays of each, in s.
 
-    Exact for a lone subscriber on a tree and publications spread evenly over the stay.
+    Couples weigh the same. Exact for a lone subscriber on a tree and publications spread evenly
+    over the stay.
 
     >>> exact_share([1.0, 4.0], [0.5, 2.0]).tolist()
     [0.25, 0.6875]
@@ -73,8 +72,8 @@ def exact_share(stay_s: ArrayLike, delays_s: ArrayLike) -> Floats:
         )
     sums = np.concatenate([[0.0], np.cumsum(sorted_s)])
     below = np.searchsorted(sorted_s, stay, side="right")
-    found: Floats = (below * stay - sums[below]) / (sorted_s.size * stay)
-    return found
+    share: Floats = (below * stay - sums[below]) / (sorted_s.size * stay)
+    return share
 
 
 def _ends(values_s: Floats) -> str:

@@ -7,8 +7,8 @@ from scipy import linalg
 from tidings.errors import UnstableError, UnsupportedError
 from tidings.model.behaviour import DailyRates
 from tidings.model.laws import Deterministic, Exponential
-from tidings.theory.mobility.centre import OnOff, exponential_centre, mean_response_s
-from tidings.theory.mobility.varying import varying_response
+from tidings.reproduction.mobile_onoff.centre import OnOff, exponential_centre, mean_response_s
+from tidings.reproduction.mobile_onoff.varying import varying_response
 
 CENTRE = exponential_centre(1.0, 4.0, 4.0)
 
@@ -79,5 +79,5 @@ def test_rates_that_end_are_refused_and_rounds_that_never_settle_are_told(monkey
         varying_response(CENTRE, DailyRates(slot_s=30.0, per_s=(0.3,), repeat=False))
     rates = DailyRates(slot_s=30.0, per_s=(0.1, 0.45))
     assert varying_response(CENTRE, rates).settled
-    monkeypatch.setattr("tidings.theory.mobility.varying._MOST_ROUNDS", 1)
+    monkeypatch.setattr("tidings.reproduction.mobile_onoff.varying._MOST_ROUNDS", 1)
     assert not varying_response(CENTRE, rates).settled

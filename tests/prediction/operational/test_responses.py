@@ -9,7 +9,7 @@ import pytest
 from tidings.errors import UnsupportedError
 from tidings.model.loads import waiting_probability
 from tidings.model.workload import Centre
-from tidings.theory.operational.responses import Demands, responses_s
+from tidings.prediction.operational.responses import Demands, responses_s
 
 
 def demands(*kinds):

@@ -17,16 +17,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import linalg
 
 from tidings.errors import UnstableError, UnsupportedError
+from tidings.model.arrays import Floats, Ints
 from tidings.model.behaviour import DailyRates
-from tidings.theory.mobility.centre import OnOff
-from tidings.theory.queues import FULL_LOAD
-
-Floats = NDArray[np.float64]
+from tidings.model.loads import FULL_LOAD
+from tidings.reproduction.mobile_onoff.centre import OnOff
 
 _LEAST_STEPS, _PER_TIME = 64, 3.0  # steps of a slot: at least, and in the time of an absence
 _RUN_IN = 0.1  # of a round, gone through before the first one
@@ -51,14 +49,14 @@ class VaryingResponse:
     def by_slot_s(self) -> Floats:
         """Events there over their rate, in seconds; NaN in slots without any."""
         rates = np.where(self.rates_per_s > 0.0, self.rates_per_s, np.nan)
-        found: Floats = self.present / rates
-        return found
+        waited_s: Floats = self.present / rates
+        return waited_s
 
 
 def varying_response(centre: OnOff, rates: DailyRates) -> VaryingResponse:
-    """The mean response of a centre under rates that repeat, in seconds; exact to about 1e-4 of it.
+    """Compute the mean response under rates that repeat, in seconds; exact to about 1e-4 of it.
 
-    >>> from tidings.theory.mobility.centre import exponential_centre
+    >>> from tidings.reproduction.mobile_onoff.centre import exponential_centre
     >>> constant = DailyRates(slot_s=600.0, per_s=(2.0, 2.0))
     >>> round(varying_response(exponential_centre(0.125, 20.0, 20.0), constant).response_s, 4)
     20.5
@@ -158,8 +156,8 @@ class _Chain:
         balance[0, :] = 1.0  # one equation follows from the others: the sum takes its place
         wanted = np.zeros(self.numbers.size)
         wanted[0] = 1.0
-        found: Floats = linalg.spsolve(balance.tocsc(), wanted)
-        return found
+        state: Floats = linalg.spsolve(balance.tocsc(), wanted)
+        return state
 
     def through(self, state: Floats, rate_per_s: float) -> tuple[Floats, float, float]:
         """The state after a slot; in it the mean number of events, and the share at the bound."""
@@ -176,9 +174,7 @@ class _Chain:
         return after, float(self.numbers @ spent), float(spent[-2:].sum())
 
 
-def _moves(
-    source: NDArray[np.int64], target: NDArray[np.int64], per_s: float, bound: int
-) -> sparse.csc_array:
+def _moves(source: Ints, target: Ints, per_s: float, bound: int) -> sparse.csc_array:
     """The rates of change, transposed, by moves from each source to its target."""
     rates = np.full(source.size, per_s)
     values = np.concatenate([rates, -rates])

@@ -14,17 +14,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
+from tidings.model.arrays import Floats
 from tidings.model.laws import Law
 from tidings.model.workload import NO_TIME, Centre, Workload
-from tidings.theory.operational.paths import DeliveryPath, delivery_paths
-from tidings.theory.operational.responses import Demands, responses_s
-from tidings.theory.operational.visits import visit_ratios
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from tidings.prediction.operational.paths import DeliveryPath, delivery_paths
+from tidings.prediction.operational.responses import Demands, responses_s
+from tidings.prediction.operational.visits import visit_ratios
 
 # How queues respond: as their discipline says, or all as the paper has it (eqs. 4 and 8).
 FORMULAS = ("discipline", "paper")

@@ -11,14 +11,12 @@ Routing may go in circles, as long as what comes round is less than what went.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from tidings.errors import UnstableError
+from tidings.model.arrays import Floats
 from tidings.model.flow_balance import balanced, worst_circle
 from tidings.model.workload import Flow, Workload
-
-Floats = NDArray[np.float64]
 
 
 def visit_ratios(workload: Workload, flow: Flow) -> Floats:

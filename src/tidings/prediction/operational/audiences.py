@@ -14,7 +14,7 @@ from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.model.system_workload import wanting_filters
 from tidings.model.workload import Workload
-from tidings.theory.operational.analysing import Analysis
+from tidings.prediction.operational.analysing import Analysis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

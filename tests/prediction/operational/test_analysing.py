@@ -10,9 +10,9 @@ from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Centre, Connection, Flow, Node, Source, Workload
-from tidings.theory.operational.analysing import analyse
-from tidings.theory.operational.paths import delivery_paths
-from tidings.theory.operational.scaling import scaled
+from tidings.prediction.operational.analysing import analyse
+from tidings.prediction.operational.paths import delivery_paths
+from tidings.prediction.operational.scaling import scaled
 
 
 def exponential(mean_s):

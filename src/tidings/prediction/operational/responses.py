@@ -24,13 +24,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
+from tidings.model.arrays import Floats, Ints
 from tidings.model.loads import waiting_probability
 from tidings.model.workload import Centre
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +38,7 @@ class Demands:
     rates_per_s: Floats
     means_s: Floats
     scvs: Floats
-    priorities: NDArray[np.int64] | None = None  # None: all alike
+    priorities: Ints | None = None  # None: all alike
 
     @property
     def offered(self) -> float:
