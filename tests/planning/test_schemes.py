@@ -18,9 +18,9 @@ from tidings.model.system import SCHEMES
 from tidings.planning.evidence import MEETS, MISSES, OPEN, deciding, verdict
 from tidings.planning.schemes import compare_schemes, under
 from tidings.planning.targets import Target
+from tidings.prediction.predict import predict
 from tidings.reporting.plans import scheme_tables
 from tidings.simulation.run import SimulationOptions
-from tidings.theory.predicting import predict
 
 # A square: where the way along a--b--d is down there is the one along a--c--d.
 SQUARE = """
@@ -284,7 +284,7 @@ def test_a_scheme_that_its_own_simulation_misses_by_is_not_advised(theory_off_by
     """A broker up too little to catch up: theory leaves the backlog out, whatever it claims."""
     theory_off_by(0.01)
     system, target = reading.loads(OVERWHELMED), Target(share=0.85)
-    assert predict(system, delays=False).on_time > 0.87
+    assert predict(system, delays=False, by="theory").on_time > 0.87
     found = compare_schemes(system, target, SimulationOptions(duration_s=60_000.0))
     report = next(each for each in found.reports if each.scheme == "buffering")
     assert report.simulated + 2.0 * report.simulated_se < 0.85

@@ -9,8 +9,8 @@ import pytest
 from tidings.errors import UnsupportedError
 from tidings.model import reading
 from tidings.model.system import System
+from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
-from tidings.theory.predicting import predict
 
 UP, PERIOD_S = 0.9, 50.0
 CHURN = {"stays": {"exponential": 20.0}, "away": {"exponential": 20.0}}

@@ -10,8 +10,8 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.uncertainty import uncertain_parameters, with_values
+from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
-from tidings.theory.predicting import predict
 from tidings.validation.intervals import intervals
 
 # Two queues of regular servers in a row: what the second sees is no Poisson stream, so that the
@@ -69,7 +69,7 @@ def measured(truth, count, step):
             one: one.value + one.standard_error * NormalDist().inv_cdf(place)
             for one, place in zip(known, places, strict=True)
         }
-        yield predict(with_values(truth, drawn), delays=False, error_bars=True)
+        yield predict(with_values(truth, drawn), delays=False, error_bars=True, by="theory")
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_with_the_models_error_intervals_cover_what_is_simulated_and_not_too_muc
     """Nine times in ten with the error that the model has; too seldom without, too often twice."""
     truth = reading.loads(TANDEM)
     played = simulate(truth, seed=5, events=100_000, replications=8).subscribers
-    exact = predict(truth, delays=False, error_bars=False).subscribers["on_time"]
+    exact = predict(truth, delays=False, error_bars=False, by="theory").subscribers["on_time"]
     model_error = float(np.sqrt(np.mean((exact - played["on_time"]) ** 2)))
     assert played["on_time_se"].max() < model_error / 2
     predictions = list(measured(truth, 21, 13))

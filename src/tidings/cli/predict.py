@@ -12,10 +12,10 @@ from tidings.model import reading
 from tidings.model.skewness import skewed
 from tidings.prediction.predict import SECONDS, PredictOptions
 from tidings.prediction.predict import predict as predict_outcome
+from tidings.prediction.published import QUEUE_MODELS
+from tidings.prediction.repairs.failing import FAULT_MODELS
 from tidings.prediction.wanting import WITHIN
 from tidings.reporting.terminal import interval_table
-from tidings.theory.faults.modelling import FAULT_MODELS
-from tidings.theory.queue_models import QUEUE_MODELS
 from tidings.validation.intervals import intervals
 
 

@@ -55,7 +55,7 @@ class TheoryAnswer:
     regimes: pd.DataFrame  # a row for every subscriber
 
 
-def answer_by_theory(
+def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by name)
     system: System,
     *,
     pairs: bool = False,
