@@ -40,8 +40,9 @@ from tidings.model.laws import (
 TERMS = 12  # of the Euler rule: 2 · 12 + 1 nodes for every time
 STEP = 0.125  # of the grid, in the logarithm of time
 _REFINEMENTS, _PARTS = 6, 16  # of a step between common times
+_FEW = 8  # mixtures whose quantiles are refined; those of more are read off the table
 _FINER = 4  # parts of a step of the grid
-_COMMON = 200  # times at which mixtures are tabulated
+_COMMON = 300  # times at which mixtures are tabulated
 
 
 def euler_rule(terms: int = TERMS) -> tuple[Complexes, Floats]:
@@ -126,7 +127,7 @@ class Delays:
     def take(self, rows: Ints | Sequence[int]) -> Delays:
         """Select some of the delays, in the order asked for."""
         chosen = np.asarray(rows, dtype=np.int64)
-        return Delays(
+        part = Delays(
             grid=self.grid,
             survival=self.survival[chosen],
             shift_s=self.shift_s[chosen],
@@ -135,6 +136,10 @@ class Delays:
             values=self.values[chosen],
             lost={cause: share[chosen] for cause, share in self.lost.items()},
         )
+        if "_tables" in self.__dict__:  # what was inverted once serves here, too
+            below, slope = self._tables
+            part.__dict__["_tables"] = below[chosen], slope[chosen]
+        return part
 
     def series(self, then: Delays) -> Delays:
         """Let every delay be followed by another; one delay may serve all."""
@@ -269,16 +274,19 @@ class Delays:
         used = np.flatnonzero((self.survival > 0.0) & np.any(weights > 0.0, axis=0))
         if not used.size:
             return found
+        _ = self._tables
         part, weights = self.take(used), weights[:, used]
         wanted = np.outer(weights @ part.survival, shares)
         times_s = part._common_times()
         table = weights @ part.at(np.broadcast_to(times_s, (used.size, times_s.size)))
+        if len(weights) > _FEW:
+            return _read_off(np.maximum.accumulate(table, axis=1), times_s, wanted)
         for row in np.flatnonzero(wanted[:, 0] > 0.0):
             mine = np.flatnonzero(weights[row] > 0.0)
             at = np.searchsorted(np.maximum.accumulate(table[row]), wanted[row])
             high = times_s[np.minimum(at, times_s.size - 1)]
             low = np.where(at > 0, times_s[np.maximum(at - 1, 0)], 0.0)
-            found[row] = part.take(mine)._refined(weights[row, mine], wanted[row], low, high)
+            found[row] = part.take(mine)._refined(weights[row, mine], wanted[row], (low, high))
         return found
 
     def _common_times(self) -> Floats:
@@ -288,8 +296,9 @@ class Delays:
         last_s = float((self.shift_s + 64.0 * grid_s[-1]).max())
         return np.geomspace(0.5 * first_s, last_s, _COMMON)
 
-    def _refined(self, weights: Floats, wanted: Floats, low: Floats, high: Floats) -> Floats:
+    def _refined(self, weights: Floats, wanted: Floats, between_s: tuple[Floats, Floats]) -> Floats:
         """Find when a mixture reaches the shares wanted of it, between times in seconds."""
+        low, high = between_s
         row = np.arange(wanted.size)
         for _ in range(_REFINEMENTS):
             times_s = low[:, None] + np.outer(high - low, np.linspace(0.0, 1.0, _PARTS + 1))
@@ -298,6 +307,18 @@ class Delays:
             at = np.clip((reached < wanted[:, None]).sum(axis=1), 1, _PARTS)
             low, high = times_s[row, at - 1], times_s[row, at]
         return high
+
+
+def _read_off(table: Floats, times_s: Floats, wanted: Floats) -> Floats:
+    """Find where each row of a table reaches the shares wanted of it, straight between times."""
+    at = np.stack([(table < share[:, None]).sum(axis=1) for share in wanted.T], axis=1)
+    at = np.clip(at, 1, times_s.size - 1)
+    row = np.arange(len(table))[:, None]
+    before, after = table[row, at - 1], table[row, at]
+    rise = np.where(after > before, after - before, 1.0)
+    part = np.clip((wanted - before) / rise, 0.0, 1.0)
+    reached: Floats = times_s[at - 1] * (times_s[at] / times_s[at - 1]) ** part
+    return np.where(wanted > 0.0, reached, np.nan)
 
 
 def _cubic(f0: Floats, f1: Floats, s0: Floats, s1: Floats, x: Floats) -> Floats:
