@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -15,17 +17,13 @@ def theory_off_by(monkeypatch):
     """Says how far theory is off, the same everywhere; exact unless a test says otherwise."""
 
     def say(error):
-        none, leaf = np.zeros(0), np.full(1, -1)
         table = ErrorTable(
             features=(),
-            feature=leaf,
-            threshold=np.zeros(1),
-            left=leaf,
-            right=leaf,
-            slope=np.zeros(1),
-            floor=np.array([error]),
-            low=none,
-            high=none,
+            low=np.zeros(0),
+            high=np.zeros(0),
+            start=math.log(max(error, 1e-300)),
+            margin=0.0,
+            trees=(),
         )
         monkeypatch.setattr(room, "measured_errors", lambda: table)
 
