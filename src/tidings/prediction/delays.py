@@ -324,7 +324,7 @@ def from_law(grid: Grid, law: Law, survival: float = 1.0, cause: str = "link") -
     return replace(
         delay,
         survival=np.array([survival]),
-        shift_s=np.array([shift_s + (base.value_s if isinstance(base, Deterministic) else 0.0)]),
+        shift_s=np.array([shift_s]),
         mean_s=np.array([0.0 if certain else base.mean_s]),
         atom=np.array([1.0 if certain else float(base.cdf(0.0))]),
         values=delay.values if certain else law_values(grid, base)[None, :],
@@ -370,8 +370,14 @@ def stack(delays: Sequence[Delays]) -> Delays:
 
 
 def starting_at_0(law: Law) -> tuple[Law, float]:
-    """Split a law into one that begins at 0 and a shift, in seconds."""
+    """Split a law into one that begins at 0 and a shift, in seconds.
+
+    >>> starting_at_0(Deterministic(value_s=0.25))
+    (Deterministic(value_s=0.0), 0.25)
+    """
     base, shift_s = unshifted(law)
+    if isinstance(base, Deterministic):
+        return Deterministic(value_s=0.0), shift_s + base.value_s
     if isinstance(base, Uniform) and base.low_s > 0.0:
         return Uniform(low_s=0.0, high_s=base.high_s - base.low_s), shift_s + base.low_s
     if isinstance(base, Empirical):

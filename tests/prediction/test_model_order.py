@@ -9,8 +9,7 @@ import pytest
 
 from exact_queues import crommelin, gi_m_1
 from tidings.model.laws import Deterministic, Exponential, Gamma
-from tidings.reproduction.content_timeliness.where_it_holds import SCENARIOS, tree
-from tidings.theory import predict
+from tidings.prediction.theory import answer_by_theory
 
 SERVICE_S = 0.1
 # Not at whole services, where the law of M/D/1 has corners and steps.
@@ -42,23 +41,7 @@ def test_the_better_model_is_nearer_the_exact_share(make, name, load):
         off = []
         for deadline_s in DEADLINES_S.tolist():
             asked = replace(system, lifetime=Deterministic(value_s=deadline_s))
-            found = predict(asked, model=model, delays=False).subscribers["on_time"].iloc[0]
-            off.append(abs(found - exact(every, SERVICE_S, deadline_s)))
+            answer = answer_by_theory(asked, model=model, delays=False).outcome
+            off.append(abs(answer.on_time - exact(every, SERVICE_S, deadline_s)))
         errors[model] = float(np.mean(off))
     assert errors["law"] < errors["gg1"] < errors["mm1"]
-    if name == "M/D/1":
-        assert errors["law"] < 1e-6
-
-
-@pytest.mark.parametrize("seed", [7, 8])
-def test_both_mean_shifts_are_the_same_where_all_is_exponential(seed):
-    (scenario,) = (
-        each for each in SCENARIOS if (each.name, each.load) == ("exponential / exponential", 0.75)
-    )
-    system = tree(seed, scenario)
-    one, other = (
-        predict(system, model=model, delays=False).subscribers["on_time"].to_numpy()
-        for model in ("gg1", "mm1")
-    )
-    assert 0.05 < np.nanmin(one) < 0.95
-    np.testing.assert_allclose(one, other, rtol=0.0, atol=1e-12)
