@@ -10,6 +10,7 @@ from tidings.model.laws import (
     Exponential,
     Gamma,
     HyperExponential,
+    LogNormal,
     Uniform,
     Weibull,
 )
@@ -110,12 +111,26 @@ def test_rates_and_variability_are_those_asked_for():
         assert square / mean**2 - 1.0 == pytest.approx(scv)
 
 
-def test_two_phases_keep_the_short_intervals_of_a_heavy_law():
-    law = Weibull(scale_s=1.0, shape=0.5)
-    stream = renewal_stream(1.0 / law.mean_s, law.scv, law)
-    initial = stream.arriving[0] / stream.arriving[0].sum()
-    rates = -np.diag(stream.silent)
-    z = 1.0 / law.mean_s
-    assert float(initial @ (rates / (rates + z))) == pytest.approx(
-        float(law.transform(np.array([z])).real[0]), abs=2e-3
+@pytest.mark.parametrize(
+    "law",
+    [
+        Weibull(scale_s=1.0, shape=0.5),
+        Uniform(low_s=0.0, high_s=2.0),
+        LogNormal(mean_s=1.0, scv=0.5),
+    ],
+    ids=["weibull", "uniform", "lognormal"],
+)
+@pytest.mark.parametrize("scale_s", [0.02, 1.0])
+def test_laws_without_phases_keep_mean_variability_and_short_intervals(law, scale_s):
+    stream = renewal_stream(1.0 / law.mean_s, law.scv, law, scale_s)
+    exits = stream.arriving.sum(axis=1)
+    initial = stream.arriving[np.argmax(exits)] / exits.max()
+    inverse = np.linalg.inv(-stream.silent)
+    mean = float((initial @ inverse).sum())
+    assert mean == pytest.approx(law.mean_s)
+    assert 2.0 * float((initial @ inverse @ inverse).sum()) / mean**2 - 1.0 == pytest.approx(
+        law.scv
     )
+    at = np.linalg.inv(np.eye(exits.size) / scale_s - stream.silent)
+    exact = float(law.transform(np.array([1.0 / scale_s])).real[0])
+    assert float(initial @ at @ exits) == pytest.approx(exact, rel=0.1)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from tidings.model.arrays import Bools, Floats, Ints
-from tidings.model.laws import Law
+from tidings.model.laws import Exponential, Law
 from tidings.model.loads import FULL_LOAD
 from tidings.prediction.delays import Delays, Grid, all_lost, from_law, nothing, stack
-from tidings.prediction.dispersion import Dispersion
+from tidings.prediction.dispersion import Dispersion, renewal_scv
 from tidings.prediction.flows import Flows
 from tidings.prediction.marked_queues import (
     MOST_PHASES,
     Stream,
+    is_phased,
     poisson_stream,
     renewal_stream,
     waits,
@@ -37,24 +39,36 @@ class BrokerStages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arrival:
-    """A stream at a station: its rate, the dispersion felt, and its interval law where known."""
+    """A stream at a station: its rate, c² of its intervals, and their law where known."""
 
     rate_per_s: float
     scv: float
-    law: Law | None
+    felt: float  # mean dispersion over the scales that the station feels
+    law: Law | None = None
+    scale_s: float | None = None  # of time, on which its intervals must come out right
 
     @property
     def poisson(self) -> bool:
+        if self.law is not None:
+            return isinstance(self.law, Exponential)
         return abs(self.scv - 1.0) <= NEARLY_POISSON
 
     def stream(self) -> Stream:
         if self.poisson:
             return poisson_stream(self.rate_per_s)
-        return renewal_stream(self.rate_per_s, self.scv, self.law)
+        return renewal_stream(self.rate_per_s, self.scv, self.law, self.scale_s)
+
+
+# Waits by streams of a station, for all stations that were solved: what recurs is looked up.
+Solved = dict[tuple[tuple[_Arrival, ...], Law], list[Delays]]
 
 
 def broker_stages(
-    grid: Grid, rates: Flows, curves: Dispersion, emitted: Sequence[Law | None]
+    grid: Grid,
+    rates: Flows,
+    curves: Dispersion,
+    emitted: Sequence[Law | None],
+    solved: Solved,
 ) -> BrokerStages:
     """Solve the queues of all brokers, for every stream that crosses them."""
     count = rates.into.size
@@ -68,16 +82,19 @@ def broker_stages(
             continue
         busiest = max((law.mean_s for law in laws), default=0.0)
         for place, law in enumerate(laws):
-            arrivals, known = _arrivals(rates, curves, emitted, sources, (broker, law, place))
-            found = _waits(grid, arrivals, law)
+            arrivals, scale_s = _arrivals(rates, curves, emitted, sources, (broker, law, place))
+            key = (tuple(arrivals), law)
+            if key not in solved:
+                solved[key] = _waits(grid, arrivals, law, scale_s)
+            known = _exactly(arrivals, sources < len(emitted))
             served = from_law(grid, law)
-            for source, wait, arrival in zip(sources, found, arrivals, strict=True):
+            for source, wait, arrival in zip(sources, solved[key], arrivals, strict=True):
                 waiting[source] = waiting[source].series(wait)
                 serving[source] = serving[source].series(served)
                 exact[source] &= known
                 if law.mean_s == busiest:
                     own[source] = arrival.scv
-                    others[source] = _mean_scv(arrivals)
+                    others[source] = _mean_felt(arrivals)
     return BrokerStages(
         waiting=stack(waiting), serving=stack(serving), own=own, others=others, exact=exact
     )
@@ -89,31 +106,39 @@ def _arrivals(
     emitted: Sequence[Law | None],
     sources: Ints,
     where: tuple[int, Law, int],
-) -> tuple[list[_Arrival], bool]:
-    """The streams at one station, and whether they are known exactly."""
+) -> tuple[list[_Arrival], float]:
+    """The streams at one station, and the scale of time that it feels, in seconds."""
     broker, service, place = where
-    felt = curves.felt(broker, service)
+    felt, scale_s = curves.felt(broker, service)
     arrivals = []
-    known = place == 0
-    for source, scv in zip(sources, felt, strict=True):
+    for source, own in zip(sources, felt, strict=True):
         rate = float(rates.source_rates[source])
         law = emitted[source] if place == 0 and source < len(emitted) else None
-        lossless = law is not None and abs(rate * law.mean_s - 1.0) < 1e-9
-        fresh = source < len(emitted) and (law is None or lossless)
-        known &= fresh
-        if lossless and law is not None:
-            arrivals.append(_Arrival(rate_per_s=rate, scv=law.scv, law=law))
+        if law is not None and abs(rate * law.mean_s - 1.0) < 1e-9:  # fresh and lossless
+            near_s = service.mean_s + scale_s
+            arrivals.append(
+                _Arrival(rate_per_s=rate, scv=law.scv, felt=float(own), law=law, scale_s=near_s)
+            )
         else:
-            arrivals.append(_Arrival(rate_per_s=rate, scv=float(scv), law=None))
-    return arrivals, known
+            scv = renewal_scv(float(own), rate * scale_s)
+            arrivals.append(_Arrival(rate_per_s=rate, scv=scv, felt=float(own)))
+    return arrivals, scale_s
 
 
-def _mean_scv(arrivals: Sequence[_Arrival]) -> float:
+def _exactly(arrivals: Sequence[_Arrival], fresh: Bools) -> bool:
+    """Whether the queue of these streams is solved without approximation."""
+    uneven = [each for each in arrivals if not each.poisson]
+    if not np.all(fresh) or any(each.law is None or not is_phased(each.law) for each in uneven):
+        return False
+    return math.prod(each.stream().size for each in uneven) <= MOST_PHASES
+
+
+def _mean_felt(arrivals: Sequence[_Arrival]) -> float:
     total = sum(each.rate_per_s for each in arrivals)
-    return sum(each.rate_per_s * each.scv for each in arrivals) / total
+    return sum(each.rate_per_s * each.felt for each in arrivals) / total
 
 
-def _waits(grid: Grid, arrivals: Sequence[_Arrival], service: Law) -> list[Delays]:
+def _waits(grid: Grid, arrivals: Sequence[_Arrival], service: Law, scale_s: float) -> list[Delays]:
     """What the events of each stream wait at one station, in seconds."""
     load = sum(each.rate_per_s for each in arrivals) * service.mean_s
     if load >= FULL_LOAD:
@@ -123,40 +148,35 @@ def _waits(grid: Grid, arrivals: Sequence[_Arrival], service: Law) -> list[Delay
     solved: dict[_Arrival, Delays] = {}
     for each in arrivals:
         if each not in solved:
-            solved |= _solved(grid, each, arrivals, service)
+            solved |= _solved(grid, each, arrivals, (service, scale_s))
     return [solved[each] for each in arrivals]
 
 
 def _solved(
-    grid: Grid, own: _Arrival, arrivals: Sequence[_Arrival], service: Law
+    grid: Grid, own: _Arrival, arrivals: Sequence[_Arrival], station: tuple[Law, float]
 ) -> dict[_Arrival, Delays]:
     """Solve one queue: for all its streams if they are few, else for one, the rest as one."""
+    service, scale_s = station
     uneven = [each for each in arrivals if not each.poisson]
     poisson = [each for each in arrivals if each.poisson]
     rest_rate = sum(each.rate_per_s for each in poisson)
     streams = [each.stream() for each in uneven]
-    if np.prod([stream.size for stream in streams], dtype=float) <= MOST_PHASES:
+    if math.prod(stream.size for stream in streams) <= MOST_PHASES:
         apart = [*streams, *([poisson_stream(rest_rate)] if poisson else [])]
         found = waits(grid, apart, service)
         answers = dict(zip(uneven, found, strict=False))
         return answers | dict.fromkeys(poisson, found[-1])
     others = list(arrivals)
     others.remove(own)
-    lump = _Arrival(
-        rate_per_s=sum(each.rate_per_s for each in others), scv=_mean_scv(others), law=None
-    )
+    rest_rate, felt = sum(each.rate_per_s for each in others), _mean_felt(others)
     mine = own.stream()
-    most = max(MOST_PHASES // mine.size, 2)
-    limited = max(lump.scv, 1.0 / most)
-    rest = (
-        poisson_stream(lump.rate_per_s)
-        if lump.poisson
-        else renewal_stream(lump.rate_per_s, limited)
-    )
+    least = 1.0 / max(MOST_PHASES // mine.size, 2)
+    scv = max(renewal_scv(felt, rest_rate * scale_s), least)
+    rest = _Arrival(rate_per_s=rest_rate, scv=scv, felt=felt).stream()
     return {own: waits(grid, [mine, rest], service)[0]}
 
 
 def processing_stage(grid: Grid, rate_per_s: float, service: Law) -> Delays:
     """Compute what events meet at a subscriber's own queue, arrivals taken as Poisson."""
-    arrival = _Arrival(rate_per_s=rate_per_s, scv=1.0, law=None)
-    return _waits(grid, [arrival], service)[0].series(from_law(grid, service))
+    arrival = _Arrival(rate_per_s=rate_per_s, scv=1.0, felt=1.0)
+    return _waits(grid, [arrival], service, 1.0)[0].series(from_law(grid, service))

@@ -64,6 +64,7 @@ class Grid:
     times_s: Floats
     z: Complexes  # [time · node], 1/s
     weights: Floats  # [node]
+    fine_s: Floats  # times closer together, from 0 on, between which CDFs may be taken as straight
 
     @staticmethod
     def spanning(least_s: float, most_s: float) -> Grid:
@@ -72,7 +73,17 @@ class Grid:
         last = math.ceil(math.log(most_s) / STEP)
         times_s: Floats = np.exp(STEP * np.arange(first, last + 1))
         nodes, weights = euler_rule()
-        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights)
+        count = (times_s.size - 1) * _FINER + 1
+        fine_s = np.concatenate([[0.0], np.geomspace(times_s[0], times_s[-1], count)])
+        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, fine_s)
+
+    def between(self, least_s: float, most_s: float) -> Grid:
+        """Keep of the grid what lies around some times, in seconds."""
+        first = max(int(np.searchsorted(self.times_s, least_s)) - 2, 0)
+        last = min(int(np.searchsorted(self.times_s, most_s)) + 2, self.times_s.size)
+        times_s = self.times_s[first : max(last, first + 2)]
+        nodes, weights = euler_rule()
+        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, self.fine_s)
 
     def invert(self, values: Complexes) -> tuple[Floats, Floats]:
         """Compute CDFs and their slopes per grid step from transforms [n, time · node]."""
@@ -82,12 +93,6 @@ class Grid:
         below: Floats = (folded / z).real @ self.weights / self.times_s
         slope: Floats = folded.real @ self.weights * STEP
         return below, slope
-
-    @cached_property
-    def fine_s(self) -> Floats:
-        """Times closer together, from 0 on, between which CDFs may be taken as straight."""
-        count = (self.times_s.size - 1) * _FINER + 1
-        return np.concatenate([[0.0], np.geomspace(self.times_s[0], self.times_s[-1], count)])
 
     @cached_property
     def _pieces(self) -> Complexes:
@@ -170,7 +175,9 @@ class Delays:
         used = np.any(surviving > 0.0, axis=0)
         least_s = float(self.shift_s[used].min()) if np.any(used) else 0.0
         later_s = np.where(used, self.shift_s - least_s, 0.0)
-        delayed = self.values * np.exp(-np.outer(later_s, self.grid.z))
+        delayed = self.values.copy() if np.any(later_s) else self.values
+        for row in np.flatnonzero(later_s):
+            delayed[row] *= np.exp(-later_s[row] * self.grid.z)
         return Delays(
             grid=self.grid,
             survival=survival,
@@ -327,17 +334,58 @@ def from_law(grid: Grid, law: Law, survival: float = 1.0, cause: str = "link") -
         shift_s=np.array([shift_s]),
         mean_s=np.array([0.0 if certain else base.mean_s]),
         atom=np.array([1.0 if certain else float(base.cdf(0.0))]),
-        values=delay.values if certain else law_values(grid, base)[None, :],
+        values=delay.values if certain else tabulated(grid, base).transform(grid.z)[None, :],
         lost={} if survival == 1.0 else {cause: np.array([1.0 - survival])},
     )
 
 
-def law_values(grid: Grid, law: Law) -> Complexes:
-    """Compute the transform of a law at the grid's nodes, by its CDF where that is quicker."""
+@dataclass(frozen=True, eq=False)
+class Tabulated:
+    """A time with a CDF that is straight between the fine times of a grid.
+
+    For laws whose transform is dear. Whoever computes with it must take its mean and variability,
+    too: a queue is not solved by the transform of one law and the load of another.
+    """
+
+    grid: Grid
+    below: Floats  # [fine time]
+
+    @cached_property
+    def _masses(self) -> Floats:
+        return np.diff(self.below, append=1.0)
+
+    @cached_property
+    def mean_s(self) -> float:
+        """E[X], in seconds."""
+        fine_s = self.grid.fine_s
+        return float(self._masses @ np.append(0.5 * (fine_s[1:] + fine_s[:-1]), fine_s[-1]))
+
+    @cached_property
+    def scv(self) -> float:
+        """Var X/E[X]²."""
+        low, high = self.grid.fine_s[:-1], self.grid.fine_s[1:]
+        squares = np.append((low * low + low * high + high * high) / 3.0, high[-1] ** 2)
+        return float(self._masses @ squares) / self.mean_s**2 - 1.0
+
+    def transform(self, z: Complexes) -> Complexes:
+        """E[exp(−zX)] for Re z ≥ 0."""
+        if z is self.grid.z:
+            values: Complexes = self.grid.transform(self.below[None, :])[0]
+            return values
+        fine_s = self.grid.fine_s
+        starts: Complexes = np.exp(-np.outer(z.ravel(), fine_s))
+        width = np.outer(z.ravel(), np.diff(fine_s))
+        flat = np.abs(width) < 1e-12
+        pieces = np.where(flat, 1.0, -np.expm1(-width) / np.where(flat, 1.0, width))
+        inside = (starts[:, :-1] * pieces) @ self._masses[:-1]
+        return np.reshape(inside + starts[:, -1] * self._masses[-1] + self.below[0], z.shape)
+
+
+def tabulated(grid: Grid, law: Law) -> Law | Tabulated:
+    """Give a law as it is, or tabulated where its transform is dear."""
     if isinstance(law, LogNormal | Weibull):
-        values: Complexes = grid.transform(law.cdf(grid.fine_s)[None, :])[0]
-        return values
-    return law.transform(grid.z)
+        return Tabulated(grid, law.cdf(grid.fine_s))
+    return law
 
 
 def from_transform(grid: Grid, values: Complexes, *, mean_s: float, atom: float) -> Delays:

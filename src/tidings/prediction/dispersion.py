@@ -68,29 +68,22 @@ class Dispersion:
     times_s: Floats
     curves: Floats
 
-    def felt(self, broker: int, service: Law) -> Floats:
-        """[source of the broker]: c² of the renewal stream that a station feels like this one."""
+    def felt(self, broker: int, service: Law) -> tuple[Floats, float]:
+        """Compute the mean dispersion of each source of a broker over the scales a station feels.
+
+        Also the scale itself, in seconds.
+        """
         sources = np.flatnonzero((self.rates.into == broker) & (self.rates.source_rates > 0.0))
         rates = self.rates.source_rates[sources]
         load = min(float(self.rates.arrivals[broker]) * service.mean_s, 0.999)
         total = 1.0
         for _ in range(6):
             scale_s = load * service.mean_s * max(total + service.scv, 0.05) / (1.0 - load) ** 2
-            beyond = np.array(
-                [
-                    np.interp(
-                        np.log(scale_s * _SCALES), np.log(self.times_s), self.curves[source]
-                    ).mean()
-                    for source in sources
-                ]
-            )
-            total = float(rates @ beyond / rates.sum())
-        return np.array(
-            [
-                renewal_scv(float(own), float(rate * scale_s))
-                for own, rate in zip(beyond, rates, strict=True)
-            ]
-        )
+            times = np.log(scale_s * _SCALES)
+            curves = [np.interp(times, np.log(self.times_s), self.curves[each]) for each in sources]
+            own = np.stack(curves).mean(axis=1)
+            total = float(rates @ own / rates.sum())
+        return own, scale_s
 
 
 _SCVS = np.concatenate([np.linspace(0.125, 1.0, 15), np.geomspace(1.15, 60.0, 18)])

@@ -23,12 +23,12 @@ import numpy as np
 
 from tidings.model.arrays import Complexes, Floats
 from tidings.model.laws import Law, phases
-from tidings.prediction.delays import Delays, Grid, from_transform, law_values
+from tidings.prediction.delays import Delays, Grid, Tabulated, from_transform, tabulated
 
 MOST_PHASES = 24  # of all streams of a server together
 MOST_ERLANG = 8  # phases of a smooth stream: c² of 1/8 and below are taken alike
 _MOST_ROUNDS = 20_000
-_SETTLED = 1e-13
+_SETTLED, _NEARLY_SETTLED = 1e-13, 1e-10
 _BLOCK = 1 << 22  # numbers solved for at once
 
 
@@ -51,42 +51,74 @@ def poisson_stream(rate_per_s: float) -> Stream:
     return Stream(np.array([[-rate_per_s]]), np.array([[rate_per_s]]), rate_per_s)
 
 
-def renewal_stream(rate_per_s: float, scv: float, law: Law | None = None) -> Stream:
+def renewal_stream(
+    rate_per_s: float, scv: float, law: Law | None = None, scale_s: float | None = None
+) -> Stream:
     """Build a stream of independent intervals: of a law, or by rate and c² alone.
 
-    A phase-type law of few phases is taken as it is. Others become two exponential phases (c² > 1),
-    which leave one number to choose: the law's transform at the rate, so that short intervals come
-    out right, or equal weights in the mean without a law. For c² < 1: a mixture of two Erlang laws.
+    A phase-type law of few phases is taken as it is. Any other becomes a mixture of an exponential
+    and an Erlang time with its mean, its c², and its transform at 1/``scale_s``: short intervals
+    must come out right on the scale that a queue feels (by default the mean interval). Without a
+    law: two exponential phases of equal weight in the mean, or a mixture of two Erlang times.
     """
-    chain = None if law is None else phases(law)
-    if chain is not None and chain.initial.size <= MOST_ERLANG and chain.initial.sum() > 1 - 1e-12:
+    mean_s = 1.0 / rate_per_s
+    chain = None if law is None or not is_phased(law) else phases(law)
+    if chain is not None:
         initial, generator = chain.initial, chain.generator
-    elif abs(scv - 1.0) < 1e-9:
+    elif law is None and abs(scv - 1.0) < 1e-9:
         return poisson_stream(rate_per_s)
+    elif law is not None and scv > 1e-3:
+        initial, generator = _mixture(law, scale_s or mean_s)
     elif scv > 1.0:
-        initial, generator = _two_phases(1.0 / rate_per_s, scv, law)
+        p = 0.5 * (1.0 + math.sqrt((scv - 1.0) / (scv + 1.0)))
+        initial = np.array([p, 1.0 - p])
+        generator = np.diag([-2.0 * p / mean_s, -2.0 * (1.0 - p) / mean_s])
     else:
-        initial, generator = _erlang_mixture(1.0 / rate_per_s, scv)
+        initial, generator = _erlang_mixture(mean_s, scv)
     exits = -generator.sum(axis=1)
     return Stream(generator, np.outer(exits, initial), rate_per_s)
 
 
-def _two_phases(mean_s: float, scv: float, law: Law | None) -> tuple[Floats, Floats]:
-    if law is None:
-        p = 0.5 * (1.0 + math.sqrt((scv - 1.0) / (scv + 1.0)))
-        return np.array([p, 1.0 - p]), np.diag([-2.0 * p / mean_s, -2.0 * (1.0 - p) / mean_s])
-    wanted = float(law.transform(np.array([1.0 / mean_s])).real[0])
-    # With probability p the short phase, of mean x: the other two numbers follow from two moments.
-    shares = 1.0 / (1.0 + np.geomspace(1e-6, 1e3, 2000))  # of the long phase
-    spread = np.sqrt(0.5 * (scv - 1.0) * (1.0 - shares) / shares)
-    short = 1.0 - np.sqrt(0.5 * (scv - 1.0) * shares / (1.0 - shares))
-    long = 1.0 + spread
-    values = (1.0 - shares) / (1.0 + short) + shares / (1.0 + long)
-    off = np.where(short > 1e-6, np.abs(values - wanted), np.inf)
-    best = int(np.argmin(off))
-    p = float(shares[best])
-    rates = 1.0 / (mean_s * np.array([short[best], long[best]]))
-    return np.array([1.0 - p, p]), np.diag(-rates)
+def is_phased(law: Law) -> bool:
+    """Tell whether a law is taken as it is: phase-type with few phases, never 0."""
+    chain = phases(law)
+    few = chain is not None and chain.initial.size <= MOST_ERLANG
+    return few and chain is not None and float(chain.initial.sum()) > 1.0 - 1e-12
+
+
+def _mixture(law: Law, scale_s: float) -> tuple[Floats, Floats]:
+    """With probability p an exponential time, else an Erlang time: three numbers of a law."""
+    wanted = float(law.transform(np.array([1.0 / scale_s])).real[0])
+    z = law.mean_s / scale_s  # in mean intervals, as all that follows
+    shares = 1.0 / (1.0 + np.geomspace(1e-4, 1e4, 400))
+    count, p = np.meshgrid(np.arange(1.0, MOST_ERLANG), shares, indexing="ij")
+    # p a + (1 − p) b = 1 and 2 p a² + (1 − p)(1 + 1/k) b² = 1 + c²: a quadratic in b.
+    more = 1.0 + 1.0 / count
+    square = 2.0 * (1.0 - p) ** 2 / p + (1.0 - p) * more
+    line, rest = -4.0 * (1.0 - p) / p, 2.0 / p - 1.0 - law.scv
+    root = np.sqrt(np.maximum(line**2 - 4.0 * square * rest, 0.0))
+    best: tuple[float, int, float, float, float] = (math.inf, 1, 0.5, 1.0, 1.0)
+    for sign in (1.0, -1.0):
+        erlang = (-line + sign * root) / (2.0 * square)
+        exponential = (1.0 - (1.0 - p) * erlang) / p
+        value = p / (1.0 + z * exponential) + (1.0 - p) * (1.0 + z * erlang / count) ** -count
+        real = (line**2 >= 4.0 * square * rest) & (erlang > 1e-6) & (exponential > 1e-6)
+        off = np.where(real, np.abs(value - wanted), np.inf)
+        at = np.unravel_index(int(np.argmin(off)), off.shape)
+        if off[at] < best[0]:
+            shape = (float(p[at]), float(exponential[at]), float(erlang[at]))
+            best = (float(off[at]), int(count[at]), *shape)
+    _, phases_count, share, short, long = best
+    if not math.isfinite(best[0]):
+        return _erlang_mixture(law.mean_s, law.scv)
+    rate = phases_count / (long * law.mean_s)
+    generator = np.diag(np.full(phases_count + 1, -rate))
+    generator[0, 0] = -1.0 / (short * law.mean_s)
+    for place in range(1, phases_count):
+        generator[place, place + 1] = rate
+    initial = np.zeros(phases_count + 1)
+    initial[0], initial[1] = share, 1.0 - share
+    return initial, generator
 
 
 def _erlang_mixture(mean_s: float, scv: float) -> tuple[Floats, Floats]:
@@ -114,10 +146,11 @@ def superposed(streams: Sequence[Stream]) -> tuple[Floats, list[Floats]]:
     return silent, arriving
 
 
-def waits(grid: Grid, streams: Sequence[Stream], service: Law) -> list[Delays]:
+def waits(grid: Grid, streams: Sequence[Stream], law: Law) -> list[Delays]:
     """Compute what an event of each stream waits before its service, in seconds; load below 1."""
     silent, arriving = superposed(streams)
     together = sum(arriving[1:], arriving[0])
+    service = tabulated(grid, law)
     load = sum(stream.rate_per_s for stream in streams) * service.mean_s
     idle = (1.0 - load) * _idle_phases(silent, together, service)
     marks = np.stack(
@@ -126,7 +159,7 @@ def waits(grid: Grid, streams: Sequence[Stream], service: Law) -> list[Delays]:
             for each, stream in zip(arriving, streams, strict=True)
         ]
     )
-    served = law_values(grid, service)
+    served = service.transform(grid.z)
     values = _values(grid.z, silent, together, served, idle) @ marks.T
     means_s = _means_s((silent, together), service, idle, marks)
     return [
@@ -154,19 +187,20 @@ def _values(
     return values
 
 
-def _idle_phases(silent: Floats, together: Floats, service: Law) -> Floats:
+def _idle_phases(silent: Floats, together: Floats, service: Law | Tabulated) -> Floats:
     """g: the phases at which the server is idle, with sum 1."""
     size = len(silent)
     if size == 1:
         return np.ones(1)
     busy = np.eye(size)  # G, the phases after a busy period by those before
+    moved = math.inf
     for _ in range(_MOST_ROUNDS):
         rates, vectors = np.linalg.eig(silent + together @ busy)
         served = service.transform(np.maximum(-rates.real, 0.0) - 1j * rates.imag)
         after = ((vectors * served) @ np.linalg.inv(vectors)).real
-        moved = float(np.abs(after - busy).max())
+        before, moved = moved, float(np.abs(after - busy).max())
         busy = after
-        if moved <= _SETTLED:
+        if moved <= _SETTLED or (moved <= _NEARLY_SETTLED and moved >= before):  # rounding is left
             break
     return stationary(silent + together @ busy)
 
@@ -181,7 +215,9 @@ def stationary(generator: Floats) -> Floats:
     return np.divide(shares, total)
 
 
-def _means_s(chain: tuple[Floats, Floats], service: Law, idle: Floats, marks: Floats) -> Floats:
+def _means_s(
+    chain: tuple[Floats, Floats], service: Law | Tabulated, idle: Floats, marks: Floats
+) -> Floats:
     """−W′(0) by stream, in seconds: terms in z and z² of W(z)(zI + D₀ + D₁h) = z(1 − ρ)g."""
     silent, together = chain
     mean_s, size = service.mean_s, len(silent)

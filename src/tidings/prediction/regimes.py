@@ -22,6 +22,7 @@ BUSY = 0.02  # load from which a broker counts as one that events wait at
 # Per path, the largest over its brokers, or the sum.
 LARGEST = (
     "load",
+    "load_if_subscribed",
     "own_bursts",
     "own_pacing",
     "other_bursts",
@@ -30,7 +31,10 @@ LARGEST = (
     "service_pacing",
 )
 SUMS = ("busy_hops", "approximate_hops", "work", "lone_hops")
-ALONG_PATHS = (*LARGEST, *SUMS)
+ALONG = (*LARGEST, *SUMS)
+# Per path, of what fails: whether anything does and what is done about it (0 or 1), P[something
+# of it is down], failures while it carries an event, and whether waits are known only roughly.
+FAILING = ("failing", "bypass", "buffering", "unavailability", "struck", "rough_repairs")
 # Of the subscriber and of the system.
 OF_PEERS = (
     "peer",
@@ -41,7 +45,9 @@ OF_PEERS = (
     "any_churn",
     "own_queue",
 )
-FEATURES = (*ALONG_PATHS, *OF_PEERS)
+FEATURES = (*ALONG, *FAILING, *OF_PEERS)
+# How much a share moves if all waits are a step of the grid longer; how far it is from 0 or 1.
+OF_SHARES = ("sensitivity", "distance")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +56,7 @@ class Regimes:
 
     routes: Routes
     rates: Flows
+    loads_if_subscribed: Floats  # [broker]: if everybody who comes and goes were there
     brokers: BrokerStages
 
     @cached_property
@@ -69,6 +76,7 @@ class Regimes:
         poisson = np.log(1.1)
         columns = [
             loads,
+            np.minimum(self.loads_if_subscribed, 2.0)[rates.into],
             np.where(busy, np.maximum(own - poisson, 0.0), 0.0),
             np.where(busy, np.maximum(poisson - own, 0.0), 0.0),
             np.where(busy, np.maximum(others - poisson, 0.0), 0.0),
@@ -83,9 +91,9 @@ class Regimes:
         return np.column_stack(columns)
 
     def of_paths(self, publishers: Ints, home: int, tree: int) -> Floats:
-        """[publisher, feature]: of the paths from publishers to a home broker."""
+        """[publisher, feature along paths]: of the paths from publishers to a home broker."""
         arcs, first_arc = self.routes.arcs, self.routes.home_of_publisher.size
-        tails = np.zeros((len(self.routes.trees[tree].outgoing), len(ALONG_PATHS)))
+        tails = np.zeros((len(self.routes.trees[tree].outgoing), len(ALONG)))
         for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
             if into >= 0:
                 arc = into ^ 1

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from tidings.prediction.predict import predict
 from tidings.reproduction.mobile_onoff import antennas, experiment, simulating
 from tidings.reproduction.mobile_onoff.centre import exponential_centre, published_response_s
 from tidings.reproduction.mobile_onoff.exhibits import findings, study
@@ -19,7 +20,6 @@ from tidings.reproduction.mobile_onoff.simulating import (
     respond_to_rates,
 )
 from tidings.reproduction.mobile_onoff.varying import varying_response
-from tidings.theory.predicting import predict
 
 
 def algorithm_1_s(scenario, plain_centres):
@@ -37,7 +37,7 @@ def algorithm_1_s(scenario, plain_centres):
 @pytest.mark.parametrize("scenario", TABLE_3, ids=lambda scenario: scenario.name)
 @pytest.mark.parametrize("count", [4, 6])
 def test_predicting_the_system_is_the_papers_composition(scenario, count):
-    outcome = predict(scenario_system(scenario, count), model="mm1", delays=False)
+    outcome = predict(scenario_system(scenario, count), model="mm1", delays=False, by="theory")
     found = outcome.subscribers["delay_mean_s"][0]
     assert found == pytest.approx(algorithm_1_s(scenario, count), rel=1e-12)
     assert outcome.delivered == 1.0
@@ -128,7 +128,9 @@ def test_antennas_and_end_to_end_times_simulated_agree_with_theory():
     system = scenario_system(degraded, 4)
     found = respond(system, Effort(runs=20, cycles=5000.0), cycle_s=3.0, rate_per_s=2.0, load=0.25)
     poisson, bursty = (
-        float(predict(system, model=model, delays=False).subscribers["delay_mean_s"][0])
+        float(
+            predict(system, model=model, delays=False, by="theory").subscribers["delay_mean_s"][0]
+        )
         for model in ("mm1", "law")
     )
     assert poisson < found.mean_s - 10 * found.error_s  # the published assumption is optimistic

@@ -13,6 +13,7 @@ import pandas as pd
 
 from tidings.model.behaviour import DailyRates
 from tidings.model.system import System
+from tidings.prediction.predict import predict
 from tidings.reproduction.mobile_onoff.antennas import (
     ANTENNAS,
     CENTRE,
@@ -43,7 +44,6 @@ from tidings.reproduction.mobile_onoff.simulating import (
     trace_rows,
 )
 from tidings.reproduction.mobile_onoff.varying import VaryingResponse, varying_response
-from tidings.theory.predicting import predict
 
 RATES_PER_S = tuple(float(rate) for rate in (0.05, *np.arange(0.25, 4.0, 0.25), 3.9))
 PERIODS_S = (20.0, 40.0, 60.0)
@@ -159,7 +159,9 @@ def _table(effort: Effort, progress: Progress) -> pd.DataFrame:
             system = scenario_system(scenario, count)
             found = {
                 model: float(
-                    predict(system, model=model, delays=False).subscribers["delay_mean_s"][0]
+                    predict(system, model=model, delays=False, by="theory").subscribers[
+                        "delay_mean_s"
+                    ][0]
                 )
                 for model in ("mm1", "law")
             }

@@ -1,0 +1,1 @@
+"""Brokers and links that fail and are repaired: what that costs in events and in time."""
