@@ -281,6 +281,8 @@ class FailingPaths:
     def _wait_when_cut_off(self, path: Path, survives: float, key: tuple[int, int, int]) -> Delays:
         """The wait given the real partition at publication, or as the usual path alone has it."""
         repairs = self.repairs
+        if not any(repairs.components.of_path(path)):  # nothing on it fails
+            return nothing(self.paths.grid)
         if not repairs.published:
             exact = repairs.wait_when_cut_off(path, survives)
             if exact is not None:
