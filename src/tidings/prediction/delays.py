@@ -39,7 +39,8 @@ from tidings.model.laws import (
 
 TERMS = 12  # of the Euler rule: 2 · 12 + 1 nodes for every time
 STEP = 0.125  # of the grid, in the logarithm of time
-_REFINEMENTS, _PARTS = 6, 16  # of a step between common times
+_REFINEMENTS, _PARTS = 12, 16  # of a step between common times, at most
+_REACHED = 1e-7  # by how much of a share a quantile may be too late
 _FINER = 4  # parts of a step of the grid
 _COMMON = 200  # times at which mixtures are tabulated
 
@@ -297,6 +298,8 @@ class Delays:
             reached = (weights @ self.at(asked)).reshape(times_s.shape)
             at = np.clip((reached < wanted[:, None]).sum(axis=1), 1, _PARTS)
             low, high = times_s[row, at - 1], times_s[row, at]
+            if np.all(reached[row, at] <= wanted + _REACHED):
+                break
         return high
 
 
