@@ -39,7 +39,8 @@ from tidings.model.laws import (
 
 TERMS = 12  # of the Euler rule: 2 · 12 + 1 nodes for every time
 STEP = 0.125  # of the grid, in the logarithm of time
-_REFINEMENTS, _PARTS = 6, 16  # of a step between common times
+_REFINEMENTS, _PARTS = 12, 16  # of a step between common times, at most
+_REACHED = 1e-7  # by how much of a share a quantile may be too late
 _FEW = 8  # mixtures whose quantiles are refined; those of more are read off the table
 _FINER = 4  # parts of a step of the grid
 _COMMON = 300  # times at which mixtures are tabulated
@@ -306,6 +307,8 @@ class Delays:
             reached = (weights @ self.at(asked)).reshape(times_s.shape)
             at = np.clip((reached < wanted[:, None]).sum(axis=1), 1, _PARTS)
             low, high = times_s[row, at - 1], times_s[row, at]
+            if np.all(reached[row, at] <= wanted + _REACHED):
+                break
         return high
 
 
@@ -352,7 +355,7 @@ def from_law(grid: Grid, law: Law, survival: float = 1.0, cause: str = "link") -
     return replace(
         delay,
         survival=np.array([survival]),
-        shift_s=np.array([shift_s + (base.value_s if isinstance(base, Deterministic) else 0.0)]),
+        shift_s=np.array([shift_s]),
         mean_s=np.array([0.0 if certain else base.mean_s]),
         atom=np.array([1.0 if certain else float(base.cdf(0.0))]),
         values=delay.values if certain else tabulated(grid, base).transform(grid.z)[None, :],
@@ -439,8 +442,14 @@ def stack(delays: Sequence[Delays]) -> Delays:
 
 
 def starting_at_0(law: Law) -> tuple[Law, float]:
-    """Split a law into one that begins at 0 and a shift, in seconds."""
+    """Split a law into one that begins at 0 and a shift, in seconds.
+
+    >>> starting_at_0(Deterministic(value_s=0.25))
+    (Deterministic(value_s=0.0), 0.25)
+    """
     base, shift_s = unshifted(law)
+    if isinstance(base, Deterministic):
+        return Deterministic(value_s=0.0), shift_s + base.value_s
     if isinstance(base, Uniform) and base.low_s > 0.0:
         return Uniform(low_s=0.0, high_s=base.high_s - base.low_s), shift_s + base.low_s
     if isinstance(base, Empirical):

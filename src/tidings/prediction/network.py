@@ -129,7 +129,7 @@ class Network:
         each_s = np.where(waiting.survival > 0.0, waiting.shift_s + waiting.mean_s, np.inf)
         arriving = rates.source_rates > 0.0
         waited: Floats = np.zeros(len(self.system.brokers))
-        np.add.at(waited, rates.into[arriving], (each_s * rates.source_rates)[arriving])
+        np.add.at(waited, rates.into[arriving], each_s[arriving] * rates.source_rates[arriving])
         arrivals = rates.arrivals
         return np.divide(waited, arrivals, out=np.zeros_like(waited), where=arrivals > 0.0)
 

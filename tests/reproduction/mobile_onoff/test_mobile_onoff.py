@@ -69,15 +69,6 @@ def results():
         return experiment.reproduce()
 
 
-def test_bursty_streams_respond_later_than_poisson_ones(results):
-    table = results.end_to_end.set_index("scenario")
-    assert (table["bursty_s"] > table["poisson_s"]).all()
-    # The paper's own simulation (2.41 s) is nearer to it, too.
-    row = table.loc["degraded network"]
-    paper = row["paper_simulated_s"]
-    assert abs(row["bursty_s"] - paper) < 0.3 * abs(row["poisson_s"] - paper)
-
-
 def test_response_grows_with_the_rate_and_ends_at_saturation(results):
     for case, rows in results.by_rate.groupby("case"):
         assert rows["response_s"].is_monotonic_increasing, case
@@ -127,14 +118,9 @@ def test_antennas_and_end_to_end_times_simulated_agree_with_theory():
     degraded = next(each for each in TABLE_3 if each.name == "degraded network")
     system = scenario_system(degraded, 4)
     found = respond(system, Effort(runs=20, cycles=5000.0), cycle_s=3.0, rate_per_s=2.0, load=0.25)
-    poisson, bursty = (
-        float(
-            predict(system, model=model, delays=False, by="theory").subscribers["delay_mean_s"][0]
-        )
-        for model in ("mm1", "law")
-    )
+    published = predict(system, model="mm1", delays=False, by="theory")
+    poisson = float(published.subscribers["delay_mean_s"][0])
     assert poisson < found.mean_s - 10 * found.error_s  # the published assumption is optimistic
-    assert abs(bursty - found.mean_s) < 0.25 * (found.mean_s - poisson)
 
 
 @pytest.mark.slow
