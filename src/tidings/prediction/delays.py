@@ -43,6 +43,7 @@ _REFINEMENTS, _PARTS = 12, 16  # of a step between common times, at most
 _REACHED = 1e-7  # by how much of a share a quantile may be too late
 _FEW = 8  # mixtures whose quantiles are refined; those of more are read off the table
 _FINER = 4  # parts of a step of the grid
+_SURELY = 6.0  # standard deviations below the mean that a narrow delay never is
 _COMMON = 300  # times at which mixtures are tabulated
 
 
@@ -348,18 +349,30 @@ def nothing(grid: Grid, count: int = 1) -> Delays:
 
 
 def from_law(grid: Grid, law: Law, survival: float = 1.0, cause: str = "link") -> Delays:
-    """Build the delay that follows a law and loses a share to ``cause``."""
+    """Build the delay that follows a law and loses a share to ``cause``.
+
+    What a narrow law surely takes is part of the shift: the inversion resolves a few hundredths.
+    """
     base, shift_s = starting_at_0(law)
-    certain = isinstance(base, Deterministic)
-    delay = nothing(grid)
+    delay = replace(
+        nothing(grid),
+        survival=np.array([survival]),
+        lost={} if survival == 1.0 else {cause: np.array([1.0 - survival])},
+    )
+    if isinstance(base, Deterministic):
+        return replace(delay, shift_s=np.array([shift_s + base.value_s]))
+    sure_s = max(base.mean_s * (1.0 - _SURELY * math.sqrt(base.scv)), 0.0)
+    values = tabulated(grid, base).transform(grid.z)
+    if sure_s > 0.0:
+        # Long before that time nothing has arrived, and the factor would overflow.
+        near = (grid.z * sure_s).real < 500.0
+        values = np.where(near, values * np.exp(np.where(near, grid.z * sure_s, 0.0)), 0.0)
     return replace(
         delay,
-        survival=np.array([survival]),
-        shift_s=np.array([shift_s]),
-        mean_s=np.array([0.0 if certain else base.mean_s]),
-        atom=np.array([1.0 if certain else float(base.cdf(0.0))]),
-        values=delay.values if certain else tabulated(grid, base).transform(grid.z)[None, :],
-        lost={} if survival == 1.0 else {cause: np.array([1.0 - survival])},
+        shift_s=np.array([shift_s + sure_s]),
+        mean_s=np.array([base.mean_s - sure_s]),
+        atom=np.array([float(base.cdf(0.0))]),
+        values=values[None, :],
     )
 
 
