@@ -362,17 +362,13 @@ def from_law(grid: Grid, law: Law, survival: float = 1.0, cause: str = "link") -
     if isinstance(base, Deterministic):
         return replace(delay, shift_s=np.array([shift_s + base.value_s]))
     sure_s = max(base.mean_s * (1.0 - _SURELY * math.sqrt(base.scv)), 0.0)
-    values = tabulated(grid, base).transform(grid.z)
-    if sure_s > 0.0:
-        # Long before that time nothing has arrived, and the factor would overflow.
-        near = (grid.z * sure_s).real < 500.0
-        values = np.where(near, values * np.exp(np.where(near, grid.z * sure_s, 0.0)), 0.0)
+    random = Tabulated(grid, base.cdf(sure_s + grid.fine_s)) if sure_s else tabulated(grid, base)
     return replace(
         delay,
         shift_s=np.array([shift_s + sure_s]),
         mean_s=np.array([base.mean_s - sure_s]),
         atom=np.array([float(base.cdf(0.0))]),
-        values=values[None, :],
+        values=random.transform(grid.z)[None, :],
     )
 
 
