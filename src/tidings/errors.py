@@ -91,17 +91,10 @@ class InvalidTracesError(InvalidInputError):
 
 
 class UnsupportedError(TidingsError):
-    """The system is valid, but this engine cannot honour all of it, and will not ignore any.
-
-    ``features`` names what it cannot.
-    """
+    """The system is valid, but this engine cannot honour all of it, and will not ignore any."""
 
     exit_code = 3
     kind = "unsupported"
-
-    def __init__(self, message: str, features: Iterable[str] = ()) -> None:
-        self.features = tuple(features)
-        super().__init__(message)
 
 
 class UnstableError(TidingsError):

@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tidings.model.remarks import Remark
-
 SOURCES = ("predicted", "simulated", "measured")
 
 # Why an event that was wanted did not reach its subscriber; the first cause in time counts.
@@ -38,10 +36,6 @@ CAUSES = {
 LOSSES = tuple(f"lost_{cause}" for cause in CAUSES)
 QUANTILES = {"delay_p50_s": 0.50, "delay_p95_s": 0.95, "delay_p99_s": 0.99}
 
-# Who answered a row: ``error`` is half the 95 % interval of the engine's own error of the on-time
-# share, ``by`` the engine, ``why`` what speaks against the other one or against this answer.
-ANSWERED = ("error", "by", "why")
-
 SUBSCRIBER_COLUMNS = (
     "subscriber",
     "broker",
@@ -49,8 +43,7 @@ SUBSCRIBER_COLUMNS = (
     "wanted_per_s",  # rate of the events each of them wants
     "events",  # events counted (none when predicted)
     "on_time",
-    "on_time_se",  # from the parameters (theory), over replications (simulation), of what was seen
-    *ANSWERED,
+    "on_time_se",
     "delivered",
     "late",
     *LOSSES,
@@ -64,8 +57,7 @@ PAIR_COLUMNS = (
     "wanted_per_s",
     "events",
     "on_time",
-    "on_time_se",  # from the parameters (theory), over replications (simulation), of what was seen
-    *ANSWERED,
+    "on_time_se",
     "delivered",
     "late",
     *LOSSES,
@@ -103,7 +95,7 @@ TABLES = {
     "links": LINK_COLUMNS,
     "delays": DELAY_COLUMNS,
 }
-TEXTS = frozenset({"subscriber", "publisher", "broker", "source", "target", "by", "why"})
+TEXTS = frozenset({"subscriber", "publisher", "broker", "source", "target"})
 # What a row of each table is found by; no two have the same.
 KEYS = {
     "subscribers": ("subscriber",),
@@ -148,8 +140,7 @@ def _filled(column: str, values: np.ndarray[Any, Any] | None, size: int) -> np.n
 class Outcome:
     """What became of the events, by subscriber, pair, broker and link.
 
-    ``provenance`` says how it came about: version, input, seed, models, approximations, warnings;
-    ``remarks`` are what its reader must know, as records.
+    ``provenance`` says how it came about: version, input, seed, models, approximations, warnings.
     """
 
     source: str
@@ -159,7 +150,6 @@ class Outcome:
     links: pd.DataFrame = field(default_factory=lambda: table("links"))
     delays: pd.DataFrame = field(default_factory=lambda: table("delays"))
     provenance: Mapping[str, Any] = field(default_factory=dict)
-    remarks: tuple[Remark, ...] = ()
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -181,9 +171,8 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader of this result must know, as sentences."""
-        remarks = (remark.sentence() for remark in self.remarks)
-        return (*self.provenance.get("warnings", ()), *remarks)
+        """What the reader of this result must know."""
+        return tuple(self.provenance.get("warnings", ()))
 
     def _share(self, column: str) -> float:
         known = self.subscribers[self.subscribers[column].notna()]

@@ -20,7 +20,7 @@ from tidings.planning.evidence import (
     Play,
     Progress,
     Standing,
-    weigh,
+    prove,
 )
 from tidings.planning.selections import ALL, check_target
 from tidings.planning.targets import Target
@@ -64,9 +64,7 @@ class Capacity:
         """Whether some size meets the target."""
         if self.choice is not None:
             return MEETS
-        # Faster is never worse, so that the fastest speaks for all.
-        decisive = self.options[-1:] if self.what == "speed" else self.options
-        return next((OPEN for each in decisive if each.evidence.verdict == OPEN), MISSES)
+        return next((OPEN for each in self.options if each.evidence.verdict == OPEN), MISSES)
 
     def to_document(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
@@ -97,21 +95,21 @@ def least_speed(
 ) -> Capacity:
     """The least factor on the speed of a broker (or of all) with which the target is met.
 
-    By bisection on a logarithmic scale: a faster broker makes nobody's events later. From the
-    least that is predicted to be enough on, faster ones are looked at until one surely is.
+    By bisection on a logarithmic scale: a faster broker makes nobody's events later. Where the
+    ``play`` of what is predicted to be enough does not speak for it, faster ones are played.
     """
     check_target(system, ("brokers",), broker)
     seen: dict[float, Option] = {}
 
-    def look(factor: float, play: Play | None = None) -> Evidence:
+    def meets(factor: float, play: Play | None = None) -> bool:
         progress(f"{factor:.3g} times as fast")
-        evidence = weigh(faster(system, broker, factor), target, play)
-        seen[factor] = Option(size=factor, evidence=evidence)
-        return evidence
+        found = prove(faster(system, broker, factor), target, play)
+        seen[factor] = Option(size=factor, evidence=found)
+        return found.meets
 
-    size = _least_predicted(lambda factor: look(factor).predicted.meets)
-    # Also where the fastest is predicted to miss, perhaps by less than its error.
-    size = _least_proved(lambda factor: look(factor, play).meets, size or FASTEST)
+    size = _least_predicted(meets)
+    if play is not None:  # also where the fastest is predicted to miss, by less than its error
+        size = _least_played(lambda factor: meets(factor, play), size or FASTEST)
     return Capacity(
         what="speed",
         broker=broker,
@@ -127,7 +125,7 @@ def _least_predicted(meets: Callable[[float], bool]) -> float | None:
     return _narrowed(meets, 1.0, FASTEST) if meets(FASTEST) else None
 
 
-def _least_proved(meets: Callable[[float], bool], least: float) -> float | None:
+def _least_played(meets: Callable[[float], bool], least: float) -> float | None:
     """The least size from this one on that meets the target: ever longer steps, then between."""
     low, size, step = least, least, CLOSE
     while not meets(size):
@@ -164,7 +162,7 @@ def least_copies(
     for number in range(1, most + 1):
         progress(f"{number} brokers")
         plan = shared_out(system, broker, number)
-        options.append(Option(size=number, evidence=weigh(plan, target, play)))
+        options.append(Option(size=number, evidence=prove(plan, target, play)))
         if options[-1].evidence.meets:
             break
     choice = options[-1] if options[-1].evidence.meets else None

@@ -22,13 +22,12 @@ from tidings.planning.evidence import (
     OPEN,
     Play,
     Progress,
-    better,
-    played,
     surely_reached,
 )
-from tidings.planning.evidence import verdict as judged
+from tidings.planning.evidence import verdict as told
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats, Target
+from tidings.theory.predicting import predict
 
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one
@@ -86,15 +85,15 @@ def shortest_lifetimes(
     """For every subscriber the least age that this share of its events stays below, in seconds.
 
     Everybody's own lifetime is moved at once, for it concerns nobody else, by bisection from the
-    predicted delay quantiles: the time given meets the level by prediction, one shorter by
-    ``CLOSE`` does not. Promises that are not sure to be kept are made longer, by ever longer steps;
-    with ``play`` those that the prediction leaves open are played through.
+    predicted delay laws: the time given meets the level by prediction, one shorter by ``CLOSE``
+    does not. With ``play`` the promises are played through, and those that it does not speak for
+    made longer, by ever longer steps.
     """
     if any(not 0.0 < level < 1.0 for level in levels):
         raise InvalidInputError(f"levels are {list(levels)}; wants shares between 0 and 1")
     endless = changed(system, ["lifetime all none"])
     progress("without lifetimes")
-    best = foretell(endless)
+    best = predict(endless, delays=True, error_bars=False)
     table = best.subscribers[["subscriber", "broker", "on_time"]].rename(
         columns={"on_time": "best"}
     )
@@ -113,7 +112,7 @@ def shortest_lifetimes(
             verdicts[level] = OPEN if np.isfinite(times_s).all() else MISSES
             table[column(level)] = times_s
             continue
-        progress(f"{100 * level:g} %, proved")
+        progress(f"{100 * level:g} %, simulated")
         table[column(level)], verdicts[level] = _kept(endless, level, times_s, play)
     return Deadlines(
         table=table[[*table.columns[:3], *map(column, levels)]].reset_index(drop=True),
@@ -123,40 +122,34 @@ def shortest_lifetimes(
 
 
 def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> tuple[Floats, str]:
-    """The times made longer until all are surely long enough; the verdict.
+    """The times made longer until the simulation is sure that all are long enough; the verdict.
 
-    Those that were tried last, if they never are.
+    Those of the last play, if it never is.
     """
     possible = np.isfinite(times_s)
-    if not possible.any():
-        return times_s, MISSES
+    if play is None or not possible.any():
+        return times_s, MEETS if possible.all() else MISSES
 
-    def tried(times_s: Floats) -> tuple[str, Outcome]:
-        plan = _asking(promised(system, times_s), level, possible)
-        predicted, seen = foretell(plan), None
-        verdict = judged(plan, Target(), predicted)
-        if play is not None and verdict == OPEN:
-            seen = played(plan, Target(), predicted, play)
-            verdict = judged(plan, Target(), predicted, seen)
-        return verdict, predicted if seen is None else better(predicted, seen)
+    def played(found: Floats) -> tuple[str, Outcome]:
+        plan = _asking(promised(system, found), level, possible)
+        seen = play(plan)
+        return told(plan, Target(), foretell(plan), seen), seen
 
     found, step = times_s, FIRST_STEP
-    verdict, seen = tried(found)
+    verdict, seen = played(found)
     short = possible & ~surely_reached(seen, level)
     if (seen.subscribers["on_time"].to_numpy()[short] < level - FAR_SHORT).any():
         longest = np.where(short, LONGEST * times_s, times_s)
-        best, _ = tried(longest)
+        best, _ = played(longest)
         if best != MEETS:
             found, verdict, short = longest, best, np.zeros_like(short)
     for _ in range(MOST_PLAYED - 1):
         if verdict == MEETS or not short.any():
             break
         found, step = np.where(short, found * (1.0 + step), found), 2.0 * step
-        verdict, seen = tried(found)
+        verdict, seen = played(found)
         short = possible & ~surely_reached(seen, level)
-    if not possible.all():
-        return found, MISSES
-    return found, MEETS if verdict == MEETS else OPEN  # longer times were not tried
+    return found, verdict if possible.all() else MISSES
 
 
 def _asking(system: System, level: float, possible: NDArray[np.bool_]) -> System:

@@ -1,7 +1,8 @@
 """Which recovery scheme: what each gives to subscribers and what it costs in messages.
 
-What a scheme costs is counted in a simulation, whose own shares stand beside the predicted ones;
-of each subscriber that share counts which has the smaller error.
+Shares are predicted, so that small differences are not lost in noise; what a scheme costs is
+counted in a simulation, whose own shares stand beside the predicted ones as evidence. Where the
+prediction cannot honour what a system says under a scheme, the simulated shares count.
 """
 
 from __future__ import annotations
@@ -12,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from tidings.errors import InvalidInputError
+from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import SCHEMES, Recovery, System
-from tidings.planning.evidence import MEETS, OPEN, Progress, better, deciding, verdict
-from tidings.planning.scenarios import foretell
+from tidings.planning.evidence import MEETS, OPEN, Progress, prediction_error, verdict
 from tidings.planning.targets import Target
 from tidings.simulation.run import SimulationOptions, simulate
+from tidings.theory.predicting import predict
+from tidings.theory.stated_errors import SURELY
 
-SECONDS = 30.0  # CPU seconds that simulating one scheme may take, unless told otherwise
-SURELY = 2.0  # standard errors within which costs are not told apart
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
 
 
@@ -31,9 +31,9 @@ class SchemeReport:
     """What one scheme gives and costs."""
 
     scheme: str
-    by: str  # the engine of the shares that count: theory, simulation, or both
+    source: str  # of the shares that count: predicted, or simulated where that is refused
     on_time: dict[str, float]  # mean over events, and quantiles over subscribers
-    error: float  # the largest of a subscriber's share that counts (half-width, 95 %)
+    error: float | None  # how far predicted shares can be off; None: not known, or simulated
     simulated: float  # mean over events
     simulated_se: float  # the largest standard error of a subscriber's simulated share
     satisfied: float  # share of subscribers that get their target
@@ -45,7 +45,7 @@ class SchemeReport:
     cost: float  # messages of all kinds between brokers, for each delivery
     cost_se: float  # its standard error; NaN where there was one replication
     verdict: str  # whether the target is met: MEETS or MISSES whatever the error, else OPEN
-    warnings: tuple[str, ...] = ()  # of the shares that count
+    warnings: tuple[str, ...] = ()  # of the prediction, or why there is none
 
     @property
     def meets(self) -> bool:
@@ -54,7 +54,12 @@ class SchemeReport:
 
     @property
     def likely(self) -> tuple[float, float]:
-        """The share of subscribers that get their target, and of events in time."""
+        """The share of subscribers that get their target, and of events in time.
+
+        Simulated where nobody knows how far the prediction is off.
+        """
+        if self.error is None:
+            return self.satisfied_simulated, self.simulated
         return self.satisfied, self.on_time["mean"]
 
     def costs_as_much_as(self, other: SchemeReport) -> bool:
@@ -123,12 +128,7 @@ def compare_schemes(
     *,
     progress: Progress = lambda _: None,
 ) -> SchemeAdvice:
-    """Predict and simulate the system under every recovery scheme; all else stays as it is.
-
-    Unless ``options`` say how long, each is simulated as precisely as decides whether it meets the
-    target.
-    """
-    chosen = options or SimulationOptions()
+    """Predict and simulate the system under every recovery scheme; all else stays as it is."""
     target.wanted(system)  # refuse before the work, not after
     if not _can_fail(system):
         raise InvalidInputError(
@@ -139,13 +139,18 @@ def compare_schemes(
     for scheme in SCHEMES:
         progress(scheme)
         changed = under(system, scheme)
-        predicted = foretell(changed)
-        if chosen.duration_s is None and chosen.events is None:
-            precision = deciding(changed, target, predicted)
-            chosen = replace(chosen, precision=precision, seconds=chosen.seconds or SECONDS)
-        simulated = simulate(changed, chosen, progress=_prefixed(progress, scheme))
+        predicted = _predicted(changed)
+        simulated = simulate(changed, options, progress=_prefixed(progress, scheme))
         reports.append(_report(changed, target, predicted, simulated))
     return SchemeAdvice(target=target, reports=tuple(reports))
+
+
+def _predicted(system: System) -> Outcome | UnsupportedError:
+    """The prediction, or why there is none."""
+    try:
+        return predict(system, delays=False)
+    except UnsupportedError as refusal:
+        return refusal
 
 
 def _prefixed(progress: Progress, scheme: str) -> Progress:
@@ -166,10 +171,11 @@ def _can_fail(system: System) -> bool:
     return bool(system.failure_groups) or any(each is not None for each in failures)
 
 
-def _report(system: System, target: Target, predicted: Outcome, simulated: Outcome) -> SchemeReport:
+def _report(
+    system: System, target: Target, predicted: Outcome | UnsupportedError, simulated: Outcome
+) -> SchemeReport:
     assert system.recovery is not None  # it has been set
-    counts = better(predicted, simulated)
-    engines = sorted({each for each in counts.subscribers["by"] if each})
+    counts = simulated if isinstance(predicted, UnsupportedError) else predicted
     costs = simulated.provenance["messages"]["per_delivery"]
 
     def cost(name: str, what: str = "value") -> float:
@@ -178,9 +184,9 @@ def _report(system: System, target: Target, predicted: Outcome, simulated: Outco
 
     return SchemeReport(
         scheme=system.recovery.scheme,
-        by=engines[0] if len(engines) == 1 else "both",
+        source=counts.source,
         on_time={"mean": counts.on_time, **_quantiles(counts)},
-        error=float(counts.subscribers["error"].max()),
+        error=prediction_error(predicted),
         simulated=simulated.on_time,
         simulated_se=float(simulated.subscribers["on_time_se"].max()),
         satisfied=target.satisfied(system, counts),
@@ -192,8 +198,14 @@ def _report(system: System, target: Target, predicted: Outcome, simulated: Outco
         cost=cost("messages"),
         cost_se=cost("messages", "se"),
         verdict=verdict(system, target, predicted, simulated),
-        warnings=simulated.warnings if engines == ["simulation"] else predicted.warnings,
+        warnings=_warnings(predicted),
     )
+
+
+def _warnings(predicted: Outcome | UnsupportedError) -> tuple[str, ...]:
+    if isinstance(predicted, UnsupportedError):
+        return (f"{str(predicted).splitlines()[0]}; its simulated shares count",)
+    return tuple(predicted.provenance["warnings"])
 
 
 def _quantiles(outcome: Outcome) -> dict[str, float]:

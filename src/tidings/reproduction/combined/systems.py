@@ -19,8 +19,7 @@ from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.planning.changes import changed
 from tidings.planning.effects import EFFECTS
-from tidings.prediction.churn import Churn
-from tidings.prediction.flows import flows
+from tidings.theory.flows import flows
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 20, 8, 40
 LOAD = 0.65  # of the busiest broker
@@ -126,14 +125,8 @@ def _subscriber(rng: np.random.Generator, names: list[str], number: int) -> dict
 
 def _loaded(system: System) -> System:
     """The system with all rates scaled so that its busiest broker is as busy as wanted."""
-    return changed(system, [f"rate all x{LOAD / busiest_load(system)!r}"])
-
-
-def busiest_load(system: System) -> float:
-    """Compute the load of the busiest broker, over times in which subscribers come and go."""
-    routes = route(system)
-    open_to = Churn(system=system, routes=routes).open_shares
-    return float(np.max(flows(system, routes, open_to).loads))
+    loads = flows(system, route(system)).loads
+    return changed(system, [f"rate all x{LOAD / float(np.max(loads))!r}"])
 
 
 def without(system: System, effect: str) -> System:

@@ -1,0 +1,1 @@
+"""Failing brokers and links, and what each recovery scheme makes of them."""
