@@ -152,11 +152,14 @@ def _stamp(trace: str) -> int:
 @lru_cache(maxsize=8)
 def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
     """What a trace tells of each peer, as it was when it was last changed."""
+    place = Path(trace).resolve()  # an absolute path is never taken for an address
+    if place.exists() and not (place.is_file() or place.is_dir()):
+        raise _wrong(trace, saw="a pipe or a device", want="a CSV file (.csv) or a Parquet table")
     try:
         if trace.endswith(".csv"):
-            table = pyarrow.csv.read_csv(trace)
+            table = pyarrow.csv.read_csv(str(place))
         else:
-            table = pyarrow.parquet.read_table(trace)
+            table = pyarrow.parquet.read_table(str(place))
     except (OSError, pyarrow.ArrowException) as error:
         saw = str(error).splitlines()[0]
         raise _wrong(trace, saw=saw, want="a CSV file (.csv) or a Parquet table") from None
