@@ -17,7 +17,7 @@ from typing import Any
 from failures import SCHEMES, paper_system
 from recording import add_write_option, record
 
-from tidings.theory.predicting import predict
+from tidings.prediction.predict import predict
 
 SIZES = (5, 10, 20, 50, 100)
 SUBSCRIBERS = 40
@@ -28,7 +28,7 @@ def measure(scheme: str, *, tree: bool, brokers: int, seed: int) -> dict[str, An
     """CPU seconds of one prediction, and how it came about."""
     system = paper_system(scheme, tree=tree, seed=seed, brokers=brokers, subscribers=SUBSCRIBERS)
     begun = time.process_time()
-    found = predict(system, delays=False)
+    found = predict(system, delays=False, by="theory")
     cpu_s = time.process_time() - begun
     methods = found.provenance["faults"]["methods"]
     most = max(methods, key=lambda row: row["ways"], default=None)
@@ -55,7 +55,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="CPU seconds")
     add_write_option(parser, "fault_prediction")
     args = parser.parse_args()
-    predict(paper_system("buffering", tree=True, seed=1), delays=False)  # imports are not measured
+    predict(
+        paper_system("buffering", tree=True, seed=1), delays=False, by="theory"
+    )  # imports are not measured
     rows: list[dict[str, Any]] = []
     print("network  scheme            brokers   CPU s  on time    error  method")
     for tree in (True, False):

@@ -7,24 +7,28 @@ import tidings as td
 from tidings.planning.admission import Admissions
 from tidings.planning.capacity import least_speed
 from tidings.planning.deadlines import shortest_lifetimes
-from tidings.planning.evidence import foreseen
+from tidings.planning.evidence import weigh
 from tidings.planning.newcomers import newcomer_like
 from tidings.planning.targets import Target
 from tidings.reporting.annexes import load_annex
-from tidings.simulation.run import SimulationOptions
 
 system = td.load(Path(__file__).parent / "city.yaml")
 target = Target(share=0.9, of=0.9)  # nine tenths of the subscribers, nine tenths of their events
-print("as it is:", foreseen(system, target))
+print("as it is:", weigh(system, target))
 
-# How fast must all brokers be? No answer that the simulation speaks against.
-options = SimulationOptions(seed=1, events=20_000)
-capacity = least_speed(system, target, play=lambda plan: td.simulate(plan, options))
+
+def play(plan, precision):
+    """Simulate a plan as precisely as decides it, for ten CPU seconds at most."""
+    return td.simulate(plan, seed=1, precision=precision, seconds=10.0)
+
+
+# How fast must all brokers be? What theory leaves open is simulated.
+capacity = least_speed(system, target, play=play)
 assert capacity.choice is not None
 print(f"{capacity.choice.size:.2f} times as fast:", capacity.choice.evidence)
 
 # What can be promised as things are; None where too much is lost for any lifetime.
-for row in shortest_lifetimes(system, [0.9, 0.95]).table.to_dict("records"):
+for row in shortest_lifetimes(system, [0.9, 0.95], play=play).table.to_dict("records"):
     print(f"{row['subscriber']:9} 90 %: {row['p90_s']:.3f} s, 95 %: {row['p95_s']:.3f} s")
 
 # May a thousand traders more join?

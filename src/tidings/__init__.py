@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from tidings.petri.reading import load_net as load_net
     from tidings.petri.reading import save_net as save_net
     from tidings.petri.simulating import simulate_net as simulate_net
+    from tidings.prediction.operational.analysing import analyse as analyse
+    from tidings.prediction.predict import predict as predict
     from tidings.reporting.page import Report as Report
     from tidings.reporting.page import write_page as write_page
     from tidings.simulation.recording import record as record
     from tidings.simulation.recording import write_traces as write_traces
     from tidings.simulation.run import simulate as simulate
-    from tidings.theory.operational.analysing import analyse as analyse
-    from tidings.theory.predicting import predict as predict
     from tidings.traces.reading import read_traces as read_traces
     from tidings.traces.session import spark_session as spark_session
     from tidings.validation.comparison import compare as compare
@@ -49,7 +49,7 @@ _HOMES = {
     "Report": "reporting.page",
     "System": "model.system",
     "TidingsError": "errors",
-    "analyse": "theory.operational.analysing",
+    "analyse": "prediction.operational.analysing",
     "characterise": "characterisation.job",
     "compare": "validation.comparison",
     "dumps": "model.reading",
@@ -60,7 +60,7 @@ _HOMES = {
     "loads": "model.reading",
     "market_and_weather": "demonstration.sample_system",
     "measure_workload": "characterisation.workloads",
-    "predict": "theory.predicting",
+    "predict": "prediction.predict",
     "read_traces": "traces.reading",
     "record": "simulation.recording",
     "save": "model.reading",

@@ -91,10 +91,17 @@ class InvalidTracesError(InvalidInputError):
 
 
 class UnsupportedError(TidingsError):
-    """The system is valid, but this engine cannot honour all of it, and will not ignore any."""
+    """The system is valid, but this engine cannot honour all of it, and will not ignore any.
+
+    ``features`` names what it cannot.
+    """
 
     exit_code = 3
     kind = "unsupported"
+
+    def __init__(self, message: str, features: Iterable[str] = ()) -> None:
+        self.features = tuple(features)
+        super().__init__(message)
 
 
 class UnstableError(TidingsError):

@@ -45,6 +45,9 @@ def error_rows(seed: int, number: int, truth: dict[str, tuple[float, float]]) ->
         answer = answer_by_theory(system, delays=False)
     except UnsupportedError:
         return pd.DataFrame()
+    except (ArithmeticError, ValueError, RuntimeError) as failure:  # simulated by predict, too
+        print(f"seed {seed}, system {number}: {failure}", file=sys.stderr)
+        return pd.DataFrame()
     seconds = time.process_time() - began
     shares = answer.outcome.subscribers[["subscriber", "on_time"]]
     rows = pd.concat([shares, answer.regimes], axis=1)

@@ -25,7 +25,7 @@ from tidings.characterisation.spreading import (
     subscription_spreads,
 )
 from tidings.errors import InvalidTracesError
-from tidings.theory.churn.closed_form import exact_share
+from tidings.prediction.notification_loss import exact_share
 from tidings.traces.window import TraceWindow
 
 S = 1_000_000_000

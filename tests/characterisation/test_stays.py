@@ -16,8 +16,8 @@ from tidings.model.filters import as_filter
 from tidings.model.laws import Exponential
 from tidings.model.system import Subscriber
 from tidings.model.trace_tables import DELIVERIES, PUBLICATIONS, SUBSCRIPTIONS
+from tidings.prediction.predict import predict
 from tidings.simulation.recording import record
-from tidings.theory.predicting import predict
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 
@@ -212,7 +212,9 @@ def test_planted_stays_come_back_and_predict_what_was_measured(learnt):
     assert fitted["often"].away is not None
     assert fitted["back"].away is None
     assert fitted["lasting"].stays is None
-    predicted = predict(learnt.system, error_bars=False).subscribers.set_index("subscriber")
+    predicted = predict(learnt.system, error_bars=False, by="theory").subscribers.set_index(
+        "subscriber"
+    )
     measured = learnt.measured.subscribers.set_index("subscriber")
     # Who is back at once finds some of the last subscription still there; predictions warn of it.
     for name in ("often", "lasting"):

@@ -36,8 +36,8 @@ from tidings.petri.flattening import flatten
 from tidings.petri.generating import generate_net
 from tidings.petri.reading import checked
 from tidings.petri.traffic import solve_traffic
+from tidings.prediction.operational.analysing import analyse
 from tidings.simulation.recording import record, write_traces
-from tidings.theory.operational.analysing import analyse
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.window import TraceWindow
 

@@ -228,13 +228,14 @@ def test_an_overloaded_broker_is_a_warning_of_the_prediction(tmp_path, capsys):
 def test_predict_turns_standard_errors_into_error_bars(tmp_path, capsys):
     path = tmp_path / "system.yaml"
     path.write_text(SYSTEM + "standard_errors: {brokers.hub.service: 0.0001}\n")
-    code, out, _ = result(capsys, "predict", path)
+    asked = ("predict", path, "--by", "theory")
+    code, out, _ = result(capsys, *asked)
     assert code == 0
-    assert "±" in out
     assert "as if these were independent" in " ".join(out.split())
-    rows = json.loads(result(capsys, "predict", path, "--json")[1])["subscribers"]
+    rows = json.loads(result(capsys, *asked, "--json")[1])["subscribers"]
     assert all(row["on_time_se"] > 0 and row["delay_mean_se_s"] > 0 for row in rows)
-    assert "±" not in result(capsys, "predict", path, "--no-error-bars")[1]
+    bare = json.loads(result(capsys, *asked, "--no-error-bars", "--json")[1])["subscribers"]
+    assert {row["on_time_se"] for row in bare} == {None}
 
 
 def test_predict_says_between_which_shares_the_truth_lies(tmp_path, capsys):
@@ -257,17 +258,55 @@ def test_predict_says_between_which_shares_the_truth_lies(tmp_path, capsys):
     assert result(capsys, "predict", path, "--interval", "1")[0] == 2
 
 
-def test_predict_says_where_intervals_do_not_cover_what_nobody_knows(tmp_path, capsys):
+def test_intervals_cover_the_error_of_each_row(tmp_path, capsys):
     path = tmp_path / "plain.yaml"
     path.write_text(SYSTEM)
     asked = ("predict", path, "--interval", "0.9", "--json")
-    code, text, told = result(capsys, *asked, "--model", "mm1")
+    code, text, told = result(capsys, *asked, "--model", "mm1")  # whose errors are not measured
     assert code == 0
-    assert "the intervals do not cover that" in " ".join(told.split())
-    assert {row["model_error"] for row in json.loads(text)["intervals"]} == {None}
-    _, text, told = result(capsys, *asked)
-    assert "do not cover" not in " ".join(told.split())
-    assert {row["model_error"] for row in json.loads(text)["intervals"]} == {0.01}
+    assert "known less well than wanted" in " ".join(told.split())
+    document = json.loads(text)
+    for row, own in zip(document["subscribers"], document["intervals"], strict=True):
+        assert own["model_error"] == row["error"] == max(row["on_time"], 1 - row["on_time"])
+    document = json.loads(result(capsys, *asked, "--by", "simulation")[1])
+    assert {row["model_error"] for row in document["intervals"]} == {0.0}
+    assert all(row["low"] < row["on_time"] < row["high"] for row in document["intervals"])
+
+
+def test_predict_says_how_sure_each_row_is_and_by_whom(system, capsys, tmp_path):
+    asked = ("predict", system, "--seconds", 20)
+    rows = json.loads(result(capsys, *asked, "--by", "simulation", "--json")[1])["subscribers"]
+    assert all(row["by"] == "simulation" and 0 < row["error"] <= 0.005 for row in rows)
+    code, out, _ = result(capsys, *asked, "--by", "simulation", "--within", "20% of misses")
+    assert code == 0
+    assert {"error", "by", "why"} <= set(out.split())
+    finer = json.loads(
+        result(capsys, *asked, "--by", "simulation", "--within", "20% of misses", "--json")[1]
+    )
+    assert finer["provenance"]["promise"]["within"] == "20% of misses"
+    assert all(r["error"] <= 0.2 * (1 - r["on_time"]) for r in finer["subscribers"])
+    code, text, err = result(capsys, *asked, "--within", 1e-5, "--seconds", 0.1, "--json")
+    document = json.loads(text)
+    assert code == 0
+    assert all(row["why"].startswith("not held: ±") for row in document["subscribers"])
+    (remark,) = [each for each in document["remarks"] if each["kind"] == "not held"]
+    assert set(remark["where"]) == {"near", "far"}
+    assert remark["sentence"] in " ".join(err.split())
+    for wrong in (("--within", "some"), ("--by", "magic"), ("--within", "0")):
+        assert result(capsys, "predict", system, *wrong)[0] == 2
+
+
+def test_what_theory_lacks_is_simulated_and_exits_with_0(tmp_path, capsys):
+    path = tmp_path / "bounded.yaml"
+    path.write_text(SYSTEM.replace("l: 3ms}", "l: 3ms}, buffer: 9"))
+    code, text, _ = result(capsys, "predict", path, "--json")
+    assert code == 0
+    whys = {row["why"] for row in json.loads(text)["subscribers"]}
+    assert whys == {"theory has no bounded buffers"}
+    assert result(capsys, "predict", path, "--by", "theory")[0] == 3
+    assert result(capsys, "whatif", path, "rate all x0.5")[0] == 0
+    assert result(capsys, "explain", path, "--no-remedies")[0] == 0
+    assert result(capsys, "plan", "targets", path, "--target", "0.5")[0] == 0
 
 
 def test_predict_from_contents_believed_to_be_skewed(tmp_path, capsys):
@@ -277,7 +316,8 @@ def test_predict_from_contents_believed_to_be_skewed(tmp_path, capsys):
     path.write_text(SYSTEM.replace("{event: {x: 1}}", content))
 
     def near(alpha):
-        printed = result(capsys, "predict", path, "--json", "--contents-skew", alpha)[1]
+        asked = ("predict", path, "--json", "--by", "theory")
+        printed = result(capsys, *asked, "--contents-skew", alpha)[1]
         return json.loads(printed)["subscribers"][0]["on_time"]
 
     long_lived = near(60)
@@ -552,7 +592,7 @@ def test_the_cap_holds_for_the_first_replications_too(capsys, system):
     code, out, err = result(capsys, "simulate", system, *few, "--json")
     assert code == 0
     assert json.loads(out)["provenance"]["replications"] == 4
-    assert "after 4 replications, the most allowed" in " ".join(err.split())
+    assert "when the replications allowed ended" in " ".join(err.split())
 
 
 def test_the_tables_of_a_result_include_links(capsys, system):

@@ -1,10 +1,10 @@
 from tidings.demonstration.sample_system import market_and_weather
 from tidings.model import reading
-from tidings.theory.predicting import predict
+from tidings.prediction.predict import predict
 
 
 def test_the_sample_is_busy_but_not_overloaded_and_its_shares_spread_widely():
-    outcome = predict(market_and_weather())
+    outcome = predict(market_and_weather(), by="theory")
     shares = outcome.subscribers["on_time"]
     assert 0.6 <= outcome.brokers["utilisation"].max() <= 0.8
     assert 0.4 <= shares.min() <= 0.55

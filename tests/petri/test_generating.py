@@ -14,7 +14,7 @@ from tidings.petri.generating import colour_of, exit_place, generate_net
 from tidings.petri.reading import checked
 from tidings.petri.simulating import simulate_net
 from tidings.petri.traffic import solve_traffic
-from tidings.theory.operational.analysing import analyse
+from tidings.prediction.operational.analysing import analyse
 
 SYSTEM = """
 tidings: 1

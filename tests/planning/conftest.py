@@ -1,10 +1,34 @@
-"""Commands on small systems whose truth is known."""
+"""Commands on small systems whose truth is known, and theory whose error a test chooses."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
 from planning.truths import played_by
+from tidings.prediction import predict as room
+from tidings.prediction.error_table import ErrorTable
+
+
+@pytest.fixture(autouse=True)
+def theory_off_by(monkeypatch):
+    """Says how far theory is off, the same everywhere; exact unless a test says otherwise."""
+
+    def say(error):
+        table = ErrorTable(
+            features=(),
+            low=np.zeros(0),
+            high=np.zeros(0),
+            start=math.log(max(error, 1e-300)),
+            margin=0.0,
+            trees=(),
+        )
+        monkeypatch.setattr(room, "measured_errors", lambda: table)
+
+    say(0.0)
+    return say
 
 
 @pytest.fixture
@@ -15,7 +39,10 @@ def world(tmp_path, monkeypatch):
         path = tmp_path / "system.yaml"
         path.write_text(text)
         play = played_by(*truth)
-        monkeypatch.setattr("tidings.cli.plan.asking.simulate", lambda plan, *_, **__: play(plan))
+        monkeypatch.setattr(
+            "tidings.cli.plan.asking.simulate",
+            lambda plan, options, **_: play(plan, options.precision),
+        )
         return str(path)
 
     return made

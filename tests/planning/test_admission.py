@@ -188,8 +188,9 @@ def test_newcomers_may_be_as_many_as_must_get_theirs():
         assert answer.verdict == verdict
 
 
-def test_where_the_simulation_speaks_against_a_place_the_next_is_taken():
+def test_where_the_simulation_speaks_against_a_place_the_next_is_taken(theory_off_by):
     """The best place is the hub, where in truth half of all is lost."""
+    theory_off_by(1.0)
     system = changed(reading.loads(CROWD), ["service hub {exponential: 1ms}"])
     desk = Admissions(system=system, target=Target(share=0.6))
     newcomer = newcomer_like(system, "sa")
@@ -198,20 +199,23 @@ def test_where_the_simulation_speaks_against_a_place_the_next_is_taken():
     agreed = desk.prove(newcomer, answer, played_by())
     assert (agreed.choice.broker, agreed.verdict) == ("hub", MEETS)
 
-    def hub_is_bad(plan):
-        found = played_by()(plan)
+    def hub_is_bad(plan, precision):
+        found = played_by()(plan, precision)
         rows = found.subscribers
         rows.loc[rows["broker"] == "hub", "on_time"] *= 0.5
         return found
 
     moved = desk.prove(newcomer, answer, hub_is_bad)
     assert (moved.choice.broker, moved.verdict) == ("edge", MEETS)
-    assert moved.to_document()["places"][0]["verdict"] == OPEN
-    nowhere = desk.prove(newcomer, answer, played_by("speed all x0.8"))
+    assert moved.to_document()["places"][0]["verdict"] == MISSES
+    nowhere = desk.prove(newcomer, answer, played_by("lifetime all 1ms"))
     assert nowhere.choice is None
-    assert nowhere.verdict == OPEN
-    unsure = desk.prove(newcomer, answer, played_by("speed all x0.99", noise=0.1))
-    assert unsure.verdict == MEETS
+    assert nowhere.verdict == MISSES
+    unsure = desk.prove(newcomer, answer, played_by("speed all x0.99", noise=0.3))
+    assert (unsure.choice, unsure.verdict) == (None, OPEN)
+    theory_off_by(0.01)  # then nothing need be played
+    sure = desk.prove(newcomer, answer, played_by("lifetime all 1ms"))
+    assert (sure.verdict, sure.choice.evidence.simulated) == (MEETS, None)
 
 
 def test_whom_a_newcomer_does_not_let_down_does_not_keep_it_out():
@@ -235,11 +239,14 @@ def test_where_brokers_count_heads_a_thousand_is_not_one():
     [
         ([], [], 0, "may come, at hub"),
         (["--at", "edge"], [], 0, "may come, at edge"),
-        (["--at", "edge"], ["speed all x0.8"], 1, "cannot be told"),
+        (["--at", "edge"], ["speed all x0.8"], 1, "may not come. At best, at edge: Simulated"),
         (["--at", "edge", "--target", "0.65"], [], 1, "may not come"),
     ],
 )
-def test_the_command_follows_its_evidence(arguments, truth, code, said, world, capsys):
+def test_the_command_follows_its_evidence(
+    arguments, truth, code, said, world, capsys, theory_off_by
+):
+    theory_off_by(1.0)
     path = world(CROWD, *truth)
     assert run(["plan", "admission", path, "--like", "sa", "--target", "0.6", *arguments]) == code
     assert said in " ".join(capsys.readouterr().out.split())

@@ -17,7 +17,7 @@ from tidings.planning.capacity import CLOSE as SPEED_CLOSE
 from tidings.planning.capacity import least_copies, least_speed, shared_out
 from tidings.planning.changes import changed
 from tidings.planning.deadlines import CLOSE, column, shortest_lifetimes
-from tidings.planning.evidence import MISSES, OPEN, foreseen, standing
+from tidings.planning.evidence import MISSES, OPEN, standing, weigh
 from tidings.planning.homes import assign_homes, search_for
 from tidings.planning.newcomers import newcomer_like
 from tidings.planning.restructuring import check_whole
@@ -39,9 +39,10 @@ def test_deadlines_of_a_queue_are_quantiles_of_its_response():
 
 
 @pytest.mark.parametrize("slower", [0.99, 0.8])
-def test_promises_that_the_simulation_speaks_against_are_made_longer(slower):
+def test_promises_that_the_simulation_speaks_against_are_made_longer(slower, theory_off_by):
     """In truth the queue is slower: response at rate 10 f − 5; at most twice as much is added."""
     given_s = shortest_lifetimes(one_queue(), [0.9]).table["p90_s"][0]
+    theory_off_by(1.0)
     found = shortest_lifetimes(one_queue(), [0.9], play=played_by(f"speed all x{slower}"))
     exact_s = -math.log1p(-0.9) / (10 * slower - 5)
     assert found.possible
@@ -53,13 +54,25 @@ def test_promises_that_the_simulation_speaks_against_are_made_longer(slower):
     assert shortest_lifetimes(one_queue(), [0.9], play=played_by()).table["p90_s"][0] == given_s
 
 
-def test_what_threefold_times_do_not_keep_is_not_tried_for_long():
+def test_what_is_promised_is_longer_by_what_theory_can_be_off(theory_off_by):
+    """Nothing is played: 1 − exp(−5 τ) less .02 is to be .9."""
+    theory_off_by(0.02)
+    found = shortest_lifetimes(one_queue(), [0.9])
+    exact_s = -math.log1p(-0.92) / 5
+    assert found.possible
+    assert exact_s <= found.table["p90_s"][0] < 1.3 * exact_s
+    theory_off_by(0.2)
+    assert shortest_lifetimes(one_queue(), [0.9]).verdict == OPEN
+
+
+def test_what_threefold_times_do_not_keep_is_not_tried_for_long(theory_off_by):
     """A tenth is lost of which the prediction knows nothing: two plays, and none for more."""
+    theory_off_by(1.0)
     plays = []
 
-    def lossy(plan):
+    def lossy(plan, precision):
         plays.append(plan)
-        found = played_by()(plan)
+        found = played_by()(plan, precision)
         found.subscribers["on_time"] *= 0.9
         return found
 
@@ -95,7 +108,7 @@ def test_the_least_speed_of_a_queue_is_what_its_closed_form_says():
         exact = (5 - math.log1p(-share) / lifetime_s) / 10
         found = least_speed(system, Target(share=share))
         assert exact * (1 - 1e-9) <= found.choice.size <= exact * (1 + SPEED_CLOSE)
-        assert foreseen(found.plan, Target(share=share)).meets
+        assert weigh(found.plan, Target(share=share)).meets
         short = [each for each in found.options if each.size < found.choice.size]
         assert short
         assert not any(each.standing.meets for each in short)
@@ -109,21 +122,24 @@ def test_a_target_that_no_speed_meets_is_said_with_the_best_there_is():
 
 
 @pytest.mark.parametrize("slower", [0.98, 0.9, 0.5])
-def test_where_the_simulation_speaks_against_a_speed_the_next_is_taken(slower):
+def test_where_the_simulation_speaks_against_a_speed_the_next_is_taken(slower, theory_off_by):
     """In truth all is slower than the model says: that much more speed is needed."""
+    theory_off_by(1.0)
     system = changed(one_queue(), ["lifetime all 0.5s"])
     exact = (5 - math.log1p(-0.99) / 0.5) / 10 / slower
     found = least_speed(system, Target(share=0.99), play=played_by(f"speed all x{slower}"))
     assert exact * (1 - 1e-6) <= found.choice.size <= exact * (1 + SPEED_CLOSE)
     assert found.choice.evidence.simulated.meets
-    assert foreseen(found.plan, Target(share=0.99)).meets
-    refuted = [each for each in found.options if each.standing.meets and not each.evidence.meets]
-    assert any(each.evidence.simulated for each in refuted)
+    assert weigh(found.plan, Target(share=0.99)).predicted.meets
+    played = [each for each in found.options if each.evidence.simulated]
+    refuted = [each for each in played if each.standing.meets and not each.evidence.meets]
+    assert refuted
     assert all(each.size < found.choice.size for each in refuted)
 
 
-def test_a_size_within_the_error_of_the_prediction_is_decided_by_the_simulation():
-    """Two standard errors of .002 above .99: as fast as .994 needs; none is sure of .995 ± .012."""
+def test_a_size_within_the_error_of_the_prediction_is_decided_by_the_simulation(theory_off_by):
+    """Two standard errors of .002 above .99: as fast as .994 needs; none is sure of .995 ± .01."""
+    theory_off_by(0.01)
     system, target = changed(one_queue(), ["lifetime all 0.5s"]), Target(share=0.99)
     exact = (5 - math.log1p(-0.994) / 0.5) / 10
     found = least_speed(system, target, play=played_by(noise=0.002))
@@ -132,7 +148,7 @@ def test_a_size_within_the_error_of_the_prediction_is_decided_by_the_simulation(
     assert least_speed(system, Target(share=0.995), play=played_by(noise=0.006)).verdict == OPEN
     # A lossy link keeps everybody .005 below, which the prediction might be off by.
     lossy = changed(reading.loads(CROWD), ["link hub--edge {reliability: 0.985}"])
-    assert least_speed(lossy, target).verdict == MISSES
+    assert least_speed(lossy, target).verdict == OPEN
     assert least_speed(lossy, target, play=played_by()).verdict == MISSES
     better = played_by("reliability all 1")
     assert least_speed(lossy, target, play=better).choice.evidence.simulated.meets
@@ -140,9 +156,10 @@ def test_a_size_within_the_error_of_the_prediction_is_decided_by_the_simulation(
 
 @pytest.mark.parametrize("arguments", [[], ["--simulate"], ["--no-simulate"]])
 def test_a_gate_within_the_error_of_the_prediction_is_decided_by_the_simulation(
-    arguments, world, capsys
+    arguments, world, capsys, theory_off_by
 ):
     """Predicted .632; in truth more, or less, by less than the model's error."""
+    theory_off_by(0.01)
     for target, change, code in ((0.63, 0.98, 1), (0.635, 1.02, 0), (0.6, 0.999, 0)):
         city = world(CROWD, f"speed all x{change}")
         found = run(["plan", "targets", city, "--target", str(target), "--json", *arguments])
@@ -150,14 +167,15 @@ def test_a_gate_within_the_error_of_the_prediction_is_decided_by_the_simulation(
         near = target != 0.6
         assert document["foretold"] == ("cannot be told" if near else "meets")
         if arguments == ["--no-simulate"]:
-            assert found == (target > 0.632)
+            assert found == near  # it cannot be told, which opens no gate
         else:
             assert found == code
         played = arguments == ["--simulate"] or (near and not arguments)
         assert (document["simulated"] is not None) == played
 
 
-def test_where_every_simulation_speaks_against_it_no_size_is_named():
+def test_where_every_simulation_speaks_against_it_no_size_is_named(theory_off_by):
+    theory_off_by(1.0)
     system, target = changed(reading.loads(CROWD), ["lifetime all 1s"]), Target(share=0.9)
     lossy = played_by("link hub--edge {reliability: 0.8}")
     for found in (
@@ -165,10 +183,10 @@ def test_where_every_simulation_speaks_against_it_no_size_is_named():
         least_copies(system, target, "edge", most=3, play=lossy),
     ):
         assert found.choice is None
-        assert found.verdict == OPEN
-        assert found.to_document()["verdict"] == OPEN
+        assert found.verdict == MISSES
+        assert found.to_document()["verdict"] == MISSES
     more = least_copies(system, target, "edge", most=3, play=played_by("speed edge x0.75"))
-    assert (more.choice.size, more.options[0].evidence.verdict) == (2, OPEN)
+    assert (more.choice.size, more.options[0].evidence.verdict) == (2, MISSES)
 
 
 def test_brokers_that_share_subscribers_halve_what_comes():
@@ -257,30 +275,33 @@ def test_commands_answer_and_their_exit_code_tells(city, arguments, code, said, 
     assert "Traceback" not in printed.err
 
 
-def test_a_plan_is_played_through_and_meets_its_target(city, capsys):
+def test_a_plan_is_played_through_and_meets_its_target(city, capsys, theory_off_by):
+    theory_off_by(0.05)
     arguments = ["plan", "capacity", city, "--broker", "edge", "--target", "0.9", "--json"]
     assert run(arguments) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["simulated"]["meets"]
     assert document["simulated"]["margin"] == pytest.approx(0.0, abs=0.02)
-    assert document["choice"] == pytest.approx((20 / 3 - math.log(0.1) / 0.3) / 10, rel=0.011)
+    least = (20 / 3 - math.log(0.1) / 0.3) / 10
+    assert 0.99 * least < document["choice"] < 1.05 * least
 
 
 @pytest.mark.parametrize(
     ("arguments", "truth", "code", "said"),
     [
         (["targets", "--target", "0.6", "--simulate"], [], 0, "met"),
-        (["targets", "--target", "0.6", "--simulate"], ["speed all x0.8"], 1, "cannot be told"),
-        (["targets", "--target", "0.7", "--simulate"], ["speed all x2"], 1, "cannot be told"),
+        (["targets", "--target", "0.6", "--simulate"], ["speed all x0.8"], 1, "not met"),
+        (["targets", "--target", "0.7", "--simulate"], ["speed all x2"], 0, "met"),
         (["targets", "--target", "0.7", "--simulate"], [], 1, "not met"),
         (["deadline", "--at", "0.9"], ["speed all x0.9"], 0, "90 %"),
         (["deadline", "--at", "0.9"], ["speed all x0.7"], 1, "cannot be told"),
         (["capacity", "--target", "0.9"], ["speed all x0.5"], 0, "least speed"),
-        (["capacity", "--target", "0.9"], ["lifetime all 1ms"], 1, "cannot be told"),
+        (["capacity", "--target", "0.9"], ["lifetime all 1ms"], 1, "No size"),
         (["capacity", "--copies", "edge", "--target", "0.8"], [], 0, "need 2 brokers"),
     ],
 )
-def test_commands_follow_their_evidence(arguments, truth, code, said, world, capsys):
+def test_commands_follow_their_evidence(arguments, truth, code, said, world, capsys, theory_off_by):
+    theory_off_by(0.01 if arguments[0] == "targets" else 1.0)
     assert run(["plan", arguments[0], world(CROWD, *truth), *arguments[1:]]) == code
     assert said in " ".join(capsys.readouterr().out.split())
 
@@ -332,5 +353,5 @@ def test_one_head_of_a_subscriber_is_as_good_as_another():
     """A target of 1 is met only by what loses nothing; heads count, not rows."""
     system = reading.loads(TWO)
     target = Target(share=0.9, of=0.4)
-    found = foreseen(replace(system, lifetime=None), target)
+    found = weigh(replace(system, lifetime=None), target).predicted
     assert 0.0 < found.satisfied < 1.0

@@ -9,14 +9,15 @@ from tidings.model.system import System
 from tidings.planning.changes import changed
 from tidings.planning.evidence import Play
 from tidings.planning.scenarios import foretell
+from tidings.simulation.options import Wanted
 
 
 def played_by(*changes: str, noise: float = 1e-6) -> Play:
-    """A play in which the world is otherwise than the model says, told with a standard error."""
+    """A play in which the world is otherwise than the model says, known to two times a noise."""
 
-    def play(system: System) -> Outcome:
+    def play(system: System, precision: Wanted) -> Outcome:
         found = foretell(changed(system, changes) if changes else system)
-        rows = found.subscribers.assign(on_time_se=noise)
+        rows = found.subscribers.assign(on_time_se=noise, error=2.0 * noise, by="simulation")
         return replace(found, source="simulated", subscribers=rows)
 
     return play

@@ -149,3 +149,12 @@ def test_a_law_that_begins_late_keeps_its_corner():
 
 def test_nothing_takes_no_time():
     assert nothing(GRID, 3).at(np.zeros(3)).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("shape", [60.0, 1000.0, 1e5])
+def test_narrow_delays_are_resolved(shape):
+    law = Gamma(mean_s=0.02, shape=shape)
+    times_s = law.quantile(np.array([0.02, 0.2, 0.5, 0.8, 0.99]))
+    delay = from_law(GRID, law)
+    assert delay.at(times_s[None, :])[0] == pytest.approx(law.cdf(times_s), abs=2e-3)
+    assert float(delay.shift_s[0] + delay.mean_s[0]) == pytest.approx(0.02)

@@ -11,7 +11,7 @@ import pytest
 from systems import frozen
 from systems.catalogue import CATALOGUE
 from tidings.errors import UnsupportedError
-from tidings.theory.predicting import predict
+from tidings.prediction.predict import predict
 
 QUICK_S, LONGEST_S = 0.3, 10.0  # CPU time of a prediction when it was frozen; dearer: by hand
 FROZEN = frozen.load()

@@ -12,10 +12,10 @@ import pytest
 from naive_churn import NaiveChurn, Range
 from tidings.model import reading
 from tidings.model.system import System
+from tidings.prediction.predict import predict
 from tidings.simulation.recording import Recording, record
 from tidings.simulation.run import simulate
 from tidings.simulation.tapes import EPOCH_NS
-from tidings.theory.predicting import predict
 
 SECOND_NS = 10**9
 
@@ -305,7 +305,7 @@ def theory_system(reliability: float) -> System:
 @pytest.mark.parametrize("reliability", [1.0, 0.9])
 def test_predicted_and_simulated_shares_and_causes_agree(reliability: float):
     system = theory_system(reliability)
-    predicted = predict(system).subscribers.set_index("subscriber")
+    predicted = predict(system, by="theory").subscribers.set_index("subscriber")
     simulated = simulate(system, replications=20, duration_s=15_000.0, warmup_s=300.0)
     runs = simulated.subscribers.set_index("subscriber")
     assert (runs["on_time_se"] < 0.005).all()
@@ -336,7 +336,9 @@ def test_others_who_want_the_same_raise_the_share_that_is_notified():
         )  # fmt: skip
         outcome = simulate(system, replications=4, duration_s=4_000.0, warmup_s=60.0)
         shares[name] = outcome.subscribers.set_index("subscriber").loc["s", "delivered"]
-        theory = predict(system).subscribers.set_index("subscriber").loc["s", "delivered"]
+        theory = (
+            predict(system, by="theory").subscribers.set_index("subscriber").loc["s", "delivered"]
+        )
         assert shares[name] == pytest.approx(theory, abs=0.005)
     assert shares["alone"] == pytest.approx((12 - 3.5 - 3.5) / 12, abs=0.005)
     assert shares["beside another"] == pytest.approx(shares["alone"], abs=0.005)

@@ -9,8 +9,8 @@ import pytest
 from tidings.errors import UnsupportedError
 from tidings.model import reading
 from tidings.model.system import System
+from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
-from tidings.theory.predicting import predict
 
 UP, PERIOD_S = 0.9, 50.0
 CHURN = {"stays": {"exponential": 20.0}, "away": {"exponential": 20.0}}
@@ -108,11 +108,73 @@ def test_churn_composes_with_failures_and_connectivity(scheme: str, mobile: bool
         assert predicted[name] == pytest.approx(row[name], abs=0.01 + 3.0 * row["on_time_se"]), name
 
 
-def test_churn_without_recovery_and_with_time_outs_is_refused_by_name():
+@pytest.mark.statistical
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_without_recovery_whoever_comes_again_is_known_until_the_next_crash(brokers: int):
+    """All n brokers up when it came, and none crashed since: aⁿ σ/(σ + n γ), stays of rate σ."""
+    leaves_per_s, fails_per_s = 1.0 / 20.0, 1.0 / (UP * PERIOD_S)
+    exact = UP**brokers * leaves_per_s / (leaves_per_s + brokers * fails_per_s)
+    found = simulate(failing_line({"scheme": "none"}, brokers), duration_s=150_000.0)
+    row = found.subscribers.iloc[0]
+    assert row["on_time_se"] < 0.005
+    assert row["on_time"] == pytest.approx(exact, abs=4.0 * row["on_time_se"])
+    assert row["lost_not_restored"] > 0.1
+
+
+@pytest.mark.statistical
+def test_without_recovery_who_lasts_beside_them_gets_nothing_for_long():
+    text = reading.dumps(failing_line({"scheme": "none"}, 2))
+    text = text.replace("subscribers:\n", "subscribers:\n  lasting: {at: b1, wants: {x: 1}}\n")
+    rows = simulate(reading.loads(text), duration_s=40_000.0).subscribers.set_index("subscriber")
+    assert rows.loc["lasting", "on_time"] == 0.0
+    lost = sum(rows.loc["lasting", name] for name in rows if name.startswith("lost_"))
+    assert lost == pytest.approx(1.0, abs=1e-12)
+
+
+BROKEN_LINK = """
+tidings: 1
+lifetime: 20s
+recovery: {scheme: periodic, refresh: 5s, timeout: 12s}
+brokers: {a: {}, b: {}}
+links: [{between: [a, b], failure: {mtbf: 60s, mttr: 20s}}]
+publishers: {p: {at: a, every: {exponential: 500ms}, content: {event: {x: 1}}}}
+subscribers: {guest: {at: b, wants: {x: 1}GUEST}}
+"""
+
+
+def broken_link(guest: str):
+    system = reading.loads(BROKEN_LINK.replace("GUEST", guest))
+    return simulate(system, duration_s=20_000.0, warmup_s=200.0).subscribers.iloc[0]
+
+
+@pytest.mark.statistical
+def test_time_outs_forget_guests_as_they_forget_who_lasts():
+    """Who hardly ever goes is like who never does, to the cause."""
+    lasting, long = broken_link(""), broken_link(", stays: {exponential: 500000s}, away: 1s")
+    assert lasting["lost_not_restored"] > 0.01
+    for name in ("on_time", "lost_not_restored", "lost_path_down"):
+        noise = math.hypot(lasting["on_time_se"], long["on_time_se"])
+        assert long[name] == pytest.approx(lasting[name], abs=4.0 * noise), name
+
+
+@pytest.mark.statistical
+def test_whoever_comes_while_the_link_is_up_need_not_wait_for_a_round():
+    """Often anew: of the time up nothing is lost for want of a round, but where it came in vain."""
+    often = broken_link(", stays: {exponential: 8s}, away: {exponential: 8s}")
+    lasting = broken_link("")
+    lost = sum(often[name] for name in often.index if name.startswith("lost_"))
+    assert often["delivered"] + lost == pytest.approx(1.0, abs=1e-12)
+    assert often["on_time"] <= 0.75 + 4.0 * often["on_time_se"]  # the link is up so long
+    assert often["on_time"] > 0.5
+    assert often["lost_path_down"] + often["lost_not_restored"] + often["lost_not_known"] > 0.2
+    assert lasting["on_time"] <= 0.75 + 4.0 * lasting["on_time_se"]
+
+
+def test_theory_hands_churn_without_recovery_and_with_time_outs_over_by_name():
     for recovery, said in (
         ({"scheme": "none"}, "failures without recovery"),
         ({"scheme": "periodic", "refresh": 5.0, "timeout": 12.0}, "a recovery with 'timeout'"),
     ):
-        for engine in (predict, simulate):
-            with pytest.raises(UnsupportedError, match=rf"{said}.*subscribers\.guest"):
-                engine(failing_line(recovery))
+        with pytest.raises(UnsupportedError, match=rf"{said}.*subscribers\.guest") as refused:
+            predict(failing_line(recovery))
+        assert said in refused.value.features[0]

@@ -173,7 +173,10 @@ def test_precision_is_reached_or_the_shortfall_is_said():
     assert found.provenance["half_width"] > 1.96 * worst
     short = simulate(system, precision=1e-4, events=500, replications=3, max_replications=6)
     assert short.provenance["replications"] == 6
-    assert "after 6 replications" in short.warnings[0]
+    (remark,) = short.remarks
+    assert (remark.kind, remark.size) == ("not held", short.subscribers["error"].max())
+    assert set(remark.where) == {"a", "b", "c"}
+    assert "when the replications allowed ended (" in short.warnings[0]
 
 
 PERFECT = """

@@ -14,12 +14,12 @@ import pytest
 
 from tidings.model.outcome import Outcome, table
 from tidings.model.reading import loads
+from tidings.prediction.predict import predict
 from tidings.reporting.study_page import render_study
 from tidings.simulation.run import simulate
 from tidings.testbed.apart import RUNS_ALIKE, Apart, apart, errors_by_calibration
 from tidings.testbed.comparing import Reality, Repetition
 from tidings.testbed.reality_study import first_text, reality_study
-from tidings.theory.predicting import predict
 from tidings.validation.comparison import compare
 
 SYSTEM = """
@@ -227,7 +227,9 @@ def test_services_fitted_together_are_wrong_together():
     system = loads(SYSTEM + ERRORS)
     found = errors_by_calibration(system)["delay_mean_s"]
     low, high = (
-        predict(loads(SYSTEM.replace("10ms", each)), delays=False).subscribers["delay_mean_s"]
+        predict(loads(SYSTEM.replace("10ms", each)), delays=False, by="theory").subscribers[
+            "delay_mean_s"
+        ]
         for each in ("9.8ms", "10.2ms")
     )
     assert found.to_numpy() == pytest.approx(((high - low) / 2.0).to_numpy(), rel=1e-6)

@@ -220,3 +220,32 @@ def test_comparing_the_other_way_round_only_turns_the_signs(pairs):
         assert abs(summary.mean_signed) <= summary.mean_absolute + 1e-15
         assert summary.mean_absolute <= summary.maximum + 1e-15
         assert summary.mean_absolute == back.summary.mean_absolute
+
+
+def test_what_engines_state_of_their_errors_counts_beside_standard_errors():
+    """√(.02² + (1.96 × .01)²) is .028; a simulated error is in the standard error already."""
+
+    def side(source, shares, **answered):
+        rows = [
+            {"subscriber": name, "count": n, "on_time": share, "on_time_se": 0.01} | answered
+            for n, (name, share) in enumerate(zip("abc", shares, strict=True), start=1)
+        ]
+        return Outcome(source=source, subscribers=table("subscribers", rows))
+
+    measured = side("measured", [0.9, 0.9, 0.9])
+    measured.subscribers["on_time_se"] = math.nan
+    theory = side("predicted", [0.927, 0.929, 0.9], error=0.02, by="theory")
+    comparison = compare(theory, measured)
+    assert comparison.subscribers["on_time_error"].tolist() == pytest.approx(
+        [math.hypot(0.02, 0.0196)] * 3, rel=1e-3
+    )
+    assert comparison.subscribers["by_a"].tolist() == ["theory"] * 3
+    summary = comparison.summary
+    assert (summary.with_error, summary.within_error) == (3, pytest.approx(4 / 6))
+    assert not verdict(comparison, max_mae=None, min_within_error=0.95).passed
+    assert verdict(comparison, max_mae=None, min_within_error=0.6).passed
+    played = side("predicted", [0.927, 0.929, 0.9], error=0.02, by="simulation")
+    assert compare(played, measured).summary.within_error == pytest.approx(3 / 6)
+    silent = compare(side("predicted", [0.9] * 3), measured).summary
+    assert silent.with_error == 0
+    assert math.isnan(silent.within_error)

@@ -17,6 +17,10 @@ from tidings.cli.workloads import (
     TracesInstead,
     find_workload,
 )
+from tidings.prediction.operational.analysing import FORMULAS, Analysis
+from tidings.prediction.operational.analysing import analyse as analyse_workload
+from tidings.prediction.operational.audiences import delivery_rows
+from tidings.prediction.operational.scaling import scaled
 from tidings.reporting import wording
 from tidings.reporting.analyses import (
     centre_table,
@@ -25,10 +29,6 @@ from tidings.reporting.analyses import (
     routing_table,
     service_table,
 )
-from tidings.theory.operational.analysing import FORMULAS, Analysis
-from tidings.theory.operational.analysing import analyse as analyse_workload
-from tidings.theory.operational.audiences import delivery_rows
-from tidings.theory.operational.scaling import scaled
 
 
 def analyse(

@@ -51,4 +51,4 @@ def explain(
     untried = [
         f"{quoted(change)} is not predicted: {why}" for change, why in budget.untried.items()
     ]
-    console.warn((*refused, *untried))
+    console.warn((*budget.outcome.warnings, *refused, *untried))

@@ -33,6 +33,34 @@ Limit = Annotated[
 Seed = Annotated[
     int, typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same numbers.")
 ]
+By = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="theory|simulation",
+        help="The one engine that is to answer; not said: theory where its measured error is "
+        "small enough, else the simulation.",
+    ),
+]
+Within = Annotated[
+    str,
+    typer.Option(
+        "--within",
+        metavar="ERROR",
+        help="The error (half-width, 95 %) wanted of every on-time share: a share such as 0.005, "
+        "or '10% of misses'.",
+    ),
+]
+Seconds = Annotated[
+    float,
+    typer.Option(
+        "--seconds",
+        metavar="N",
+        min=0.1,
+        help="CPU seconds that simulating may take; shares that are not as precise as wanted by "
+        "then say so.",
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -19,7 +19,7 @@ from tidings.simulation.run import SimulationOptions
 from tidings.simulation.run import simulate as simulate_outcome
 
 USUAL = SimulationOptions()
-OF_MANY_RUNS = ("replications", "precision", "max_replications")
+OF_MANY_RUNS = ("replications", "precision", "seconds", "max_replications")
 
 
 def simulate(
@@ -30,7 +30,8 @@ def simulate(
         typer.Option(
             metavar="N",
             min=1,
-            help="Events published in each replication, on average; 50,000 unless said otherwise.",
+            help="Events published in each replication, on average; 50,000 unless said otherwise, "
+            "more where what fails would hardly fail in that time.",
         ),
     ] = None,
     duration: Annotated[
@@ -51,6 +52,14 @@ def simulate(
             max=0.5,
             help="Go on until every on-time share is known to ± this (95 %), or to the cap; "
             "0.005 is half a percentage point.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.1,
+            help="CPU seconds that all replications together may take; no limit if left out.",
         ),
     ] = None,
     max_replications: Annotated[
@@ -109,6 +118,7 @@ def simulate(
                 seed=seed,
                 replications=replications,
                 precision=precision,
+                seconds=seconds,
                 max_replications=max_replications,
                 max_copies=max_copies,
                 events=events,

@@ -34,8 +34,8 @@ from tidings.histories.stays import (
     stay_edges_s,
 )
 from tidings.model.trace_tables import TRACE_TABLES
+from tidings.prediction.notification_loss import notified_share
 from tidings.reporting.diffusion import diffusion_tables
-from tidings.theory.churn.closed_form import notified_share
 from tidings.traces.actions import bring_here
 from tidings.traces.places import require_tables, table_names
 from tidings.traces.quarantine import REASON, with_reasons

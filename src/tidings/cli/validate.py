@@ -36,6 +36,14 @@ def validate(
             "--min-within-2se",
         ),
     ] = None,
+    min_within_error: Annotated[
+        float | None,
+        options.share(
+            "Share of subscribers that must agree within standard errors and the errors that "
+            "engines state of their rows.",
+            "--min-within-error",
+        ),
+    ] = None,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> int:
@@ -47,7 +55,11 @@ def validate(
     comparison = compare(*outcomes)
     warnings = doubts(outcomes)
     result = verdict(
-        comparison, max_mae=max_mae, max_error=max_error, min_within_2se=min_within_2se
+        comparison,
+        max_mae=max_mae,
+        max_error=max_error,
+        min_within_2se=min_within_2se,
+        min_within_error=min_within_error,
     )
     if json:
         console.show_json(

@@ -21,6 +21,8 @@ from tidings.planning.scenarios import (
     foretell,
     read_scenarios,
 )
+from tidings.prediction.predict import SECONDS, PredictOptions, predict
+from tidings.prediction.wanting import WITHIN
 from tidings.reporting.what_ifs import causes_table, difference_table, scenario_table
 from tidings.simulation.run import simulate
 
@@ -47,6 +49,9 @@ def whatif(
     simulated: Annotated[
         bool, typer.Option("--simulate", help="Play both systems through as well.")
     ] = False,
+    within: options.Within = str(WITHIN),
+    by: options.By = None,
+    seconds: options.Seconds = SECONDS,
     seed: options.Seed = 1,
     to: Annotated[
         Path | None,
@@ -62,6 +67,8 @@ def whatif(
 ) -> None:
     """What if: predict a system before and after changes; many scenarios at once on Spark.
 
+    One scenario is predicted within the error wanted; many are by theory, with its errors.
+
     Example: [bold]tidings whatif city.yaml 'rate all x2' 'speed hub x2'[/]
     """
     if bool(changes) == (scenarios is not None):
@@ -72,15 +79,14 @@ def whatif(
         raise typer.BadParameter("--to and --master are for a file of --scenarios")
     if to is not None:
         check_new_folder(to)
+    asked_of = PredictOptions(
+        within=within, by=by, seconds=seconds, seed=seed, delays=False, error_bars=False
+    )
     found = reading.load(system)
     if scenarios is None:
-        _one(
-            found,
-            tuple(changes or ()),
-            simulated=seed if simulated else None,
-            json=json,
-            limit=limit,
-        )
+        with console.progress("what if") as step:
+            differences = _one(found, tuple(changes or ()), asked_of, simulated, step)
+        _show(differences, json=json, limit=limit)
         return
     asked = read_scenarios(scenarios)
     if master is None and to is None and len(asked) < ON_SPARK_FROM:
@@ -100,14 +106,20 @@ def whatif(
 
 
 def _one(
-    system: System, changes: tuple[str, ...], *, simulated: int | None, json: bool, limit: int
-) -> None:
+    system: System,
+    changes: tuple[str, ...],
+    asked: PredictOptions,
+    simulated: bool,
+    step: Step,
+) -> list[Difference]:
     scenario = Scenario(name=", ".join(changes), changes=changes)
-    with console.progress("what if") as step:
-        step("predicting")
-        differences = [difference(system, scenario, foretell)]
-        if simulated is not None:
-            differences.append(_played(system, scenario, simulated, step))
+    found = [difference(system, scenario, lambda each: predict(each, asked, progress=step))]
+    if simulated:
+        found.append(_played(system, scenario, asked.seed, step))
+    return found
+
+
+def _show(differences: list[Difference], *, json: bool, limit: int) -> None:
     documents = [each.to_document() for each in differences]
     if json:
         sources = {each["source"]: each for each in documents}

@@ -13,7 +13,7 @@ from tidings.model import reading, units
 from tidings.model.routes import route
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Workload
-from tidings.theory.operational.audiences import Audience, audiences_behind, audiences_of
+from tidings.prediction.operational.audiences import Audience, audiences_behind, audiences_of
 
 SystemIfAny = Annotated[
     Path | None,

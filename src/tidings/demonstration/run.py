@@ -16,10 +16,10 @@ from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.outcome_files import plain, save_outcome
 from tidings.model.system import System
 from tidings.model.writing import check_new_folder, new_folder
+from tidings.prediction.predict import predict
 from tidings.reporting.page import Report, write_page
 from tidings.simulation.recording import Recording, record, write_traces
 from tidings.simulation.run import simulate
-from tidings.theory.predicting import predict
 from tidings.traces.reading import read_traces
 from tidings.validation.comparison import Check, compare, verdict
 from tidings.validation.parameters import check_parameters

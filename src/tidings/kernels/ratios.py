@@ -62,12 +62,18 @@ class Ratio:
         error = self.standard_error
         return np.where(np.isnan(error), np.nan, np.fmax(error, share_se(self.x, self.w)))
 
+    def half_widths(self, confidence: float = 0.95) -> Floats:
+        """Half the confidence interval of each share (Student's t); NaN where it is not known."""
+        if self.replications < 2:
+            return np.full(self.x.size, np.nan)
+        t = float(special.stdtrit(self.replications - 1, 0.5 + confidence / 2))
+        return t * self.share_standard_error
+
     def half_width(self, confidence: float = 0.95) -> float:
         """Half the widest confidence interval of the shares (Student's t); NaN if unknown."""
         if self.replications < 2 or not np.any(self.w > 0):
             return math.nan
-        t = float(special.stdtrit(self.replications - 1, 0.5 + confidence / 2))
-        return t * float(np.nanmax(self.share_standard_error))
+        return float(np.nanmax(self.half_widths(confidence)))
 
     def relative_half_width(self, chosen: NDArray[np.bool_], confidence: float = 0.95) -> float:
         """Half the widest confidence interval of the chosen ratios, as a share of each."""

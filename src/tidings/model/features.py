@@ -216,7 +216,8 @@ def has_churn(system: System, engine: str) -> bool:
             listed = ", ".join(f"subscribers.{named[index]}" for index in comes[:4])
             raise UnsupportedError(
                 f"{engine} does not handle subscription churn together with {what}: {listed}. "
-                "Take 'stays' or the other out of the file."
+                "Take 'stays' or the other out of the file.",
+                [f"subscription churn together with {what}"],
             )
     return bool(comes.size)
 
@@ -240,5 +241,6 @@ def require_only(system: System, handled: Collection[str], engine: str) -> None:
         raise UnsupportedError(
             f"{engine} does not handle {len(refused)} of the things this system uses:\n"
             + "\n".join(lines)
-            + "\nTake these fields out of the file to go on without them."
+            + "\nTake these fields out of the file to go on without them.",
+            refused,
         )

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tidings.model.remarks import Remark
+
 SOURCES = ("predicted", "simulated", "measured")
 
 # Why an event that was wanted did not reach its subscriber; the first cause in time counts.
@@ -36,6 +38,10 @@ CAUSES = {
 LOSSES = tuple(f"lost_{cause}" for cause in CAUSES)
 QUANTILES = {"delay_p50_s": 0.50, "delay_p95_s": 0.95, "delay_p99_s": 0.99}
 
+# Who answered a row: ``error`` is half the 95 % interval of the engine's own error of the on-time
+# share, ``by`` the engine, ``why`` what speaks against the other one or against this answer.
+ANSWERED = ("error", "by", "why")
+
 SUBSCRIBER_COLUMNS = (
     "subscriber",
     "broker",
@@ -43,7 +49,8 @@ SUBSCRIBER_COLUMNS = (
     "wanted_per_s",  # rate of the events each of them wants
     "events",  # events counted (none when predicted)
     "on_time",
-    "on_time_se",
+    "on_time_se",  # from the parameters (theory), over replications (simulation), of what was seen
+    *ANSWERED,
     "delivered",
     "late",
     *LOSSES,
@@ -57,7 +64,8 @@ PAIR_COLUMNS = (
     "wanted_per_s",
     "events",
     "on_time",
-    "on_time_se",
+    "on_time_se",  # from the parameters (theory), over replications (simulation), of what was seen
+    *ANSWERED,
     "delivered",
     "late",
     *LOSSES,
@@ -95,7 +103,7 @@ TABLES = {
     "links": LINK_COLUMNS,
     "delays": DELAY_COLUMNS,
 }
-TEXTS = frozenset({"subscriber", "publisher", "broker", "source", "target"})
+TEXTS = frozenset({"subscriber", "publisher", "broker", "source", "target", "by", "why"})
 # What a row of each table is found by; no two have the same.
 KEYS = {
     "subscribers": ("subscriber",),
@@ -140,7 +148,8 @@ def _filled(column: str, values: np.ndarray[Any, Any] | None, size: int) -> np.n
 class Outcome:
     """What became of the events, by subscriber, pair, broker and link.
 
-    ``provenance`` says how it came about: version, input, seed, models, approximations, warnings.
+    ``provenance`` says how it came about: version, input, seed, models, approximations, warnings;
+    ``remarks`` are what its reader must know, as records.
     """
 
     source: str
@@ -150,6 +159,7 @@ class Outcome:
     links: pd.DataFrame = field(default_factory=lambda: table("links"))
     delays: pd.DataFrame = field(default_factory=lambda: table("delays"))
     provenance: Mapping[str, Any] = field(default_factory=dict)
+    remarks: tuple[Remark, ...] = ()
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
@@ -171,8 +181,9 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the reader of this result must know."""
-        return tuple(self.provenance.get("warnings", ()))
+        """What the reader of this result must know, as sentences."""
+        remarks = (remark.sentence() for remark in self.remarks)
+        return (*self.provenance.get("warnings", ()), *remarks)
 
     def _share(self, column: str) -> float:
         known = self.subscribers[self.subscribers[column].notna()]

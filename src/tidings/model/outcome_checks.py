@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.errors import Problem
-from tidings.model.outcome import KEYS, LOSSES, TABLES, TEXTS
+from tidings.model.outcome import ANSWERED, KEYS, LOSSES, TABLES, TEXTS
 
 ROUNDING = 1e-6  # by which shares that were written and read again may miss their sum
 _SHARES = {"on_time", "delivered", "late", "lost", "arrived", *LOSSES}
@@ -25,7 +25,8 @@ Bools = NDArray[np.bool_]
 
 def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
     """Everything that is wrong with one table as it was read; the cells may be of any kind."""
-    columns = list(TABLES[name])
+    # Files written before rows said who answered them lack these columns; they are read as well.
+    columns = [each for each in TABLES[name] if each in frame.columns or each not in ANSWERED]
     missing = [each for each in columns if each not in frame.columns] if len(frame) else []
     unknown = [str(each) for each in frame.columns if each not in columns]
     for kind, found in (("lacks", missing), ("has besides", unknown)):
@@ -74,7 +75,7 @@ def _is_number(cell: object) -> bool:
 def _value_problems(
     name: str, frame: pd.DataFrame, wrong: Mapping[str, Bools]
 ) -> Iterator[Problem]:
-    for column in TABLES[name]:
+    for column in wrong:
         if column in TEXTS:
             if column in KEYS[name]:
                 yield from _problem(name, frame, column, frame[column] == "", "a name")

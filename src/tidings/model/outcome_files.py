@@ -15,6 +15,7 @@ from tidings.errors import InvalidInputError
 from tidings.model import json_text
 from tidings.model.outcome import SOURCES, TABLES, TEXTS, Outcome, table
 from tidings.model.outcome_checks import table_problems
+from tidings.model.remarks import Remark
 from tidings.model.writing import check_place, new_folder, write_file
 
 FORMAT_VERSION = 1
@@ -28,8 +29,16 @@ def outcome_document(outcome: Outcome) -> dict[str, Any]:
         "source": outcome.source,
         "on_time": plain(outcome.on_time),
         "delivered": plain(outcome.delivered),
-        "provenance": plain(dict(outcome.provenance)),
+        **_story(outcome),
         **{name: _records(getattr(outcome, name)) for name in TABLES},
+    }
+
+
+def _story(outcome: Outcome) -> dict[str, Any]:
+    """How an outcome came about and what to know of it, as plain values."""
+    return {
+        "provenance": plain(dict(outcome.provenance)),
+        "remarks": [plain(remark.to_document()) for remark in outcome.remarks],
     }
 
 
@@ -83,7 +92,7 @@ def _save_folder(outcome: Outcome, target: Path) -> None:
         head = {
             "tidings_outcome": FORMAT_VERSION,
             "source": outcome.source,
-            "provenance": plain(dict(outcome.provenance)),
+            **_story(outcome),
         }
         (folder / HEAD).write_text(json.dumps(head, indent=1), encoding="utf-8")
         for name in TABLES:
@@ -115,7 +124,23 @@ def load_outcome(path: str | os.PathLike[str]) -> Outcome:
         count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
         raise InvalidInputError(f"{source}: not a valid outcome: {count}", problems)
     tables = {name: table(name, _columns(frame)) for name, frame in frames.items()}
-    return Outcome(source=head["source"], provenance=head.get("provenance", {}), **tables)
+    return Outcome(
+        source=head["source"],
+        provenance=head.get("provenance", {}),
+        remarks=_remarks(head, source),
+        **tables,
+    )
+
+
+def _remarks(head: Mapping[str, Any], source: Path) -> tuple[Remark, ...]:
+    rows = head.get("remarks", [])
+    try:
+        return tuple(Remark.from_document(row) for row in rows)
+    except (TypeError, ValueError, KeyError) as error:
+        raise InvalidInputError(
+            f"{source}: its remarks are {str(rows)[:60]!r} ({error}); wants a list of records with "
+            "kind, what, where, size, unit, do"
+        ) from error
 
 
 def _check_head(head: Any, source: Path) -> None:

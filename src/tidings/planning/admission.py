@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tidings.model.outcome_files import plain
 from tidings.model.system import Subscriber, System
-from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Progress, prove
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Progress, weigh
 from tidings.planning.newcomers import (
     Effect,
     State,
@@ -69,10 +69,11 @@ class Admission:
 
     @property
     def verdict(self) -> str:
-        """Whether the newcomer may come: open where only the prediction is for it."""
+        """Whether the newcomer may come: open where nothing is proved for it or against it."""
         if self.choice is not None:
             return MEETS
-        return OPEN if any(place.admits for place in self.places) else MISSES
+        seen = (place.evidence for place in self.places if place.admits)
+        return OPEN if any(each is None or each.verdict == OPEN for each in seen) else MISSES
 
     def to_document(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
@@ -196,7 +197,7 @@ class Admissions:
             if not place.admits:
                 break
             self.progress(f"{newcomer.name} at {place.broker}, simulated")
-            evidence = prove(self._judged(newcomer, place), self.target, play)
+            evidence = weigh(self._judged(newcomer, place), self.target, play)
             places[number] = replace(place, evidence=evidence)
             if evidence.meets:
                 return replace(answer, places=tuple(places), choice=places[number])

@@ -60,7 +60,7 @@ class Budget:
 
     def subscribers(self, number: int | None = None) -> pd.DataFrame:
         """On-time share, delay, and what each effect costs, the worst subscribers first."""
-        own = ["subscriber", "broker", "count", "on_time", "delay_mean_s"]
+        own = ["subscriber", "broker", "count", "on_time", "error", "by", "delay_mean_s"]
         found = self.outcome.subscribers[own].copy()
         for name, costs in self.costs.items():
             found[f"{name}: share"] = costs["share"].to_numpy()

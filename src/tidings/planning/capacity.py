@@ -20,7 +20,7 @@ from tidings.planning.evidence import (
     Play,
     Progress,
     Standing,
-    prove,
+    weigh,
 )
 from tidings.planning.selections import ALL, check_target
 from tidings.planning.targets import Target
@@ -64,7 +64,9 @@ class Capacity:
         """Whether some size meets the target."""
         if self.choice is not None:
             return MEETS
-        return next((OPEN for each in self.options if each.evidence.verdict == OPEN), MISSES)
+        # Faster is never worse, so that the fastest speaks for all.
+        decisive = self.options[-1:] if self.what == "speed" else self.options
+        return next((OPEN for each in decisive if each.evidence.verdict == OPEN), MISSES)
 
     def to_document(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
@@ -95,21 +97,21 @@ def least_speed(
 ) -> Capacity:
     """The least factor on the speed of a broker (or of all) with which the target is met.
 
-    By bisection on a logarithmic scale: a faster broker makes nobody's events later. Where the
-    ``play`` of what is predicted to be enough does not speak for it, faster ones are played.
+    By bisection on a logarithmic scale: a faster broker makes nobody's events later. From the
+    least that is predicted to be enough on, faster ones are looked at until one surely is.
     """
     check_target(system, ("brokers",), broker)
     seen: dict[float, Option] = {}
 
-    def meets(factor: float, play: Play | None = None) -> bool:
+    def look(factor: float, play: Play | None = None) -> Evidence:
         progress(f"{factor:.3g} times as fast")
-        found = prove(faster(system, broker, factor), target, play)
-        seen[factor] = Option(size=factor, evidence=found)
-        return found.meets
+        evidence = weigh(faster(system, broker, factor), target, play)
+        seen[factor] = Option(size=factor, evidence=evidence)
+        return evidence
 
-    size = _least_predicted(meets)
-    if play is not None:  # also where the fastest is predicted to miss, by less than its error
-        size = _least_played(lambda factor: meets(factor, play), size or FASTEST)
+    size = _least_predicted(lambda factor: look(factor).predicted.meets)
+    # Also where the fastest is predicted to miss, perhaps by less than its error.
+    size = _least_proved(lambda factor: look(factor, play).meets, size or FASTEST)
     return Capacity(
         what="speed",
         broker=broker,
@@ -125,7 +127,7 @@ def _least_predicted(meets: Callable[[float], bool]) -> float | None:
     return _narrowed(meets, 1.0, FASTEST) if meets(FASTEST) else None
 
 
-def _least_played(meets: Callable[[float], bool], least: float) -> float | None:
+def _least_proved(meets: Callable[[float], bool], least: float) -> float | None:
     """The least size from this one on that meets the target: ever longer steps, then between."""
     low, size, step = least, least, CLOSE
     while not meets(size):
@@ -162,7 +164,7 @@ def least_copies(
     for number in range(1, most + 1):
         progress(f"{number} brokers")
         plan = shared_out(system, broker, number)
-        options.append(Option(size=number, evidence=prove(plan, target, play)))
+        options.append(Option(size=number, evidence=weigh(plan, target, play)))
         if options[-1].evidence.meets:
             break
     choice = options[-1] if options[-1].evidence.meets else None

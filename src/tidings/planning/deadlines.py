@@ -22,12 +22,13 @@ from tidings.planning.evidence import (
     OPEN,
     Play,
     Progress,
+    better,
+    played,
     surely_reached,
 )
-from tidings.planning.evidence import verdict as told
+from tidings.planning.evidence import verdict as judged
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats, Target
-from tidings.theory.predicting import predict
 
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one
@@ -85,15 +86,15 @@ def shortest_lifetimes(
     """For every subscriber the least age that this share of its events stays below, in seconds.
 
     Everybody's own lifetime is moved at once, for it concerns nobody else, by bisection from the
-    predicted delay laws: the time given meets the level by prediction, one shorter by ``CLOSE``
-    does not. With ``play`` the promises are played through, and those that it does not speak for
-    made longer, by ever longer steps.
+    predicted delay quantiles: the time given meets the level by prediction, one shorter by
+    ``CLOSE`` does not. Promises that are not sure to be kept are made longer, by ever longer steps;
+    with ``play`` those that the prediction leaves open are played through.
     """
     if any(not 0.0 < level < 1.0 for level in levels):
         raise InvalidInputError(f"levels are {list(levels)}; wants shares between 0 and 1")
     endless = changed(system, ["lifetime all none"])
     progress("without lifetimes")
-    best = predict(endless, delays=True, error_bars=False)
+    best = foretell(endless)
     table = best.subscribers[["subscriber", "broker", "on_time"]].rename(
         columns={"on_time": "best"}
     )
@@ -112,7 +113,7 @@ def shortest_lifetimes(
             verdicts[level] = OPEN if np.isfinite(times_s).all() else MISSES
             table[column(level)] = times_s
             continue
-        progress(f"{100 * level:g} %, simulated")
+        progress(f"{100 * level:g} %, proved")
         table[column(level)], verdicts[level] = _kept(endless, level, times_s, play)
     return Deadlines(
         table=table[[*table.columns[:3], *map(column, levels)]].reset_index(drop=True),
@@ -122,34 +123,40 @@ def shortest_lifetimes(
 
 
 def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> tuple[Floats, str]:
-    """The times made longer until the simulation is sure that all are long enough; the verdict.
+    """The times made longer until all are surely long enough; the verdict.
 
-    Those of the last play, if it never is.
+    Those that were tried last, if they never are.
     """
     possible = np.isfinite(times_s)
-    if play is None or not possible.any():
-        return times_s, MEETS if possible.all() else MISSES
+    if not possible.any():
+        return times_s, MISSES
 
-    def played(found: Floats) -> tuple[str, Outcome]:
-        plan = _asking(promised(system, found), level, possible)
-        seen = play(plan)
-        return told(plan, Target(), foretell(plan), seen), seen
+    def tried(times_s: Floats) -> tuple[str, Outcome]:
+        plan = _asking(promised(system, times_s), level, possible)
+        predicted, seen = foretell(plan), None
+        verdict = judged(plan, Target(), predicted)
+        if play is not None and verdict == OPEN:
+            seen = played(plan, Target(), predicted, play)
+            verdict = judged(plan, Target(), predicted, seen)
+        return verdict, predicted if seen is None else better(predicted, seen)
 
     found, step = times_s, FIRST_STEP
-    verdict, seen = played(found)
+    verdict, seen = tried(found)
     short = possible & ~surely_reached(seen, level)
     if (seen.subscribers["on_time"].to_numpy()[short] < level - FAR_SHORT).any():
         longest = np.where(short, LONGEST * times_s, times_s)
-        best, _ = played(longest)
+        best, _ = tried(longest)
         if best != MEETS:
             found, verdict, short = longest, best, np.zeros_like(short)
     for _ in range(MOST_PLAYED - 1):
         if verdict == MEETS or not short.any():
             break
         found, step = np.where(short, found * (1.0 + step), found), 2.0 * step
-        verdict, seen = played(found)
+        verdict, seen = tried(found)
         short = possible & ~surely_reached(seen, level)
-    return found, verdict if possible.all() else MISSES
+    if not possible.all():
+        return found, MISSES
+    return found, MEETS if verdict == MEETS else OPEN  # longer times were not tried
 
 
 def _asking(system: System, level: float, possible: NDArray[np.bool_]) -> System:

@@ -1,29 +1,35 @@
 """What stands behind a plan: its prediction and its simulation, measured against the targets.
 
-One rule for all plans says what the two together tell: :func:`verdict`.
+One rule for all plans. A target is met where shares less their errors reach it, and missed where
+shares and their errors together do not. Else the simulator is asked, as precisely as it takes to
+decide; what it leaves open cannot be told. A plan whose own simulation lies below the target is
+never said to meet it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.errors import UnsupportedError
+from tidings.errors import UnstableError, UnsupportedError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Floats, Target
-from tidings.theory.stated_errors import SURELY, possible_error
+from tidings.simulation.options import Wanted
 
 MEETS, MISSES, OPEN = "meets", "misses", "cannot be told"
+FINEST = 1e-3  # error of a share down to which the simulator is asked
+ENOUGH = 0.8  # of the distance to a target: an error that leaves no doubt
 
 Progress = Callable[[str], None]
-Play = Callable[[System], Outcome]  # a simulation of a plan
+# A simulation of a plan, to half-widths (95 %) that depend on what shares turn out to be.
+Play = Callable[[System, Wanted], Outcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +41,8 @@ class Standing:
     satisfied: float  # share of subscribers that get their target
     worst: str  # who falls furthest below its target, or comes nearest to it
     margin: float  # of that one: its share less its target
-    meets: bool
+    error: float  # half-width (95 %) of that share
+    meets: bool  # if all shares were as they are given
 
     def to_document(self) -> dict[str, Any]:
         """The standing as plain data."""
@@ -59,54 +66,58 @@ class Evidence:
     def to_document(self) -> dict[str, Any]:
         """The evidence as plain data: the predicted standing, the simulated one, the verdict."""
         simulated = None if self.simulated is None else self.simulated.to_document()
-        told = {"foretold": self.foretold, "verdict": self.verdict}
-        return {**self.predicted.to_document(), "simulated": simulated, **told}
+        verdicts = {"foretold": self.foretold, "verdict": self.verdict}
+        return {**self.predicted.to_document(), "simulated": simulated, **verdicts}
 
 
-def weigh(system: System, target: Target, play: Play | None = None) -> Evidence:
-    """The evidence for a system: predicted, and played if there is a ``play``."""
-    return _evidence(system, target, foretell(system), None if play is None else play(system))
+def weigh(
+    system: System, target: Target, play: Play | None = None, *, always: bool = False
+) -> Evidence:
+    """Give the evidence for a system, played where the prediction alone cannot tell.
 
-
-def prove(system: System, target: Target, play: Play | None) -> Evidence:
-    """The evidence for a candidate, which is played unless the prediction is sure to miss.
-
-    What nobody knows of its error is left out there.
+    With ``always`` it is played in any case.
     """
     predicted = foretell(system)
-    hopeless = True not in _answers(system, target, predicted, possible_error(predicted).share)
-    played = None if play is None or hopeless else play(system)
-    return _evidence(system, target, predicted, played)
-
-
-def settle(system: System, target: Target, play: Play | None) -> Evidence:
-    """The evidence for a system, which is played only where the prediction alone cannot tell."""
-    predicted = foretell(system)
-    found = _evidence(system, target, predicted, None)
-    if play is None or found.foretold != OPEN:
-        return found
-    return _evidence(system, target, predicted, play(system))
-
-
-def _evidence(
-    system: System, target: Target, predicted: Outcome, simulated: Outcome | None
-) -> Evidence:
+    foretold = verdict(system, target, predicted)
+    simulated = None
+    if play is not None and (always or foretold == OPEN):
+        simulated = played(system, target, predicted, play)
     return Evidence(
         predicted=standing(system, target, predicted),
         simulated=None if simulated is None else standing(system, target, simulated),
-        foretold=foretold(system, target, predicted),
+        foretold=foretold,
         verdict=verdict(system, target, predicted, simulated),
     )
 
 
+def played(system: System, target: Target, predicted: Outcome, play: Play) -> Outcome | None:
+    """Play a system as precisely as decides it; None where it cannot be, as when overloaded."""
+    try:
+        return play(system, deciding(system, target, predicted))
+    except (UnstableError, UnsupportedError):
+        return None
+
+
+def deciding(system: System, target: Target, predicted: Outcome) -> Wanted:
+    """Give the half-widths that decide what a prediction leaves open; infinity where nothing is."""
+    wanted, error = target.shares(system), errors(predicted)
+    share = predicted.subscribers["on_time"].to_numpy()
+    undecided = (share - error < wanted) & (share + error >= wanted)
+
+    def precision(shares: Floats) -> Floats:
+        enough = np.maximum(ENOUGH * np.abs(shares - wanted), FINEST)
+        return np.where(undecided, enough, np.inf)
+
+    return precision
+
+
 def standing(system: System, target: Target, outcome: Outcome) -> Standing:
-    """How a system stands to its target; simulated shares are given two standard errors."""
+    """Say how a system stands to its target if all shares are as they are given."""
     rows = outcome.subscribers
-    wanted, got = target.wanted(system), rows["on_time"].to_numpy()
-    noise = np.nan_to_num(_noise(outcome)) if outcome.source == "simulated" else 0.0
-    satisfied = target.satisfied(system, outcome, -noise)
-    asked = ~np.isnan(wanted) & ~np.isnan(got)
-    margins = np.where(asked, got - wanted, np.inf)
+    wanted, share = target.wanted(system), rows["on_time"].to_numpy()
+    satisfied = target.satisfied(system, outcome)
+    asked = ~np.isnan(wanted) & ~np.isnan(share)
+    margins = np.where(asked, share - wanted, np.inf)
     least = int(np.argmin(margins))
     return Standing(
         source=outcome.source,
@@ -114,74 +125,46 @@ def standing(system: System, target: Target, outcome: Outcome) -> Standing:
         satisfied=satisfied,
         worst=str(rows["subscriber"].iloc[least]) if asked.any() else "",
         margin=float(margins[least]) if asked.any() else math.nan,
+        error=float(rows["error"].iloc[least]) if asked.any() else math.nan,
         meets=target.is_met(satisfied),
     )
 
 
 def verdict(
-    system: System,
-    target: Target,
-    predicted: Outcome | UnsupportedError,
-    simulated: Outcome | None,
+    system: System, target: Target, predicted: Outcome, simulated: Outcome | None = None
 ) -> str:
-    """Whether the target is met, wherever within its error each share may be.
-
-    Where the prediction is sure within its error, the simulation must not be sure of the contrary;
-    where the target is within that error, or there is no prediction, the simulation decides, and
-    must be sure whatever its noise; where nobody knows the error, both must say the same. Without a
-    simulation the prediction is taken at its word.
-    """
-    seen: set[bool] = set()
-    if simulated is not None:
-        noise = _noise(simulated)
-        known = not np.isnan(noise[simulated.subscribers["on_time"].notna()]).any()
-        sure = _answers(system, target, simulated, np.nan_to_num(noise))
-        seen = sure if known else {True, False}
-    if isinstance(predicted, UnsupportedError):
-        return _told(seen)
-    word = _answers(system, target, predicted, 0.0)
+    """Say whether the target is met, wherever within its error each share may be."""
     if simulated is None:
-        return _told(word)
-    error = prediction_error(predicted)
-    if error is None:
-        return _told(seen | word)
-    sure = _answers(system, target, predicted, error)
-    return _told(seen if len(sure) > 1 else sure | (seen if len(seen) == 1 else set()))
+        return _within_errors(system, target, predicted)
+    answer = _within_errors(system, target, better(predicted, simulated))
+    below = not target.is_met(target.satisfied(system, simulated))
+    surely_met = _within_errors(system, target, simulated) == MEETS
+    contradicts = below if answer == MEETS else surely_met if answer == MISSES else False
+    return OPEN if contradicts else answer
 
 
-def foretold(system: System, target: Target, predicted: Outcome) -> str:
-    """What a prediction alone tells, wherever within its error each share may be."""
-    error = prediction_error(predicted)
-    return OPEN if error is None else _told(_answers(system, target, predicted, error))
-
-
-def _answers(system: System, target: Target, outcome: Outcome, error: float | Floats) -> set[bool]:
-    """Whether the target is met if all shares are lower by their error, and if all are higher."""
+def _within_errors(system: System, target: Target, outcome: Outcome) -> str:
+    """Say whether the target is met if all shares are lower by their error, and if higher."""
+    error = errors(outcome)
     shares = (target.satisfied(system, outcome, lower) for lower in (error, -error))
-    return {target.is_met(each) for each in shares}
+    answers = {target.is_met(each) for each in shares}
+    return OPEN if len(answers) > 1 else MEETS if answers == {True} else MISSES
 
 
-def _told(answers: set[bool]) -> str:
-    return OPEN if len(answers) != 1 else MEETS if answers == {True} else MISSES
+def better(predicted: Outcome, simulated: Outcome) -> Outcome:
+    """Give the prediction, with the simulated row wherever that has the smaller error."""
+    closer = errors(simulated) < errors(predicted)
+    both = (simulated.subscribers, predicted.subscribers)
+    rows = {name: np.where(closer, *(each[name] for each in both)) for name in both[1]}
+    return replace(predicted, subscribers=predicted.subscribers.assign(**rows))
 
 
-def prediction_error(predicted: Outcome | UnsupportedError) -> float | None:
-    """How far the shares of a prediction can be off; None: not known, or there is none."""
-    return None if isinstance(predicted, UnsupportedError) else possible_error(predicted).whole
+def errors(outcome: Outcome) -> Floats:
+    """Give how far each share can be off (half-width, 95 %); infinite where nobody knows."""
+    known: Floats = outcome.subscribers["error"].to_numpy()
+    return np.where(np.isnan(known), np.inf, known)
 
 
-def foreseen(system: System, target: Target) -> Standing:
-    """How a system stands to its target, predicted."""
-    return weigh(system, target).predicted
-
-
-def surely_reached(simulated: Outcome, share: float) -> NDArray[np.bool_]:
-    """Whose simulated share is at least this one whatever chance does."""
-    least = simulated.subscribers["on_time"].to_numpy() - _noise(simulated)
-    return np.asarray(least >= share)
-
-
-def _noise(simulated: Outcome) -> Floats:
-    """By how much each simulated share may be off by chance; NaN where that is not known."""
-    found: Floats = SURELY * simulated.subscribers["on_time_se"].to_numpy()
-    return found
+def surely_reached(outcome: Outcome, share: float) -> NDArray[np.bool_]:
+    """Find whose share is at least this one, whatever its error."""
+    return np.asarray(outcome.subscribers["on_time"].to_numpy() - errors(outcome) >= share)

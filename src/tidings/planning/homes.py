@@ -195,7 +195,11 @@ def search_for(
 def _proved(search: Search, best: Homes, play: Play | None) -> tuple[Homes, Evidence]:
     """The best homes that are not spoken against, if any that were looked at meet the target."""
     others = sorted(
-        (each for each, found in search.known.items() if found.meets and search.allows(each)),
+        (
+            each
+            for each, known in search.known.items()
+            if known.predicted.meets and search.allows(each)
+        ),
         key=search.worth,
         reverse=True,
     )
@@ -203,7 +207,7 @@ def _proved(search: Search, best: Homes, play: Play | None) -> tuple[Homes, Evid
     for each in [best, *(other for other in others if other != best)][:MOST_PLAYED]:
         search.progress(f"the best but {len(found)}, simulated" if found else "the best, simulated")
         found[each] = weigh(search.placed(each), search.target, play)
-        if play is None or found[each].meets or not search.evidence(best).meets:
+        if play is None or found[each].meets or not search.evidence(best).predicted.meets:
             return each, found[each]
     return best, found[best]
 

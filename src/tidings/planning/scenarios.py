@@ -15,16 +15,18 @@ from typing import Any
 
 import pandas as pd
 
-from tidings.errors import InvalidInputError, TidingsError
+from tidings.errors import InvalidInputError, TidingsError, UnsupportedError
 from tidings.model import yaml_text
 from tidings.model.outcome import CAUSES, LOSSES, Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
 from tidings.planning.changes import changed
-from tidings.theory.predicting import predict
+from tidings.prediction.predict import predict
 
 REASONS = ("late", *LOSSES)  # what an event that is not on time may be
-SHOWN = ("on_time", *REASONS, "delay_mean_s")
+SHOWN = ("on_time", "error", *REASONS, "delay_mean_s")
+
+ROUGHLY, FEW_SECONDS = 0.01, 10.0  # error and CPU seconds of what is simulated for want of theory
 
 Engine = Callable[[System], Outcome]
 
@@ -58,7 +60,7 @@ class Difference:
             "broker": new["broker"].where(new["broker"].notna(), old["broker"]).to_numpy(),
             "count": new["count"].where(new["count"].notna(), old["count"]).to_numpy(),
         }
-        for name in SHOWN:
+        for name in ("by", *SHOWN):
             rows[f"{name}_before"] = old[name].to_numpy()
             rows[f"{name}_after"] = new[name].to_numpy()
         found = pd.DataFrame(rows)
@@ -96,8 +98,14 @@ def difference(
 
 
 def foretell(system: System) -> Outcome:
-    """The prediction as what-ifs need it: without whole delay laws and error bars."""
-    return predict(system, delays=False, error_bars=False)
+    """Predict as whoever asks hundreds of times needs it: by theory, with its measured errors.
+
+    Simulated, roughly, is only what theory has not.
+    """
+    try:
+        return predict(system, by="theory", delays=False, error_bars=False)
+    except UnsupportedError:
+        return predict(system, by="simulation", within=ROUGHLY, seconds=FEW_SECONDS, delays=False)
 
 
 def assess(system: System, scenario: Scenario, before: Outcome) -> dict[str, Any]:
@@ -129,7 +137,7 @@ def assess(system: System, scenario: Scenario, before: Outcome) -> dict[str, Any
     }
 
 
-SUBSCRIBER_FIELDS = ("subscriber", "broker", "count", "wanted_per_s", *SHOWN)
+SUBSCRIBER_FIELDS = ("subscriber", "broker", "count", "wanted_per_s", "by", *SHOWN)
 _NOBODY = {"worst": "", "loser": "", "bottleneck": ""}
 
 

@@ -1,8 +1,7 @@
 """Which recovery scheme: what each gives to subscribers and what it costs in messages.
 
-Shares are predicted, so that small differences are not lost in noise; what a scheme costs is
-counted in a simulation, whose own shares stand beside the predicted ones as evidence. Where the
-prediction cannot honour what a system says under a scheme, the simulated shares count.
+What a scheme costs is counted in a simulation, whose own shares stand beside the predicted ones;
+of each subscriber that share counts which has the smaller error.
 """
 
 from __future__ import annotations
@@ -13,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from tidings.errors import InvalidInputError, UnsupportedError
+from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import SCHEMES, Recovery, System
-from tidings.planning.evidence import MEETS, OPEN, Progress, prediction_error, verdict
+from tidings.planning.evidence import MEETS, OPEN, Progress, better, deciding, verdict
+from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
 from tidings.simulation.run import SimulationOptions, simulate
-from tidings.theory.predicting import predict
-from tidings.theory.stated_errors import SURELY
 
+SECONDS = 30.0  # CPU seconds that simulating one scheme may take, unless told otherwise
+SURELY = 2.0  # standard errors within which costs are not told apart
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
 
 
@@ -31,9 +31,9 @@ class SchemeReport:
     """What one scheme gives and costs."""
 
     scheme: str
-    source: str  # of the shares that count: predicted, or simulated where that is refused
+    by: str  # the engine of the shares that count: theory, simulation, or both
     on_time: dict[str, float]  # mean over events, and quantiles over subscribers
-    error: float | None  # how far predicted shares can be off; None: not known, or simulated
+    error: float  # the largest of a subscriber's share that counts (half-width, 95 %)
     simulated: float  # mean over events
     simulated_se: float  # the largest standard error of a subscriber's simulated share
     satisfied: float  # share of subscribers that get their target
@@ -45,7 +45,7 @@ class SchemeReport:
     cost: float  # messages of all kinds between brokers, for each delivery
     cost_se: float  # its standard error; NaN where there was one replication
     verdict: str  # whether the target is met: MEETS or MISSES whatever the error, else OPEN
-    warnings: tuple[str, ...] = ()  # of the prediction, or why there is none
+    warnings: tuple[str, ...] = ()  # of the shares that count
 
     @property
     def meets(self) -> bool:
@@ -54,12 +54,7 @@ class SchemeReport:
 
     @property
     def likely(self) -> tuple[float, float]:
-        """The share of subscribers that get their target, and of events in time.
-
-        Simulated where nobody knows how far the prediction is off.
-        """
-        if self.error is None:
-            return self.satisfied_simulated, self.simulated
+        """The share of subscribers that get their target, and of events in time."""
         return self.satisfied, self.on_time["mean"]
 
     def costs_as_much_as(self, other: SchemeReport) -> bool:
@@ -128,7 +123,12 @@ def compare_schemes(
     *,
     progress: Progress = lambda _: None,
 ) -> SchemeAdvice:
-    """Predict and simulate the system under every recovery scheme; all else stays as it is."""
+    """Predict and simulate the system under every recovery scheme; all else stays as it is.
+
+    Unless ``options`` say how long, each is simulated as precisely as decides whether it meets the
+    target.
+    """
+    chosen = options or SimulationOptions()
     target.wanted(system)  # refuse before the work, not after
     if not _can_fail(system):
         raise InvalidInputError(
@@ -139,18 +139,13 @@ def compare_schemes(
     for scheme in SCHEMES:
         progress(scheme)
         changed = under(system, scheme)
-        predicted = _predicted(changed)
-        simulated = simulate(changed, options, progress=_prefixed(progress, scheme))
+        predicted = foretell(changed)
+        if chosen.duration_s is None and chosen.events is None:
+            precision = deciding(changed, target, predicted)
+            chosen = replace(chosen, precision=precision, seconds=chosen.seconds or SECONDS)
+        simulated = simulate(changed, chosen, progress=_prefixed(progress, scheme))
         reports.append(_report(changed, target, predicted, simulated))
     return SchemeAdvice(target=target, reports=tuple(reports))
-
-
-def _predicted(system: System) -> Outcome | UnsupportedError:
-    """The prediction, or why there is none."""
-    try:
-        return predict(system, delays=False)
-    except UnsupportedError as refusal:
-        return refusal
 
 
 def _prefixed(progress: Progress, scheme: str) -> Progress:
@@ -171,11 +166,10 @@ def _can_fail(system: System) -> bool:
     return bool(system.failure_groups) or any(each is not None for each in failures)
 
 
-def _report(
-    system: System, target: Target, predicted: Outcome | UnsupportedError, simulated: Outcome
-) -> SchemeReport:
+def _report(system: System, target: Target, predicted: Outcome, simulated: Outcome) -> SchemeReport:
     assert system.recovery is not None  # it has been set
-    counts = simulated if isinstance(predicted, UnsupportedError) else predicted
+    counts = better(predicted, simulated)
+    engines = sorted({each for each in counts.subscribers["by"] if each})
     costs = simulated.provenance["messages"]["per_delivery"]
 
     def cost(name: str, what: str = "value") -> float:
@@ -184,9 +178,9 @@ def _report(
 
     return SchemeReport(
         scheme=system.recovery.scheme,
-        source=counts.source,
+        by=engines[0] if len(engines) == 1 else "both",
         on_time={"mean": counts.on_time, **_quantiles(counts)},
-        error=prediction_error(predicted),
+        error=float(counts.subscribers["error"].max()),
         simulated=simulated.on_time,
         simulated_se=float(simulated.subscribers["on_time_se"].max()),
         satisfied=target.satisfied(system, counts),
@@ -198,14 +192,8 @@ def _report(
         cost=cost("messages"),
         cost_se=cost("messages", "se"),
         verdict=verdict(system, target, predicted, simulated),
-        warnings=_warnings(predicted),
+        warnings=simulated.warnings if engines == ["simulation"] else predicted.warnings,
     )
-
-
-def _warnings(predicted: Outcome | UnsupportedError) -> tuple[str, ...]:
-    if isinstance(predicted, UnsupportedError):
-        return (f"{str(predicted).splitlines()[0]}; its simulated shares count",)
-    return tuple(predicted.provenance["warnings"])
 
 
 def _quantiles(outcome: Outcome) -> dict[str, float]:

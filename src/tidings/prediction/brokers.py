@@ -59,8 +59,16 @@ class _Arrival:
         return renewal_stream(self.rate_per_s, self.scv, self.law, self.scale_s)
 
 
+# Waits by streams of a station, for all stations that were solved: what recurs is looked up.
+Solved = dict[tuple[tuple[_Arrival, ...], Law], list[Delays]]
+
+
 def broker_stages(
-    grid: Grid, rates: Flows, curves: Dispersion, emitted: Sequence[Law | None]
+    grid: Grid,
+    rates: Flows,
+    curves: Dispersion,
+    emitted: Sequence[Law | None],
+    solved: Solved,
 ) -> BrokerStages:
     """Solve the queues of all brokers, for every stream that crosses them."""
     count = rates.into.size
@@ -75,10 +83,12 @@ def broker_stages(
         busiest = max((law.mean_s for law in laws), default=0.0)
         for place, law in enumerate(laws):
             arrivals, scale_s = _arrivals(rates, curves, emitted, sources, (broker, law, place))
-            found = _waits(grid, arrivals, law, scale_s)
+            key = (tuple(arrivals), law)
+            if key not in solved:
+                solved[key] = _waits(grid, arrivals, law, scale_s)
             known = _exactly(arrivals, sources < len(emitted))
             served = from_law(grid, law)
-            for source, wait, arrival in zip(sources, found, arrivals, strict=True):
+            for source, wait, arrival in zip(sources, solved[key], arrivals, strict=True):
                 waiting[source] = waiting[source].series(wait)
                 serving[source] = serving[source].series(served)
                 exact[source] &= known

@@ -39,9 +39,12 @@ from tidings.model.laws import (
 
 TERMS = 12  # of the Euler rule: 2 · 12 + 1 nodes for every time
 STEP = 0.125  # of the grid, in the logarithm of time
-_REFINEMENTS, _PARTS = 6, 16  # of a step between common times
+_REFINEMENTS, _PARTS = 12, 16  # of a step between common times, at most
+_REACHED = 1e-7  # by how much of a share a quantile may be too late
+_FEW = 8  # mixtures whose quantiles are refined; those of more are read off the table
 _FINER = 4  # parts of a step of the grid
-_COMMON = 200  # times at which mixtures are tabulated
+_SURELY = 6.0  # standard deviations below the mean that a narrow delay never is
+_COMMON = 300  # times at which mixtures are tabulated
 
 
 def euler_rule(terms: int = TERMS) -> tuple[Complexes, Floats]:
@@ -64,6 +67,7 @@ class Grid:
     times_s: Floats
     z: Complexes  # [time · node], 1/s
     weights: Floats  # [node]
+    fine_s: Floats  # times closer together, from 0 on, between which CDFs may be taken as straight
 
     @staticmethod
     def spanning(least_s: float, most_s: float) -> Grid:
@@ -72,7 +76,17 @@ class Grid:
         last = math.ceil(math.log(most_s) / STEP)
         times_s: Floats = np.exp(STEP * np.arange(first, last + 1))
         nodes, weights = euler_rule()
-        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights)
+        count = (times_s.size - 1) * _FINER + 1
+        fine_s = np.concatenate([[0.0], np.geomspace(times_s[0], times_s[-1], count)])
+        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, fine_s)
+
+    def between(self, least_s: float, most_s: float) -> Grid:
+        """Keep of the grid what lies around some times, in seconds."""
+        first = max(int(np.searchsorted(self.times_s, least_s)) - 2, 0)
+        last = min(int(np.searchsorted(self.times_s, most_s)) + 2, self.times_s.size)
+        times_s = self.times_s[first : max(last, first + 2)]
+        nodes, weights = euler_rule()
+        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, self.fine_s)
 
     def invert(self, values: Complexes) -> tuple[Floats, Floats]:
         """Compute CDFs and their slopes per grid step from transforms [n, time · node]."""
@@ -82,12 +96,6 @@ class Grid:
         below: Floats = (folded / z).real @ self.weights / self.times_s
         slope: Floats = folded.real @ self.weights * STEP
         return below, slope
-
-    @cached_property
-    def fine_s(self) -> Floats:
-        """Times closer together, from 0 on, between which CDFs may be taken as straight."""
-        count = (self.times_s.size - 1) * _FINER + 1
-        return np.concatenate([[0.0], np.geomspace(self.times_s[0], self.times_s[-1], count)])
 
     @cached_property
     def _pieces(self) -> Complexes:
@@ -121,7 +129,7 @@ class Delays:
     def take(self, rows: Ints | Sequence[int]) -> Delays:
         """Select some of the delays, in the order asked for."""
         chosen = np.asarray(rows, dtype=np.int64)
-        return Delays(
+        part = Delays(
             grid=self.grid,
             survival=self.survival[chosen],
             shift_s=self.shift_s[chosen],
@@ -130,6 +138,10 @@ class Delays:
             values=self.values[chosen],
             lost={cause: share[chosen] for cause, share in self.lost.items()},
         )
+        if "_tables" in self.__dict__:  # what was inverted once serves here, too
+            below, slope = self._tables
+            part.__dict__["_tables"] = below[chosen], slope[chosen]
+        return part
 
     def series(self, then: Delays) -> Delays:
         """Let every delay be followed by another; one delay may serve all."""
@@ -170,7 +182,9 @@ class Delays:
         used = np.any(surviving > 0.0, axis=0)
         least_s = float(self.shift_s[used].min()) if np.any(used) else 0.0
         later_s = np.where(used, self.shift_s - least_s, 0.0)
-        delayed = self.values * np.exp(-np.outer(later_s, self.grid.z))
+        delayed = self.values.copy() if np.any(later_s) else self.values
+        for row in np.flatnonzero(later_s):
+            delayed[row] *= np.exp(-later_s[row] * self.grid.z)
         return Delays(
             grid=self.grid,
             survival=survival,
@@ -262,16 +276,19 @@ class Delays:
         used = np.flatnonzero((self.survival > 0.0) & np.any(weights > 0.0, axis=0))
         if not used.size:
             return found
+        _ = self._tables
         part, weights = self.take(used), weights[:, used]
         wanted = np.outer(weights @ part.survival, shares)
         times_s = part._common_times()
         table = weights @ part.at(np.broadcast_to(times_s, (used.size, times_s.size)))
+        if len(weights) > _FEW:
+            return _read_off(np.maximum.accumulate(table, axis=1), times_s, wanted)
         for row in np.flatnonzero(wanted[:, 0] > 0.0):
             mine = np.flatnonzero(weights[row] > 0.0)
             at = np.searchsorted(np.maximum.accumulate(table[row]), wanted[row])
             high = times_s[np.minimum(at, times_s.size - 1)]
             low = np.where(at > 0, times_s[np.maximum(at - 1, 0)], 0.0)
-            found[row] = part.take(mine)._refined(weights[row, mine], wanted[row], low, high)
+            found[row] = part.take(mine)._refined(weights[row, mine], wanted[row], (low, high))
         return found
 
     def _common_times(self) -> Floats:
@@ -281,8 +298,9 @@ class Delays:
         last_s = float((self.shift_s + 64.0 * grid_s[-1]).max())
         return np.geomspace(0.5 * first_s, last_s, _COMMON)
 
-    def _refined(self, weights: Floats, wanted: Floats, low: Floats, high: Floats) -> Floats:
+    def _refined(self, weights: Floats, wanted: Floats, between_s: tuple[Floats, Floats]) -> Floats:
         """Find when a mixture reaches the shares wanted of it, between times in seconds."""
+        low, high = between_s
         row = np.arange(wanted.size)
         for _ in range(_REFINEMENTS):
             times_s = low[:, None] + np.outer(high - low, np.linspace(0.0, 1.0, _PARTS + 1))
@@ -290,7 +308,21 @@ class Delays:
             reached = (weights @ self.at(asked)).reshape(times_s.shape)
             at = np.clip((reached < wanted[:, None]).sum(axis=1), 1, _PARTS)
             low, high = times_s[row, at - 1], times_s[row, at]
+            if np.all(reached[row, at] <= wanted + _REACHED):
+                break
         return high
+
+
+def _read_off(table: Floats, times_s: Floats, wanted: Floats) -> Floats:
+    """Find where each row of a table reaches the shares wanted of it, straight between times."""
+    at = np.stack([(table < share[:, None]).sum(axis=1) for share in wanted.T], axis=1)
+    at = np.clip(at, 1, times_s.size - 1)
+    row = np.arange(len(table))[:, None]
+    before, after = table[row, at - 1], table[row, at]
+    rise = np.where(after > before, after - before, 1.0)
+    part = np.clip((wanted - before) / rise, 0.0, 1.0)
+    reached: Floats = times_s[at - 1] * (times_s[at] / times_s[at - 1]) ** part
+    return np.where(wanted > 0.0, reached, np.nan)
 
 
 def _cubic(f0: Floats, f1: Floats, s0: Floats, s1: Floats, x: Floats) -> Floats:
@@ -317,18 +349,26 @@ def nothing(grid: Grid, count: int = 1) -> Delays:
 
 
 def from_law(grid: Grid, law: Law, survival: float = 1.0, cause: str = "link") -> Delays:
-    """Build the delay that follows a law and loses a share to ``cause``."""
+    """Build the delay that follows a law and loses a share to ``cause``.
+
+    What a narrow law surely takes is part of the shift: the inversion resolves a few hundredths.
+    """
     base, shift_s = starting_at_0(law)
-    certain = isinstance(base, Deterministic)
-    delay = nothing(grid)
+    delay = replace(
+        nothing(grid),
+        survival=np.array([survival]),
+        lost={} if survival == 1.0 else {cause: np.array([1.0 - survival])},
+    )
+    if isinstance(base, Deterministic):
+        return replace(delay, shift_s=np.array([shift_s + base.value_s]))
+    sure_s = max(base.mean_s * (1.0 - _SURELY * math.sqrt(base.scv)), 0.0)
+    random = Tabulated(grid, base.cdf(sure_s + grid.fine_s)) if sure_s else tabulated(grid, base)
     return replace(
         delay,
-        survival=np.array([survival]),
-        shift_s=np.array([shift_s + (base.value_s if isinstance(base, Deterministic) else 0.0)]),
-        mean_s=np.array([0.0 if certain else base.mean_s]),
-        atom=np.array([1.0 if certain else float(base.cdf(0.0))]),
-        values=delay.values if certain else tabulated(grid, base).transform(grid.z)[None, :],
-        lost={} if survival == 1.0 else {cause: np.array([1.0 - survival])},
+        shift_s=np.array([shift_s + sure_s]),
+        mean_s=np.array([base.mean_s - sure_s]),
+        atom=np.array([float(base.cdf(0.0))]),
+        values=random.transform(grid.z)[None, :],
     )
 
 
@@ -411,8 +451,14 @@ def stack(delays: Sequence[Delays]) -> Delays:
 
 
 def starting_at_0(law: Law) -> tuple[Law, float]:
-    """Split a law into one that begins at 0 and a shift, in seconds."""
+    """Split a law into one that begins at 0 and a shift, in seconds.
+
+    >>> starting_at_0(Deterministic(value_s=0.25))
+    (Deterministic(value_s=0.0), 0.25)
+    """
     base, shift_s = unshifted(law)
+    if isinstance(base, Deterministic):
+        return Deterministic(value_s=0.0), shift_s + base.value_s
     if isinstance(base, Uniform) and base.low_s > 0.0:
         return Uniform(low_s=0.0, high_s=base.high_s - base.low_s), shift_s + base.low_s
     if isinstance(base, Empirical):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from tidings.model import topology
 from tidings.model.arrays import Ints
 from tidings.model.routes import Routes
@@ -41,14 +43,26 @@ class Paths:
         return self._tails[key]
 
     def _carried(self, home: int, tree: int) -> Delays:
+        """Carry delays outwards from the home, all brokers at one distance together."""
         arcs = self.routes.arcs
-        rows: list[Delays] = [nothing(self.grid)] * len(self.routes.trees[tree].outgoing)
+        levels: list[list[tuple[int, int]]] = []  # broker, and the arc from it towards home
+        distance = {home: 0}
         for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
             if into >= 0:  # the walk leads away from home, the event comes the other way
-                arc = into ^ 1
-                hop = self.over_arc.take([arc]).series(self.at_broker.take([self.publishers + arc]))
-                rows[broker] = hop.series(rows[arcs[arc].target])
-        return stack(rows)
+                distance[broker] = distance[arcs[into].source] + 1
+                if distance[broker] > len(levels):
+                    levels.append([])
+                levels[-1].append((broker, into ^ 1))
+        parts, order = [nothing(self.grid)], [home]
+        place = {home: 0}
+        for level in levels:
+            chosen = np.array([arc for _, arc in level], dtype=np.int64)
+            onwards = parts[-1].take([place[arcs[arc].target] for arc in chosen])
+            hop = self.over_arc.take(chosen).series(self.at_broker.take(self.publishers + chosen))
+            parts.append(hop.series(onwards))
+            place = {broker: index for index, (broker, _) in enumerate(level)}
+            order += [broker for broker, _ in level]
+        return stack(parts).take(np.argsort(order))
 
     def from_publishers(self, publishers: Ints, home: int, tree: int) -> Delays:
         """[publisher]: from its home broker, its wait there included, to after that of the home."""

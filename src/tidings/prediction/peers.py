@@ -13,6 +13,7 @@ times ON and other arrivals are taken as if they were so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -27,7 +28,7 @@ from tidings.model.laws import Deterministic, Law
 from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import column
 from tidings.model.system import Publisher, Subscriber, System
-from tidings.prediction.delays import Delays, Grid, all_lost, from_transform
+from tidings.prediction.delays import Delays, Grid, all_lost, from_transform, starting_at_0
 
 Peer = TypeVar("Peer", Publisher, Subscriber)
 
@@ -50,14 +51,18 @@ def peer_delay(grid: Grid, connectivity: Connectivity, rate_per_s: float) -> Del
     if service is None or service.mean_s == 0.0:
         return absence
     z = grid.z
-    interrupted = z + (1.0 - off.transform(z)) / on.mean_s
-    completion = service.transform(interrupted)
+    base, fixed_s = starting_at_0(service)
+    absences = (1.0 - off.transform(z)) / on.mean_s
+    random = base.transform(z + absences) * np.exp(-fixed_s * absences)
+    completion = random * np.exp(-fixed_s * z)
     wait: Complexes = z * (1.0 - load) / (z - rate_per_s * (1.0 - completion))
     slowdown = 1.0 + off.mean_s / on.mean_s
     demand_s = service.mean_s * slowdown
     square_s2 = slowdown**2 * _square_s2(service) + service.mean_s * _square_s2(off) / on.mean_s
     wait_s = rate_per_s * square_s2 / (2.0 * (1.0 - load))
-    served = from_transform(grid, completion, mean_s=demand_s, atom=0.0)
+    uninterrupted = float(base.cdf(0.0)) * math.exp(-fixed_s / on.mean_s)
+    served = from_transform(grid, random, mean_s=demand_s - fixed_s, atom=uninterrupted)
+    served = replace(served, shift_s=np.array([fixed_s]))
     return from_transform(grid, wait, mean_s=wait_s, atom=1.0 - load).series(absence).series(served)
 
 

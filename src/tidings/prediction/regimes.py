@@ -22,6 +22,7 @@ BUSY = 0.02  # load from which a broker counts as one that events wait at
 # Per path, the largest over its brokers, or the sum.
 LARGEST = (
     "load",
+    "load_if_subscribed",
     "own_bursts",
     "own_pacing",
     "other_bursts",
@@ -45,6 +46,8 @@ OF_PEERS = (
     "own_queue",
 )
 FEATURES = (*ALONG, *FAILING, *OF_PEERS)
+# How much a share moves if all waits are a step of the grid longer; how far it is from 0 or 1.
+OF_SHARES = ("sensitivity", "distance")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,7 @@ class Regimes:
 
     routes: Routes
     rates: Flows
+    loads_if_subscribed: Floats  # [broker]: if everybody who comes and goes were there
     brokers: BrokerStages
 
     @cached_property
@@ -72,6 +76,7 @@ class Regimes:
         poisson = np.log(1.1)
         columns = [
             loads,
+            np.minimum(self.loads_if_subscribed, 2.0)[rates.into],
             np.where(busy, np.maximum(own - poisson, 0.0), 0.0),
             np.where(busy, np.maximum(poisson - own, 0.0), 0.0),
             np.where(busy, np.maximum(others - poisson, 0.0), 0.0),

@@ -28,6 +28,7 @@ _COLUMNS = (
     "wanted_per_s",
     "on_time",
     "on_time_se",
+    "error",
     "late",
     *LOSSES,
     "delay_mean_s",
@@ -76,6 +77,11 @@ def page_data(
         "links": _links(system, main),
         "subscribers": _subscribers(system, rows[main.source], reasons, set(detailed)),
         "outcomes": {source: _columns(each) for source, each in rows.items()},
+        "answers": {
+            source: {name: list(each[name].fillna("")) for name in ("by", "why")}
+            for source, each in rows.items()
+            if each["by"].fillna("").any()
+        },
         "delays": {
             source: _curves(outcomes[source].delays, names, set(detailed)) for source in rows
         },

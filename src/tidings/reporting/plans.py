@@ -58,9 +58,9 @@ def scheme_tables(advice: Mapping[str, Any]) -> list[FittingTable]:
         FittingTable(
             title="On-time shares under each recovery scheme",
             columns=given,
-            caption="on time: predicted (~ simulated), mean over events; worst, 5 %, half below: "
-            "over subscribers; error: how far the prediction can be off (?: not known); content: "
-            "who gets their target",
+            caption="on time: by theory (~ also by simulation), mean over events; worst, 5 %, half "
+            "below: over subscribers; error: how far a subscriber's share can be off; content: who "
+            "gets their target",
         ),
         FittingTable(
             title="Messages between brokers for each delivery, simulated",
@@ -83,13 +83,11 @@ def _cost(row: Row) -> str:
 
 
 def _on_time(row: Row) -> str:
-    return f"{'~' if row['source'] == 'simulated' else ''}{row['on_time']['mean']:.4f}"
+    return f"{'' if row['by'] == 'theory' else '~'}{row['on_time']['mean']:.4f}"
 
 
 def _error(row: Row) -> str:
-    if row["source"] == "simulated":
-        return "" if row["simulated_se"] is None else f"± {row['simulated_se']:.4f}"
-    return "?" if row["error"] is None else f"{row['error']:.2g}"
+    return "?" if row["error"] is None else f"± {row['error']:.2g}"
 
 
 def deadline_table(document: Row, limit: int | None = None) -> FittingTable:

@@ -86,9 +86,7 @@ def outcome_table(
         name_column(shown["subscriber"], "subscriber"),
         name_column(shown["broker"], "at", spare=2),
         Column(title="wanted", cells=_cells(wording.rate, shown["wanted_per_s"]), spare=4),
-        Column(
-            title="on time", cells=_cells(wording.percent, shown["on_time"], shown["on_time_se"])
-        ),
+        *_answers(outcome.source, shown),
         Column(title="late", cells=_cells(wording.percent, shown["late"])),
         Column(title="lost", cells=_cells(wording.percent, shown[list(LOSSES)].sum(axis=1))),
         Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=1),
@@ -96,10 +94,32 @@ def outcome_table(
         Column(title="p99", cells=_cells(wording.seconds, shown["delay_p99_s"]), spare=5),
         Column(title="main loss", cells=_causes(shown), left=True, spare=2),
     ]
+    if shown["why"].any():
+        columns.append(name_column(shown["why"], "why", spare=1, widest=60))
     on_time = wording.percent(outcome.on_time)
     number = wording.plural(len(rows), "subscriber")
     title = f"{outcome.source.capitalize()}: {on_time} of wanted events arrive in time ({number})"
     return FittingTable(title=title, columns=columns, caption=hidden(len(shown), len(rows)))
+
+
+def _answers(source: str, rows: pd.DataFrame) -> list[Column]:
+    """Shares on time; of predicted ones also how far they can be off, and who says so."""
+    if source != "predicted" or not rows["by"].any():
+        share = _cells(wording.percent, rows["on_time"], rows["on_time_se"])
+        return [Column(title="on time", cells=share)]
+    noise = rows["on_time_se"].where(rows["by"] == "theory")  # else the error beside it says that
+    return [
+        Column(title="on time", cells=_cells(wording.percent, rows["on_time"], noise)),
+        Column(title="error", cells=[_error(each) for each in rows["error"]]),
+        name_column(rows["by"], "by", spare=1),
+    ]
+
+
+def _error(half_width: float) -> str:
+    """Half a 95 % interval of a share, in percentage points with two digits."""
+    if np.isnan(half_width):
+        return wording.UNKNOWN
+    return f"± {100 * half_width:.{2 if half_width < 0.1 else 3}g} %"
 
 
 def interval_table(
@@ -196,6 +216,8 @@ def agreement(comparison: Comparison) -> str:
         words.append(
             f"{wording.percent(found.within_2se)} are within two combined standard errors."
         )
+    if found.with_error:
+        words.append(f"{wording.percent(found.within_error)} are within their stated errors.")
     return " ".join([*words, *_left_out(comparison)])
 
 

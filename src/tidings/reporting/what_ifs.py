@@ -26,6 +26,7 @@ def difference_table(document: Row, limit: int | None = None) -> FittingTable:
             name_column([row["broker"] for row in shown], "at", spare=3),
             *(_shares(shown, "on_time", when) for when in _WHEN),
             Column(title="change", cells=[points(number(row, "change")) for row in shown]),
+            Column(title="error", cells=[_error(row) for row in shown], spare=1),
             *(_times(shown, when) for when in _WHEN),
             Column(title="why", cells=[str(row["why"]) for row in shown], left=True, spare=2),
         ],
@@ -102,6 +103,12 @@ def _last_if_unknown(value: float) -> float:
 def _shares(rows: Sequence[Row], name: str, when: str) -> Column:
     cells = [wording.percent(number(row, f"{name}_{when}")) for row in rows]
     return Column(title=when, cells=cells)
+
+
+def _error(row: Row) -> str:
+    """How far the change can be off: the errors of both shares, as of independent engines."""
+    error = math.hypot(number(row, "error_before"), number(row, "error_after"))
+    return wording.UNKNOWN if math.isnan(error) else f"± {100 * error:.2g} %"
 
 
 def _times(rows: Sequence[Row], when: str) -> Column:

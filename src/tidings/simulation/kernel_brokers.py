@@ -91,7 +91,7 @@ def leave(world: Any, index: int) -> None:
         return
     publication = publication_at(world, copy.publication)
     if publication.measured or world.queueing:
-        deliver(world, copy, False)
+        deliver(world, copy, False, True)
     at = publication.tree * world.broker_count + copy.place
     back = copy.channel ^ 1  # arcs come in pairs; for a copy from its publisher this is no arc
     sent = world.taped_sends

@@ -196,4 +196,4 @@ def hand_over(world: Any, index: int) -> None:
     if waited and is_expired(world, index):
         count_loss_here(world, copy.publication, copy.place, BY_EXPIRY_IN_BUFFER)
     elif publication.measured or world.queueing:
-        deliver(world, copy, waited)
+        deliver(world, copy, waited, True)

@@ -35,8 +35,8 @@ def is_wanted_at(world: Any, broker: int, content_class: int) -> bool:
 
 
 @primitive
-def deliver(world: Any, copy: Any, waited: bool) -> None:
-    """Hand an event to the subscribers at a broker that want it.
+def deliver(world: Any, copy: Any, waited: bool, to_all: bool) -> None:
+    """Hand an event to the subscribers at a broker that want it, or to guests alone.
 
     Subscribers with perfect links and no lifetime of their own all see the same, so that they
     are counted once for all. An event that is not measured matters only to queues; ``waited``: it
@@ -45,7 +45,7 @@ def deliver(world: Any, copy: Any, waited: bool) -> None:
     publication = publication_at(world, copy.publication)
     at = copy.place * world.class_count + publication.content_class
     curve = curve_of_at(world, at).value
-    if curve >= 0 and publication.measured:
+    if to_all and curve >= 0 and publication.measured:
         delay = world.now - publication.born
         cell = cell_of_at(world, publication.row * world.broker_count + copy.place).value
         counts = cell_at(world, cell)
@@ -62,6 +62,8 @@ def deliver(world: Any, copy: Any, waited: bool) -> None:
         for position in range(first, last):
             index = receivers_of_at(world, position).value
             receiver = receiver_at(world, index)
+            if not to_all and receiver.guest < 0:
+                continue
             if receiver.waits_at >= 0 or receiver.taken_in_at >= 0:
                 approach(world, copy.publication, index, waited)
             elif publication.measured:

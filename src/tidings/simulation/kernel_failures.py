@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.calendar import set_key
-from tidings.kernels.compile import merged, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_buffers import fail_copy, send_kept
 from tidings.simulation.kernel_spreading import let_go
 from tidings.simulation.kernel_stations import drop_waiting, stop_serving
@@ -18,6 +18,7 @@ from tidings.simulation.kernel_tables import (
     arcs_first_at,
     channel_at,
     component_at,
+    entry_at,
     nodes_of,
     place_at,
     station_at,
@@ -33,10 +34,17 @@ def start_failing(world: Any) -> None:
         component.seen = 1 if component.down_by == 0 else 0
         if world.recording:
             tape_turn(world, number, component.seen)
-        if component.down_by > 0 and world.forgetting and number < world.broker_count:
+        forgets = world.forgetting and number < world.broker_count
+        if forgets and (component.down_by > 0 or has_forgotten(world, number)):
             forget_subscriptions(world, number)
     if world.homes_length > 0:
         schedule_rounds(world)
+
+
+@inlined
+def has_forgotten(world: Any, broker: int) -> bool:
+    """Whether a broker has crashed before, which nothing makes up for: what it knew is gone."""
+    return world.bundles_length > 0 and entry_at(world, broker).value == 0
 
 
 @merged

@@ -81,6 +81,21 @@ def forget_pieces(world: Any, broker: int) -> None:
 
 
 @primitive
+def forget_bundle(world: Any, bundle: int, step: Any) -> None:
+    """A broker has not heard of a home for too long, and forgets who is there.
+
+    Also who came since the last round that reached it: when that was is known of the home only.
+    """
+    first = bundle_pieces_first_at(world, bundle).value
+    for position in range(first, bundle_pieces_first_at(world, bundle + 1).value):
+        number = bundle_piece_of_at(world, position).value
+        known = known_at(world, number * world.broker_count + step.broker)
+        if known.value > 0 and step.into >= 0:
+            expect(world, number, step.into ^ 1, -1)
+        known.value = 0
+
+
+@primitive
 def is_forgotten_behind(world: Any, publication: Any, arc: int) -> bool:
     """Whether a broker may lack subscriptions behind an arc: some home has not told it again."""
     if not world.forgetting:

@@ -12,7 +12,7 @@ from typing import Any
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_buffers import hand_over, is_kept, keep, transmit
 from tidings.simulation.kernel_copies import count_loss_here, lose, new_copy, release
-from tidings.simulation.kernel_deliveries import is_wanted_at
+from tidings.simulation.kernel_deliveries import deliver, is_wanted_at
 from tidings.simulation.kernel_forgetting import is_forgotten_behind
 from tidings.simulation.kernel_layout import BESIDE, BY_NOT_RESTORED, BY_PATH_DOWN, KEPT
 from tidings.simulation.kernel_tables import (
@@ -84,6 +84,10 @@ def serve_subscribers(world: Any, index: int) -> None:
         kept = new_copy(world, copy.publication, copy.place, copy.channel)
         keep(world, world.arc_count + copy.place, kept)
     elif label_at(world, index).kind != BESIDE:
+        measured = publication_at(world, copy.publication).measured
+        if world.churning and world.refresh == 0.0 and (measured or world.queueing):
+            # No round brings subscriptions back, only whoever subscribes anew.
+            deliver(world, copy, False, False)
         count_loss_here(world, copy.publication, copy.place, BY_NOT_RESTORED)
 
 

@@ -159,8 +159,21 @@ def hear(world: Any, index: int) -> None:
         if is_on:
             if not is_covered(world, onwards, piece_at(world, piece).subject):
                 pass_on(world, piece, onwards, since)
+            elif is_repeated(world, piece, onwards):
+                post(world, piece, onwards, 1, since)
         else:
             take_back(world, piece, onwards, broker)
+
+
+@inlined
+def is_repeated(world: Any, piece: int, arc: int) -> bool:
+    """Whether a subscription made anew goes where it went before: what is there may be forgotten.
+
+    Only where no rounds do that.
+    """
+    if not world.forgetting or world.refresh > 0.0:
+        return False
+    return sent_at(world, piece * world.arc_count + arc).value > 0
 
 
 @inlined

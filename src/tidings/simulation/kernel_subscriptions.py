@@ -15,7 +15,7 @@ from tidings.kernels.calendar import set_key
 from tidings.kernels.compile import merged, primitive
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_buffers import hand_over_kept, send_kept
-from tidings.simulation.kernel_forgetting import forget_pieces, tell_again
+from tidings.simulation.kernel_forgetting import forget_bundle, forget_pieces, tell_again
 from tidings.simulation.kernel_tables import (
     arc_from_at,
     arcs_first_at,
@@ -122,7 +122,9 @@ def time_out(world: Any, number: int) -> None:
             entry = entry_at(world, bundle * world.broker_count + step.broker)
             if 0 < entry.value <= home.ended:
                 entry.value = 0
-                if position > 0:
+                if world.churning:
+                    forget_bundle(world, bundle, step)
+                elif position > 0:
                     change_interest(world, bundle, step.into ^ 1, -1)
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from tidings.errors import InvalidInputError
 from tidings.kernels.memory import World
-from tidings.model.features import has_churn, require_only
+from tidings.model.features import require_only
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
@@ -27,17 +27,12 @@ from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.simulation.network import compile_system
 from tidings.simulation.provenance import provenance_of
 from tidings.simulation.results import outcome_of
-from tidings.simulation.run import (
-    HANDLED,
-    Progress,
-    SimulationOptions,
-    find_window,
-    refuse_overload,
-)
+from tidings.simulation.run import HANDLED, SimulationOptions, refuse_overload
 from tidings.simulation.tally import count_world, find_units
 from tidings.simulation.tapes import EPOCH_NS, Tapes, nanoseconds
 from tidings.simulation.totals import Totals
 from tidings.simulation.trace_rows import trace_tables
+from tidings.simulation.windows import Progress, find_window
 from tidings.simulation.world import make_world, run_world
 
 ROWS_AT_ONCE = 1 << 16
@@ -97,7 +92,6 @@ def record(
     recorded. Options are those of :class:`SimulationOptions` that concern one run, also by name.
     """
     require_only(system, RECORDED, "recording as traces")
-    has_churn(system, "recording as traces")
     many = sorted({"replications", "precision", "max_replications"} & changes.keys())
     if many:
         raise InvalidInputError(f"one run is recorded; leave {', '.join(many)} out")

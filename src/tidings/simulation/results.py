@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tidings.model import delay_grid
 from tidings.model.outcome import QUANTILES, Outcome, table
+from tidings.model.remarks import Remark
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.totals import Totals
 
@@ -20,7 +21,9 @@ MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given
 Floats = NDArray[np.float64]
 
 
-def outcome_of(totals: Totals, provenance: Mapping[str, Any]) -> Outcome:
+def outcome_of(
+    totals: Totals, provenance: Mapping[str, Any], remarks: Sequence[Remark] = ()
+) -> Outcome:
     """The outcome of everything counted so far."""
     quantiles = _quantiles(totals)
     return Outcome(
@@ -31,6 +34,7 @@ def outcome_of(totals: Totals, provenance: Mapping[str, Any]) -> Outcome:
         links=_links(totals),
         delays=_delays(totals),
         provenance=provenance,
+        remarks=tuple(remarks),
     )
 
 
@@ -54,6 +58,7 @@ def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
         "events": wanted,
         "on_time": totals.on_time.value,
         "on_time_se": totals.on_time.share_standard_error,
+        "error": totals.half_widths,
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - totals.on_time.x, wanted),
         "delay_mean_s": totals.delay.value,
@@ -68,6 +73,7 @@ def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
         "subscriber": [each.name for each in everyone],
         "broker": [each.at for each in everyone],
         "count": [each.count for each in everyone],
+        "by": ["simulation"] * len(everyone),
     }
     unit = totals.units.of_subscriber
     return table("subscribers", columns | {key: each[unit] for key, each in by_unit.items()})
@@ -100,6 +106,8 @@ def _pairs(totals: Totals, quantiles: Floats) -> pd.DataFrame:
         "events": wanted,
         "on_time": _shares(on_time, wanted),
         "on_time_se": totals.pair_on_time.share_standard_error[pair],
+        "error": totals.pair_on_time.half_widths()[pair],
+        "by": np.full(pair.size, "simulation", dtype=object),
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - on_time, wanted),
         "delay_mean_s": totals.pair_delay.value[pair],

@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tidings.errors import InvalidInputError, UnstableError
-from tidings.kernels.replications import (
-    PILOT_SAMPLES,
-    detect_warmup,
-    more_replications,
-    side_by_side,
-)
-from tidings.model.features import has_churn, require_only
+from tidings.errors import UnstableError
+from tidings.kernels.replications import more_replications, side_by_side
+from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
+from tidings.model.record_tables import names
+from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
+from tidings.simulation.options import Floats
+from tidings.simulation.options import SimulationOptions as SimulationOptions
 from tidings.simulation.provenance import provenance_of
 from tidings.simulation.results import outcome_of
 from tidings.simulation.tally import Counts, count_world, find_units
 from tidings.simulation.totals import Totals
-from tidings.simulation.world import (
-    MOST_COPIES,
-    Window,
-    make_world,
-    overload_of_peer,
-    run_world,
-)
+from tidings.simulation.windows import Progress, find_span, find_window
+from tidings.simulation.world import Window, make_world, overload_of_peer, run_world
 
 HANDLED = frozenset(
     {
@@ -55,52 +48,9 @@ HANDLED = frozenset(
         "subscription churn",
     }
 )
-USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
-MOST_EVENTS = 1e12  # the same; so many take days
-PILOT_EVENTS = 5_000
-
-Progress = Callable[[str], None]
 # Whoever runs replications of a system, of a window, a seed and these numbers, and gives their
 # counts in order.
 Replicate = Callable[[System, Window, int, range], Iterator[Counts]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationOptions:
-    """How long and how often to simulate."""
-
-    seed: int = 1
-    replications: int = 10  # at least so many; with a precision more, up to max_replications
-    duration_s: float | None = None  # measured time of each replication, or ...
-    events: int | None = None  # ... events published in it, on average
-    warmup_s: float | None = None  # left out before; found by pilot runs if not given
-    precision: float | None = None  # wanted half-width (95 %) of every on-time share
-    max_replications: int = 1_000
-    max_copies: int = MOST_COPIES  # of events in the system at once; above it, it is unstable
-
-    def __post_init__(self) -> None:
-        if self.duration_s is not None and self.events is not None:
-            raise InvalidInputError("give a duration or a number of events, not both")
-        for name in (
-            "replications",
-            "duration_s",
-            "events",
-            "precision",
-            "max_copies",
-            "max_replications",
-        ):
-            value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise InvalidInputError(f"{name} is {value}; wants a number above 0")
-        if self.warmup_s is not None and not 0 <= self.warmup_s < math.inf:
-            raise InvalidInputError(f"warmup_s is {self.warmup_s}; wants 0 or more")
-
-    @property
-    def first_replications(self) -> int:
-        """How many are run before the precision is looked at; the cap holds for them too."""
-        if self.precision is None:
-            return self.replications
-        return min(self.replications, self.max_replications)
 
 
 def simulate(
@@ -122,25 +72,42 @@ def simulate(
     chosen = dataclasses.replace(options or SimulationOptions(), **changes)
     tell = progress or (lambda _: None)
     require_only(system, HANDLED, "simulation")
-    has_churn(system, "simulation")
     tell("contents and routes")
     compiled = compile_system(system)
     refuse_overload(compiled)
-    units = find_units(compiled)
-    window, notes = find_window(compiled, chosen, tell)
-    totals = Totals(compiled, units, window.length_s)
-    first = chosen.first_replications
+    count = len(system.subscribers)
+    span = find_span(compiled, _least(chosen.wanted(np.full(count, np.nan))))
+    clock = Clock(chosen.seconds)
+    if chosen.seconds is not None:
+        _compile(compiled)
+    start_s = time.process_time()
+    window, notes = find_window(compiled, chosen, tell, span)
+    clock.spend(time.process_time() - start_s)
+    totals = Totals(compiled, find_units(compiled), window.length_s, span)
 
     def run(numbers: range) -> Iterator[Counts]:
         if elsewhere is not None:
-            return elsewhere(system, window, chosen.seed, numbers)
-        return replications(compiled, window, chosen.seed, numbers)
+            return clock.watched(elsewhere(system, window, chosen.seed, numbers))
+        return replications(compiled, window, chosen.seed, numbers, clock.spend)
 
-    for number, counts in enumerate(run(range(first)), start=1):
-        totals.add(counts)
-        tell(f"replication {number} of {first}")
-    notes += _until_precise(totals, run, chosen, tell)
-    return outcome_of(totals, provenance_of(totals, window, chosen.seed, notes))
+    remarks = _until_precise(totals, run, chosen, clock, tell)
+    remarks += [] if span is None else span.remarks(totals.measured_s)
+    story = provenance_of(totals, window, chosen.seed, notes)
+    if chosen.seconds is not None:
+        story["cpu_s"] = clock.spent_s
+    return outcome_of(totals, story, remarks)
+
+
+def _least(wanted: Floats) -> float | None:
+    """Give the smallest half-width wanted of any share; None where none is, or not known yet."""
+    known = wanted[np.isfinite(wanted)]
+    return float(known.min()) if known.size else None
+
+
+def _compile(compiled: CompiledSystem) -> None:
+    """Compile the kernel by an empty run, so that no budget pays for it."""
+    window = Window(warmup_s=0.0, end_s=0.0)
+    run_world(make_world(compiled, window, 0, 0), compiled, window)
 
 
 def replicate(
@@ -153,15 +120,25 @@ def replicate(
 
 
 def replications(
-    compiled: CompiledSystem, window: Window, seed: int, numbers: Iterable[int]
+    compiled: CompiledSystem,
+    window: Window,
+    seed: int,
+    numbers: Iterable[int],
+    spend: Callable[[float], None] = lambda _: None,
 ) -> Iterator[Counts]:
-    """Replications in order, run side by side: compiled code does not hold the interpreter."""
+    """Replications in order, run side by side: compiled code does not hold the interpreter.
+
+    ``spend`` is told the CPU seconds of each.
+    """
     units = find_units(compiled)
 
     def replication(number: int) -> Counts:
+        start_s = time.thread_time()
         world = make_world(compiled, window, seed, number)
         run_world(world, compiled, window)
-        return count_world(world, compiled, units)
+        counts = count_world(world, compiled, units)
+        spend(time.thread_time() - start_s)
+        return counts
 
     return side_by_side(replication, numbers)
 
@@ -208,97 +185,96 @@ def _refuse_overloaded_peers(compiled: CompiledSystem) -> None:
         )
 
 
-# ---- how long ----------------------------------------------------------------------------------
+# ---- how often ---------------------------------------------------------------------------------
 
 
-def find_window(
-    compiled: CompiledSystem, options: SimulationOptions, tell: Progress
-) -> tuple[Window, list[str]]:
-    """Which part of a replication is measured, and what to know about it."""
-    rate = float(compiled.publisher_rates.sum())
-    length_s = options.duration_s or (options.events or USUAL_EVENTS) / rate
-    _refuse_endless(rate, length_s + (options.warmup_s or 0.0))
-    warmup_s = options.warmup_s
-    notes: list[str] = []
-    if compiled.day_s:
-        length_s, notes = _whole_days(compiled, options, length_s)
-    if warmup_s is None:
-        warmup_s = compiled.day_s  # the day before
-        if compiled.has_queues and not compiled.day_s:
-            tell("pilot runs for the warm-up")
-            warmup_s, notes = detect_warmup(_pilot(compiled, options), PILOT_EVENTS / rate)
-        warmup_s = max(warmup_s, compiled.settling_s)
-    window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
-    return window, notes
+class Clock:
+    """The CPU seconds that replications have taken, and how many they may take."""
 
+    def __init__(self, seconds: float | None) -> None:
+        self.seconds, self.spent_s = seconds, 0.0
 
-def _refuse_endless(rate_per_s: float, length_s: float) -> None:
-    events = rate_per_s * length_s
-    if events > MOST_EVENTS:
-        raise InvalidInputError(
-            f"each replication would last {length_s:.3g} s and publish {events:.3g} events; wants "
-            f"at most {MOST_EVENTS:.0e}: give a shorter duration, or fewer events"
-        )
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to spend."""
+        return self.seconds is not None and self.spent_s >= self.seconds
 
+    def spend(self, cpu_s: float) -> None:
+        """Add what one replication took."""
+        self.spent_s += cpu_s
 
-def _whole_days(
-    compiled: CompiledSystem, options: SimulationOptions, length_s: float
-) -> tuple[float, list[str]]:
-    """How long to measure where rates change: from the start of a day, whole days if not told."""
-    day_s = compiled.day_s
-    if options.duration_s is None:
-        again = any(each.rates and each.rates.repeat for each in compiled.system.publishers)
-        return day_s * (max(1, math.ceil(length_s / day_s - 1e-9)) if again else 1), []
-    days = length_s / day_s
-    if abs(days - round(days)) < 1e-9 * days:
-        return length_s, []
-    return length_s, [
-        f"measured were {days:.4g} days of the rates by time of day, from the start of a day; "
-        "shares are of that time"
-    ]
-
-
-def _pilot(
-    compiled: CompiledSystem, options: SimulationOptions
-) -> Callable[[int, float], ArrayLike]:
-    """Runs that note how many copies there are at regular moments."""
-
-    def pilot(number: int, length_s: float) -> ArrayLike:
-        window = Window(
-            warmup_s=0.0, end_s=length_s, samples=PILOT_SAMPLES, max_copies=options.max_copies
-        )
-        world = make_world(compiled, window, options.seed, number)
-        run_world(world, compiled, window)
-        found: ArrayLike = world.tables["samples"].value
-        return found
-
-    return pilot
+    def watched(self, results: Iterator[Counts]) -> Iterator[Counts]:
+        """Give results of another machine, whose time is taken by the clock on the wall."""
+        start_s = time.perf_counter()
+        for each in results:
+            self.spend(time.perf_counter() - start_s)
+            start_s = time.perf_counter()
+            yield each
 
 
 def _until_precise(
     totals: Totals,
     run: Callable[[range], Iterator[Counts]],
     options: SimulationOptions,
+    clock: Clock,
     tell: Progress,
-) -> list[str]:
-    """Add replications until every on-time share is known well enough, or there are too many."""
-    wanted = options.precision
-    if wanted is None:
-        return []
+) -> list[Remark]:
+    """Add replications until all shares that matter are known well enough, or no more are allowed.
+
+    Their number grows by at most as many again, so that the half-widths are looked at a few times
+    only, and the first look comes after all the replications that were asked for.
+    """
+    more = options.first_replications
     while True:
-        reached = totals.on_time.half_width()
-        if math.isnan(reached) and totals.replications > 1:
-            return ["nobody wants anything that is published, so no share can be known"]
-        room = options.max_replications - totals.replications
-        if reached <= wanted:
-            return []
-        if room <= 0:
-            return [
-                f"the half-width wanted of every on-time share is {wanted:g}; after "
-                f"{totals.replications} replications, the most allowed, it is {reached:.2g}"
-            ]
         done = totals.replications
-        count = more_replications(done, reached, wanted, options.max_replications)
-        tell(f"±{reached:.2g} after {done} replications, {count} more")
-        for counts in run(range(done, done + count)):
+        for number, counts in enumerate(run(range(done, done + more)), start=done + 1):
             totals.add(counts)
+            tell(f"replication {number} of {done + more}")
+            if clock.is_over and number > 1:
+                break
+        short = _shortfall(totals, options)
+        room = options.max_replications - totals.replications
+        if options.precision is None or short <= 1.0:
+            return []
+        if math.isnan(short):
+            return [_NOBODY] if totals.replications > 1 else []
+        if room <= 0 or clock.is_over:
+            return [_not_held(totals, options, clock)]
+        more = more_replications(totals.replications, short, 1.0, options.max_replications)
+        tell(f"{short:.2g} times the error wanted after {totals.replications}, {more} more")
+
+
+_NOBODY = Remark(
+    kind="nobody",
+    what="nobody wants anything that is published, so no share can be known",
+    do="look at what subscribers want and publishers publish",
+)
+
+
+def _missed(totals: Totals, options: SimulationOptions) -> tuple[Floats, Floats]:
+    """Give the half-width of each subscriber's share, and how many times the wanted one it is."""
+    unit = totals.units.of_subscriber
+    widths = totals.half_widths[unit]
+    return widths, widths / options.wanted(totals.on_time.value[unit])
+
+
+def _shortfall(totals: Totals, options: SimulationOptions) -> float:
+    """Give the largest half-width in units of what is wanted of it; NaN where none is known."""
+    _, times = _missed(totals, options)
+    return float(np.nanmax(times)) if np.any(~np.isnan(times)) else math.nan
+
+
+def _not_held(totals: Totals, options: SimulationOptions, clock: Clock) -> Remark:
+    widths, times = _missed(totals, options)
+    rows = np.flatnonzero(times > 1.0)
+    rows = rows[np.argsort(-widths[rows], kind="stable")]
+    named = names(totals.compiled.system.subscribers)
+    bound = "seconds" if clock.is_over else "replications"
+    return Remark(
+        kind="not held",
+        what=f"on-time shares are known less well than wanted when the {bound} allowed ended",
+        where=tuple(named[row] for row in rows[:20]),
+        size=float(widths[rows].max()),
+        unit="(half-width, 95 %)",
+        do=f"allow more {bound}, or want less",
+    )

@@ -10,6 +10,7 @@ from tidings.model.delay_grid import Histogram
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.tally import Counts, Units
+from tidings.simulation.windows import Floats, Span
 
 # What deliveries cost in messages between brokers: those of events (each attempt one), of brokers
 # that have taken an event over, of subscriptions sent again (a home's for one tree over one link),
@@ -29,8 +30,10 @@ COSTS = (
 class Totals:
     """Everything counted so far, over all replications."""
 
-    def __init__(self, compiled: CompiledSystem, units: Units, length_s: float) -> None:
-        self.compiled, self.units, self.length_s = compiled, units, length_s
+    def __init__(
+        self, compiled: CompiledSystem, units: Units, length_s: float, span: Span | None = None
+    ) -> None:
+        self.compiled, self.units, self.length_s, self.span = compiled, units, length_s, span
         self.replications = 0
         self.published = 0
         self.costs = Ratio(len(COSTS))  # for each delivery
@@ -57,6 +60,25 @@ class Totals:
         self.sent = np.zeros(channels)
         self.lost_on = Ratio(channels)
         self.delay_on = Ratio(channels)
+
+    @property
+    def measured_s(self) -> float:
+        """How much time was measured in all replications together, in seconds."""
+        return self.replications * self.length_s
+
+    @property
+    def half_widths(self) -> Floats:
+        """Half the 95 % interval of each unit's on-time share; NaN where it is not known.
+
+        Events of one outage share their fate. So where none missed, or all, what proves that are
+        the turns of what fails, not the events: by the rule of three, 3 over their number.
+        """
+        widths = self.on_time.half_widths()
+        if self.span is None or self.replications < 2:
+            return widths
+        alike = (self.on_time.x == 0.0) | (self.on_time.x == self.on_time.w)
+        least = min(1.0, 3.0 / self.span.trials(self.measured_s))
+        return np.where(alike & ~np.isnan(widths), np.fmax(widths, least), widths)
 
     def delays(self, unit: int) -> Histogram:
         """How many events reached a unit in each bin of the delay grid, and how late."""

@@ -19,7 +19,7 @@ from tidings.traces.actions import reason_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_TEXTS = ("subscriber", "broker")
+_TEXTS = ("subscriber", "broker", "by")
 _ROWS = ", ".join(
     f"{name}: {'string' if name in _TEXTS else 'double'}" for name in SUBSCRIBER_FIELDS
 )

@@ -17,7 +17,7 @@ import pandas as pd
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.uncertainty import Uncertain, uncertain_parameters, with_values
-from tidings.theory.predicting import predict
+from tidings.prediction.predict import predict
 
 RUNS_ALIKE = 200  # simulated, each as long as a real one, to know how much runs differ by chance
 _SAME = 1e-6  # shares that differ by less, or vary by less from run to run, do not differ

@@ -19,11 +19,11 @@ from tidings.model.behaviour import Channel, Service
 from tidings.model.outcome import Outcome
 from tidings.model.system import Subscriber, System
 from tidings.model.trace_files import write_trace_folder
+from tidings.prediction.predict import predict
 from tidings.testbed.outages import without_failures
 from tidings.testbed.running import require_whole, run_testbed
 from tidings.testbed.runs import Run, TestbedOptions
 from tidings.testbed.tables import doubts, manifest, trace_tables
-from tidings.theory.predicting import predict
 from tidings.traces.reading import read_traces
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
     system states alike are fitted together.
     """
     sound = steady(system)
-    load = busiest_load(predict(sound, delays=False))
+    load = busiest_load(predict(sound, delays=False, by="theory"))
     calm = scaled_rates(sound, min(1.0, CALIBRATION_LOAD / load))
     bench.progress("calibrating at low load")
     longer = replace(

@@ -20,6 +20,7 @@ from tidings.characterisation.job import characterise
 from tidings.errors import UnsupportedError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
+from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
 from tidings.testbed.apart import (
     RUNS_ALIKE,
@@ -42,7 +43,6 @@ from tidings.testbed.outages import compressed, failing
 from tidings.testbed.runs import Run, StateChange, TestbedOptions
 from tidings.testbed.spreading import event_spread, subscription_spread
 from tidings.testbed.tables import doubts, lateness
-from tidings.theory.predicting import predict
 from tidings.traces.reading import read_traces
 from tidings.validation.comparison import Comparison, compare
 

@@ -8,9 +8,9 @@ from tidings.model import topology
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.model.system_workload import workload_of
+from tidings.prediction.operational.analysing import analyse
 from tidings.testbed.churning import learnings
 from tidings.testbed.runs import Run
-from tidings.theory.operational.analysing import analyse
 
 
 def subscription_spread(run: Run, fitted: System) -> pd.DataFrame:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from tidings.characterisation.job import Characterisation, characterise
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
-from tidings.theory.predicting import predict
-from tidings.theory.stated_errors import MODEL_ERROR
+from tidings.prediction.predict import predict
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
-from tidings.validation.comparison import WITHIN, Comparison, compare
+from tidings.validation.comparison import Comparison, compare
 
 Progress = Callable[[str], None]
 
@@ -37,11 +33,6 @@ class BackTest:
         return compare(self.first.measured, self.measured)
 
     @property
-    def within_model(self) -> float:
-        """The share of subscribers within two standard errors, the model's own error among them."""
-        return within_model(self.comparison, MODEL_ERROR)
-
-    @property
     def text(self) -> str:
         """What came of it: whether chance explains it, or the model, or that times changed."""
         found, steady = self.comparison.summary, self.steadiness.summary
@@ -49,7 +40,7 @@ class BackTest:
             f"fitted to the first part, predicted for the rest: on-time shares are off by "
             f"{found.mean_absolute:.3g} on average and {found.maximum:.3g} at most; "
             f"{found.within_2se:.0%} of {found.with_se} subscribers lie within two standard "
-            f"errors, {self.within_model:.0%} if the model may be off by {MODEL_ERROR:g}. What was "
+            f"errors, {found.within_error:.0%} if the error stated with each counts too. What was "
             "measured in both parts, which needs no model, agrees so for "
             f"{steady.within_2se:.0%}"
         )
@@ -58,23 +49,8 @@ class BackTest:
         """The test as plain data for JSON: the comparison, and what explains the differences."""
         return {
             **self.comparison.to_document(),
-            "model_error": MODEL_ERROR,
-            "within_model": self.within_model,
             "both_parts_within_2se": self.steadiness.summary.within_2se,
         }
-
-
-def within_model(comparison: Comparison, model_error: float) -> float:
-    """The share of on-time shares within two standard errors and the error of a model together.
-
-    |difference| ≤ 2 √(se² + model_error²), of the subscribers whose standard error is known, each
-    as often as it counts.
-    """
-    rows = comparison.subscribers
-    known = rows[rows["on_time_se"].notna() & rows["on_time_difference"].notna()]
-    allowed = WITHIN * np.hypot(known["on_time_se"], model_error)
-    inside = known["on_time_difference"].abs() <= allowed
-    return float(np.average(inside, weights=known["count"])) if len(known) else math.nan
 
 
 def split(window: TraceWindow, share: float) -> tuple[TraceWindow, TraceWindow]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import KEYS, Outcome
+from tidings.validation.intervals import OF_95, engine_errors
 
 WITHIN = 2.0  # combined standard errors that still count as agreement
 ROUNDING = 1e-12  # a difference this small is none, also where the standard error is exactly zero
@@ -64,6 +65,8 @@ class Summary:
     mean_signed: float
     with_se: int  # rows for which a standard error is known
     within_2se: float  # share of those that differ by at most two combined standard errors
+    with_error: int = 0  # rows of which a side states the error of its engine
+    within_error: float = math.nan  # share of those within 95 % of standard and stated errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +74,9 @@ class Comparison:
     """Two outcomes joined row by row.
 
     For every measure ``m`` a table has ``m_a``, ``m_b``, ``m_difference`` (a − b), ``m_se``
-    (combined) and ``m_z``; a table that one side lacks is empty.
+    (combined) and ``m_z``; a table that one side lacks is empty. Of subscribers it also has who
+    answered (``by_a``, ``by_b``) and ``on_time_error``: half the 95 % interval of the difference if
+    both sides are right about their standard errors and the errors of their engines.
     """
 
     source_a: str
@@ -176,6 +181,7 @@ def verdict(
     max_mae: float | None = 0.02,
     max_error: float | None = None,
     min_within_2se: float | None = None,
+    min_within_error: float | None = None,
     max_missing: int | None = 0,
 ) -> Verdict:
     """Whether two outcomes agree: limits on the errors of the on-time shares; None: no limit.
@@ -195,6 +201,13 @@ def verdict(
             min_within_2se,
             at_least=True,
             text="share within two combined standard errors",
+        ),
+        _check(
+            "within_error",
+            found.within_error,
+            min_within_error,
+            at_least=True,
+            text="share within the errors stated",
         ),
     ]
     return Verdict(checks=tuple(check for check in checks if check is not None))
@@ -228,6 +241,8 @@ def _join(a: Outcome, b: Outcome, name: str) -> pd.DataFrame:
         columns["count"] = both["count_a"].fillna(both["count_b"]).fillna(1.0)
     for measure, se in MEASURES[name].items():
         columns.update(_differences(both, measure, se))
+    if name == "subscribers":
+        columns |= {"by_a": both["by_a"], "by_b": both["by_b"], "on_time_error": _allowed(both)}
     return pd.DataFrame(columns)
 
 
@@ -249,6 +264,15 @@ def _differences(both: pd.DataFrame, measure: str, se: str | None) -> dict[str, 
     }
 
 
+def _allowed(both: pd.DataFrame) -> NDArray[np.float64]:
+    """How far on-time shares may be apart (95 %); NaN where no side states an engine's error."""
+    sides = [(both[f"by_{side}"], both[f"error_{side}"]) for side in ("a", "b")]
+    stated = np.stack([engine_errors(*side) for side in sides])
+    noise = OF_95 * both[["on_time_se_a", "on_time_se_b"]].to_numpy().T
+    whole = np.sqrt(np.nansum(stated**2, axis=0) + np.nansum(noise**2, axis=0))
+    return np.where(np.isnan(stated).all(axis=0), np.nan, whole)
+
+
 def _in_standard_errors(
     difference: NDArray[np.float64], combined: NDArray[np.float64]
 ) -> NDArray[np.float64]:
@@ -266,6 +290,9 @@ def _summarise(joined: pd.DataFrame, measure: str) -> Summary:
     z = rows[f"{measure}_z"]
     known = z.notna().to_numpy()
     inside = (z.abs() <= WITHIN).to_numpy()
+    allowed = rows.get(f"{measure}_error", pd.Series(np.nan, index=rows.index)).to_numpy()
+    stated = ~np.isnan(allowed)
+    held = np.abs(difference) <= allowed + ROUNDING
     return Summary(
         measure=measure,
         compared=len(rows),
@@ -276,6 +303,8 @@ def _summarise(joined: pd.DataFrame, measure: str) -> Summary:
         mean_signed=_mean(difference, weight),
         with_se=int(known.sum()),
         within_2se=_mean(inside[known].astype(float), weight[known]),
+        with_error=int(stated.sum()),
+        within_error=_mean(held[stated].astype(float), weight[stated]),
     )
 
 

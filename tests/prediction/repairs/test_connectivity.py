@@ -59,8 +59,8 @@ def test_states_of_brokers_that_are_kept_are_what_counting_gives():
             state = tuple(0 if part < 0 else 1 + parts.index(part) for part in parts)
             counted[state] = counted.get(state, 0.0) + share
     labels, shares = joined(graph, kept, needed={3})
-    found = dict(zip(map(tuple, labels.tolist()), shares.tolist(), strict=True))
-    assert found == pytest.approx(counted, abs=1e-13)
+    followed = dict(zip(map(tuple, labels.tolist()), shares.tolist(), strict=True))
+    assert followed == pytest.approx(counted, abs=1e-13)
 
 
 def test_thirty_brokers_of_degree_three_take_seconds():

@@ -246,6 +246,20 @@ def test_a_detour_takes_its_own_time():
     assert row["late"] == pytest.approx(0.2, abs=2e-3)
 
 
+def test_the_regime_says_what_buffers_leave_out():
+    """Failures that strike a link or a later broker while it has the event, and rough waits."""
+    link = f"delay: {{exponential: 6s}}, {systems.failing(0.9)}"
+    receiver = f"service: 2s, {systems.failing(0.8)}"
+    brokers = {"a": f"service: 1s, {systems.failing(0.7)}", "b": receiver}
+    system = systems.graph(brokers, {("a", "b"): link}, "scheme: buffering", every="1d")
+    regime = answer_by_theory(system).regimes.iloc[0]
+    struck = 6.0 * systems.rates(0.9)[0] + 2.0 * systems.rates(0.8)[0]
+    assert regime["struck"] == pytest.approx(struck, rel=1e-3)
+    assert regime["unavailability"] == pytest.approx(1.0 - 0.7 * 0.9 * 0.8)
+    assert regime["rough_repairs"] == 0.0
+    assert answer_by_theory(everything("bypass-buffering")).regimes["rough_repairs"].iloc[0] == 1.0
+
+
 # ---- what is left to simulation ------------------------------------------------------------------
 
 

@@ -103,7 +103,7 @@ def test_a_start_in_known_phases_is_weighted():
     for needed in ((2, 3, 4), (0, 1, 2)):
         remaining = before_hop(processes, needed, remaining, range(5), grid.z)
     shares = np.random.default_rng(1).dirichlet(np.ones(32))
-    below, _ = grid.invert(remaining.weighted(shares, range(5))[None, :])
+    below, _ = grid.invert(remaining.weighted(processes, shares, range(5))[None, :])
     # The twin has states as bits, 1 is up, the first component lowest; phase 0 is up.
     law = np.zeros(32)
     for index, phase in enumerate(itertools.product((0, 1), repeat=5)):

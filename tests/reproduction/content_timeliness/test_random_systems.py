@@ -9,8 +9,8 @@ from tidings.model import reading
 from tidings.model.filters import filter_document
 from tidings.model.laws import Deterministic, Exponential, Uniform
 from tidings.model.routes import route
+from tidings.prediction.predict import predict
 from tidings.reproduction.content_timeliness.random_systems import random_system, rate_for_load
-from tidings.theory.predicting import predict
 
 
 def a_system(seed=7, publishing="exponential", matching="exponential", rate_per_s=0.5):
@@ -35,7 +35,7 @@ def test_the_counts_are_those_of_the_paper(seed):
 def test_every_subscription_can_be_met():
     system = a_system()
     assert route(system).wants.any(axis=0).all()
-    assert predict(system, delays=False).subscribers["on_time"].notna().all()
+    assert predict(system, delays=False, by="theory").subscribers["on_time"].notna().all()
 
 
 def test_contents_are_zipf_like_by_rank():
@@ -89,7 +89,7 @@ def test_settings_and_delays_change_nothing_else():
 @pytest.mark.parametrize("load", [0.3, 0.75])
 def test_the_busiest_broker_is_as_busy_as_asked(load):
     system = a_system(rate_per_s=rate_for_load(7, load))
-    assert predict(system, delays=False).brokers["utilisation"].max() == pytest.approx(
+    assert predict(system, delays=False, by="theory").brokers["utilisation"].max() == pytest.approx(
         load, rel=1e-9
     )
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tidings.model.routes import route
+from tidings.prediction.flows import flows
 from tidings.reproduction.content_timeliness import where_it_holds as holds
 from tidings.reproduction.content_timeliness.where_it_holds import (
     SCENARIOS,
@@ -13,7 +14,6 @@ from tidings.reproduction.content_timeliness.where_it_holds import (
     system_of,
     tree,
 )
-from tidings.theory.flows import flows
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: f"{each.name}, {each.load}")

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 
 from tidings.model.laws import Weibull
+from tidings.prediction.predict import predict
 from tidings.reproduction.fault_tolerance import random_systems, real_uptimes
 from tidings.reproduction.fault_tolerance.random_systems import random_system
 from tidings.reproduction.fault_tolerance.real_uptimes import Effort, grouped, independent
 from tidings.reproduction.fault_tolerance.uptime_traces import Uptimes
-from tidings.theory.predicting import predict
 
 MEANS_S = (50_000.0, 5_000.0)
 
@@ -31,7 +31,7 @@ def bare(scheme="periodic", topology="tree"):
 def test_alone_or_together_brokers_are_equally_available(share):
     """Subscribers at their publisher's home meet that one broker alone; none does better."""
     alone, group = (
-        predict(make(bare(), MEANS_S, share), delays=False).subscribers["on_time"]
+        predict(make(bare(), MEANS_S, share), delays=False, by="theory").subscribers["on_time"]
         for make in (independent, grouped)
     )
     availability = 1.0 / ((1.0 + share * 0.1) * (1.0 + (1.0 - share) * 0.1))

@@ -10,6 +10,8 @@ import pytest
 
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
+from tidings.prediction.notification_loss import exact_share
+from tidings.prediction.predict import predict
 from tidings.reproduction.notification_loss.experiment import (
     NOBODY,
     STAYS,
@@ -26,8 +28,6 @@ from tidings.reproduction.notification_loss.overlays import (
     random_overlay,
 )
 from tidings.reproduction.notification_loss.transit_stub import TransitStub, node_delays_s
-from tidings.theory.churn.closed_form import exact_share
-from tidings.theory.predicting import predict
 
 SMALL = TransitStub(transit_nodes=2, stubs_per_transit_node=1, nodes_per_stub=4)
 LINE = Overlay(parents=np.array([-1, 0, 1, 2]), hop_s=np.array([0.0, 1.0, 2.0, 4.0]))
@@ -121,7 +121,7 @@ def test_the_predictor_gives_the_exact_share_of_a_couple(multiple):
     times = Times(stay_s=stay_s, away_s=100.0, every_s=1.0)
     couple = np.array([[subscriber, publisher]])
     system = couples_system(overlay, couple, times, NOBODY)
-    (row,) = predict(system).subscribers.to_dict("records")
+    (row,) = predict(system, by="theory").subscribers.to_dict("records")
     assert row["delivered"] == pytest.approx(max(1 - 2 * one_s / stay_s, 0.0), abs=1e-9)
     lost = row["lost_not_known"] + row["lost_unsubscribed"]
     assert row["delivered"] + lost == pytest.approx(1.0, abs=1e-12)
@@ -138,7 +138,7 @@ def test_the_predictor_knows_of_lasting_subscriptions_that_cover():
     system = couples_system(
         overlay, couples, Times(stay_s=stay_s, away_s=10 * stay_s, every_s=stay_s), coverers
     )
-    found = predict(system).subscribers["delivered"].to_numpy()[:10]
+    found = predict(system, by="theory").subscribers["delivered"].to_numpy()[:10]
     back_s = overlay.delays_s()[couples[:, 0], couples[:, 1]]
     alone, covered = (
         np.maximum(stay_s - after_s - back_s, 0.0) / stay_s

@@ -8,6 +8,7 @@ from scipy import optimize
 
 from tidings.model.laws import Exponential
 from tidings.model.system_workload import workload_of
+from tidings.prediction.operational.analysing import analyse
 from tidings.reproduction.performance_methodology.case_study import (
     BROKERS,
     LEAVES,
@@ -18,7 +19,6 @@ from tidings.reproduction.performance_methodology.case_study import (
     leaves_below,
 )
 from tidings.reproduction.performance_methodology.systems import DECISIONS, case_system
-from tidings.theory.operational.analysing import analyse
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name)

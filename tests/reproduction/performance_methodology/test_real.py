@@ -13,6 +13,7 @@ import pytest
 
 from tidings.errors import InvalidInputError
 from tidings.model.routes import route
+from tidings.prediction.predict import predict
 from tidings.reporting.study_page import render_study
 from tidings.reproduction.performance_methodology import real, real_exhibits
 from tidings.reproduction.performance_methodology.case_study import BROKERS, SCENARIOS
@@ -22,7 +23,6 @@ from tidings.testbed.apart import apart
 from tidings.testbed.calibrating import Bench
 from tidings.testbed.comparing import Reality, Repetition
 from tidings.testbed.runs import TestbedOptions
-from tidings.theory.predicting import predict
 from tidings.validation.comparison import compare
 
 SECONDS = 60.0
@@ -32,7 +32,7 @@ def test_times_are_scaled_and_loads_and_routing_stay():
     plan = RealPlan(factor=4.0)
     for scenario in SCENARIOS:
         system = real_system(scenario, plan)
-        found = predict(system, delays=False)
+        found = predict(system, delays=False, by="theory")
         per_s = found.brokers.set_index("broker")["arrivals_per_s"]
         assert len(per_s) == len(BROKERS) == 15
         assert (len(system.publishers), len(system.subscribers)) == (8, 16)
@@ -45,7 +45,7 @@ def test_times_are_scaled_and_loads_and_routing_stay():
 
 
 def test_the_load_can_be_chosen():
-    found = predict(real_system(SCENARIOS[0], RealPlan(load=0.6)), delays=False)
+    found = predict(real_system(SCENARIOS[0], RealPlan(load=0.6)), delays=False, by="theory")
     assert found.brokers["utilisation"].max() == pytest.approx(0.6)
     with pytest.raises(InvalidInputError, match="the load is 1"):
         RealPlan(load=1.0)
@@ -77,7 +77,7 @@ def forwarded(outcome):
 
 
 def as_if(system):
-    predicted = predict(system, pairs=True)
+    predicted = predict(system, pairs=True, by="theory")
     runs = []
     for seed in (1, 2, 3):
         run = simulate(system, seed=seed, replications=1, duration_s=SECONDS)

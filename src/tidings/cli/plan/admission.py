@@ -9,6 +9,7 @@ import typer
 from tidings.cli import console, options
 from tidings.cli.plan.asking import (
     DOUBT,
+    SECONDS,
     Of,
     Share,
     Simulated,
@@ -39,6 +40,7 @@ def admission(
     of: Of = 1.0,
     slo: Slo = None,
     simulate: Simulated = True,
+    seconds: options.Seconds = SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
     limit: options.Limit = 10,
@@ -58,7 +60,7 @@ def admission(
     with console.progress("asking") as step:
         desk = Admissions(system=found, target=wanted, progress=step)
         answer = desk.ask(newcomer, target=share, brokers=tuple(at or found.broker_index))
-        answer = desk.prove(newcomer, answer, playing(simulate, seed, step))
+        answer = desk.prove(newcomer, answer, playing(simulate, seed, seconds, step))
     document = answer.to_document()
     if json:
         console.show_json(document)
@@ -80,6 +82,9 @@ def _answer(answer: Admission) -> str:
             f" At {place.broker}, {told(seen)}" if seen else ""
         )
     best = max(answer.places, key=lambda place: place.margin)
+    seen = best.evidence.simulated if best.evidence else None
+    if seen is not None:
+        return f"{who} may not come. At best, at {best.broker}: {told(seen)}"
     return (
         f"{who} may not come. At best, at {best.broker}, {best.who} would be "
         f"{wording.percent(-best.margin)} below the target."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +10,14 @@ import typer
 
 from tidings.cli import options
 from tidings.model import reading
+from tidings.model.outcome import Outcome
 from tidings.model.system import System
-from tidings.planning.evidence import MEETS, OPEN, Evidence, Play, Progress, Standing
+from tidings.planning.evidence import MEETS, Evidence, Play, Progress, Standing
 from tidings.planning.objectives import read_objectives, with_objectives
 from tidings.planning.targets import Target
 from tidings.reporting import wording
-from tidings.simulation.run import SimulationOptions, simulate
+from tidings.simulation.options import SimulationOptions, Wanted
+from tidings.simulation.run import simulate
 
 Share = Annotated[
     float | None,
@@ -34,11 +37,9 @@ Simulated = Annotated[
     typer.Option("--simulate/--no-simulate", help="Play the chosen plan through as evidence."),
 ]
 
-DOUBT = "prediction and simulation differ, or the target is within their error"
-UNPLAYED = (
-    "That is the prediction's word; within its error it cannot be told, and only a simulation "
-    "(--simulate) decides."
-)
+UNLIMITED = 1_000_000  # replications; the seconds are the limit
+SECONDS = 60.0  # CPU seconds that all simulations of a plan together may take
+DOUBT = "the target is within the error of shares, or prediction and simulation differ"
 
 
 def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tuple[System, Target]:
@@ -51,30 +52,39 @@ def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tup
     return found, target
 
 
-def playing(wanted: bool, seed: int, progress: Progress) -> Play | None:
-    """The simulation that candidates are played through with; None where it is not wanted."""
-    options = SimulationOptions(seed=seed)
-    return (lambda plan: simulate(plan, options, progress=progress)) if wanted else None
+def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play | None:
+    """The simulation that candidates are played through with; None where it is not wanted.
+
+    Each may take half of the seconds that are left, so that all of them together end in time.
+    """
+    left_s = seconds
+
+    def play(plan: System, precision: Wanted) -> Outcome:
+        nonlocal left_s
+        left_s /= 2.0
+        options = SimulationOptions(
+            seed=seed, precision=precision, seconds=left_s, max_replications=UNLIMITED
+        )
+        return simulate(plan, options, progress=progress)
+
+    return play if wanted else None
 
 
 def told(standing: Standing) -> str:
     """How a plan stands to its target, in a sentence."""
     by = f"{standing.worst} is {wording.percent(abs(standing.margin))}"
+    by += "" if math.isnan(standing.error) else f" (± {100 * standing.error:.2g} %)"
     where = "above" if standing.margin >= 0 else "below"
-    chance = standing.meets and standing.margin < 0 and standing.source == "simulated"
-    own = "its own, which chance explains" if chance else "its own"
     return (
         f"{standing.source.capitalize()}: {wording.percent(standing.on_time)} on time, "
         f"{wording.percent(standing.satisfied)} of the subscribers get their target"
-        + (f" ({by} {where} {own})." if standing.worst else ".")
+        + (f"; {by} {where} its own." if standing.worst else ".")
     )
 
 
 def backed(evidence: Evidence) -> str:
     """What stands behind an answer besides the prediction, in a sentence; empty: none is needed."""
-    if evidence.simulated is not None:
-        return told(evidence.simulated)
-    return UNPLAYED if evidence.foretold == OPEN else ""
+    return "" if evidence.simulated is None else told(evidence.simulated)
 
 
 def conclude(verdict: str) -> None:

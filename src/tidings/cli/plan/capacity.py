@@ -9,6 +9,7 @@ import typer
 from tidings.cli import console, options
 from tidings.cli.plan.asking import (
     DOUBT,
+    SECONDS,
     Of,
     Share,
     Simulated,
@@ -41,6 +42,7 @@ def capacity(
     of: Of = 1.0,
     slo: Slo = None,
     simulate: Simulated = True,
+    seconds: options.Seconds = SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
@@ -50,7 +52,7 @@ def capacity(
     """
     found, wanted = asked(system, slo, target, of)
     with console.progress("sizing") as step:
-        play = playing(simulate, seed, step)
+        play = playing(simulate, seed, seconds, step)
         if copies is not None:
             answer = least_copies(found, wanted, copies, play=play, progress=step)
         else:

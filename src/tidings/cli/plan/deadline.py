@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.cli.plan.asking import DOUBT, Simulated, conclude, playing
+from tidings.cli.plan.asking import DOUBT, SECONDS, Simulated, conclude, playing
 from tidings.model import reading
 from tidings.planning.deadlines import LEVELS, Deadlines, shortest_lifetimes
 from tidings.planning.evidence import MISSES, OPEN
@@ -24,6 +24,7 @@ def deadline(
         ),
     ] = None,
     simulate: Simulated = True,
+    seconds: options.Seconds = SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
     limit: options.Limit = 10,
@@ -36,7 +37,7 @@ def deadline(
     """
     found = reading.load(system)
     with console.progress("finding deadlines") as step:
-        play = playing(simulate, seed, step)
+        play = playing(simulate, seed, seconds, step)
         answer = shortest_lifetimes(found, tuple(at or LEVELS), play=play, progress=step)
     document = answer.to_document()
     if json:

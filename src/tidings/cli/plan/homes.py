@@ -10,6 +10,7 @@ import typer
 from tidings.cli import console, options
 from tidings.cli.plan.asking import (
     DOUBT,
+    SECONDS,
     Of,
     Share,
     Simulated,
@@ -43,6 +44,7 @@ def homes(
     of: Of = 1.0,
     slo: Slo = None,
     simulate: Simulated = True,
+    seconds: options.Seconds = SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
     limit: options.Limit = 10,
@@ -56,7 +58,7 @@ def homes(
         search = search_for(
             found, wanted, who=who, brokers=tuple(broker or ()), most=most, progress=step
         )
-        answer = assign_homes(search, playing(simulate, seed, step))
+        answer = assign_homes(search, playing(simulate, seed, seconds, step))
     document = answer.to_document()
     if json:
         console.show_json(document)

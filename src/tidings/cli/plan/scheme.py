@@ -9,7 +9,7 @@ import typer
 from tidings.cli import console, options
 from tidings.cli.plan.asking import Of, Share, Slo, asked, conclude
 from tidings.planning.evidence import MEETS, MISSES
-from tidings.planning.schemes import SchemeAdvice, compare_schemes
+from tidings.planning.schemes import SECONDS, SchemeAdvice, compare_schemes
 from tidings.reporting.plans import scheme_tables
 from tidings.simulation.run import SimulationOptions
 
@@ -28,6 +28,10 @@ def scheme(
     replications: Annotated[
         int, typer.Option(metavar="N", min=1, help="Independent runs for each scheme.")
     ] = USUAL.replications,
+    seconds: Annotated[
+        float,
+        typer.Option(metavar="N", min=0.1, help="CPU seconds that simulating one scheme may take."),
+    ] = SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
@@ -40,6 +44,7 @@ def scheme(
         seed=seed,
         replications=replications,
         duration_s=None if duration is None else options.seconds(duration),
+        seconds=None if duration is not None else seconds,
     )
     with console.progress("comparing schemes") as step:
         advice = compare_schemes(found, wanted, chosen, progress=step)

@@ -9,7 +9,7 @@ import typer
 from tidings.cli import console, options
 from tidings.cli.plan.asking import (
     DOUBT,
-    UNPLAYED,
+    SECONDS,
     Of,
     Share,
     Slo,
@@ -18,7 +18,7 @@ from tidings.cli.plan.asking import (
     playing,
     told,
 )
-from tidings.planning.evidence import OPEN, settle, weigh
+from tidings.planning.evidence import OPEN, weigh
 
 
 def targets(
@@ -33,19 +33,20 @@ def targets(
             help="Also simulate; not said: where the prediction alone cannot tell.",
         ),
     ] = None,
+    seconds: options.Seconds = SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
     """Check whether subscribers get their targets, as a gate before a deployment.
 
-    Where a target is within the prediction's error, the simulation decides.
+    Where a target is within the prediction's error, the simulation decides, if it can in time.
 
     Example: [bold]tidings plan targets city.yaml --slo objectives.yaml[/]
     """
     found, wanted = asked(system, slo, target, of)
     with console.progress("predicting") as step:
-        play = playing(simulate is not False, seed, step)
-        evidence = (settle if simulate is None else weigh)(found, wanted, play)
+        play = playing(simulate is not False, seed, seconds, step)
+        evidence = weigh(found, wanted, play, always=bool(simulate))
     if json:
         simulated = evidence.simulated.to_document() if evidence.simulated else None
         console.show_json(
@@ -62,6 +63,4 @@ def targets(
                 console.show_checked(each.meets, ("met", "not met"), told(each))
         if evidence.verdict == OPEN:
             console.show(f"Whether the targets are met cannot be told: {DOUBT}.")
-        elif evidence.simulated is None and evidence.foretold == OPEN:
-            console.show(UNPLAYED)
     conclude(evidence.verdict)

@@ -24,7 +24,7 @@ from tidings.model.system import System
 
 Chain = tuple[Floats, Floats]  # initial shares and generator (1/s) of a phase-type law
 _ROUNDING = 1e-14  # of the fastest rate
-_WORST = 1e9  # condition of modes beyond which they cannot be told apart
+_WORST = 1e9  # condition of modes beyond which rounding hides them
 
 HOME_DOWN, PATH_DOWN, NOT_RESTORED = "broker_down", "path_down", "not_restored"
 EXPIRED = "expired_in_buffer"
@@ -76,7 +76,7 @@ class Process:
         if np.linalg.cond(right) > _WORST:
             raise UnsupportedError(
                 "theory cannot follow the times up and down of a component: their phases are too "
-                "much alike to be told apart. Simulate, or change the shape of 'up' or 'down'."
+                "much alike for its arithmetic. Simulate, or change the shape of 'up' or 'down'."
             )
         return Modes(rates, right, np.linalg.inv(right))
 
@@ -184,7 +184,7 @@ def components(system: System, process_of: Callable[[Failure], Process]) -> Comp
 
 
 def failures(system: System) -> list[Failure]:
-    """List every distinct way in which something in a system fails."""
+    """List every distinct failure in a system."""
     own = [*(b.failure for b in system.brokers), *(link.there.failure for link in system.links)]
     own += [group.failure for group in system.failure_groups]
     return list(dict.fromkeys(each for each in own if each is not None))

@@ -17,7 +17,8 @@ from functools import cached_property
 from tidings.prediction.repairs.components import Components, Path
 
 _CLOSE, _MOST_CELLS = 1e-4, 2_000  # cells are cut until so little is open, or so many are
-_MOST_PATHS = 24  # of which the delays are told apart
+_MOST_PATHS = 24  # that are looked at, each with its own delay
+_RARE = 1e-4  # share of a path that is not looked at
 
 Down = frozenset[int]  # processes
 
@@ -37,8 +38,9 @@ class Detours:
     def likeliest(self) -> list[tuple[float, Path]]:
         """List the paths taken most, with shares that sum to 1."""
         ordered = sorted(self.shares.items(), key=lambda each: -each[1])[:_MOST_PATHS]
-        total = sum(share for _, share in ordered)
-        return [(share / total, path) for path, share in ordered if share > 0.0]
+        often = [(path, share) for path, share in ordered if share > _RARE * ordered[0][1]]
+        total = sum(share for _, share in often)
+        return [(share / total, path) for path, share in often]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,6 +61,7 @@ class Repairs:
     reliability: Floats  # [arc]: share of copies that chance does not lose
     simplified: bool  # times up are taken as exponential that are not
     rough: set[tuple[int, int, int]] = field(default_factory=set)  # start, home, tree: not exact
+    _reached: dict[tuple[int, int], float] = field(default_factory=dict)
     _detours: dict[Path, Detours] = field(default_factory=dict)
     _cut_off: dict[tuple[Path, float], Delays] = field(default_factory=dict)
 
@@ -83,11 +84,17 @@ class Repairs:
 
         By the published bound, exactly, or within 0.001 where the network is wide.
         """
+        ends = path.brokers[0], path.brokers[-1]
+        if ends not in self._reached:
+            self._reached[ends] = self._connected(path)
+        return min(self._reached[ends] / self.first_up(path), 1.0)
+
+    def _connected(self, path: Path) -> float:
         if self.published:
-            graph = self.reachability.graph({})
-            both: float | None = disjoint_path_bound(graph, path.brokers[0], path.brokers[-1])
-        else:
-            both = self.reachability.connected(path)
+            return disjoint_path_bound(
+                self.reachability.graph({}), path.brokers[0], path.brokers[-1]
+            )
+        both = self.reachability.connected(path)
         if both is None:
             low, high = self.detours(path).bounds
             both = 0.5 * (low + high)
@@ -96,7 +103,7 @@ class Repairs:
                     "theory cannot tell how often brokers reach each other by detours: the network "
                     "is too wide and fails too often. Simulate."
                 )
-        return min(both / self.first_up(path), 1.0)
+        return both
 
     def detours(self, path: Path) -> Detours:
         """List the paths that events take instead of one."""

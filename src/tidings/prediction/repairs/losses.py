@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -65,14 +66,25 @@ def of_row(delays: Delays, row: int) -> Loss:
     }
 
 
-def up_along(components: Components, path: Path) -> list[Loss]:
-    """Compute P[the next element is up | all before it are], for each element but the first."""
+def up_along(components: Components, path: Path, stays_s: Sequence[float]) -> list[Loss]:
+    """Compute P[the next element is up | all before it were], for each element but the first.
+
+    What several elements need, a failure group, was up when an event met it last; it is so again a
+    time t later with probability a + (1 − a) exp(−t f/(1 − a)), exponential times taken, with the
+    mean of t by ``stays_s`` at the elements since.
+    """
     needs = components.of_path(path)
-    seen = set(needs[0])
+    met_at = dict.fromkeys(needs[0], 0)
     checks: list[Loss] = []
-    for needed in needs[1:]:
-        share = components.all_up(set(needed) - seen)
-        seen.update(needed)
+    for element, needed in enumerate(needs[1:], start=1):
+        share = 1.0
+        for each in needed:
+            process = components.processes[each]
+            since_s = sum(stays_s[met_at[each] : element - 1]) if each in met_at else math.inf
+            down = 1.0 - process.availability
+            met_at[each] = element
+            if down > 0.0:
+                share *= 1.0 + down * math.expm1(-since_s * process.fails_per_s / down)
         checks.append((share, {PATH_DOWN: 1.0 - share}))
     return checks
 

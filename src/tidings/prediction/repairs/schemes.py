@@ -30,6 +30,8 @@ from tidings.prediction.repairs.losses import (
     up_along,
 )
 
+_ROUNDING = 1e-12  # of a share
+
 
 class Tails(NamedTuple):
     """From after the service of a first broker that is up to after that of the last one."""
@@ -87,13 +89,17 @@ class FailingPaths:
 
     def _struck(self, path: Path) -> float:
         """Failures of what serves or carries an event behind its first broker, expected number."""
-        parts, needs = self.repairs.components, self.repairs.components.of_path(path)
-        stays = (self._over_arc, self._behind_arc)
-        return sum(
-            parts.fails_per_s(needed) * float(stay.shift_s[arc] + stay.mean_s[arc])
-            for place, stay in enumerate(stays)
-            for arc, needed in zip(path.arcs, needs[1 + place :: 2], strict=True)
-        )
+        parts = self.repairs.components
+        elements = zip(self._stays_s(path), parts.of_path(path)[1:], strict=True)
+        return sum(stay_s * parts.fails_per_s(needed) for stay_s, needed in elements)
+
+    def _stays_s(self, path: Path) -> list[float]:
+        """Mean times at every element of a path but the first broker, in seconds."""
+        return [
+            float(stay.shift_s[arc] + stay.mean_s[arc])
+            for arc in path.arcs
+            for stay in (self._over_arc, self._behind_arc)
+        ]
 
     def _put_together(self, home: int, tree: int, starts: Sequence[int]) -> Tails:
         paths = paths_to(self.paths.routes, home, tree, starts)
@@ -108,7 +114,7 @@ class FailingPaths:
     # ---- stages ----------------------------------------------------------------------------------
 
     def _rates(self, needs: Sequence[tuple[int, ...]]) -> Floats:
-        if self.repairs.published:  # which take no time on the way into account
+        if self.repairs.published:  # whose paths take no time
             return np.zeros(len(needs))
         return np.array([self.repairs.components.fails_per_s(each) for each in needs])
 
@@ -162,10 +168,13 @@ class FailingPaths:
 
     def _along(self, path: Path) -> Delays:
         """All stages of a path but the first broker, as one delay."""
-        delay = nothing(self.paths.grid)
-        for arc in path.arcs:
-            delay = delay.series(self._over_arc.take([arc])).series(self._behind_arc.take([arc]))
-        return delay
+        hops = (self._hops.take([arc]) for arc in path.arcs)
+        return reduce(Delays.series, hops, nothing(self.paths.grid))
+
+    @cached_property
+    def _hops(self) -> Delays:
+        """[arc]: over it and at the broker behind it."""
+        return self._over_arc.series(self._behind_arc)
 
     @staticmethod
     def _with_losses(delays: Delays, losses: Sequence[Loss]) -> Delays:
@@ -180,7 +189,8 @@ class FailingPaths:
 
     def _static(self, path: Path) -> Loss:
         """Without buffers: lost where anything on the path is down, or has forgotten."""
-        checks = up_along(self.repairs.components, path)
+        stays_s = [0.0] * (2 * len(path.arcs)) if self.repairs.published else self._stays_s(path)
+        checks = up_along(self.repairs.components, path, stays_s)
         stages = self._stage_losses(path)
         tables: list[Loss] = [(1.0, {})] * (len(checks) + 1)
         if self.repairs.scheme == "none":
@@ -226,8 +236,10 @@ class FailingPaths:
     @cached_property
     def _differ(self) -> bool:
         """Whether it makes a difference which path an event takes."""
-        stages = self._over_arc.series(self._behind_arc)
-        counts = (stages.survival < 1.0) | (stages.shift_s > 0.0) | (stages.mean_s > 0.0)
+        stages = self._hops
+        counts = (
+            (stages.survival < 1.0 - _ROUNDING) | (stages.shift_s > 0.0) | (stages.mean_s > 0.0)
+        )
         return bool(np.any(counts) or np.any(self.repairs.reliability < 1.0))
 
     def _going_round(self, path: Path) -> Tails:
@@ -269,6 +281,8 @@ class FailingPaths:
     def _wait_when_cut_off(self, path: Path, survives: float, key: tuple[int, int, int]) -> Delays:
         """The wait given the real partition at publication, or as the usual path alone has it."""
         repairs = self.repairs
+        if not any(repairs.components.of_path(path)):  # nothing on it fails
+            return nothing(self.paths.grid)
         if not repairs.published:
             exact = repairs.wait_when_cut_off(path, survives)
             if exact is not None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -38,33 +38,41 @@ class TooManyPhasesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Remaining:
-    """The transform of the wait from here on, by the phases of the processes that are kept."""
+    """The transform of the wait from here on, as it depends on the processes that are kept.
+
+    From joint phases x it is Σ_k right[x, k] · values[k], over joint modes k.
+    """
 
     axes: tuple[int, ...]  # the processes
-    values: Complexes  # [z, phase of each …]
+    values: Complexes  # [z, mode of each …]
 
     def given(self, processes: Sequence[Process], known_up: Collection[int]) -> Complexes:
         """Average over phases: of processes known to be up, and of others at any moment, [z]."""
         values = self.values
         for each in reversed(self.axes):
             process = processes[each]
-            values = values @ (process.given_up if each in known_up else process.stationary)
+            shares = process.given_up if each in known_up else process.stationary
+            values = values @ (shares @ process.modes.right)
         return values
 
     def without(self, dropped: Collection[int], processes: Sequence[Process]) -> Remaining:
         """Average over the phases of processes that nobody has met before."""
         values, axes = self.values, list(self.axes)
         for each in dropped:
-            place = axes.index(each)
-            values = np.tensordot(values, processes[each].stationary, axes=(1 + place, 0))
+            shares = processes[each].stationary @ processes[each].modes.right
+            values = np.tensordot(values, shares, axes=(1 + axes.index(each), 0))
             axes.remove(each)
         return Remaining(tuple(axes), values)
 
-    def weighted(self, shares: Floats, order: Sequence[int]) -> Complexes:
+    def weighted(
+        self, processes: Sequence[Process], shares: Floats, order: Sequence[int]
+    ) -> Complexes:
         """Sum over joint phases with these shares, the processes in this order, [z]."""
-        places = [1 + self.axes.index(each) for each in order]
-        ordered = self.values.transpose(0, *places).reshape(len(self.values), -1)
-        return np.asarray(ordered @ shares, np.complex128)
+        table = shares.reshape([processes[each].up.size for each in order]).astype(np.complex128)
+        for place, each in enumerate(order):
+            table = _along(table, place, processes[each].modes.right)
+        weights = table.transpose([order.index(each) for each in self.axes])
+        return np.asarray(self.values.reshape(len(self.values), -1) @ weights.ravel())
 
 
 def at_the_end(z: Complexes) -> Remaining:
@@ -111,21 +119,20 @@ def _when_met(
     known = [each for each in hop if each in after.axes]
     order = [1 + after.axes.index(each) for each in (*beside, *known)]
     values = after.values[block].transpose(0, *order)
-    for place, each in enumerate(beside):
-        values = _along(values, 1 + place, processes[each].modes.left.T)
-    shape = list(values.shape[: 1 + len(beside)])
-    full = list(shape)
-    for each in hop:
-        count = int(processes[each].up.sum())
-        if each in known:
-            values = np.compress(
-                processes[each].up, values, axis=1 + len(beside) + known.index(each)
-            )
-        shape.append(count if each in known else 1)
-        full.append(count)
-    met = np.broadcast_to(values.reshape(shape), full)
-    beside_size = math.prod(full[1 : 1 + len(beside)])
-    return np.asarray(met.reshape(full[0], beside_size, -1), np.complex128)
+    size = math.prod(processes[each].up.size for each in beside)
+    values = values.reshape(len(values), size, -1)
+    if known:  # from modes to phases in M
+        values = values @ _product([_from_met(processes[each]) for each in known])
+    ups = [int(processes[each].up.sum()) for each in hop]
+    shape = [count if each in known else 1 for each, count in zip(hop, ups, strict=True)]
+    met = np.broadcast_to(values.reshape(*values.shape[:2], *shape), (*values.shape[:2], *ups))
+    return np.asarray(met.reshape(*values.shape[:2], -1), np.complex128)
+
+
+def _from_met(process: Process) -> Complexes:
+    """[mode, phase up]."""
+    matrix: Complexes = process.modes.right[process.up].T
+    return matrix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,28 +142,22 @@ class _Tables:
     rates: Complexes  # [mode beside, mode of the hop], 1/s
     into: Complexes  # [mode of the hop, phase in M]
     pairs: Complexes  # [mode of the hop, phase in M · phase in M]
-    out_of: Complexes  # [mode of the hop, phase of what is kept]
-    beside: list[Complexes]  # of each process beside: [mode, phase]
+    out_of: Complexes  # [mode of the hop, mode of what is kept]
 
     @property
     def size(self) -> int:
         """How many numbers one z takes."""
-        widest = max(self.rates.shape[1], self.pairs.shape[1], self.out_of.shape[1])
-        return int(self.rates.shape[0] * widest)
+        return int(self.rates.shape[0] * max(self.rates.shape[1], self.pairs.shape[1]))
 
     def solved(self, met: Complexes, z: Complexes) -> Complexes:
-        """[z, phase of what is kept]: what remains before the hop."""
+        """[z, mode beside · mode of what is kept]: what remains before the hop."""
         resolvent = 1.0 / (z[:, None, None] - self.rates)
         count = met.shape[2]
         between = resolvent @ self.pairs
         matrix = between.reshape(*between.shape[:2], count, count)
         entered = met / between if count == 1 else np.linalg.solve(matrix, met[..., None])[..., 0]
         values = (resolvent * (entered @ self.into.T)) @ self.out_of
-        shape = [z.size, *(each.shape[0] for each in self.beside), values.shape[2]]
-        values = values.reshape(shape)
-        for place, right in enumerate(self.beside):
-            values = _along(values, 1 + place, right)
-        return values.reshape(z.size, -1)
+        return np.asarray(values.reshape(z.size, -1))
 
 
 def _tables(
@@ -169,21 +170,20 @@ def _tables(
     ups = math.prod(int(processes[each].up.sum()) for each in hop)
     if size > MOST_PHASES or size * ups**2 > MOST_WORK:
         raise TooManyPhasesError
-    entering, from_met, leaving = [], [], []
+    entering, leaving = [], []
     for each in hop:
         process, modes = processes[each], processes[each].modes
         entering.append(modes.left[:, process.up])
-        from_met.append(modes.right[process.up].T)
-        seen = modes.right if each in kept else (process.stationary @ modes.right)[None, :]
-        leaving.append(seen.T)
+        met_at_any_moment = (process.stationary @ modes.right)[:, None]
+        same = np.eye(process.up.size, dtype=np.complex128)
+        leaving.append(same if each in kept else met_at_any_moment)
     into = _product(entering)
-    pairs = _product(from_met)[:, :, None] * into[:, None, :]
+    pairs = _product([_from_met(processes[each]) for each in hop])[:, :, None] * into[:, None, :]
     return _Tables(
         rates=np.add.outer(_sums(processes, beside), _sums(processes, hop)),
         into=into,
         pairs=pairs.reshape(len(pairs), -1),
         out_of=_product(leaving),
-        beside=[processes[each].modes.right.T for each in beside],
     )
 
 
@@ -220,12 +220,12 @@ class Waits:
     _over_arc: dict[int, Complexes] = field(default_factory=dict)
     _to_home: dict[tuple[int, int], list[Complexes]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def _small_per_s(self) -> float:
         """A z so small that the transform there tells the mean."""
         return _SMALL / typical_wait_s(self.components)
 
-    @property
+    @cached_property
     def _z(self) -> Complexes:
         small = self._small_per_s
         return np.concatenate([self.grid.z, np.array([small, 2.0 * small], np.complex128)])
@@ -253,7 +253,7 @@ class Waits:
             needed = self.components.hop(sender, arc, receiver)
             remaining = before_hop(self.components.processes, needed, remaining, everything, z)
         held = float(shares.sum())
-        values = 1.0 - held + remaining.weighted(shares, order)
+        values = 1.0 - held + remaining.weighted(self.components.processes, shares, order)
         return self._as_delays(values[None, :], np.array([1.0 - held]))
 
     def _as_delays(self, values: Complexes, atoms: Floats) -> Delays:

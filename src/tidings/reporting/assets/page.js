@@ -245,6 +245,15 @@ function showEverybody() {
     value: ({ index }) => outcome(reference, column, index),
     text: ({ index }) => format(outcome(reference, column, index)),
   });
+  // Who answered each row of a prediction, and how far that can be off.
+  const answer = (name) => ({ index }) => (data.answers.predicted || {})[name][index];
+  const answers = "predicted" in data.answers ? [
+    { title: "error", hint: "half-width (95 %) of the error of the predicted share", highFirst: true,
+      value: ({ index }) => outcome("predicted", "error", index),
+      text: ({ index }) => `± ${points(outcome("predicted", "error", index))}` },
+    { title: "by", kind: "text", value: answer("by"), text: answer("by") },
+    { title: "why", kind: "text", value: answer("why"), text: answer("why") },
+  ] : [];
   const columns = [
     { title: "subscriber", kind: "text", pick: true, value: ({ name }) => name, text: ({ name }) => name },
     { title: "broker", kind: "text", value: ({ broker }) => broker, text: ({ broker }) => broker },
@@ -258,6 +267,7 @@ function showEverybody() {
       text: ({ deadlines }) => deadlines.map(([limit]) => seconds(limit)).join(", ") || "–" },
     number("wanted", "wanted_per_s", rate, "events wanted"),
     { title: "mostly because it", kind: "text", value: ({ reason }) => reason, text: ({ reason }) => reason },
+    ...answers,
   ];
   const table = sortedTable(find("#everybody .table"), {
     caption: `On-time shares by source; late, lost and delays as ${reference}.`, columns, rows: everybody,

@@ -19,7 +19,8 @@ from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.planning.changes import changed
 from tidings.planning.effects import EFFECTS
-from tidings.theory.flows import flows
+from tidings.prediction.churn import Churn
+from tidings.prediction.flows import flows
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 20, 8, 40
 LOAD = 0.65  # of the busiest broker
@@ -125,8 +126,14 @@ def _subscriber(rng: np.random.Generator, names: list[str], number: int) -> dict
 
 def _loaded(system: System) -> System:
     """The system with all rates scaled so that its busiest broker is as busy as wanted."""
-    loads = flows(system, route(system)).loads
-    return changed(system, [f"rate all x{LOAD / float(np.max(loads))!r}"])
+    return changed(system, [f"rate all x{LOAD / busiest_load(system)!r}"])
+
+
+def busiest_load(system: System) -> float:
+    """Compute the load of the busiest broker, over times in which subscribers come and go."""
+    routes = route(system)
+    open_to = Churn(system=system, routes=routes).open_shares
+    return float(np.max(flows(system, routes, open_to).loads))
 
 
 def without(system: System, effect: str) -> System:

@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from tidings.model.study import Curves, Grid, Points, Scatter, Section, Study
+from tidings.prediction.published import QUEUE_MODELS
 from tidings.reproduction.content_timeliness.claims import findings
 from tidings.reproduction.content_timeliness.experiment import LOADS, Results
 from tidings.reproduction.content_timeliness.random_systems import CHOICES, PAPER
-from tidings.theory.queue_models import QUEUE_MODELS
 
 PHASES = (
     "A run is simulated several times, with other phases of its publishers, and its shares are "
@@ -53,7 +53,7 @@ def study(results: Results) -> Study:
 
 
 def _models(models: tuple[str, ...]) -> Section:
-    rows = tuple((name, QUEUE_MODELS[name].assumes) for name in models)
+    rows = tuple((name, QUEUE_MODELS[name]) for name in models)
     grid = Grid(title="", columns=("model", "what it assumes"), rows=rows, names=2)
     return Section(title="The models", exhibits=(grid,))
 

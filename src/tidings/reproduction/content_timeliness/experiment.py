@@ -20,6 +20,8 @@ from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.skewness import skewed
 from tidings.model.system import System
+from tidings.prediction.predict import predict
+from tidings.prediction.published import QUEUE_MODELS
 from tidings.reproduction.accuracy import points_of
 from tidings.reproduction.content_timeliness.points import POINT_COLUMNS, by_setting, by_skewness
 from tidings.reproduction.content_timeliness.random_systems import (
@@ -31,8 +33,6 @@ from tidings.reproduction.content_timeliness.random_systems import (
 )
 from tidings.reproduction.latencies import LinkDelays, wide_area
 from tidings.simulation.run import simulate
-from tidings.theory.predicting import predict
-from tidings.theory.queue_models import QUEUE_MODELS
 
 LOADS = {"low": 0.3, "high": 0.75}  # utilisation of the busiest broker
 SETTINGS = tuple(product(INTERVALS, MATCHINGS))
@@ -147,5 +147,5 @@ def _predicted(
     for alpha in alphas:
         known = skewed(system, alpha)
         for model in models:
-            outcome = predict(known, model=model, delays=False)
+            outcome = predict(known, model=model, delays=False, by="theory")
             yield points_of(outcome, actual).assign(model=model, alpha=alpha)

@@ -30,10 +30,10 @@ from tidings.model.laws import (
 from tidings.model.routes import route
 from tidings.model.study import Grid, Scatter, Section, Study
 from tidings.model.system import System
+from tidings.prediction.flows import flows
+from tidings.prediction.predict import predict
 from tidings.reproduction.accuracy import errors, points_of
 from tidings.simulation.run import simulate
-from tidings.theory.flows import flows
-from tidings.theory.predicting import predict
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 12, 8, 30
 LIFETIME_S = 1.0
@@ -283,7 +283,7 @@ def run(
     )
     parts = []
     for model in models:
-        predicted = predict(system, model=model, delays=False)
+        predicted = predict(system, model=model, delays=False, by="theory")
         point = points_of(predicted, actual)
         parts.append(
             point.assign(scenario=scenario.name, load=scenario.load, model=model, seed=seed)

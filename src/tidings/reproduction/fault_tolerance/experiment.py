@@ -20,6 +20,7 @@ from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
+from tidings.prediction.predict import predict
 from tidings.reproduction.accuracy import MEAN_SIZE, errors, points_of
 from tidings.reproduction.fault_tolerance.random_systems import (
     DURATION_S,
@@ -30,7 +31,6 @@ from tidings.reproduction.fault_tolerance.random_systems import (
     random_system,
 )
 from tidings.simulation.run import simulate
-from tidings.theory.predicting import predict
 
 SCHEMES = ("periodic", "buffering", "bypass", "bypass-buffering")
 # In a tree there is nothing to bypass.
@@ -137,9 +137,9 @@ def _points(
         seed, topology=topology, machines=machines, scheme=scheme, every_s=plan.every_s
     )
     actual = _simulated(plan, system, seed, NOISE[machines] if plan.precise else math.inf)
-    yield points_of(predict(system, delays=False), actual).assign(model="exact")
+    yield points_of(predict(system, delays=False, by="theory"), actual).assign(model="exact")
     if scheme.startswith("bypass"):
-        paper = predict(system, delays=False, faults="paper")
+        paper = predict(system, delays=False, faults="paper", by="theory")
         yield points_of(paper, actual).assign(model="paper")
 
 

@@ -22,11 +22,11 @@ from tidings.characterisation.durations import Measured, durations, measure
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.system import FailureGroup, System
+from tidings.prediction.predict import predict
 from tidings.reproduction.duration_exhibits import AS_MEASURED
 from tidings.reproduction.fault_tolerance.random_systems import random_system
 from tidings.reproduction.fault_tolerance.uptime_traces import Togetherness, Uptimes, together
 from tidings.simulation.run import simulate
-from tidings.theory.predicting import predict
 
 FAMILIES = ("exponential", "weibull", "lognormal")
 EXPONENTIAL, FITTED = "exponential", "fitted"
@@ -188,7 +188,7 @@ def _failing(system: System, failure: Failure | None) -> System:
 
 
 def _predicted(system: System) -> float:
-    return predict(system, delays=False).on_time
+    return predict(system, delays=False, by="theory").on_time
 
 
 def _simulated(system: System, cycle_s: float, effort: Effort) -> Runs:

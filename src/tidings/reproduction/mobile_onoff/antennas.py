@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.model.behaviour import DailyRates
-from tidings.theory.mobility.centre import OnOff, exponential_centre, mean_response_s
-from tidings.theory.mobility.varying import VaryingResponse
+from tidings.reproduction.mobile_onoff.centre import OnOff, exponential_centre, mean_response_s
+from tidings.reproduction.mobile_onoff.varying import VaryingResponse
 
 SLOT_S = 600.0
 DAY_SLOTS, DAYS = 144, 7

@@ -19,9 +19,8 @@ from tidings.errors import InvalidInputError
 from tidings.model.laws import Exponential, Law
 from tidings.model.laws.writing import law_document
 from tidings.reproduction.duration_exhibits import AS_MEASURED, SECONDS
+from tidings.reproduction.mobile_onoff.centre import OnOff, mean_response_s
 from tidings.reproduction.mobile_onoff.simulating import Effort, respond_at_centre
-from tidings.theory.mobility.centre import OnOff
-from tidings.theory.mobility.sojourn import sojourn_stage
 
 STATES = {"connected": True, "away": False}
 LEAST_PERIODS = 20  # whole ones of each state; a law from fewer means nothing
@@ -115,7 +114,7 @@ def response_rows(found: PathFindings, effort: Effort) -> Iterator[dict[str, obj
             centre = OnOff(service=service, on=on, off=off)
             rate_per_s = load * centre.most_per_s
             row["rate_per_s"] = rate_per_s
-            row[name] = sojourn_stage(centre, rate_per_s).mean_s
+            row[name] = mean_response_s(centre, rate_per_s)
         simulated = respond_at_centre(centre, rate_per_s, effort)
         yield {**row, "simulated_s": simulated.mean_s, "simulated_se_s": simulated.error_s}
 

@@ -13,11 +13,17 @@ import pandas as pd
 
 from tidings.model.behaviour import DailyRates
 from tidings.model.system import System
+from tidings.prediction.predict import predict
 from tidings.reproduction.mobile_onoff.antennas import (
     ANTENNAS,
     CENTRE,
     antenna_rows,
     synthetic_rates,
+)
+from tidings.reproduction.mobile_onoff.centre import (
+    exponential_centre,
+    published_response_s,
+    response_quantiles_s,
 )
 from tidings.reproduction.mobile_onoff.connectivity import PathFindings, response_table
 from tidings.reproduction.mobile_onoff.scenarios import (
@@ -37,10 +43,7 @@ from tidings.reproduction.mobile_onoff.simulating import (
     respond_to_rates,
     trace_rows,
 )
-from tidings.theory.mobility.centre import exponential_centre, published_response_s
-from tidings.theory.mobility.sojourn import sojourn_law
-from tidings.theory.mobility.varying import VaryingResponse, varying_response
-from tidings.theory.predicting import predict
+from tidings.reproduction.mobile_onoff.varying import VaryingResponse, varying_response
 
 RATES_PER_S = tuple(float(rate) for rate in (0.05, *np.arange(0.25, 4.0, 0.25), 3.9))
 PERIODS_S = (20.0, 40.0, 60.0)
@@ -124,7 +127,9 @@ def _at_rate(
 ) -> dict[str, object]:
     centre = exponential_centre(service_s, *periods_s)
     rates = [rate for rate in RATES_PER_S if not centre.is_overloaded(rate)]
-    laws = [sojourn_law(centre, rate) for rate in rates]
+    halves_s, most_s = np.transpose(
+        [response_quantiles_s(centre, rate, (0.5, 0.95)) for rate in rates]
+    )
     on_s, off_s = periods_s
     nothing = replace(effort, runs=0)
     simulated = [
@@ -139,8 +144,8 @@ def _at_rate(
             published_response_s(rate, service_s=service_s, on_s=on_s, off_s=off_s)
             for rate in rates
         ],
-        "median_s": [float(law.quantile(0.5)) for law in laws],
-        "p95_s": [float(law.quantile(0.95)) for law in laws],
+        "median_s": halves_s.tolist(),
+        "p95_s": most_s.tolist(),
         "simulated_s": [each.mean_s for each in simulated],
         "simulated_se_s": [each.error_s for each in simulated],
     }
@@ -152,12 +157,8 @@ def _table(effort: Effort, progress: Progress) -> pd.DataFrame:
         for count in CENTRE_COUNTS:
             progress(f"{scenario.name}, {count} plain centres")
             system = scenario_system(scenario, count)
-            found = {
-                model: float(
-                    predict(system, model=model, delays=False).subscribers["delay_mean_s"][0]
-                )
-                for model in ("mm1", "law")
-            }
+            published = predict(system, model="mm1", delays=False, by="theory")
+            poisson_s = float(published.subscribers["delay_mean_s"][0])
             simulated = _simulated(scenario, system, effort)
             rows.append(
                 {
@@ -166,11 +167,10 @@ def _table(effort: Effort, progress: Progress) -> pd.DataFrame:
                     "plain_centres": count,
                     "paper_simulated_s": scenario.paper_simulated_s,
                     "paper_analytic_s": scenario.paper_analytic_s,
-                    "poisson_s": found["mm1"],
-                    "bursty_s": found["law"],
+                    "poisson_s": poisson_s,
                     "simulated_s": simulated.mean_s,
                     "simulated_se_s": simulated.error_s,
-                    "deviation": found["mm1"] / scenario.paper_analytic_s - 1.0,
+                    "deviation": poisson_s / scenario.paper_analytic_s - 1.0,
                     "note": scenario.note,
                     "stated": scenario.stated,
                 }

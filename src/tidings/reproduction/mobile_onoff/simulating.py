@@ -21,9 +21,8 @@ from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import as_filter
 from tidings.model.laws import Exponential, Law
 from tidings.model.system import Broker, Publisher, Subscriber, System
+from tidings.reproduction.mobile_onoff.centre import OnOff, exponential_centre, mean_response_s
 from tidings.simulation.run import simulate
-from tidings.theory.mobility.centre import OnOff, exponential_centre, mean_response_s
-from tidings.theory.mobility.sojourn import sojourn_stage
 
 MINIMUM_EVENTS = 20_000  # of a run
 MOST_EVENTS = 500_000  # to which a run is lengthened for its load
@@ -159,7 +158,7 @@ def trace_rows(effort: Effort) -> Iterator[dict[str, float]]:
                 "rate_per_s": rate_per_s,
                 "load": own.load(rate_per_s),
                 "by_means_s": mean_response_s(own, rate_per_s),
-                "by_law_s": sojourn_stage(measured, rate_per_s).mean_s,
+                "by_law_s": mean_response_s(measured, rate_per_s),
                 "resampled_s": found["resample"].mean_s,
                 "resampled_se_s": found["resample"].error_s,
                 "looped_s": found["loop"].mean_s,

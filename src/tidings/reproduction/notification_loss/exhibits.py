@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.model.study import Curves, Grid, Points, Section, Study
+from tidings.prediction.notification_loss import notified_share
 from tidings.reproduction.notification_loss.claims import findings, over_topologies
 from tidings.reproduction.notification_loss.experiment import (
     CHOICES,
@@ -17,7 +18,6 @@ from tidings.reproduction.notification_loss.experiment import (
     SIMULATED_STAY,
     Results,
 )
-from tidings.theory.churn.closed_form import notified_share
 
 
 def study(results: Results) -> Study:

@@ -18,6 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
+from tidings.prediction.notification_loss import exact_share, notified_share, rapidity
 from tidings.reproduction.notification_loss.overlays import (
     Overlay,
     Times,
@@ -27,7 +28,6 @@ from tidings.reproduction.notification_loss.overlays import (
 )
 from tidings.reproduction.notification_loss.transit_stub import TransitStub
 from tidings.simulation.run import simulate
-from tidings.theory.churn.closed_form import exact_share, notified_share, rapidity
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -22,6 +22,7 @@ from tidings.model.system_workload import workload_of
 from tidings.model.workload import Workload
 from tidings.petri.generating import generate_net
 from tidings.petri.simulating import simulate_net
+from tidings.prediction.operational.analysing import analyse
 from tidings.reproduction.performance_methodology.case_study import (
     BROKERS,
     LEAVES,
@@ -34,7 +35,6 @@ from tidings.reproduction.performance_methodology.case_study import (
 from tidings.reproduction.performance_methodology.shared_network import TRUTHS, shared_network
 from tidings.reproduction.performance_methodology.systems import case_system
 from tidings.simulation.run import simulate
-from tidings.theory.operational.analysing import analyse
 
 PUBLISHERS = tuple(f"p{number}" for number in range(1, len(LEAVES) + 1))
 ENGINES = ("operational", "petri net", "simulation")

@@ -24,6 +24,7 @@ from tidings.model.system import System
 from tidings.model.system_workload import workload_of
 from tidings.petri.generating import colour_of, exit_place, generate_net
 from tidings.petri.simulating import simulate_net
+from tidings.prediction.operational.analysing import analyse
 from tidings.reproduction.performance_methodology.case_study import (
     BROKERS,
     ROOT,
@@ -34,7 +35,6 @@ from tidings.reproduction.performance_methodology.case_study import (
 from tidings.reproduction.performance_methodology.systems import case_system
 from tidings.testbed.calibrating import Bench, calibrate
 from tidings.testbed.comparing import Reality, confront
-from tidings.theory.operational.analysing import analyse
 
 SUBSCRIBER = "s"
 BY_MEANS = ("operational", "petri net")

@@ -20,13 +20,13 @@ from tidings.model.workload import Workload
 from tidings.petri.generating import generate_net
 from tidings.petri.outcome import NetOutcome
 from tidings.petri.simulating import simulate_net
+from tidings.prediction.operational.analysing import analyse
 from tidings.reproduction.performance_methodology.case_study import Scenario, case_workload
 from tidings.reproduction.performance_methodology.systems import (
     MESSAGE_BYTES,
     NETWORK,
     case_system,
 )
-from tidings.theory.operational.analysing import analyse
 
 Row = dict[str, Any]
 

@@ -1,0 +1,54 @@
+"""What the reader of a result must know, as records: what, where, how large, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from tidings.model.naming import few
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """One thing to know of a result; programs read the fields, people its sentence.
+
+    >>> remark = Remark(
+    ...     kind="not held",
+    ...     what="shares are known less well than wanted",
+    ...     where=("alice", "bob"),
+    ...     size=0.0123,
+    ...     unit="of a share",
+    ...     do="give more seconds",
+    ... )
+    >>> remark.sentence()
+    'shares are known less well than wanted (alice, bob): 0.0123 of a share; give more seconds'
+    """
+
+    kind: str  # a program's name for what it is about
+    what: str  # without numbers and names
+    where: tuple[str, ...] = ()  # names of brokers, links, subscribers
+    size: float | None = None
+    unit: str = ""
+    do: str = ""
+
+    def sentence(self) -> str:
+        """Say all of it in one line, as the terminal and the page show it."""
+        where = f" ({few(self.where)})" if self.where else ""
+        size = f": {self.size:.3g} {self.unit}".rstrip() if self.size is not None else ""
+        do = f"; {self.do}" if self.do else ""
+        return f"{self.what}{where}{size}{do}"
+
+    def to_document(self) -> dict[str, Any]:
+        """Give the fields as plain data, and the sentence for whoever only shows it."""
+        return {**asdict(self), "where": list(self.where), "sentence": self.sentence()}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Read a remark from its plain data."""
+        fields = {name: document[name] for name in ("kind", "what", "where", "size", "unit", "do")}
+        texts = [fields[name] for name in ("kind", "what", "unit", "do")] + list(fields["where"])
+        if not all(isinstance(each, str) for each in texts):
+            raise TypeError("kind, what, where, unit and do are texts")
+        size = None if fields["size"] is None else float(fields["size"])
+        return cls(**{**fields, "where": tuple(fields["where"]), "size": size})

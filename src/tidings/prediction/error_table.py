@@ -1,0 +1,123 @@
+"""How far theory is off, as it was measured: a function that is kept as data.
+
+The function is a sum of small binary trees over the numbers that describe where a row lies (its
+*regime*): at a node, rows whose feature is at or below the threshold go left, the others right. The
+sum is the logarithm of the error to be expected; the *margin* added to it covers all but a few of
+the rows that the function was not fitted to. Where a feature lies outside what was measured,
+nothing is known, and the error is infinite.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tidings.model.arrays import Bools, Floats, Ints
+
+FILE = "theory_errors.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A binary tree over features of rows; a leaf has −1 for its feature."""
+
+    feature: Ints  # of each node
+    threshold: Floats
+    left: Ints
+    right: Ints
+    value: Floats
+
+    def at(self, values: Floats) -> Floats:
+        """Give the value of each row's leaf: all go down one level at a time."""
+        node = np.zeros(len(values), dtype=np.int64)
+        while True:
+            inner = np.flatnonzero(self.feature[node] >= 0)
+            if not inner.size:
+                return self.value[node]
+            here = node[inner]
+            below = values[inner, self.feature[here]] <= self.threshold[here]
+            node[inner] = np.where(below, self.left[here], self.right[here])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorTable:
+    """The measured error of theory as a function of a row's regime."""
+
+    features: tuple[str, ...]
+    low: Floats  # of each feature, as measured
+    high: Floats
+    start: float  # logarithm of an error, to which the trees add
+    margin: float
+    trees: tuple[Tree, ...]
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> ErrorTable:
+        """Make the table from its plain data."""
+        return cls(
+            features=tuple(document["features"]),
+            low=np.array(document["low"], dtype=np.float64),
+            high=np.array(document["high"], dtype=np.float64),
+            start=float(document["start"]),
+            margin=float(document["margin"]),
+            trees=tuple(_tree(*each) for each in document["trees"]),
+        )
+
+    def expected(self, regimes: pd.DataFrame) -> Floats:
+        """Compute the error to be expected of each row, whether measured there or not."""
+        values = self._values(regimes)
+        logs = self.start + sum((tree.at(values) for tree in self.trees), np.zeros(len(values)))
+        return np.exp(logs)
+
+    def errors(self, regimes: pd.DataFrame) -> Floats:
+        """State the error (half-width, 95 %) of each row's on-time share by theory."""
+        stated = self.expected(regimes) * np.exp(self.margin)
+        values = self._values(regimes)
+        unknown = self._outside(values).any(axis=1) | np.isnan(values).any(axis=1)
+        return np.where(unknown, np.inf, stated)
+
+    def unmeasured(self, regimes: pd.DataFrame) -> list[str]:
+        """Name for each row the first feature that lies outside what was measured; '' if none."""
+        outside = self._outside(self._values(regimes))
+        return [self.features[int(row.argmax())] if row.any() else "" for row in outside]
+
+    def _values(self, regimes: pd.DataFrame) -> Floats:
+        values: Floats = regimes[list(self.features)].to_numpy(np.float64)
+        return values
+
+    def _outside(self, values: Floats) -> Bools:
+        return ~((values >= self.low) & (values <= self.high))
+
+
+def _tree(
+    feature: Sequence[int],
+    threshold: Sequence[float],
+    left: Sequence[int],
+    right: Sequence[int],
+    value: Sequence[float],
+) -> Tree:
+    return Tree(
+        feature=np.array(feature, dtype=np.int64),
+        threshold=np.array(threshold, dtype=np.float64),
+        left=np.array(left, dtype=np.int64),
+        right=np.array(right, dtype=np.int64),
+        value=np.array(value, dtype=np.float64),
+    )
+
+
+@cache
+def measured_errors() -> ErrorTable:
+    """Read the table that comes with this version."""
+    text = resources.files("tidings.prediction").joinpath(FILE).read_text(encoding="utf-8")
+    return ErrorTable.from_document(json.loads(text))
+
+
+def stated_errors(regimes: pd.DataFrame) -> Floats:
+    """State the error (half-width, 95 %) of each row by theory; infinity where not measured."""
+    return measured_errors().errors(regimes)

@@ -1,0 +1,260 @@
+"""A system as theory sees it: rates, dispersion, queues, paths, who wants what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from tidings.model.arrays import Floats, Ints
+from tidings.model.laws import Law
+from tidings.model.record_tables import column
+from tidings.model.routes import Routes
+from tidings.model.system import System
+from tidings.prediction.audiences import Audience, Streams, audiences, streams
+from tidings.prediction.brokers import BrokerStages, Solved, broker_stages, processing_stage
+from tidings.prediction.churn import Churn
+from tidings.prediction.delays import Delays, Grid, from_law, stack
+from tidings.prediction.dispersion import Dispersion, dispersion
+from tidings.prediction.flows import Flows, flows
+from tidings.prediction.paths import Paths, paths
+from tidings.prediction.peers import on_scv_deviation, peer_delay, peer_load, periods
+from tidings.prediction.published import published_stages
+from tidings.prediction.regimes import ALONG, FAILING, FEATURES, Regimes
+from tidings.prediction.repairs.components import Components
+from tidings.prediction.repairs.failing import (
+    BUFFERING,
+    Repairs,
+    failing_parts,
+    repair_times_s,
+    repairs,
+)
+from tidings.prediction.repairs.schemes import FailingPaths
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """A system as theory sees it; each part worked out once, when it is first asked for."""
+
+    system: System
+    routes: Routes
+    model: str = "law"
+    faults: str = "exact"
+    base: Network | None = None  # a like one, whose grid, dispersion and queues serve here, too
+    only_s: tuple[float, float] | None = None  # times between which distributions are asked for
+    solved: Solved = field(default_factory=dict)  # queues, by their streams and service
+
+    @cached_property
+    def rates(self) -> Flows:
+        """Events per second everywhere."""
+        return flows(self.system, self.routes, self.churn.open_shares if self.churns else None)
+
+    @cached_property
+    def churn(self) -> Churn:
+        """Who is subscribed when."""
+        return Churn(system=self.system, routes=self.routes)
+
+    @cached_property
+    def churns(self) -> bool:
+        """Whether subscriptions come and go."""
+        return any(law is not None for law in column(self.system.subscribers, "stays").values)
+
+    @cached_property
+    def emitted(self) -> list[Law | None]:
+        """Intervals of what each publisher hands to its link; None: taken as Poisson."""
+        return [
+            publisher.every if publisher.connectivity is None else None
+            for publisher in self.system.publishers
+        ]
+
+    @cached_property
+    def grid(self) -> Grid:
+        """From far below the shortest random time to beyond the longest delay and lifetime."""
+        if self.base is not None:
+            return self.base.grid
+        services = [law for laws in self.rates.services for law in laws if law.mean_s > 0.0]
+        times = [law.mean_s for law in services]
+        times += [arc.channel.delay.mean_s for arc in self.routes.arcs]
+        times += [peer.link.delay.mean_s for peer in self.system.publishers]
+        exits = column(self.system.subscribers, "link").values
+        processing = column(self.system.subscribers, "processing").values
+        times += [channel.delay.mean_s for channel in exits]
+        times += [law.mean_s for law in processing if law is not None]
+        lifetimes = [row.lifetime for row in self.routes.rows]
+        lifetimes += list(column(self.system.subscribers, "lifetime").values)
+        limits = [law.mean_s for law in lifetimes if law is not None]
+        peers = [peer.connectivity for peer in self.system.publishers]
+        peers += list(column(self.system.subscribers, "connectivity").values)
+        for connectivity in peers:
+            if connectivity is not None:
+                on, off = periods(connectivity)
+                handover_s = connectivity.service.mean_s if connectivity.service else off.mean_s
+                times += [on.mean_s, off.mean_s * (1.0 + off.scv), handover_s]
+        known = [time for time in times if time > 0.0] or [1.0]
+        longest = max(known)
+        for load, laws in zip(self.rates.loads, self.rates.services, strict=True):
+            for law in laws:
+                spare = max(1.0 - load, 0.01)
+                longest = max(longest, law.mean_s * (2.0 + law.scv) / spare)
+        if self.failing is not None and self.buffering:
+            shortest, longest_wait = repair_times_s(self.failing)
+            known.append(shortest)
+            longest = max(longest, longest_wait)
+        grid = Grid.spanning(0.01 * min(known), 30.0 * max(longest, min([longest, *limits])))
+        return grid if self.only_s is None else grid.between(*self.only_s)
+
+    @cached_property
+    def failing(self) -> Components | None:
+        """What fails, if anything does."""
+        return failing_parts(self.system, self.faults)
+
+    @property
+    def buffering(self) -> bool:
+        """Whether brokers keep events until what is down is repaired."""
+        return self.system.recovery is not None and self.system.recovery.scheme in BUFFERING
+
+    @cached_property
+    def stages(self) -> BrokerStages:
+        """What events meet at brokers."""
+        if self.model != "law":
+            return published_stages(self.grid, self.rates, self.emitted, self.model)
+        return broker_stages(self.grid, self.rates, self.dispersion, self.emitted, self.solved)
+
+    @cached_property
+    def mean_waits_s(self) -> Floats:
+        """[broker]: what events wait there on average; infinite where it is overloaded."""
+        rates, waiting = self.rates, self.stages.waiting
+        each_s = np.where(waiting.survival > 0.0, waiting.shift_s + waiting.mean_s, np.inf)
+        arriving = rates.source_rates > 0.0
+        waited: Floats = np.zeros(len(self.system.brokers))
+        np.add.at(waited, rates.into[arriving], each_s[arriving] * rates.source_rates[arriving])
+        arrivals = rates.arrivals
+        return np.divide(waited, arrivals, out=np.zeros_like(waited), where=arrivals > 0.0)
+
+    @cached_property
+    def dispersion(self) -> Dispersion:
+        """How bursty streams are; that of the base serves for small changes."""
+        if self.base is not None:
+            return replace(self.base.dispersion, rates=self.rates)
+        return dispersion(self.rates, self.emitted)
+
+    @cached_property
+    def paths(self) -> Paths:
+        """Paths between brokers."""
+        return paths(self.grid, self.routes, self.stages)
+
+    @cached_property
+    def longer(self) -> Paths:
+        """The same with all waits a step longer, to see how much they matter."""
+        return self.paths.with_longer_waits()
+
+    @cached_property
+    def repairs(self) -> Repairs | None:
+        """What failures do to paths, if anything fails."""
+        if self.failing is None:
+            return None
+        return repairs(self.system, self.routes, self.grid, self.failing, self.faults)
+
+    @cached_property
+    def followed(self) -> Sequence[Paths | FailingPaths]:
+        """Paths as they are, and with all waits a step longer, both with what fails."""
+        plain = (self.paths, self.longer)
+        if self.repairs is None:
+            return plain
+        return [FailingPaths(paths=p, rates=self.rates, repairs=self.repairs) for p in plain]
+
+    @cached_property
+    def regimes(self) -> Regimes:
+        """Features of paths."""
+        loads = flows(self.system, self.routes).loads if self.churns else self.rates.loads
+        return Regimes(
+            routes=self.routes,
+            rates=self.rates,
+            loads_if_subscribed=loads,
+            brokers=self.stages,
+        )
+
+    @cached_property
+    def streams(self) -> Streams:
+        """What is published, in groups."""
+        return self.streams_by(
+            [
+                (
+                    publisher.at,
+                    publisher.link,
+                    publisher.every,
+                    publisher.rate_per_s,
+                    publisher.connectivity,
+                )
+                for publisher in self.system.publishers
+            ]
+        )
+
+    def of_peers(self, audience: Audience, rate_per_s: float) -> Floats:
+        """Features of an audience's regime that do not depend on its paths."""
+        one = audience.example
+        peer = one.connectivity
+        mobile = any(each.connectivity is not None for each in self.system.publishers)
+        return np.array(
+            [
+                float(peer is not None),
+                0.0 if peer is None else min(peer_load(peer, rate_per_s), 1.0),
+                0.0 if peer is None else on_scv_deviation(peer),
+                float(mobile),
+                float(one.stays is not None),
+                float(self.churns),
+                0.0 if one.processing is None else min(rate_per_s * one.processing.mean_s, 1.0),
+            ]
+        )
+
+    def features(self, publishers: Ints, home: int, tree: int) -> Floats:
+        """[publisher, feature]: what the error of theory depends on, of paths to a home broker."""
+        first = self.followed[0]
+        rows = np.zeros((publishers.size, len(FEATURES)))
+        rows[:, : len(ALONG)] = self.regimes.of_paths(publishers, home, tree)
+        if isinstance(first, FailingPaths):
+            failing = slice(len(ALONG), len(ALONG) + len(FAILING))
+            rows[:, failing] = first.features(publishers, home, tree)
+        return rows
+
+    def streams_by(self, alike: Sequence[object]) -> Streams:
+        """Group what is published by a key of publishers."""
+        return streams(self.system, self.routes, alike, by_class=self.churns)
+
+    @cached_property
+    def streams_by_publisher(self) -> Streams:
+        """What is published, by publisher."""
+        return self.streams_by(range(len(self.system.publishers)))
+
+    @cached_property
+    def audiences(self) -> list[Audience]:
+        """Subscribers in groups."""
+        return list(audiences(self.system, self.routes))
+
+    def entry(self, publishers: Ints) -> Delays:
+        """[publisher]: from the publisher to its home broker."""
+        kinds: dict[object, Delays] = {}
+        rows = []
+        for index in publishers:
+            each = self.system.publishers[int(index)]
+            key = (each.link, each.connectivity, each.rate_per_s)
+            if key not in kinds:
+                kinds[key] = from_law(self.grid, each.link.delay, each.link.reliability)
+                if each.connectivity is not None:
+                    waiting = peer_delay(self.grid, each.connectivity, each.rate_per_s)
+                    kinds[key] = waiting.series(kinds[key])
+            rows.append(kinds[key])
+        return stack(rows)
+
+    def exit(self, audience: Audience, rate_per_s: float) -> Delays:
+        """From the home broker to the subscriber, its own queue included."""
+        one = audience.example
+        last = from_law(self.grid, one.link.delay, one.link.reliability)
+        if one.connectivity is not None:
+            last = peer_delay(self.grid, one.connectivity, rate_per_s).series(last)
+        if one.processing is None:
+            return last
+        arriving = rate_per_s * float(last.survival[0])
+        return last.series(processing_stage(self.grid, arriving, one.processing))

@@ -1,0 +1,260 @@
+"""Predict which share of its events each subscriber gets in time, within an error that is kept.
+
+Theory answers first. Where its error, as it was measured over many systems, is more than is wanted,
+the simulator answers, for as long as it takes or is allowed. Each row says who answered it, how far
+it can be off, and why it is not theory's, or not as good as wanted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
+from tidings.model.loads import FULL_LOAD
+from tidings.model.outcome import Outcome, table
+from tidings.model.remarks import Remark
+from tidings.model.system import System
+from tidings.prediction.error_table import measured_errors
+from tidings.prediction.joining import joined
+from tidings.prediction.theory import answer_by_theory
+from tidings.prediction.wanting import WITHIN, Within, read_within
+from tidings.simulation.run import SimulationOptions, simulate
+
+ENGINES = ("theory", "simulation")
+MODELS = ("law", "exact")  # of queues and failures, whose errors are measured
+SECONDS = 60.0  # CPU seconds that the simulator may take, unless told otherwise
+_UNLIMITED = 1_000_000  # replications; the seconds are the limit
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictOptions:
+    """What a prediction is asked for, all of it by name."""
+
+    within: float | str = WITHIN  # wanted half-width (95 %): a share, or "10% of misses"
+    by: str | None = None  # an engine, if one alone is to answer
+    seconds: float = SECONDS  # CPU seconds of simulation at most
+    seed: int = 1
+    model: str = MODELS[0]  # how theory sees queues; with another it answers alone
+    faults: str = MODELS[1]  # how theory sees failures; likewise
+    pairs: bool = False  # also a row for every publisher and subscriber
+    delays: bool | None = None  # whole delay distributions; None: unless there are thousands
+    error_bars: bool | None = None  # from standard errors of parameters; None: where quick
+
+    def __post_init__(self) -> None:
+        read_within(self.within)
+        if self.by is not None and self.by not in ENGINES:
+            raise InvalidInputError(f"by is {self.by!r}; wants one of {', '.join(ENGINES)}")
+        if not (self.seconds > 0 and math.isfinite(self.seconds)):
+            raise InvalidInputError(f"seconds is {self.seconds}; wants a number above 0")
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the errors of the models of theory asked for are known."""
+        return (self.model, self.faults) == MODELS
+
+    @property
+    def by_theory_alone(self) -> bool:
+        """Whether nothing is to be simulated: so asked for, or by naming a model of theory."""
+        return self.by == "theory" or (self.by is None and not self.is_measured)
+
+
+def predict(
+    system: System,
+    options: PredictOptions | None = None,
+    *,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Outcome:
+    """Predict which share of its events each subscriber gets in time, and why not the rest.
+
+    Options are those of :class:`PredictOptions`, also by name: ``predict(system, within=0.001)``.
+    Every row carries its ``error`` (half-width, 95 %, of the engine's own error), who it is ``by``,
+    and ``why`` where it is simulated or not held. A row keeps the answer with the smaller error.
+    """
+    asked = dataclasses.replace(options or PredictOptions(), **changes)
+    within = read_within(asked.within)
+    tell = progress or (lambda _: None)
+    refusal = "as asked"
+    answer = None
+    if asked.by != "simulation":
+        answer, refusal = _by_theory(system, asked, tell)
+    if answer is None:
+        return _by_simulation_alone(system, asked, within, refusal, tell)
+    missed = _exceeds(answer, within)
+    if asked.by_theory_alone or not missed.any():
+        return _told(answer, within, asked)
+    tell("simulating what theory does not hold")
+    wanted = _wanted(within, missed)
+    try:
+        simulated = _simulated(system, asked, wanted, tell)
+    except UnstableError:
+        overload = (*answer.remarks, _overload(answer))
+        answer = dataclasses.replace(answer, remarks=overload)
+        return _told(answer, within, asked, "an overloaded system does not settle")
+    except UnsupportedError as refused:
+        return _told(answer, within, asked, f"simulation has no {_feature(refused)}")
+    # Control variates would enter here: theory's numbers for the simulated events.
+    better = simulated.subscribers["error"] < answer.subscribers["error"]
+    simulated.subscribers["why"] = answer.subscribers["why"]
+    chosen = (missed & better).to_numpy()
+    return _told(joined(answer, simulated, chosen), within, asked)
+
+
+# ---- the two engines ---------------------------------------------------------------------------
+
+
+def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[Outcome | None, str]:
+    """Give theory's answer with its measured errors, or None and why there is none."""
+    try:
+        theory = answer_by_theory(
+            system,
+            model=asked.model,
+            faults=asked.faults,
+            pairs=asked.pairs,
+            delays=asked.delays,
+            error_bars=asked.error_bars,
+            progress=tell,
+        )
+    except UnsupportedError as refused:
+        if asked.by_theory_alone:
+            raise
+        return None, f"theory has no {_feature(refused)}"
+    except (ArithmeticError, ValueError, RuntimeError) as failure:
+        if asked.by_theory_alone:
+            raise
+        return None, f"theory failed: {str(failure).splitlines()[0][:60]}"
+    regimes = theory.regimes
+    if not asked.is_measured:
+        regimes = regimes * np.nan
+    return _with_errors(theory.outcome, regimes), ""
+
+
+def _feature(refused: UnsupportedError) -> str:
+    return refused.features[0] if refused.features else str(refused).splitlines()[0]
+
+
+def _with_errors(answer: Outcome, regime: pd.DataFrame) -> Outcome:
+    """State theory's measured errors in its rows, and why those are not small."""
+    known = measured_errors()
+    stated, where = known.errors(regime), known.unmeasured(regime)
+    rows = answer.subscribers.copy()
+    share = rows["on_time"].to_numpy()
+    # A share is off by no more than its distance to 0 or 1.
+    rows["error"] = np.minimum(stated, np.fmax(share, 1.0 - share))
+    rows["by"] = np.where(np.isnan(share), "", "theory")
+    rows["why"] = [
+        f"theory not measured: {feature}" if feature else f"theory ± {error:.2g}"
+        for feature, error in zip(where, stated, strict=True)
+    ]
+    pairs = answer.pairs.copy()
+    if len(pairs):
+        of = rows.set_index("subscriber")["error"].reindex(pairs["subscriber"]).to_numpy()
+        pairs["error"], pairs["by"] = of, "theory"
+    return dataclasses.replace(answer, subscribers=rows, pairs=pairs)
+
+
+def _simulated(
+    system: System, asked: PredictOptions, wanted: Callable[[Floats], Floats], tell: Progress
+) -> Outcome:
+    """Simulate until the rows that matter are as precise as wanted, or the seconds end."""
+    options = SimulationOptions(
+        seed=asked.seed,
+        precision=wanted,
+        seconds=asked.seconds,
+        max_replications=_UNLIMITED,
+    )
+    outcome = simulate(system, options, progress=tell)
+    rows = {"pairs": outcome.pairs if asked.pairs else table("pairs")}
+    rows["delays"] = table("delays") if asked.delays is False else outcome.delays
+    # Which rows are not held is said of the rows that are answered.
+    remarks = tuple(each for each in outcome.remarks if each.kind != "not held")
+    return dataclasses.replace(outcome, remarks=remarks, **rows)
+
+
+def _by_simulation_alone(
+    system: System, asked: PredictOptions, within: Within, why: str, tell: Progress
+) -> Outcome:
+    everybody = np.ones(len(system.subscribers), dtype=np.bool_)
+    answer = _simulated(system, asked, _wanted(within, everybody), tell)
+    answer.subscribers["why"] = why
+    answer = dataclasses.replace(answer, source="predicted")
+    return _told(answer, within, asked)
+
+
+# ---- what is wanted, and what is said ----------------------------------------------------------
+
+
+def _exceeds(answer: Outcome, within: Within) -> Bools:
+    """Find the rows whose error is more than is wanted."""
+    rows = answer.subscribers
+    found: Bools = (rows["error"] > within.half_widths(rows["on_time"].to_numpy())).to_numpy()
+    return found
+
+
+def _wanted(within: Within, rows: Bools) -> Callable[[Floats], Floats]:
+    """Give what the simulator is to reach: of these rows what is wanted, of others nothing."""
+    return lambda shares: np.where(rows, within.half_widths(shares), np.inf)
+
+
+def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = "") -> Outcome:
+    """Say of each row that is not held by how much, and clear reasons where none is needed."""
+    rows = answer.subscribers.copy()
+    missed = _exceeds(answer, within)
+    if asked.by_theory_alone:
+        reason = "by theory, as asked"
+    hint = reason or f"after {asked.seconds:g} s; give --seconds"
+    not_held = [f"not held: ± {error:.2g}, {hint}" for error in rows["error"]]
+    by_theory = (rows["by"] != "simulation").to_numpy()
+    rows["why"] = np.where(missed, not_held, np.where(by_theory, "", rows["why"]))
+    counts = rows["by"].value_counts()
+    promise = {
+        "within": str(within),
+        "seconds": asked.seconds,
+        "by": {engine: int(counts.get(engine, 0)) for engine in ENGINES},
+        "not_held": int(missed.sum()),
+    }
+    return dataclasses.replace(
+        answer,
+        subscribers=rows,
+        provenance={**answer.provenance, "promise": promise},
+        remarks=(*answer.remarks, *_not_held(rows, missed, hint)),
+    )
+
+
+def _overload(answer: Outcome) -> Remark:
+    over = answer.brokers[answer.brokers["utilisation"] >= FULL_LOAD]
+    return Remark(
+        kind="overload",
+        what="work comes faster than it can be done, so that nothing settles that could be "
+        "simulated",
+        where=tuple(over["broker"]),
+        do="give it servers or speed, or fewer events",
+    )
+
+
+def _not_held(rows: pd.DataFrame, missed: Bools, hint: str) -> list[Remark]:
+    worst = rows[missed].sort_values("error", ascending=False, kind="stable")
+    if worst.empty:
+        return []
+    return [
+        Remark(
+            kind="not held",
+            what="on-time shares are known less well than wanted",
+            where=tuple(worst["subscriber"][:20]),
+            size=float(worst["error"].iloc[0]),
+            unit="(half-width, 95 %)",
+            do=hint,
+        )
+    ]

@@ -1,0 +1,81 @@
+"""How an answer of theory came about, and what its reader must know."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Any
+
+from tidings.model.reading import fingerprint
+from tidings.model.remarks import Remark
+from tidings.model.system import System
+from tidings.prediction.error_bars import Bars
+from tidings.prediction.network import Network
+
+
+def provenance(system: System, network: Network, bars: Bars) -> dict[str, Any]:
+    """Describe how an answer came about, as plain data."""
+    story: dict[str, Any] = {
+        "version": metadata.version("tidings"),
+        "engine": "theory",
+        "system": fingerprint(system),
+        "warnings": [],
+    }
+    if bars.parameters:
+        story["error_bars"] = {"parameters": bars.parameters}
+    if network.routes.sampled:
+        sampling = network.routes.sampling
+        story["contents_drawn"] = {
+            "publishers": len(network.routes.sampled),
+            "events": sampling.draws,
+            "seed": sampling.seed,
+        }
+    return story
+
+
+def remarks(system: System, network: Network, bars: Bars) -> tuple[Remark, ...]:
+    """List what the reader of an answer must know."""
+    brokers = [broker.name for broker in system.brokers]
+    said = [
+        Remark(
+            kind="overload",
+            what="is offered more work than it can do: what waits there never arrives",
+            where=(name,),
+            size=float(load),
+            unit="seconds of work per second",
+            do="give it servers or speed, or fewer events",
+        )
+        for name, load, over in zip(
+            brokers, network.rates.loads, network.rates.overloaded, strict=True
+        )
+        if over
+    ]
+    if not network.rates.settled:
+        said.append(
+            Remark(
+                kind="overload",
+                what="overloaded brokers feed each other, and their rates did not settle",
+                where=(),
+                do="take the overload away first",
+            )
+        )
+    said += [
+        Remark(
+            kind="nearly overloaded",
+            what=f"one standard error of {path} decides whether it is overloaded",
+            where=(brokers[broker],),
+            do="measure that parameter for longer",
+        )
+        for broker, path in bars.overloading.items()
+    ]
+    if bars.left_out:
+        said.append(
+            Remark(
+                kind="standard errors left out",
+                what="standard errors of these parameters do not enter the error bars",
+                where=bars.left_out[:5],
+                size=float(len(bars.left_out)),
+                unit="parameters",
+                do="",
+            )
+        )
+    return tuple(said)

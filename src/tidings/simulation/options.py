@@ -1,0 +1,73 @@
+"""How long, how often and how precisely to simulate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tidings.errors import InvalidInputError
+from tidings.simulation.world import MOST_COPIES
+
+Floats = NDArray[np.float64]
+# From the on-time share of each subscriber, as it is known so far, to the half-width (95 %) that is
+# wanted of it; infinity for rows that do not matter.
+Wanted = Callable[[Floats], Floats]
+
+USUAL_SECONDS = 60.0  # CPU seconds that a default window is chosen for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationOptions:
+    """How long and how often to simulate."""
+
+    seed: int = 1
+    replications: int = 10  # at least so many; with a precision more, up to max_replications
+    duration_s: float | None = None  # measured time of each replication, or ...
+    events: int | None = None  # ... events published in it, on average
+    warmup_s: float | None = None  # left out before; found by pilot runs if not given
+    precision: float | Wanted | None = None  # wanted half-width (95 %) of on-time shares
+    seconds: float | None = None  # CPU seconds of all replications together; no limit if left out
+    max_replications: int = 1_000
+    max_copies: int = MOST_COPIES  # of events in the system at once; above it, it is unstable
+
+    def __post_init__(self) -> None:
+        if self.duration_s is not None and self.events is not None:
+            raise InvalidInputError("give a duration or a number of events, not both")
+        for name in (
+            "replications",
+            "duration_s",
+            "events",
+            "precision",
+            "seconds",
+            "max_copies",
+            "max_replications",
+        ):
+            value = getattr(self, name)
+            if value is None or callable(value):
+                continue
+            if not (value > 0 and math.isfinite(value)):
+                raise InvalidInputError(f"{name} is {value}; wants a number above 0")
+        if self.warmup_s is not None and not 0 <= self.warmup_s < math.inf:
+            raise InvalidInputError(f"warmup_s is {self.warmup_s}; wants 0 or more")
+
+    @property
+    def first_replications(self) -> int:
+        """Count the replications before the precision is looked at; the cap holds for them too."""
+        if self.precision is None:
+            return self.replications
+        return min(self.replications, self.max_replications)
+
+    @property
+    def planned_seconds(self) -> float:
+        """Give the CPU seconds that the length of replications is chosen for."""
+        return self.seconds if self.seconds is not None else USUAL_SECONDS
+
+    def wanted(self, shares: Floats) -> Floats:
+        """Give the half-width (95 %) wanted of each on-time share; infinity: it does not matter."""
+        if callable(self.precision):
+            return self.precision(shares)
+        return np.full(shares.shape, math.inf if self.precision is None else self.precision)

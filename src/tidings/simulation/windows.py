@@ -1,0 +1,210 @@
+"""Which part of a replication is measured: long enough for what fails, comes and goes to return.
+
+A share that outages decide is known no better than the outages are counted. So all replications
+together span many cycles of whatever is up and down by turns, if that can be afforded. What can be
+is reckoned from the work that the system makes, not from a clock, so that a seed gives the same
+numbers on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tidings.errors import InvalidInputError
+from tidings.kernels.replications import PILOT_SAMPLES, PILOTS, detect_warmup
+from tidings.model.remarks import Remark
+from tidings.simulation.network import CompiledSystem
+from tidings.simulation.options import SimulationOptions
+from tidings.simulation.world import Window, make_world, run_world
+
+USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
+MOST_EVENTS = 1e12  # the same; so many take days
+PILOT_EVENTS, FEWEST_PILOT_EVENTS = 5_000, 250
+CYCLES = 400  # of what is up and down by turns: its share of time is then known to about a tenth
+FEWEST_CYCLES = 20  # that a half-width is believed after
+# Reckoned CPU time of one event at one broker: a plain one takes 0.15 µs (benchmarks/simulator.py),
+# one among failures several times as long.
+VISIT_S = 5e-7
+LEAST = 0.01  # of the usual length, however short the time allowed
+PLANNED = 0.5  # of the seconds allowed, for the first replications; others may follow
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cycle:
+    """Something that is up and down by turns, and what one turn of it takes in the mean."""
+
+    name: str
+    length_s: float
+    down: float  # share of the time
+
+    def needed_s(self, precision: float | None) -> float:
+        r"""Give the measured time, in seconds, in which it comes round often enough.
+
+        Over n cycles the share of time down, u, is known with a standard error of about
+        :math:`u \sqrt{2/n}` (exponential times). Four of those are to be within the precision.
+        """
+        if precision is None:
+            return CYCLES * self.length_s
+        enough = 32.0 * (self.down / precision) ** 2
+        return min(max(enough, FEWEST_CYCLES), CYCLES) * self.length_s
+
+
+def cycles(compiled: CompiledSystem) -> Iterator[Cycle]:
+    """Give all that is up and down by turns: what fails, peers, subscriptions that come and go."""
+    for name, failure, _ in compiled.faults.failures:
+        length_s = failure.up.mean_s + failure.down.mean_s
+        yield Cycle(name=name, length_s=length_s, down=failure.down.mean_s / length_s)
+    for queue in compiled.peer_queues:
+        if queue.periods is not None:
+            down = 1.0 - queue.periods.connected
+            yield Cycle(name=queue.peer, length_s=queue.cycle_s, down=down)
+    for index, _ in compiled.churn.guests[: compiled.churn.watched]:
+        guest = compiled.system.subscribers[index]
+        assert guest.stays is not None
+        away_s = guest.away.mean_s if guest.away is not None else 0.0
+        # How soon a subscription is known decides its shares, so that each stay counts.
+        yield Cycle(name=f"subscriber {guest.name}", length_s=guest.stays.mean_s + away_s, down=0.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """What comes round most rarely among all that matters, and how long it has to be watched."""
+
+    cycle: Cycle
+    needed_s: float
+
+    def trials(self, measured_s: float) -> float:
+        """Count the independent trials of being up or down that so many seconds amount to."""
+        return measured_s / self.cycle.length_s / (2.0 * self.cycle.down)
+
+    def remarks(self, measured_s: float) -> list[Remark]:
+        """Say how many cycles were spanned where these are too few."""
+        if measured_s >= 0.99 * self.needed_s:
+            return []
+        return [
+            Remark(
+                kind="few cycles",
+                what="the measured time spans few turns of what is up and down, so that chance "
+                "decides what they do to shares",
+                where=(self.cycle.name,),
+                size=measured_s / self.cycle.length_s,
+                unit="turns",
+                do="simulate longer (a longer duration, more replications or more seconds)",
+            )
+        ]
+
+
+def find_span(compiled: CompiledSystem, precision: float | None) -> Span | None:
+    """Find what has to be watched longest; None where nothing is up and down by turns."""
+    found = [Span(cycle=each, needed_s=each.needed_s(precision)) for each in cycles(compiled)]
+    return max(found, key=lambda each: each.needed_s, default=None)
+
+
+def find_window(
+    compiled: CompiledSystem,
+    options: SimulationOptions,
+    tell: Progress,
+    span: Span | None = None,
+) -> tuple[Window, list[str]]:
+    """Find which part of a replication is measured, and what to know about it."""
+    rate = float(compiled.publisher_rates.sum())
+    told = options.duration_s or (options.events / rate if options.events else None)
+    length_s = told or USUAL_EVENTS / rate
+    _refuse_endless(rate, length_s + (options.warmup_s or 0.0))
+    warmup_s = options.warmup_s
+    notes: list[str] = []
+    if compiled.day_s:
+        length_s, notes = _whole_days(compiled, options, length_s)
+    if warmup_s is None:
+        warmup_s = compiled.day_s  # the day before
+        if compiled.has_queues and not compiled.day_s:
+            tell("pilot runs for the warm-up")
+            events = _pilot_events(compiled, options)
+            warmup_s, notes = detect_warmup(_pilot(compiled, options), events / rate)
+        warmup_s = max(warmup_s, compiled.settling_s)
+    if told is None and not compiled.day_s:
+        length_s = _affordable(compiled, options, length_s, span, warmup_s)
+    window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
+    return window, notes
+
+
+def _visits_per_s(compiled: CompiledSystem) -> float:
+    """Count what one simulated second makes a run do: events at brokers and at peers."""
+    at_peers = float(compiled.peer_arrivals.sum()) if compiled.peer_queues else 0.0
+    return float(compiled.publisher_rates.sum() + compiled.cells.flow_per_s.sum()) + at_peers
+
+
+def _affordable(
+    compiled: CompiledSystem,
+    options: SimulationOptions,
+    usual_s: float,
+    span: Span | None,
+    warmup_s: float,
+) -> float:
+    """Choose how long to measure in each replication where nobody said it, in seconds."""
+    often = options.first_replications
+    wanted_s = max(usual_s, span.needed_s / often if span else 0.0)
+    most_s = PLANNED * options.planned_seconds / (often * VISIT_S * _visits_per_s(compiled))
+    # Without a limit on its seconds nobody waits less than is usual.
+    least_s = usual_s if options.seconds is None else max(warmup_s, LEAST * usual_s)
+    return max(min(wanted_s, most_s - warmup_s), min(least_s, wanted_s))
+
+
+def _pilot_events(compiled: CompiledSystem, options: SimulationOptions) -> float:
+    """Count the events of each pilot run: fewer where they would take a good part of the time."""
+    if options.seconds is None:
+        return PILOT_EVENTS
+    visits = _visits_per_s(compiled) / float(compiled.publisher_rates.sum())
+    most = 0.1 * options.seconds / (PILOTS * VISIT_S * visits)
+    return min(PILOT_EVENTS, max(most, FEWEST_PILOT_EVENTS))
+
+
+def _refuse_endless(rate_per_s: float, length_s: float) -> None:
+    events = rate_per_s * length_s
+    if events > MOST_EVENTS:
+        raise InvalidInputError(
+            f"each replication would last {length_s:.3g} s and publish {events:.3g} events; wants "
+            f"at most {MOST_EVENTS:.0e}: give a shorter duration, or fewer events"
+        )
+
+
+def _whole_days(
+    compiled: CompiledSystem, options: SimulationOptions, length_s: float
+) -> tuple[float, list[str]]:
+    """How long to measure where rates change: from the start of a day, whole days if not told."""
+    day_s = compiled.day_s
+    if options.duration_s is None:
+        again = any(each.rates and each.rates.repeat for each in compiled.system.publishers)
+        return day_s * (max(1, math.ceil(length_s / day_s - 1e-9)) if again else 1), []
+    days = length_s / day_s
+    if abs(days - round(days)) < 1e-9 * days:
+        return length_s, []
+    return length_s, [
+        f"measured were {days:.4g} days of the rates by time of day, from the start of a day; "
+        "shares are of that time"
+    ]
+
+
+def _pilot(
+    compiled: CompiledSystem, options: SimulationOptions
+) -> Callable[[int, float], ArrayLike]:
+    """Runs that note how many copies there are at regular moments."""
+
+    def pilot(number: int, length_s: float) -> ArrayLike:
+        window = Window(
+            warmup_s=0.0, end_s=length_s, samples=PILOT_SAMPLES, max_copies=options.max_copies
+        )
+        world = make_world(compiled, window, options.seed, number)
+        run_world(world, compiled, window)
+        copies: ArrayLike = world.tables["samples"].value
+        return copies
+
+    return pilot

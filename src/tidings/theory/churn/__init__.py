@@ -1,1 +1,0 @@
-"""Subscriptions that come and go: what is missed because they take time to spread."""

@@ -1,1 +1,0 @@
-"""Failing brokers and links, and what each recovery scheme makes of them."""

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tidings.prediction.error_table import ErrorTable, measured_errors, stated_errors
+from tidings.prediction.regimes import FEATURES, OF_SHARES
+
+# heat ≤ .5: a leaf; else spread ≤ 2 or more. Names are the table's own affair.
+BRANCHED = [
+    [0, -1, 1, -1, -1],
+    [0.5, 0.0, 2.0, 0.0, 0.0],
+    [1, -1, 3, -1, -1],
+    [2, -1, 4, -1, -1],
+    [9.0, 0.1, 9.0, 0.2, 0.3],
+]
+SPLIT = [[1, -1, -1], [1.0, 0.0, 0.0], [1, -1, -1], [2, -1, -1], [9.0, -1.0, 1.0]]
+DOCUMENT = {
+    "features": ["heat", "spread"],
+    "low": [0.0, 0.5],
+    "high": [0.9, 4.0],
+    "start": -5.0,
+    "margin": math.log(3.0),
+    "trees": [BRANCHED, SPLIT],
+}
+
+
+def rows(*numbers):
+    return pd.DataFrame(numbers, columns=["spread", "heat"])
+
+
+def test_leaves_of_all_trees_add_up_to_the_logarithm():
+    regimes = rows((1.0, 0.5), (4.0, 0.2), (2.0, 0.51), (2.1, 0.9))
+    logs = [-5 + 0.1 - 1, -5 + 0.1 + 1, -5 + 0.2 + 1, -5 + 0.3 + 1]
+    table = ErrorTable.from_document(DOCUMENT)
+    assert table.expected(regimes) == pytest.approx(np.exp(logs), rel=1e-12)
+    assert table.errors(regimes) == pytest.approx(3.0 * np.exp(logs), rel=1e-12)
+
+
+def test_what_lies_outside_the_measurement_is_not_known():
+    table = ErrorTable.from_document(DOCUMENT)
+    regimes = rows((1.0, 0.91), (0.4, 0.5), (math.nan, 0.5))
+    assert np.all(np.isinf(table.errors(regimes)))
+    assert table.unmeasured(regimes) == ["heat", "spread", "spread"]
+
+
+def test_the_walk_agrees_with_going_down_row_by_row():
+    table, draws = ErrorTable.from_document(DOCUMENT), np.random.default_rng(3)
+    regimes = pd.DataFrame(
+        {"heat": draws.uniform(0, 0.9, 500), "spread": draws.uniform(0.5, 4, 500)}
+    )
+    for row, expected in zip(regimes.to_dict("records"), table.expected(regimes), strict=True):
+        total = DOCUMENT["start"]
+        for feature, threshold, left, right, value in DOCUMENT["trees"]:
+            node = 0
+            while feature[node] >= 0:
+                goes_left = row[DOCUMENT["features"][feature[node]]] <= threshold[node]
+                node = left[node] if goes_left else right[node]
+            total += value[node]
+        assert math.log(expected) == pytest.approx(total, rel=1e-12)
+
+
+def test_the_table_that_comes_with_this_version_fits_the_regimes_of_theory():
+    table = measured_errors()
+    assert list(table.features) == [*FEATURES, *OF_SHARES]
+    assert np.all(table.low <= table.high)
+    middle = pd.DataFrame([(table.low + table.high) / 2], columns=list(table.features))
+    assert np.isfinite(stated_errors(middle)).all()
+    for tree in table.trees:
+        inner = tree.feature >= 0
+        children = [*tree.left[inner], *tree.right[inner]]
+        assert sorted(children) == list(range(1, tree.feature.size))
+
+
+def test_a_table_survives_its_way_through_a_file():
+    again = ErrorTable.from_document(json.loads(json.dumps(DOCUMENT)))
+    assert again.errors(rows((1.0, 0.3))) == ErrorTable.from_document(DOCUMENT).errors(
+        rows((1.0, 0.3))
+    )

@@ -1,0 +1,292 @@
+"""Which engine answers which row, with engines that say what a test wants, and with real ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tidings as td
+from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
+from tidings.model.outcome import LOSSES, Outcome, table
+from tidings.model.reading import loads
+from tidings.prediction import predict as room
+from tidings.prediction.predict import predict
+from tidings.prediction.theory import TheoryAnswer
+
+SYSTEM = loads(
+    """
+    tidings: 1
+    brokers: {hub: {}}
+    publishers: {p: {at: hub, every: {rate: 1/s}, content: {event: {x: 1}}}}
+    subscribers: {a: {at: hub, wants: {}}, b: {at: hub, wants: {}}, c: {at: hub, wants: {}}}
+    """
+)
+NAMES = ["a", "b", "c"]
+
+
+def answered(source, on_time, **columns):
+    """An outcome with these shares; whatever is not on time is late."""
+    shares = np.array(on_time)
+    known = ~np.isnan(shares)
+    rows = {
+        "subscriber": NAMES,
+        "count": [1.0] * 3,
+        "wanted_per_s": [1.0 if source == "predicted" else 1.01] * 3,
+        "on_time": shares,
+        "delivered": np.where(known, 1.0, np.nan),
+        "late": 1.0 - shares,
+        "delay_mean_s": [0.1 if source == "predicted" else 0.2] * 3,
+    }
+    laws = pd.DataFrame({"subscriber": NAMES, "delay_s": 1.0, "arrived": shares})
+    return Outcome(
+        source=source,
+        subscribers=table("subscribers", rows | columns),
+        brokers=table("brokers", [{"broker": source, "utilisation": 0.5}]),
+        delays=table("delays", laws[known].to_dict("records")),
+        provenance={"warnings": [f"by {source}"], "approximations": ["simple"]},
+    )
+
+
+class Engines:
+    """Two engines with given answers, and what was asked of them."""
+
+    def __init__(self, monkeypatch):
+        self.theory = answered("predicted", [0.9, 0.8, 0.7])
+        self.stated = [0.001, 0.02, math.inf]
+        self.simulated = answered("simulated", [0.91, 0.81, 0.71])
+        self.widths = [0.002, 0.003, 0.004]
+        self.options = None
+        monkeypatch.setattr(room, "answer_by_theory", self._theorise)
+        monkeypatch.setattr(room, "simulate", self._simulate)
+        monkeypatch.setattr(room, "measured_errors", lambda: self)
+
+    def _theorise(self, system, **asked):
+        if isinstance(self.theory, Exception):
+            raise self.theory
+        regimes = pd.DataFrame({"row": range(3), "stated": self.stated})
+        return TheoryAnswer(outcome=self.theory, regimes=regimes)
+
+    # ---- as the table of measured errors
+
+    def errors(self, regimes):
+        return regimes["stated"].fillna(math.inf).to_numpy()
+
+    def unmeasured(self, regimes):
+        return [""] * len(regimes)
+
+    def _simulate(self, system, options, progress):
+        self.options = options
+        if isinstance(self.simulated, Exception):
+            raise self.simulated
+        rows = self.simulated.subscribers.assign(error=self.widths, by="simulation")
+        return replace(self.simulated, subscribers=rows)
+
+    @property
+    def wanted(self):
+        return self.options.wanted(np.array([0.9, 0.9, 0.9])).tolist()
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    return Engines(monkeypatch)
+
+
+def test_each_row_is_answered_by_theory_where_that_is_good_enough(engines):
+    found = predict(SYSTEM, seconds=7.0, seed=3)
+    rows = found.subscribers
+    assert rows["by"].tolist() == ["theory", "simulation", "simulation"]
+    assert rows["on_time"].tolist() == [0.9, 0.81, 0.71]
+    assert rows["error"].tolist() == [0.001, 0.003, 0.004]
+    assert rows["why"].tolist() == ["", "theory ± 0.02", "theory ± inf"]
+    assert engines.wanted == [math.inf, 0.005, 0.005]
+    assert (engines.options.seconds, engines.options.seed) == (7.0, 3)
+    assert engines.options.replications == 10
+    assert not found.remarks
+    assert found.source == "predicted"
+
+
+def test_a_row_is_of_one_engine_in_all_that_chance_decides(engines):
+    found = predict(SYSTEM)
+    rows = found.subscribers
+    assert rows["delay_mean_s"].tolist() == [0.1, 0.2, 0.2]
+    assert (rows["on_time"] + rows["late"] + rows[list(LOSSES)].sum(axis=1)).tolist() == [1.0] * 3
+    assert rows["wanted_per_s"].tolist() == [1.0] * 3  # known without chance
+    laws = found.delays.set_index("subscriber")["arrived"]
+    assert laws.to_dict() == {"a": 0.9, "b": 0.81, "c": 0.71}
+    assert found.brokers["broker"].tolist() == ["simulated"]
+    assert found.provenance["brokers_by"] == "simulation"
+    assert found.provenance["promise"]["by"] == {"theory": 1, "simulation": 2}
+    assert found.provenance["warnings"] == ["by predicted", "by simulated"]
+
+
+def test_nothing_is_simulated_where_theory_holds_everything(engines):
+    engines.stated = [0.001, 0.004, 0.005]
+    found = predict(SYSTEM)
+    assert engines.options is None
+    assert found.subscribers["by"].tolist() == ["theory"] * 3
+    assert found.subscribers["why"].tolist() == [""] * 3
+    assert predict(SYSTEM, within=0.0005).subscribers["by"].tolist() != ["theory"] * 3
+
+
+def test_a_row_that_is_not_held_says_so_and_keeps_the_better_answer(engines):
+    engines.widths = [0.1, 0.03, 0.01]
+    found = predict(SYSTEM, seconds=5.0)
+    rows = found.subscribers
+    assert rows["by"].tolist() == ["theory", "theory", "simulation"]
+    assert rows["error"].tolist() == [0.001, 0.02, 0.01]
+    assert rows["why"][1] == "not held: ± 0.02, after 5 s; give --seconds"
+    assert rows["why"][2] == "not held: ± 0.01, after 5 s; give --seconds"
+    (remark,) = found.remarks
+    assert (remark.kind, remark.where, remark.size) == ("not held", ("b", "c"), 0.02)
+    assert found.provenance["promise"]["not_held"] == 2
+
+
+def test_an_error_is_never_more_than_a_share_can_be_off(engines):
+    engines.widths = [math.nan] * 3
+    rows = predict(SYSTEM).subscribers
+    assert rows["by"].tolist() == ["theory"] * 3
+    assert rows["error"].tolist() == [0.001, 0.02, 0.7]
+
+
+def test_of_misses_more_is_wanted_where_less_is_missed(engines):
+    engines.theory = answered("predicted", [0.999, 0.8, 0.7])
+    engines.stated = [0.0002, 0.019, 0.02]
+    engines.simulated, engines.widths = answered("simulated", [0.9985, 0.9, 0.9]), [5e-5] * 3
+    found = predict(SYSTEM, within="10% of misses")
+    assert found.subscribers["by"].tolist() == ["simulation", "theory", "theory"]
+    assert engines.wanted == pytest.approx([0.01, math.inf, math.inf])
+
+
+def test_one_engine_alone_answers_where_that_is_asked(engines):
+    found = predict(SYSTEM, by="theory")
+    assert engines.options is None
+    assert found.subscribers["error"].tolist() == [0.001, 0.02, 0.7]
+    assert found.subscribers["why"].tolist()[:2] == ["", "not held: ± 0.02, by theory, as asked"]
+    found = predict(SYSTEM, by="simulation")
+    assert found.subscribers["on_time"].tolist() == [0.91, 0.81, 0.71]
+    assert found.subscribers["why"].tolist() == ["as asked"] * 3
+    assert engines.wanted == [0.005] * 3
+    assert found.source == "predicted"
+
+
+def test_another_model_of_theory_is_not_measured_and_answers_alone(engines):
+    found = predict(SYSTEM, model="mm1")
+    assert engines.options is None
+    assert found.subscribers["error"].tolist() == [0.9, 0.8, 0.7]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "why"),
+    [
+        (UnsupportedError("no", ["rates by time of day"]), "theory has no rates by time of day"),
+        (ZeroDivisionError("division by zero"), "theory failed: division by zero"),
+        (np.linalg.LinAlgError("Singular matrix"), "theory failed: Singular matrix"),
+    ],
+)
+def test_where_theory_cannot_answer_the_simulation_answers_all(engines, refusal, why):
+    engines.theory = refusal
+    found = predict(SYSTEM)
+    assert found.subscribers["by"].tolist() == ["simulation"] * 3
+    assert found.subscribers["why"].tolist() == [why] * 3
+    with pytest.raises(type(refusal)):
+        predict(SYSTEM, by="theory")
+
+
+def test_what_no_engine_has_is_refused(engines):
+    engines.theory, engines.simulated = UnsupportedError("theory: no"), UnsupportedError("sim: no")
+    with pytest.raises(UnsupportedError, match="sim: no"):
+        predict(SYSTEM)
+
+
+def test_where_the_simulation_cannot_answer_theory_stays_and_says_so(engines):
+    engines.simulated = UnstableError("too much")
+    found = predict(SYSTEM)
+    assert found.subscribers["by"].tolist() == ["theory"] * 3
+    assert "not held: ± 0.02, an overloaded system does not settle" in found.subscribers["why"][1]
+    assert {remark.kind for remark in found.remarks} == {"overload", "not held"}
+    engines.simulated = UnsupportedError("no", ["magic"])
+    assert "simulation has no magic" in predict(SYSTEM).subscribers["why"][1]
+
+
+def test_who_wants_nothing_has_no_answer_and_asks_for_none(engines):
+    engines.theory = answered("predicted", [math.nan, 0.8, 0.7])
+    engines.stated = [0.001, 0.001, 0.001]
+    rows = predict(SYSTEM).subscribers
+    assert engines.options is None
+    assert rows["by"].tolist() == ["", "theory", "theory"]
+    assert math.isnan(rows["error"][0])
+
+
+def test_standard_errors_of_parameters_stay_in_simulated_rows(engines):
+    own = engines.theory.subscribers.assign(on_time_se=[0.03, 0.03, math.nan])
+    engines.theory = replace(engines.theory, subscribers=own)
+    rows = engines.simulated.subscribers.assign(on_time_se=[0.04, 0.04, 0.04])
+    engines.simulated = replace(engines.simulated, subscribers=rows)
+    assert predict(SYSTEM).subscribers["on_time_se"].tolist() == pytest.approx([0.03, 0.05, 0.04])
+
+
+@pytest.mark.parametrize(
+    "asked", [{"by": "magic"}, {"seconds": 0}, {"seconds": math.nan}, {"within": "much"}]
+)
+def test_what_cannot_be_asked_is_refused_before_any_work(asked, engines):
+    with pytest.raises(InvalidInputError):
+        predict(SYSTEM, **asked)
+    with pytest.raises(TypeError):
+        predict(SYSTEM, wihtin=0.1)
+
+
+# ---- real engines ------------------------------------------------------------------------------
+
+QUEUE = """
+tidings: 1
+lifetime: 30ms
+brokers: {hub: {service: {exponential: 10ms}}}
+publishers: {p: {at: hub, every: {rate: 50/s}, content: {event: {x: 1}}}}
+subscribers: {s: {at: hub, wants: {}}}
+"""
+
+
+@pytest.mark.statistical
+def test_a_queue_is_within_the_error_that_is_wanted():
+    """M/M/1: on time is 1 − exp(−(μ − λ) τ)."""
+    truth = 1.0 - math.exp(-(100.0 - 50.0) * 0.03)
+    for within in (0.02, 0.003):
+        found = td.predict(loads(QUEUE), within=within, by="simulation", seed=2)
+        (row,) = found.subscribers.to_dict("records")
+        assert row["by"] == "simulation"
+        assert 0 < row["error"] <= within
+        assert abs(row["on_time"] - truth) <= 2.0 * row["error"]  # four standard errors
+
+
+def test_links_without_queues_are_theorys():
+    system = loads(QUEUE.replace("{service: {exponential: 10ms}}", "{}"))
+    found = td.predict(system)
+    assert found.subscribers["by"].tolist() == ["theory"]
+    assert found.subscribers["error"][0] <= 0.005
+    assert "simulation" not in found.provenance
+
+
+def test_the_same_seed_gives_the_same_answer():
+    first, again, other = (td.predict(loads(QUEUE), by="simulation", seed=s) for s in (1, 1, 2))
+    pd.testing.assert_frame_equal(first.subscribers, again.subscribers)
+    assert first.subscribers["on_time"][0] != other.subscribers["on_time"][0]
+
+
+def test_what_theory_lacks_is_simulated_unasked():
+    system = loads(QUEUE.replace("ial: 10ms}", "ial: 10ms}, buffer: 5"))
+    (row,) = td.predict(system).subscribers.to_dict("records")
+    assert (row["by"], row["why"]) == ("simulation", "theory has no bounded buffers")
+    assert row["lost_overflow"] > 0
+
+
+def test_pairs_and_delays_follow_their_rows():
+    found = td.predict(loads(QUEUE), by="simulation", pairs=True)
+    assert found.pairs["by"].tolist() == ["simulation"]
+    assert found.pairs["on_time"].tolist() == found.subscribers["on_time"].tolist()
+    bare = td.predict(loads(QUEUE), by="simulation", delays=False)
+    assert bare.delays.empty
+    assert bare.pairs.empty
