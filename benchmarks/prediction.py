@@ -50,9 +50,7 @@ def measure(folder: str) -> dict[str, Any]:
     system = load(folder)
     step("preparing")
     # Whole distributions are for small systems.
-    outcome = predict(
-        system, delays=False, progress=step, by="theory"
-    )
+    outcome = predict(system, delays=False, progress=step, by="theory")
     step("done")
     return {
         "brokers": len(system.brokers),
