@@ -30,7 +30,9 @@ from tidings.model.system import System
 from tidings.prediction.delays import Delays, nothing, stack
 from tidings.prediction.paths import Paths
 
-_NODES = 24  # equally likely values of a delay
+_NODES = 24  # equally likely values of how late a subscription comes
+_FINER = 4  # times as many values of the delays that it is the difference of
+_NEVER = 1e-6  # chance of a place to meet at that is left out
 _NOBODY = 1e-9  # of a sum of logarithms: what rounding leaves of none
 
 
@@ -94,10 +96,9 @@ def weighed_by_stay(
     ``spreading`` and ``before`` are the ways of subscription and event to the brokers where they
     may meet, a row each with these chances.
     """
-    late_s = np.concatenate(
-        [_later(spreading.take([row]), before.take([row])) for row in range(len(chances))]
-    )
-    weights = np.repeat(chances, late_s.size // len(chances)) * len(chances) / late_s.size
+    meeting = np.flatnonzero(chances > _NEVER)
+    late_s = _later(spreading.take(meeting), before.take(meeting)).ravel()
+    weights = np.repeat(chances[meeting], _NODES) / _NODES
 
     def still_there(t_s: Floats) -> Floats:
         times = np.asarray(t_s)
@@ -112,11 +113,13 @@ def weighed_by_stay(
 
 
 def _later(spreading: Delays, before: Delays) -> Floats:
-    """(subscription − event)⁺ where they meet, as equally likely values in seconds."""
-    shares = (np.arange(_NODES) + 0.5) / _NODES
-    one, other = (each.quantiles(np.ones((1, 1)), list(shares))[0] for each in (spreading, before))
-    gaps: Floats = np.maximum(np.subtract.outer(one, other), 0.0)
-    later: Floats = np.sort(gaps.ravel()).reshape(_NODES, _NODES).mean(axis=1)
+    """[place, value]: (subscription − event)⁺ where they meet, equally likely values in seconds."""
+    count, places = _FINER * _NODES, len(before)
+    shares = list((np.arange(count) + 0.5) / count)
+    each = np.eye(places)
+    one, other = (delays.quantiles(each, shares, roughly=True) for delays in (spreading, before))
+    gaps = np.maximum(one[:, :, None] - other[:, None, :], 0.0).reshape(places, -1)
+    later: Floats = np.sort(gaps, axis=1).reshape(places, _NODES, -1).mean(axis=2)
     return later
 
 

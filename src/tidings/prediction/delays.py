@@ -266,11 +266,14 @@ class Delays:
         value = np.where(rest_s == np.inf, 1.0, value)
         return np.where(rest_s < 0.0, 0.0, value)
 
-    def quantiles(self, weights: Floats, shares: Sequence[float]) -> Floats:
+    def quantiles(
+        self, weights: Floats, shares: Sequence[float], *, roughly: bool = False
+    ) -> Floats:
         """Compute quantiles of what arrives, in seconds, [mixture, share].
 
         Mixtures are given by weights [mixture, delay]; NaN where nothing arrives. All mixtures are
-        tabulated at common times; the step in which a share is reached is then cut into parts.
+        tabulated at common times; the step in which a share is reached is then cut into parts,
+        unless there are many mixtures or roughly will do.
         """
         found = np.full((len(weights), len(shares)), np.nan)
         used = np.flatnonzero((self.survival > 0.0) & np.any(weights > 0.0, axis=0))
@@ -281,7 +284,7 @@ class Delays:
         wanted = np.outer(weights @ part.survival, shares)
         times_s = part._common_times()
         table = weights @ part.at(np.broadcast_to(times_s, (used.size, times_s.size)))
-        if len(weights) > _FEW:
+        if roughly or len(weights) > _FEW:
             return _read_off(np.maximum.accumulate(table, axis=1), times_s, wanted)
         for row in np.flatnonzero(wanted[:, 0] > 0.0):
             mine = np.flatnonzero(weights[row] > 0.0)
