@@ -5,6 +5,8 @@ from __future__ import annotations
 from tidings.model import reading
 from tidings.model.system import System
 
+INVERTED = 2e-6  # of a share: what the inversion of smooth transforms leaves
+
 TWO = """
 tidings: 1
 lifetime: 1s

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from planning.small_systems import CROWD, QUEUE, TWO
+from planning.small_systems import CROWD, INVERTED, QUEUE, TWO
 from planning.truths import played_by
 from tidings.cli.commands import run
 from tidings.model import reading
@@ -31,7 +31,7 @@ def test_who_wants_what_is_there_already_changes_nothing(desk):
     answer = desk.ask(newcomer, target=0.6)
     places = {place.broker: place for place in answer.places}
     assert answer.choice.broker == "hub"  # no queue there
-    assert places["edge"].share == pytest.approx(1 - math.exp(-1.0), abs=1e-9)
+    assert places["edge"].share == pytest.approx(1 - math.exp(-1.0), abs=INVERTED)
     assert places["edge"].admits
     desk.admit(newcomer, places["edge"])
     assert len(desk.ask(newcomer, target=0.6).places) == 2
@@ -47,7 +47,7 @@ def test_who_would_let_others_down_is_turned_away():
     (place,) = answer.places
     assert answer.choice is None
     assert (place.who, place.admits) == ("sa", False)
-    assert place.margin == pytest.approx(1 - math.exp(-1.0) - 0.8, abs=1e-9)
+    assert place.margin == pytest.approx(1 - math.exp(-1.0) - 0.8, abs=INVERTED)
     assert desk.ask(newcomer, target=0.5).choice.broker == "hub"
 
 
@@ -230,7 +230,7 @@ def test_where_brokers_count_heads_a_thousand_is_not_one():
     text = QUEUE.replace("{exponential: 100ms}", "{exponential: 50ms, per: subscription}")
     desk = Admissions(system=reading.loads(text), target=Target(share=0.5))
     few, many = (desk.ask(newcomer_like(desk.system, "s", count), target=0.5) for count in (1, 3))
-    assert few.choice.share == pytest.approx(1 - math.exp(-(10 - 5)), abs=1e-9)
+    assert few.choice.share == pytest.approx(1 - math.exp(-(10 - 5)), abs=INVERTED)
     assert many.choice is None  # four stored: 200 ms each, as much as comes
 
 
@@ -259,5 +259,5 @@ def test_the_share_of_those_who_must_get_theirs_is_heeded(of, code, world, capsy
     asked = ["plan", "admission", path, "--like", "sb", "--at", "edge", "--target", "0.8", "--json"]
     assert run([*asked, "--of", str(of)]) == code
     (place,) = json.loads(capsys.readouterr().out)["places"]
-    assert place["share"] == pytest.approx(1 - math.exp(-1.0), abs=1e-9)
+    assert place["share"] == pytest.approx(1 - math.exp(-1.0), abs=INVERTED)
     assert place["who"] == ("sa" if code else "the newcomer")

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from tidings.errors import UnsupportedError
 from tidings.model import reading
 from tidings.model.system import System
 from tidings.prediction.predict import predict
@@ -51,10 +50,6 @@ def test_an_event_that_finds_its_way_up_finds_the_subscription_there():
     assert row["on_time_se"] < 0.004
     assert row["on_time"] == pytest.approx(UP**3, abs=4.0 * row["on_time_se"])
     assert row["lost_broker_down"] == pytest.approx(1.0 - UP, abs=4.0 * row["on_time_se"])
-    outcome = predict(system)
-    predicted = outcome.subscribers.iloc[0]  # what comes first is the first cause
-    assert predicted["lost_broker_down"] == pytest.approx(1.0 - UP, abs=1e-9)
-    assert any("'not_known'" in each for each in outcome.provenance["approximations"])
 
 
 @pytest.mark.statistical
@@ -67,8 +62,6 @@ def test_a_broker_that_forgets_hands_nothing_over_until_the_next_round():
     row = simulate(system, replications=10, duration_s=40_000.0, warmup_s=400.0).subscribers.iloc[0]
     assert row["on_time_se"] < 0.005
     assert row["on_time"] == pytest.approx(exact, abs=4.0 * row["on_time_se"])
-    predicted = predict(system).subscribers.iloc[0]
-    assert predicted["on_time"] == pytest.approx(exact, abs=1e-9)
 
 
 @pytest.mark.parametrize("refresh_s", [0.0, 8.0])
@@ -170,11 +163,15 @@ def test_whoever_comes_while_the_link_is_up_need_not_wait_for_a_round():
     assert lasting["on_time"] <= 0.75 + 4.0 * lasting["on_time_se"]
 
 
-def test_theory_hands_churn_without_recovery_and_with_time_outs_over_by_name():
-    for recovery, said in (
-        ({"scheme": "none"}, "failures without recovery"),
-        ({"scheme": "periodic", "refresh": 5.0, "timeout": 12.0}, "a recovery with 'timeout'"),
-    ):
-        with pytest.raises(UnsupportedError, match=rf"{said}.*subscribers\.guest") as refused:
-            predict(failing_line(recovery))
-        assert said in refused.value.features[0]
+@pytest.mark.parametrize(
+    ("recovery", "missing"),
+    [
+        ({"scheme": "none"}, "subscription churn beside failures"),
+        ({"scheme": "periodic", "refresh": 5.0, "timeout": 12.0}, "recovery.refresh above 0"),
+    ],
+)
+def test_churn_among_failures_is_answered_by_simulation_which_says_why(recovery, missing):
+    row = predict(failing_line(recovery), within=0.2, seconds=5.0).subscribers.iloc[0]
+    assert row["by"] == "simulation"
+    assert 0.0 < row["error"] < 0.2
+    assert row["why"] == f"theory has no {missing}"

@@ -76,6 +76,7 @@ def broker_stages(
     waiting: list[Delays] = [quiet] * count
     serving: list[Delays] = [quiet] * count
     own, others, exact = np.ones(count), np.ones(count), np.ones(count, dtype=bool)
+    poisson = poisson_sources(rates, emitted)
     for broker, laws in enumerate(rates.services):
         sources = np.flatnonzero((rates.into == broker) & (rates.source_rates > 0.0))
         if not sources.size:
@@ -86,7 +87,7 @@ def broker_stages(
             key = (tuple(arrivals), law)
             if key not in solved:
                 solved[key] = _waits(grid, arrivals, law, scale_s)
-            known = _exactly(arrivals, sources < len(emitted))
+            known = _exactly(arrivals, poisson[sources] | (sources < len(emitted)))
             served = from_law(grid, law)
             for source, wait, arrival in zip(sources, solved[key], arrivals, strict=True):
                 waiting[source] = waiting[source].series(wait)
@@ -98,6 +99,32 @@ def broker_stages(
     return BrokerStages(
         waiting=stack(waiting), serving=stack(serving), own=own, others=others, exact=exact
     )
+
+
+def poisson_sources(rates: Flows, emitted: Sequence[Law | None]) -> Bools:
+    """[source]: whether its stream is Poisson by theorem, not by approximation.
+
+    Exponential intervals are; so is what leaves a broker of one exponential server, or none, at
+    which only Poisson streams arrive (Burke), however it is thinned, copied or delayed.
+    """
+    arcs = rates.routes.arcs
+    poisson = np.ones(rates.into.size, dtype=np.bool_)
+    poisson[: len(emitted)] = [isinstance(law, Exponential) for law in emitted]
+    poisson[len(emitted) :] = ~np.any(rates.open_to % 1.0, axis=1)  # subscriptions stay
+    silent = rates.source_rates <= 0.0
+    keeps = np.array(
+        [all(isinstance(law, Exponential) for law in laws) for laws in rates.services],
+        dtype=np.bool_,
+    ) & (rates.loads < FULL_LOAD)
+    out_of = np.array([arc.source for arc in arcs], dtype=np.int64)
+    while True:
+        fed = keeps.copy()
+        fed[rates.into[~(poisson | silent)]] = False
+        following = poisson.copy()
+        following[len(emitted) :] &= fed[out_of]
+        if np.array_equal(following, poisson):
+            return poisson
+        poisson = following
 
 
 def _arrivals(
@@ -125,10 +152,10 @@ def _arrivals(
     return arrivals, scale_s
 
 
-def _exactly(arrivals: Sequence[_Arrival], fresh: Bools) -> bool:
-    """Whether the queue of these streams is solved without approximation."""
+def _exactly(arrivals: Sequence[_Arrival], known: Bools) -> bool:
+    """Whether the queue of these streams, known or not, is solved without approximation."""
     uneven = [each for each in arrivals if not each.poisson]
-    if not np.all(fresh) or any(each.law is None or not is_phased(each.law) for each in uneven):
+    if not np.all(known) or any(each.law is None or not is_phased(each.law) for each in uneven):
         return False
     return math.prod(each.stream().size for each in uneven) <= MOST_PHASES
 

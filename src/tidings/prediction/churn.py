@@ -27,7 +27,7 @@ from tidings.model.laws import Law, left_share
 from tidings.model.record_tables import column
 from tidings.model.routes import Routes, behind_arcs
 from tidings.model.system import System
-from tidings.prediction.delays import Delays, nothing, stack
+from tidings.prediction.delays import Delays, stack
 from tidings.prediction.paths import Paths
 
 _NODES = 24  # equally likely values of how late a subscription comes
@@ -124,18 +124,20 @@ def _later(spreading: Delays, before: Delays) -> Floats:
 
 
 def spread_and_before(
-    paths: Paths, entry: Delays, arcs: list[int], first: int
+    paths: Paths, ends: tuple[Delays, Delays], arcs: list[int], first: int
 ) -> tuple[Delays, Delays]:
     """[broker of a path]: how long a subscription from its end takes there, and an event.
 
-    ``first`` is the source by which the event enters. Subscriptions cross links alone, and are sent
-    again until they arrive.
+    ``ends`` are the delays from the publisher to its broker and between the subscriber and its own;
+    ``first`` is the source by which the event enters. Subscriptions cross links alone and are never
+    lost.
     """
+    entry, last = ends
     before = [entry.series(paths.at_broker.take([first]))]
     for arc in arcs:
         hop = paths.over_arc.take([arc]).series(paths.at_broker.take([paths.publishers + arc]))
         before.append(before[-1].series(hop))
-    spreading = [nothing(paths.grid)]
+    spreading = [replace(last, survival=np.ones(1), lost={})]
     for arc in reversed(arcs):
         link = paths.over_arc.take([arc ^ 1])
         spreading.append(spreading[-1].series(replace(link, survival=np.ones(1), lost={})))

@@ -13,7 +13,7 @@ from tidings.model.laws import Law
 from tidings.model.outcome import QUANTILES
 from tidings.prediction.audiences import Audience, Streams, lifetime_nodes
 from tidings.prediction.churn import path_arcs, present_share, spread_and_before, weighed_by_stay
-from tidings.prediction.delays import Delays, nothing, stack
+from tidings.prediction.delays import Delays, from_law, nothing, stack
 from tidings.prediction.network import Network
 from tidings.prediction.paths import Paths
 from tidings.prediction.regimes import ALONG, FAILING, FEATURES
@@ -153,7 +153,9 @@ def _for_a_time(
     arcs = path_arcs(network.routes, start, audience.home, int(flowing.trees[index]))
     present = present_share(stays, away)
     chances = network.churn.drawn(arcs, int(flowing.classes[index]), present)
-    spreading, before = spread_and_before(way, entries.take([row]), arcs, publisher)
+    link = audience.example.link
+    ends = (entries.take([row]), from_law(way.grid, link.delay))
+    spreading, before = spread_and_before(way, ends, arcs, publisher)
     if present == 1.0:  # who is back at once is still known from before
         spreading = nothing(way.grid, len(spreading))
     return weighed_by_stay(whole.take([row]), spreading, before, stays, chances)

@@ -192,6 +192,14 @@ class Network:
             ]
         )
 
+    @cached_property
+    def unevenness(self) -> float:
+        """How far publishers are from Poisson: |log c²| of their intervals, the mean by events."""
+        publishers = self.system.publishers
+        scvs = np.array([1.0 if each.every is None else each.every.scv for each in publishers])
+        rates = np.array([each.rate_per_s for each in publishers])
+        return float(np.average(np.abs(np.log((scvs + 0.1) / 1.1)), weights=rates))
+
     def of_peers(self, audience: Audience, rate_per_s: float) -> Floats:
         """Features of an audience's regime that do not depend on its paths."""
         one = audience.example
@@ -202,6 +210,7 @@ class Network:
                 float(peer is not None),
                 0.0 if peer is None else min(peer_load(peer, rate_per_s), 1.0),
                 0.0 if peer is None else on_scv_deviation(peer),
+                0.0 if peer is None else self.unevenness,
                 float(mobile),
                 float(one.stays is not None),
                 float(self.churns),

@@ -40,6 +40,7 @@ OF_PEERS = (
     "peer",
     "peer_load",
     "peer_periods",
+    "peer_unevenness",
     "mobile_publishers",
     "own_churn",
     "any_churn",

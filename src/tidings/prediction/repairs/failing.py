@@ -149,9 +149,13 @@ def require_repairs_handled(system: System, model: str) -> None:
     published = model == "paper"
     used = used_features(system)
     failing = bool(failures(system))
+    forgetting = any(broker.failure is not None for broker in system.brokers) or any(
+        system.failure_groups
+    )
+    reacting = recovery.scheme in {*BUFFERING, *BYPASSING}
     refused = {
-        "recovery.refresh above 0": failing and recovery.refresh_s > 0.0 and not published,
-        "recovery.detection above 0": failing and recovery.detection_s > 0.0,
+        "recovery.refresh above 0": forgetting and recovery.refresh_s > 0.0 and not published,
+        "recovery.detection above 0": failing and reacting and recovery.detection_s > 0.0,
         "recovery.timeout": recovery.timeout_s is not None and not published,
         "failure_groups by the published formulas": published and bool(system.failure_groups),
     }
@@ -159,7 +163,7 @@ def require_repairs_handled(system: System, model: str) -> None:
     named = [what for what, is_used in refused.items() if is_used]
     if named:
         raise UnsupportedError(
-            f"theory does not handle {', '.join(named)}. Simulate, or take these fields out."
+            f"theory does not handle {', '.join(named)}. Simulate, or take these fields out.", named
         )
 
 
