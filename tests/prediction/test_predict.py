@@ -14,6 +14,7 @@ from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.outcome import LOSSES, Outcome, table
 from tidings.model.reading import loads
 from tidings.prediction import predict as room
+from tidings.prediction.joining import joined
 from tidings.prediction.predict import predict
 from tidings.prediction.theory import TheoryAnswer
 
@@ -281,6 +282,24 @@ def test_what_theory_lacks_is_simulated_unasked():
     (row,) = td.predict(system).subscribers.to_dict("records")
     assert (row["by"], row["why"]) == ("simulation", "theory has no bounded buffers")
     assert row["lost_overflow"] > 0
+
+
+def test_no_time_of_a_delay_is_told_twice_where_both_engines_answer():
+    system = loads(
+        """
+        tidings: 1
+        lifetime: 20ms
+        brokers: {hub: {service: {exponential: 5ms}, buffer: 50}}
+        publishers: {p: {at: hub, every: {exponential: 10ms}, content: {event: {x: 1}}}}
+        subscribers: {a: {at: hub, wants: {}}, b: {at: hub, wants: {x: 1}}}
+        """
+    )
+    one, other = predict(system, seed=1), predict(system, seed=2)
+    both = joined(one, other, np.array([False, True]))
+    assert not both.delays.duplicated(["subscriber", "delay_s"]).any()
+    for outcome, name in ((one, "a"), (other, "b")):
+        own, kept = (each.delays[each.delays["subscriber"] == name] for each in (outcome, both))
+        assert kept["arrived"].tolist() == own["arrived"].tolist()
 
 
 def test_pairs_and_delays_follow_their_rows():

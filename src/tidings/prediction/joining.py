@@ -57,7 +57,7 @@ def _mixed(theory: pd.DataFrame, simulated: pd.DataFrame, names: set[str]) -> pd
         theory[~theory["subscriber"].isin(names)],
         simulated[simulated["subscriber"].isin(names)],
     ]
-    both = pd.concat([each for each in parts if len(each)] or parts[:1])
+    both = pd.concat([each for each in parts if len(each)] or parts[:1], ignore_index=True)
     ranked = both["subscriber"].map(rank).sort_values(kind="stable").index
     return both.loc[ranked].reset_index(drop=True)
 

@@ -147,7 +147,7 @@ class Network:
 
     @cached_property
     def longer(self) -> Paths:
-        """The same with all waits a step longer, to see how much they matter."""
+        """The same with all waits that are not exact a step longer, to see how much they matter."""
         return self.paths.with_longer_waits()
 
     @cached_property

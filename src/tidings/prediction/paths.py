@@ -30,9 +30,12 @@ class Paths:
     _tails: dict[tuple[int, int], Delays] = field(default_factory=dict)
 
     def with_longer_waits(self) -> Paths:
-        """Stretch all waits at brokers by one step of the grid."""
-        longer = self.brokers.waiting.scaled(1).series(self.brokers.serving)
-        return replace(self, at_broker=longer, _tails={})
+        """Stretch by one step of the grid all waits at brokers that are not known exactly."""
+        waiting, exact = self.brokers.waiting, self.brokers.exact
+        count = np.arange(len(waiting))
+        both = stack([waiting, waiting.scaled(1)])
+        longer = both.take(np.where(exact, count, count + len(waiting)))
+        return replace(self, at_broker=longer.series(self.brokers.serving), _tails={})
 
     def tails(self, home: int, tree: int) -> Delays:
         """[broker]: from after a broker's own service to after that of the home."""

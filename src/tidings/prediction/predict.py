@@ -100,8 +100,8 @@ def predict(
     try:
         simulated = _simulated(system, asked, wanted, tell)
     except UnstableError:
-        overload = (*answer.remarks, _overload(answer))
-        answer = dataclasses.replace(answer, remarks=overload)
+        if not any(each.kind == "overload" for each in answer.remarks):  # of a peer, not a broker
+            answer = dataclasses.replace(answer, remarks=(*answer.remarks, _overload(answer)))
         return _told(answer, within, asked, "an overloaded system does not settle")
     except UnsupportedError as refused:
         return _told(answer, within, asked, f"simulation has no {_feature(refused)}")

@@ -21,7 +21,10 @@ def provenance(system: System, network: Network, bars: Bars) -> dict[str, Any]:
         "warnings": [],
     }
     if bars.parameters:
-        story["error_bars"] = {"parameters": bars.parameters}
+        story["error_bars"] = {
+            "parameters": bars.parameters,
+            "method": "to first order, parameters taken as independent",
+        }
     if network.routes.sampled:
         sampling = network.routes.sampling
         story["contents_drawn"] = {

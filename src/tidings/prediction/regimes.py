@@ -1,8 +1,8 @@
 """What the error of theory depends on, for every subscriber: the regime of its paths.
 
 Loads, how far streams are from Poisson and services from exponential, how many busy brokers follow
-each other, and how much the on-time share would move if all waits were longer. The measured errors
-of theory are a function of these numbers.
+each other, and how much the on-time share would move if the waits that are approximate were longer.
+The measured errors of theory are a function of these numbers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ OF_PEERS = (
     "own_queue",
 )
 FEATURES = (*ALONG, *FAILING, *OF_PEERS)
-# How much a share moves if all waits are a step of the grid longer; how far it is from 0 or 1.
+# How much a share moves if waits that are not exact are a step of the grid longer; how far it is
+# from 0 or 1.
 OF_SHARES = ("sensitivity", "distance")
 
 

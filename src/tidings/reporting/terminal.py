@@ -107,7 +107,9 @@ def _answers(source: str, rows: pd.DataFrame) -> list[Column]:
     if source != "predicted" or not rows["by"].any():
         share = _cells(wording.percent, rows["on_time"], rows["on_time_se"])
         return [Column(title="on time", cells=share)]
-    noise = rows["on_time_se"].where(rows["by"] == "theory")  # else the error beside it says that
+    # Of a simulated row only what standard errors of parameters add: the error says the rest.
+    by_parameters = (rows["by"] == "theory") | (rows["on_time_se"] > rows["error"])
+    noise = rows["on_time_se"].where(by_parameters)
     return [
         Column(title="on time", cells=_cells(wording.percent, rows["on_time"], noise)),
         Column(title="error", cells=[_error(each) for each in rows["error"]]),
