@@ -166,7 +166,7 @@ def test_whoever_comes_while_the_link_is_up_need_not_wait_for_a_round():
 @pytest.mark.parametrize(
     ("recovery", "missing"),
     [
-        ({"scheme": "none"}, "subscription churn beside failures"),
+        ({"scheme": "none"}, "subscription churn among failures without recovery"),
         ({"scheme": "periodic", "refresh": 5.0, "timeout": 12.0}, "recovery.refresh above 0"),
     ],
 )

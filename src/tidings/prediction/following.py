@@ -128,10 +128,11 @@ def _along(
     inside = stack(parts).take(np.argsort(np.concatenate(order)))
     entries = network.entry(flowing.publishers[used])
     whole = entries.series(inside).series(last)
-    if audience.example.stays is None or not isinstance(way, Paths):
+    if audience.example.stays is None:
         return whole
+    unfailing = way if isinstance(way, Paths) else way.paths  # by which subscriptions spread
     rows = [
-        _for_a_time(network, way, (flowing, int(stream)), (entries, whole, row), audience)
+        _for_a_time(network, unfailing, (flowing, int(stream)), (entries, whole, row), audience)
         for row, stream in enumerate(used)
     ]
     return stack(rows)

@@ -212,6 +212,7 @@ class Network:
                 0.0 if peer is None else on_scv_deviation(peer),
                 0.0 if peer is None else self.unevenness,
                 float(mobile),
+                float((mobile or peer is not None) and self.failing is not None),
                 float(one.stays is not None),
                 float(self.churns),
                 0.0 if one.processing is None else min(rate_per_s * one.processing.mean_s, 1.0),

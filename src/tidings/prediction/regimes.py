@@ -42,6 +42,7 @@ OF_PEERS = (
     "peer_periods",
     "peer_unevenness",
     "mobile_publishers",
+    "moving_and_failing",
     "own_churn",
     "any_churn",
     "own_queue",

@@ -42,7 +42,6 @@ FAULT_MODELS = {
 }
 BUFFERING = ("buffering", "bypass-buffering")
 BYPASSING = ("bypass", "bypass-buffering")
-_NOT_WITH_FAILURES = ("connectivity", "subscription churn")
 _CLOSE = 2e-3  # bounds of a probability are taken where they are so close
 _NEARLY = 1e-9  # exponential
 _UP_PARTS, _DOWN_PARTS = 3, 4  # of a fitted mixture: events wait for repairs, not for failures
@@ -147,7 +146,6 @@ def require_repairs_handled(system: System, model: str) -> None:
         raise InvalidInputError(f"there is no fault model '{model}'; wants one of {names}")
     recovery = system.recovery or Recovery(scheme="none")
     published = model == "paper"
-    used = used_features(system)
     failing = bool(failures(system))
     forgetting = any(broker.failure is not None for broker in system.brokers) or any(
         system.failure_groups
@@ -158,8 +156,10 @@ def require_repairs_handled(system: System, model: str) -> None:
         "recovery.detection above 0": failing and reacting and recovery.detection_s > 0.0,
         "recovery.timeout": recovery.timeout_s is not None and not published,
         "failure_groups by the published formulas": published and bool(system.failure_groups),
+        "subscription churn among failures without recovery": failing
+        and recovery.scheme == "none"
+        and "subscription churn" in used_features(system),
     }
-    refused |= {f"{each} beside failures": failing and each in used for each in _NOT_WITH_FAILURES}
     named = [what for what, is_used in refused.items() if is_used]
     if named:
         raise UnsupportedError(
