@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from tidings.errors import EngineError, InvalidTracesError, Problem
 from tidings.model import json_text
+from tidings.model.plain_files import read_text
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
 from tidings.traces.placing import FINISHING, QUARANTINE, Steps, finish, incoming, put_in_place
@@ -267,7 +268,7 @@ def _between(ends: DataFrame) -> TraceWindow | None:
 
 
 def _old_window(to: Path) -> TraceWindow:
-    return parse_manifest((to / MANIFEST).read_text(encoding="utf-8"), str(to / MANIFEST))
+    return parse_manifest(read_text(to / MANIFEST, follow=True), str(to / MANIFEST))
 
 
 def _arranged(fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow) -> Steps:
@@ -317,7 +318,7 @@ def _left(name: str, replaced: Collection[str]) -> str | None:
 def _old_manifest(to: Path) -> dict[str, Any]:
     path = to / MANIFEST
     try:
-        found = json_text.parse(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        found = json_text.parse(read_text(path, follow=True)) if path.is_file() else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

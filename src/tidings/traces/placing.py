@@ -27,6 +27,7 @@ from pathlib import Path
 
 from tidings.errors import InvalidTracesError
 from tidings.model import json_text
+from tidings.model.plain_files import open_plain
 from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
 
 FINISHING = ".finishing"
@@ -150,9 +151,8 @@ class _Rooms:
         place = f"{FINISHING}/{_STEPS}"
         if not self._is_there(place):
             return None
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # no link; a pipe is not waited for
         try:
-            with open(os.open(_STEPS, flags, dir_fd=self._folder(FINISHING)), "rb") as file:
+            with open_plain(_STEPS, dir_fd=self._folder(FINISHING)) as file:
                 document = json_text.parse(file.read())
             mark = document.pop("folder")
             steps = Steps(**document)
