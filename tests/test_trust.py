@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,7 @@ from tidings.traces.places import find_tables
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+TIDINGS = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
 LINES = [line for line in PAGE.splitlines() if line.startswith("| ")][1:]
 SYSTEM = """
 tidings: 1
@@ -62,6 +66,27 @@ def test_control_characters_of_names_are_shown(tmp_path, capsys):
     assert r"hub\x1b]0;owned" in said
     assert r"\x1b[2Jhub" in said
     assert not re.search(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x7f-\x9f]", said)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["for a person", "for a program"])
+def test_what_no_terminal_can_show_is_shown_as_it_is_written(tmp_path, options):
+    """In a process of its own: what is captured here takes any character."""
+    craft_steps(tmp_path, drop=["hops.\ud800\x9b2J"])
+    sample = ROOT / "docs" / "samples" / "brokers"
+    command = ["import", "table", f"{sample}.csv", "--mapping", f"{sample}.yaml", "--to", tmp_path]
+    done = subprocess.run([*TIDINGS, *command, *options], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert rb"hops.\ud800" in done.stderr
+    assert not re.search(r"[\x7f-\x9f]", (done.stdout + done.stderr).decode())
+    if options:
+        assert "hops.\ud800\x9b2J" in json.loads(done.stdout)["error"]["message"]
+
+
+def craft_steps(folder, **steps):
+    """What an import leaves in its folder that was stopped at its last step."""
+    (folder / ".finishing" / "tables").mkdir(parents=True)
+    document = {"folder": folder.stat().st_ino, "drop": [], "move": {}, **steps}
+    (folder / ".finishing" / "steps.json").write_text(json.dumps(document))
 
 
 def test_names_are_no_paths_in_a_testbed(tmp_path):

@@ -167,7 +167,7 @@ class _Rooms:
         """Refuse all steps where one of them speaks of anything else than an import does."""
         for path in (*steps.drop, *steps.move, *steps.move.values()):
             parent, _, name = path.rpartition("/")
-            plain = name not in ("", ".", "..") and "\0" not in name
+            plain = name not in ("", ".", "..") and _is_file_name(name)
             ours = parent or name == MANIFEST or name.split(".")[0] in TRACE_TABLES
             if parent not in _PARENTS or not plain or not ours:
                 raise self._refusal(path, f"a table, {MANIFEST}, or a name in {QUARANTINE}")
@@ -228,6 +228,14 @@ class _Rooms:
             f"{saw}; wants {want}. Nothing was changed; remove {FINISHING}, or choose another "
             "folder"
         )
+
+
+def _is_file_name(name: str) -> bool:
+    """Whether a file can be called so: there are bytes for every character, and none is zero."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 def _mark(handle: int) -> int:
