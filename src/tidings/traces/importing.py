@@ -8,6 +8,7 @@ not take is kept until that table is imported again.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -54,8 +55,9 @@ class Imported:
 
 def check_destination(to: Path, tables: Collection[str], *, replace_old: bool) -> None:
     """Raise :class:`InvalidTracesError` where an import would overwrite what it should not."""
-    if to.exists() and not to.is_dir():
-        raise InvalidTracesError(f"{to}: got a file; wants a folder for the trace tables")
+    if os.path.lexists(to) and not to.is_dir():
+        saw = "a file" if to.exists() else "a link to nothing"
+        raise InvalidTracesError(f"{to}: got {saw}; wants a folder for the trace tables")
     if not to.exists():
         return
     finish(to)

@@ -56,7 +56,8 @@ def incoming(to: Path) -> Iterator[Path]:
     is_new = not to.exists()
     to.mkdir(parents=True, exist_ok=True)
     finish(to)
-    folder = to / f"{_INCOMING}{uuid.uuid4().hex[:12]}"
+    # Java may be at work in another folder, and takes what is before a colon for a scheme.
+    folder = to.absolute() / f"{_INCOMING}{uuid.uuid4().hex[:12]}"
     try:
         with contextlib.ExitStack() as held:
             with _locked(to) as handle:
