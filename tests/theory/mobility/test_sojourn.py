@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -42,21 +43,30 @@ POINTS = np.linspace(0.04, 0.99, 20)  # of the law, where distributions are comp
 
 
 def queue_with_breakdowns_mean_s(service_s, on_s, off_s, rate):
-    """E[N]/λ from the stationary chain on (level, up or down), by its matrix-geometric form."""
-    served, leaves, back = 1 / service_s, 1 / on_s, 1 / off_s
-    up = rate * np.eye(2)
-    down = np.diag([served, 0.0])
+    """E[N]/λ from the stationary chain on (level, up or down), by its matrix-geometric form.
+
+    In rational numbers: near saturation, rounding would grow beyond what is compared.
+    """
+    served, leaves, back = (1 / Fraction(each) for each in (service_s, on_s, off_s))
+    one, rate = np.array([[Fraction(1), Fraction(0)], [Fraction(0), Fraction(1)]]), Fraction(rate)
+    up = rate * one
+    down = served * np.diag([1, 0])
     periods = np.array([[-leaves, leaves], [back, -back]])
     local = periods - up - down
     # A departure happens while up only, so G = [1, 0] in both rows, and R follows from it.
-    first_passage = np.array([[1.0, 0.0], [1.0, 0.0]])
-    climbs = up @ np.linalg.inv(-(local + up @ first_passage))
-    assert np.abs(up + climbs @ local + climbs @ climbs @ down).max() < 1e-9 * served
-    above = np.linalg.inv(np.eye(2) - climbs)
+    first_passage = np.array([[1, 0], [1, 0]])
+    climbs = up @ inverse(-(local + up @ first_passage))
+    assert not (up + climbs @ local + climbs @ climbs @ down).any()
+    above = inverse(one - climbs)
     balance = periods - up + climbs @ down
     balance[:, 0] = above.sum(axis=1)
-    empty = np.linalg.solve(balance.T, np.array([1.0, 0.0]))
-    return (empty @ climbs @ above @ above).sum() / rate
+    empty = inverse(balance)[0]
+    return float((empty @ climbs @ above @ above).sum() / rate)
+
+
+def inverse(matrix):
+    (a, b), (c, d) = matrix
+    return np.array([[d, -b], [-c, a]]) / (a * d - b * c)
 
 
 @pytest.mark.parametrize("load", [0.01, 0.3, 0.7, 0.95])

@@ -24,6 +24,8 @@ from tidings.theory.service_sums import service_sums
 from tidings.theory.stations import uneven_wait
 from tidings.theory.workload import WaitMoments
 
+_ROUNDING = 1e-9  # far above that of c² by any order of its sums, far below what queues feel
+
 
 class Arrivals(Protocol):
     """A stream of events into a queue."""
@@ -93,8 +95,8 @@ class VariableArrivals:
 
     @property
     def poisson(self) -> bool:
-        """Where c² is exactly 1."""
-        return self.scv == 1.0
+        """Where c² is 1, but for rounding."""
+        return abs(self.scv - 1.0) < _ROUNDING
 
     def wait(self, service: Law) -> WaitMoments:
         """The mean by Krämer and Langenbach-Belz; the share ρ waits, and exponentially."""
@@ -130,8 +132,8 @@ class UnevenArrivals:
 
     @property
     def poisson(self) -> bool:
-        """Where the curve is exactly that of a Poisson stream."""
-        return not np.any(self.leaving.beyond)
+        """Where the curve is that of a Poisson stream, but for rounding."""
+        return bool(np.all(np.abs(self.leaving.beyond) < _ROUNDING))
 
     def wait(self, service: Law) -> WaitMoments:
         """The moments by Spitzer's identity."""
