@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from pyspark.sql import functions as F
 
+from tidings.characterisation.folding import folded_contents
+from tidings.characterisation.routing import event_type_of
 from tidings.characterisation.store import load_partial, read_catalogue
 from tidings.characterisation.subscribers import parse_filter
+from tidings.cli.commands import run
 from tidings.demonstration.run import MARKER, check_place
 from tidings.errors import InvalidInputError
 from tidings.histories.wanting import parse_filters
@@ -22,8 +26,9 @@ from tidings.planning.objectives import read_objectives
 from tidings.planning.scenarios import read_scenarios
 from tidings.reporting.annexes import load_annex
 from tidings.traces.readers.mapping import parse_mapping
+from tidings.traces.readers.opening import open_flat
 from tidings.traces.readers.pseudonyms import Pseudonyms
-from tidings.traces.reading import parse_manifest
+from tidings.traces.reading import parse_manifest, read_frame
 
 ENDLESS = 100_000
 DEEP = "more than 60 deep"
@@ -83,6 +88,78 @@ READERS = {
 def test_every_reader_of_documents_says_that_one_is_too_deep(read, text, tmp_path):
     with pytest.raises(InvalidInputError, match=DEEP):
         read(text, tmp_path)
+
+
+XML, GML = "<graphml><graph>", "graph [ node [ id 0 "
+GRAPHS = {
+    "elements": (".graphml", XML + "<a>" * ENDLESS + "</a>" * ENDLESS + "</graph></graphml>"),
+    "open elements": (".graphml", XML + "<a>" * ENDLESS),
+    "graphs in nodes": (".graphml", "<graphml>" + "<graph><node id='a'>" * ENDLESS),
+    "just too deep": (".graphml", XML + "<a>" * 59 + "</a>" * 59 + "</graph></graphml>"),
+    "lists": (".gml", GML + "a [ " * ENDLESS + "] " * ENDLESS + "] ]"),
+    "open lists": (".gml", GML + "a [ " * ENDLESS),
+}
+
+
+@pytest.mark.parametrize(("suffix", "text"), GRAPHS.values(), ids=GRAPHS)
+def test_graphs_that_are_too_deep_are_refused(suffix, text, tmp_path):
+    path = tmp_path / f"graph{suffix}"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match=DEEP):
+        read_topology(path)
+
+
+COMMANDS = {
+    "check": "check {deep}",
+    "graph in XML": "check --topology {deep}.graphml",
+    "graph": "check --topology {deep}.gml",
+    "scenarios": "whatif {system} --scenarios {deep}",
+    "objectives": "plan capacity {system} --slo {deep}",
+    "outcome": "report {system} {deep}",
+    "net": "petri check {deep}",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_commands_say_that_a_document_is_too_deep(command, tmp_path, capsys):
+    (tmp_path / "system").write_text(SYSTEM)
+    (tmp_path / "deep").write_text(TEXTS["closed lists"])
+    (tmp_path / "deep.graphml").write_text(GRAPHS["elements"][1])
+    (tmp_path / "deep.gml").write_text(GRAPHS["lists"][1])
+    asked = command.format(system=tmp_path / "system", deep=tmp_path / "deep")
+    assert run(asked.split()) == 2
+    assert DEEP in capsys.readouterr().err
+
+
+# Java's reader of JSON takes a thousand levels; to find out the types of as many ends Java itself.
+DEEP_LINES = {
+    "endless": TEXTS["mappings"],
+    "closed": '{"a":' * ENDLESS + "1" + "}" * ENDLESS,
+    "lists": TEXTS["closed lists"],
+    "just below Java's limit": '{"a":' * 950 + "1" + "}" * 950,
+}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("deep", DEEP_LINES.values(), ids=DEEP_LINES)
+def test_lines_that_are_too_deep_are_set_aside(deep, tmp_path, spark):
+    rows = ['{"journey":1,"path":"a","at_s":5,"conn":"ON"}'] * 2
+    nested = rows[0].removesuffix("}") + f',"more":{deep}}}'
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join([deep, nested, *rows]))
+    frame = read_frame(spark, path)
+    assert frame.where("journey = 1").count() == 2
+    opened = open_flat(spark, [str(path)])
+    read = opened.rows.select(opened.text("journey").alias("journey")).collect()
+    assert [row.journey for row in read][2:] == ["1", "1"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("deep", DEEP_LINES.values(), ids=DEEP_LINES)
+def test_contents_that_are_too_deep_have_no_attributes(deep, frame):
+    contents = frame([(deep,), ('{"topic":"a","b":1}',)], "content string")
+    kinds = folded_contents(contents, ["topic"]).select(event_type_of(F.col("content"), "topic"))
+    assert [row[0] for row in kinds.collect()] == ["", "a"]
 
 
 @EVERY

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
+import subprocess
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -12,17 +16,18 @@ import pytest
 from snapshots import everything_below
 from tidings.cli import spark as cli_spark
 from tidings.cli.commands import run
-from tidings.errors import EngineError, InvalidInputError, InvalidSystemError
+from tidings.demonstration.run import check_place
+from tidings.errors import EngineError
 from tidings.kernels import compile as compiling
 from tidings.model.reading import loads
 from tidings.model.routes import route
-from tidings.model.writing import check_new_folder, new_folder, write_file
 from tidings.testbed.layout import layout
 from tidings.traces import session
 from tidings.traces.places import find_tables
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+TIDINGS = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
 LINES = [line for line in PAGE.splitlines() if line.startswith("| ")][1:]
 SYSTEM = """
 tidings: 1
@@ -43,12 +48,14 @@ def test_every_line_has_a_test(line):
         assert name in {each.name for each in tree.body if isinstance(each, ast.FunctionDef)}
 
 
-def test_links_to_tables_are_followed_for_reading(tmp_path):
+def test_links_to_tables_are_followed_for_reading(tmp_path, capsys):
     (tmp_path / "traces").mkdir()
     (tmp_path / "elsewhere.csv").write_text("event\n")
     (tmp_path / "traces" / "hops.csv").symlink_to(tmp_path / "elsewhere.csv")
     before = everything_below(tmp_path)
     assert find_tables(tmp_path / "traces")["hops"].path.endswith("/elsewhere.csv")
+    assert run(["characterise", str(tmp_path / "traces")]) == 2
+    assert "found hops" in capsys.readouterr().err
     assert everything_below(tmp_path) == before
 
 
@@ -62,6 +69,27 @@ def test_control_characters_of_names_are_shown(tmp_path, capsys):
     assert r"hub\x1b]0;owned" in said
     assert r"\x1b[2Jhub" in said
     assert not re.search(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x7f-\x9f]", said)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["for a person", "for a program"])
+def test_what_no_terminal_can_show_is_shown_as_it_is_written(tmp_path, options):
+    """In a process of its own: what is captured here takes any character."""
+    craft_steps(tmp_path, drop=["hops.\ud800\x9b2J"])
+    sample = ROOT / "docs" / "samples" / "brokers"
+    command = ["import", "table", f"{sample}.csv", "--mapping", f"{sample}.yaml", "--to", tmp_path]
+    done = subprocess.run([*TIDINGS, *command, *options], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert rb"hops.\ud800" in done.stderr
+    assert not re.search(r"[\x7f-\x9f]", (done.stdout + done.stderr).decode())
+    if options:
+        assert "hops.\ud800\x9b2J" in json.loads(done.stdout)["error"]["message"]
+
+
+def craft_steps(folder, **steps):
+    """What an import leaves in its folder that was stopped at its last step."""
+    (folder / ".finishing" / "tables").mkdir(parents=True)
+    document = {"folder": folder.stat().st_ino, "drop": [], "move": {}, **steps}
+    (folder / ".finishing" / "steps.json").write_text(json.dumps(document))
 
 
 def test_names_are_no_paths_in_a_testbed(tmp_path):
@@ -82,33 +110,93 @@ def test_a_testbed_listens_on_the_loopback(tmp_path):
 @pytest.mark.parametrize(
     "value", ["!!python/object/apply:os.mkdir [made]", "!!python/name:os.system", "!!binary aGk="]
 )
-def test_tags_run_nothing(tmp_path, monkeypatch, value):
+def test_tags_run_nothing(tmp_path, monkeypatch, value, capsys):
     monkeypatch.chdir(tmp_path)
-    text = SYSTEM.format(name="hub", at="hub") + f"description: {value}\n"
-    with pytest.raises(InvalidSystemError, match="got the tag"):
-        loads(text)
-    assert not everything_below(tmp_path)
+    Path("system.yaml").write_text(SYSTEM.format(name="hub", at="hub") + f"description: {value}\n")
+    assert run(["check", "system.yaml"]) == 2
+    assert "got the tag" in capsys.readouterr().err
+    assert everything_below(tmp_path).keys() == {"system.yaml"}
 
 
-def test_what_is_written_goes_through_no_link(tmp_path):
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    (mine / "letter").write_text("dear")
-    (tmp_path / "link").symlink_to(mine / "letter")
-    (tmp_path / "second name").hardlink_to(mine / "letter")
-    (tmp_path / "nowhere").symlink_to(mine / "new")
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """Somebody's own letter, with a link, a second name and a link to nothing outside."""
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "letter").write_text("dear")
+    Path("system.yaml").write_text(SYSTEM.format(name="hub", at="hub"))
+    for end in (".json", ".html", ""):
+        Path(f"link{end}").symlink_to(folder / "letter")
+        Path(f"second{end}").hardlink_to(folder / "letter")
+        Path(f"nowhere{end}").symlink_to(folder / "new")
+    Path("folder").symlink_to(folder)
+    Path("taken").mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("name", ["link", "second", "nowhere"])
+def test_files_are_written_through_no_link(mine, name):
     before = everything_below(mine)
-    for name in ("link", "second name", "nowhere"):
-        write_file(tmp_path / name, b"new")
-        assert (tmp_path / name).read_bytes() == b"new"
-    (tmp_path / "folder").symlink_to(mine)
-    (tmp_path / "new folder").symlink_to(mine / "new")
-    for name in ("folder", "new folder"):
-        with pytest.raises(InvalidInputError, match="exists already"):
-            check_new_folder(tmp_path / name)
-    with new_folder(tmp_path / "folder", replace=True) as fresh:
-        (fresh / "x").touch()
+    assert run(["predict", "system.yaml", "--output", f"{name}.json"]) == 0
+    assert run(["report", "system.yaml", f"{name}.json", "--to", f"{name}.html"]) == 0
+    for end in (".json", ".html"):
+        assert not Path(f"{name}{end}").is_symlink()
+        assert len(Path(f"{name}{end}").read_bytes()) > 100
     assert everything_below(mine) == before
+
+
+@pytest.mark.parametrize("name", ["link", "second", "nowhere", "folder", "taken"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "predict system.yaml --output",
+        "simulate system.yaml --events 100 --traces",
+        "whatif system.yaml --scenarios scenarios.yaml --to",
+        "audit taken --subscription-delay 1s --diffusion-delay 1s --to",
+        "characterise taken --quarantine",
+        "generate system.yaml --into",
+    ],
+)
+def test_folders_to_write_are_new(mine, tmp_path, command, name, capsys):
+    before = everything_below(tmp_path)
+    assert run([*command.split(), name]) == 2
+    assert f"{name} exists already" in capsys.readouterr().err
+    assert everything_below(tmp_path) == before
+
+
+@pytest.mark.spark
+def test_an_import_changes_only_what_is_its_own(spark, mine, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: nullcontext(spark))
+    to = tmp_path / "taken"
+    (to / "thesis.txt").write_text("years of work")
+    (to / "hops").symlink_to(mine)
+    (to / "publications.csv").hardlink_to(mine / "letter")
+    before, kept = everything_below(mine), (to / "thesis.txt").stat()
+    sample = ROOT / "docs" / "samples" / "brokers"
+    command = f"import table {sample}.csv --mapping {sample}.yaml --to"
+    assert run([*command.split(), "nowhere"]) == 2
+    assert "a link to nothing" in capsys.readouterr().err
+    assert run([*command.split(), "taken"]) == 2
+    assert "already has hops, publications.csv" in capsys.readouterr().err
+    assert run([*command.split(), "taken", "--replace"]) == 0
+    assert everything_below(mine) == before
+    assert (to / "thesis.txt").stat() == kept
+    assert (to / "hops").is_dir()
+    assert not (to / "hops").is_symlink()
+    assert not (to / "publications.csv").exists()
+
+
+def test_a_demo_replaces_what_is_wholly_of_a_demo(mine, tmp_path, capsys):
+    Path("taken", "demo.json").write_text('{"tidings_demo": 1}')
+    Path("taken", "thesis.txt").write_text("years of work")
+    before = everything_below(tmp_path)
+    for name in ("taken", "folder", "link"):
+        assert run(["demo", "--to", name]) == 2
+    assert "is not of ours" in capsys.readouterr().err
+    assert everything_below(tmp_path) == before
+    Path("taken", "thesis.txt").unlink()
+    check_place(Path("taken"))
 
 
 def test_compiled_code_of_others_is_not_run(tmp_path, monkeypatch):

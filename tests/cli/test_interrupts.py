@@ -56,6 +56,53 @@ def test_an_interrupted_import_is_one_line(tmp_path, how):
     assert list(tmp_path.iterdir()) == []
 
 
+# What a library does that opens a pipe in compiled code and begins again when interrupted; nobody
+# has to wait long for the end of it here.
+WAITING = """
+import sys
+import pyarrow.csv
+from tidings.cli import commands, interrupts, main
+interrupts.TIDYING_S = interrupts._LONGEST_TIDYING_S = 1.0
+def wait(arguments):
+    commands.app(["check", "--help"], standalone_mode=False)
+    print("waiting", flush=True)
+    {reads}
+commands.run = wait
+main.main()
+"""
+READS = {
+    "opening": "pyarrow.csv.read_csv(sys.argv[1])",
+    "reading": "pyarrow.csv.read_csv(open(sys.argv[1], 'r+b', buffering=0))",
+    "heeding nothing": """
+    while True:
+        try:
+            open(sys.argv[1])
+        except BaseException:
+            pass""",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("reads", READS.values(), ids=READS)
+def test_a_command_ends_whatever_it_waits_for(tmp_path, reads, how):
+    os.mkfifo(tmp_path / "pipe")
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING.format(reads=reads), tmp_path / "pipe"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert "waiting" in (line.strip() for line in process.stdout)
+        time.sleep(0.5)
+        process.send_signal(how)
+        _, err = process.communicate(timeout=30.0)
+    finally:
+        process.kill()
+    assert (process.returncode, err) == (130, "interrupted\n")
+
+
 @pytest.mark.slow
 def test_an_interrupted_simulation_does_not_wait_for_its_end(tmp_path):
     reading.save(market_and_weather(), tmp_path / "system.yaml")

@@ -28,5 +28,5 @@ def test_a_name_that_looks_like_an_address_is_a_path(tmp_path, monkeypatch):
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(InvalidInputError, match="a pipe or a device"):
+    with pytest.raises(InvalidInputError, match="a pipe, not a plain file"):
         _read(str(tmp_path / "pipe.csv"), 1)

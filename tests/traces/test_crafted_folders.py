@@ -69,6 +69,10 @@ OUTSIDE = {
     "bring absolute": lambda at: {"move": {NEW: str(at / "mine" / "hops")}},
     "bring above": lambda at: {"move": {NEW: "../mine/hops"}},
     "bring around": lambda at: {"move": {NEW: ".finishing/../../mine/hops"}},
+    "drop what no file is called": lambda at: {"drop": ["hops.\ud800"]},
+    "fetch what no file is called": lambda at: {"move": {"hops.\ud800": "hops.csv"}},
+    "bring to what no file is called": lambda at: {"move": {NEW: "quarantine/\udcff\ud800"}},
+    "drop a name with a zero byte": lambda at: {"drop": ["hops.\0"]},
     "good and bad": lambda at: {"drop": ["publications.csv", "../mine"], "move": {NEW: "hops"}},
 }
 LINKED = {

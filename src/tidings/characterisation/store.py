@@ -27,6 +27,7 @@ from pyspark.sql import DataFrame
 from tidings.characterisation.partials import Partial
 from tidings.errors import InvalidTracesError
 from tidings.model import json_text
+from tidings.model.plain_files import check_below, open_plain, read_text
 from tidings.model.writing import write_file
 from tidings.traces.actions import run_action
 from tidings.traces.window import TraceWindow
@@ -86,17 +87,17 @@ class Catalogue:
 
 def is_store(place: str | Path) -> bool:
     """Whether a folder is a store."""
-    return (Path(place) / STORE_FILE).is_file()
+    return os.path.lexists(Path(place) / STORE_FILE)
 
 
 def read_catalogue(store: Path) -> Catalogue | None:
     """What belongs to a store; None where there is none yet."""
     path = store / STORE_FILE
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     want = "a file that 'tidings characterise --into' wrote"
     try:
-        document = json_text.parse(path.read_text(encoding="utf-8"))
+        document = json_text.parse(read_text(path))
         if document.pop("version") != _VERSION:
             raise ValueError("another version")
         parts = tuple(
@@ -105,19 +106,26 @@ def read_catalogue(store: Path) -> Catalogue | None:
         seams = tuple(Seam(**each) for each in document["seams"])
         found = Catalogue(**{**document, "parts": parts, "seams": seams})
         _check_folders(store, found)
+    except OSError as problem:
+        raise InvalidTracesError(
+            f"{problem.filename or path}: got {problem.strerror}; wants {want}"
+        ) from problem
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise InvalidTracesError(f"{path}: not readable ({problem}); wants {want}") from problem
     return found
 
 
 def _check_folders(store: Path, catalogue: Catalogue) -> None:
-    """Raise ValueError where a catalogue names anything but folders of its own store."""
+    """Raise where a catalogue names anything but folders of its own store, or these hold links."""
     after = {each.after for each in catalogue.seams} - {None}
     for name in catalogue.folders | {each.before for each in catalogue.seams} | after:
         if not _NAME.fullmatch(str(name)):
             raise ValueError(f"it names the folder {str(name)!r}, which is none of a store")
-        if (store / str(name)).is_symlink():
+        folder = store / str(name)
+        if folder.is_symlink():
             raise ValueError(f"its folder {name} is a link")
+        if folder.exists():
+            check_below(folder)  # Spark follows whatever is there
 
 
 def write_catalogue(store: Path, catalogue: Catalogue) -> None:
@@ -174,8 +182,11 @@ def save_partial(folder: Path, counted: Partial) -> None:
 def load_partial(folder: Path) -> Partial:
     """What was written so."""
     try:
-        decided = json_text.parse((folder / _DECIDED).read_text(encoding="utf-8"))
-        tables = {each.stem: pd.read_parquet(each) for each in sorted(folder.glob("*.parquet"))}
+        decided = json_text.parse(read_text(folder / _DECIDED))
+        tables = {}
+        for each in sorted(folder.glob("*.parquet")):
+            with open_plain(each) as file:
+                tables[each.stem] = pd.read_parquet(file)
         folded = decided["folded"]
         return Partial(
             tables=tables,

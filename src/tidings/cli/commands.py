@@ -94,6 +94,8 @@ class Commands(TyperGroup):
             return TyperCommand(cmd_name, help=purpose(place, own_name))
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
         module = import_module(place)
+        if "pyarrow" in sys.modules:  # its own handlers set a mark that it may never come to read
+            sys.modules["pyarrow"].enable_signal_handlers(False)
         if hasattr(module, "app"):
             alone.add_typer(module.app, name=cmd_name)
         else:

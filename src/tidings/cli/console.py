@@ -18,7 +18,10 @@ from tidings.cli import interrupts
 from tidings.errors import InvalidInputError, TidingsError
 from tidings.model.outcome_files import plain
 
-_CONTROL = re.compile(r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(
+    r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]"
+)
+_CONTROL_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")  # others are escaped in any case
 SHOW_AFTER_S, AGAIN_S = 2.0, 10.0
 
 
@@ -36,7 +39,8 @@ def err() -> Console:
 class _Tame:
     """A stream that shows control characters instead of obeying them: names may hold any.
 
-    Colours are let through, as they can do no harm.
+    So it does with halves of surrogate pairs, which no encoding has. Colours are let through, as
+    they can do no harm.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -72,8 +76,8 @@ def note(text: str) -> None:
 
 def show_json(document: Any) -> None:
     """Print a result for a program."""
-    sys.stdout.write(json.dumps(plain(document), allow_nan=False, indent=1, ensure_ascii=False))
-    sys.stdout.write("\n")
+    text = json.dumps(plain(document), allow_nan=False, indent=1, ensure_ascii=False)
+    sys.stdout.write(_CONTROL_IN_JSON.sub(lambda each: f"\\u{ord(each[0]):04x}", text) + "\n")
 
 
 def warn(messages: tuple[str, ...]) -> None:

@@ -1,17 +1,28 @@
-"""Ctrl-C, SIGTERM or SIGHUP: each ends a command in one line with exit code 130, at any time."""
+"""Ctrl-C, SIGTERM or SIGHUP: each ends a command in one line with exit code 130, at any time.
+
+Python handles a signal between two steps of its main thread, which may wait in compiled code for
+ever (a library that opens a pipe begins again when it is interrupted). So a thread looks on, and
+ends the command where the main thread does not.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
+import os
 import signal
 import sys
+import threading
 import time
-from typing import Any
+from typing import Any, NoReturn
 
 EXIT_CODE = 130
 # A second Ctrl-C within this time is impatience: what the first began to tidy up goes on.
 TIDYING_S = 5.0
+# To tidy up takes seconds: longer than this, and something waits that will not end.
+_LONGEST_TIDYING_S = 60.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _asked_at: list[float] = []
 
@@ -19,7 +30,7 @@ _asked_at: list[float] = []
 def heed() -> None:
     """Have Ctrl-C end this command; to be called again when a library took the signal over."""
     with contextlib.suppress(ValueError):  # not the main thread, which alone is interrupted
-        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for each in _SIGNALS:
             if each != signal.SIGHUP or signal.getsignal(each) != signal.SIG_IGN:  # not under nohup
                 signal.signal(each, _interrupt)
         sys.unraisablehook = _tell_unraisable
@@ -34,6 +45,33 @@ def check() -> None:
     """Raise :class:`KeyboardInterrupt` if one was raised before and lost in a destructor."""
     if asked():
         raise KeyboardInterrupt
+
+
+def leave() -> NoReturn:
+    """End without waiting for compiled code in other threads, which nothing can interrupt."""
+    signal.alarm(round(_LONGEST_TIDYING_S))  # ends the process, should what follows wait
+    sys.stderr.write("interrupted\n")
+    sys.stderr.flush()
+    atexit._run_exitfuncs()  # temporary folders go
+    os._exit(EXIT_CODE)
+
+
+def look_on() -> None:
+    """Have a thread wait for signals, to end this command where its main thread does not."""
+    coming, written = os.pipe()
+    os.set_blocking(written, False)
+    signal.set_wakeup_fd(written, warn_on_full_buffer=False)  # whatever the main thread does
+    threading.Thread(target=_end, args=(coming,), daemon=True).start()
+
+
+def _end(coming: int) -> None:
+    """End the command if the main thread has not heeded a signal soon, or not ended long after."""
+    while os.read(coming, 1)[0] not in _SIGNALS:
+        pass
+    time.sleep(TIDYING_S)
+    if asked():
+        time.sleep(_LONGEST_TIDYING_S)
+    leave()
 
 
 def _interrupt(_signal: int, _frame: Any) -> None:

@@ -5,8 +5,6 @@ Everything else is imported inside, with the interruption of a slow import in mi
 
 from __future__ import annotations
 
-import atexit
-import os
 import sys
 from typing import NoReturn
 
@@ -16,6 +14,7 @@ from tidings.cli import interrupts
 def main() -> NoReturn:
     """The entry point of the command ``tidings``."""
     interrupts.heed()
+    interrupts.look_on()
     try:
         from tidings.cli.commands import run
 
@@ -25,13 +24,5 @@ def main() -> NoReturn:
             raise
         code = interrupts.EXIT_CODE
     if code == interrupts.EXIT_CODE:
-        _leave_now()
+        interrupts.leave()
     sys.exit(code)
-
-
-def _leave_now() -> NoReturn:
-    """End without waiting for compiled code in other threads, which nothing can interrupt."""
-    sys.stderr.write("interrupted\n")
-    sys.stderr.flush()
-    atexit._run_exitfuncs()  # temporary folders go
-    os._exit(interrupts.EXIT_CODE)

@@ -14,6 +14,7 @@ from tidings.errors import InvalidInputError
 from tidings.model import json_text, reading
 from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.outcome_files import plain, save_outcome
+from tidings.model.plain_files import read_text
 from tidings.model.system import System
 from tidings.model.writing import check_new_folder, new_folder
 from tidings.prediction.predict import predict
@@ -130,7 +131,7 @@ def check_place(folder: Path) -> None:
 
 def _is_ours(folder: Path) -> bool:
     try:
-        marker = json_text.parse((folder / MARKER).read_text(encoding="utf-8"))
+        marker = json_text.parse(read_text(folder / MARKER))
         names = {path.name for path in folder.iterdir()}
     except (OSError, ValueError):
         return False

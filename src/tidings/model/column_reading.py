@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow
 import pyarrow.csv
-import pyarrow.parquet
 
 from tidings.model import records
 from tidings.model.document import Place, Unreadable
+from tidings.model.plain_files import open_plain, read_parquet
 from tidings.model.record_tables import Coded, RecordTable, coded
 
 Cell = Callable[[str, Any], Any]  # what a cell of a column means, as a document has it
@@ -27,7 +28,7 @@ Cell = Callable[[str, Any], Any]  # what a cell of a column means, as a document
 def read_columns(file: Path, record: type, cell: Cell) -> RecordTable[Any] | None:
     """The records of a table whose rows are all in order; None where anything is not."""
     try:
-        table = pyarrow.parquet.read_table(file) if file.suffix == ".parquet" else _csv(file)
+        table = read_parquet(file) if file.suffix == ".parquet" else _csv(file)
     except (OSError, ValueError, csv.Error, pyarrow.ArrowException):
         return None
     fields = records.document_fields(record)
@@ -53,18 +54,19 @@ def read_columns(file: Path, record: type, cell: Cell) -> RecordTable[Any] | Non
 
 def _csv(file: Path) -> Any:
     """A CSV file with every cell a text."""
-    with file.open(encoding="utf-8-sig", newline="") as text:
+    with io.TextIOWrapper(open_plain(file), encoding="utf-8-sig", newline="") as text:
         header = [name.strip() for name in next(csv.reader(text, strict=True), [])]
     if not header or len(set(header)) < len(header):
         raise ValueError("a first line without a different name for every column")
-    return pyarrow.csv.read_csv(
-        file,
-        read_options=pyarrow.csv.ReadOptions(column_names=header, skip_rows=1),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(header, pyarrow.string()), strings_can_be_null=False
-        ),
-    )
+    with open_plain(file) as cells:
+        return pyarrow.csv.read_csv(
+            cells,
+            read_options=pyarrow.csv.ReadOptions(column_names=header, skip_rows=1),
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(header, pyarrow.string()), strings_can_be_null=False
+            ),
+        )
 
 
 def _coded(

@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pyarrow.csv
-import pyarrow.parquet
 
 from tidings.errors import InvalidInputError
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Empirical, Law
+from tidings.model.plain_files import open_plain, read_parquet
+from tidings.model.yaml_text import refusal
 
 STATES = ("disconnected", "connected")
 Told = tuple[int, int]  # when in nanoseconds, whether connected
@@ -153,15 +154,14 @@ def _stamp(trace: str) -> int:
 def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
     """What a trace tells of each peer, as it was when it was last changed."""
     place = Path(trace).resolve()  # an absolute path is never taken for an address
-    if place.exists() and not (place.is_file() or place.is_dir()):
-        raise _wrong(trace, saw="a pipe or a device", want="a CSV file (.csv) or a Parquet table")
     try:
         if trace.endswith(".csv"):
-            table = pyarrow.csv.read_csv(str(place))
+            with open_plain(place) as file:
+                table = pyarrow.csv.read_csv(file)
         else:
-            table = pyarrow.parquet.read_table(str(place))
+            table = read_parquet(place)
     except (OSError, pyarrow.ArrowException) as error:
-        saw = str(error).splitlines()[0]
+        saw = refusal(error)
         raise _wrong(trace, saw=saw, want="a CSV file (.csv) or a Parquet table") from None
     lacking = [name for name in ("state", "at_ns") if name not in table.column_names]
     if lacking or table.num_rows == 0:

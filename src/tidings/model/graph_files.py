@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import networkx as nx
 from tidings.errors import InvalidInputError, Problem
 from tidings.model import json_text, units
 from tidings.model.document import Place, describe
+from tidings.model.plain_files import open_plain, read_text
 
 # What files call the time a link takes, in seconds unless the name says milliseconds.
 DELAY_NAMES = {"delay": 1, "delay_s": 1, "latency": 1, "delay_ms": 1000, "latency_ms": 1000}
@@ -191,6 +193,8 @@ def _read(path: Path) -> Any:
         raise
     except OSError as error:
         raise InvalidInputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
+    except RecursionError:
+        raise InvalidInputError(f"{path}: not read: {json_text.TOO_DEEP}") from None
     except Exception as error:  # the parsers raise whatever they meet
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidInputError(f"{path}: not a readable {path.suffix} graph: {reason}") from error
@@ -200,19 +204,33 @@ def _read(path: Path) -> Any:
 
 
 def _read_graphml(path: Path) -> Any:
-    elements = list(ElementTree.parse(path).getroot().iter())
+    with open_plain(path, follow=True) as file:
+        text = file.read()
+    elements = list(_elements(text))
     nodes = [each.get("id") for each in elements if each.tag.rpartition("}")[2] == "node"]
     edges = [each for each in elements if each.tag.rpartition("}")[2] == "edge"]
     _check_ids(path, nodes, ((edge.get("source"), edge.get("target")) for edge in edges))
-    return nx.read_graphml(path)
+    return nx.read_graphml(io.BytesIO(text))
+
+
+def _elements(text: bytes) -> Iterator[ElementTree.Element]:
+    """All elements of a document in XML; raises ValueError where they are nested too deeply."""
+    depth = 0
+    for event, element in ElementTree.iterparse(io.BytesIO(text), ("start", "end")):
+        depth += 1 if event == "start" else -1
+        if depth > json_text.MOST_DEPTH:
+            raise ValueError(f"elements nested more than {json_text.MOST_DEPTH} deep")
+        if event == "start":
+            yield element
 
 
 def _read_gml(path: Path) -> Any:
-    return nx.read_gml(path, label="id")  # which says itself what is undefined or there twice
+    with open_plain(path, follow=True) as file:
+        return nx.read_gml(file, label="id")  # says itself what is undefined or there twice
 
 
 def _read_node_link(path: Path) -> Any:
-    document = json_text.parse(path.read_text(encoding="utf-8"))
+    document = json_text.parse(read_text(path, follow=True))
     key = "links" if isinstance(document, Mapping) and "links" in document else "edges"
     for section in ("nodes", key):
         part = document.get(section) if isinstance(document, Mapping) else None

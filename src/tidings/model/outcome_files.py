@@ -15,6 +15,7 @@ from tidings.errors import InvalidInputError
 from tidings.model import json_text
 from tidings.model.outcome import SOURCES, TABLES, TEXTS, Outcome, table
 from tidings.model.outcome_checks import table_problems
+from tidings.model.plain_files import open_plain, read_text
 from tidings.model.remarks import Remark
 from tidings.model.writing import check_place, new_folder, write_file
 
@@ -108,14 +109,16 @@ def load_outcome(path: str | os.PathLike[str]) -> Outcome:
     source = Path(path)
     try:
         folder = source.is_dir()
-        head = json_text.parse((source / HEAD if folder else source).read_text(encoding="utf-8"))
+        text = read_text(source / HEAD) if folder else read_text(source, follow=True)
+        head = json_text.parse(text)
         _check_head(head, source)
         frames = {
-            name: pd.read_parquet(source / f"{name}.parquet") if folder else _frame(head, name)
+            name: _saved(source / f"{name}.parquet") if folder else _frame(head, name)
             for name in TABLES
         }
     except OSError as error:
-        raise InvalidInputError(f"{source}: {(error.strerror or str(error)).lower()}") from error
+        reason = (error.strerror or str(error)).lower()
+        raise InvalidInputError(f"{error.filename or source}: {reason}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InvalidInputError(f"{source}: not a readable outcome: {reason}") from error
@@ -160,6 +163,11 @@ def _check_head(head: Any, source: Path) -> None:
         raise InvalidInputError(
             f"{source}: provenance is {provenance!r}; wants names with values, warnings as texts"
         )
+
+
+def _saved(path: Path) -> pd.DataFrame:
+    with open_plain(path) as file:
+        return pd.read_parquet(file)
 
 
 def _frame(head: Mapping[str, Any], name: str) -> pd.DataFrame:

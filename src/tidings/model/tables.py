@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,6 +28,7 @@ from tidings.errors import Problem
 from tidings.model import json_text, yaml_text
 from tidings.model.column_reading import read_columns
 from tidings.model.document import Key, Place, Unreadable, describe
+from tidings.model.plain_files import open_plain, read_parquet
 from tidings.model.records import document_fields
 from tidings.model.system import Subscriber, System
 from tidings.model.writing import new_folder
@@ -73,12 +76,12 @@ def read_folder(folder: Path, *, by_column: bool = True) -> Place:
     once however many share it (``column_reading``). What is wrong is better told row by row.
     """
     tables = {section: _files(folder, section) for section in SECTIONS}
-    has_head = (folder / HEAD).exists()
+    has_head = os.path.lexists(folder / HEAD)
     if not has_head and not any(tables.values()):
         names = ", ".join(sorted(file.name for file in folder.iterdir())[:6]) or "nothing"
         want = f"{HEAD}, or tables such as subscribers.csv"
         return Place(None, (), [Problem(at=str(folder), saw=names, want=want)])
-    head = yaml_text.read(folder / HEAD) if has_head else Place({})
+    head = yaml_text.read(folder / HEAD, follow=False) if has_head else Place({})
     found = _Folder(
         document=dict(head.value) if isinstance(head.value, Mapping) else {},
         problems=[dataclasses.replace(problem, file=HEAD) for problem in head.problems],
@@ -108,7 +111,7 @@ def read_folder(folder: Path, *, by_column: bool = True) -> Place:
 
 
 def _files(folder: Path, section: str) -> list[Path]:
-    return [file for end in SUFFIXES if (file := folder / (section + end)).exists()]
+    return [file for end in SUFFIXES if os.path.lexists(file := folder / (section + end))]
 
 
 def _check_only(section: str, files: list[Path], found: _Folder) -> None:
@@ -195,12 +198,12 @@ def _rows(file: Path, problems: list[Problem]) -> Iterator[_Row]:
 
 
 def _parquet_rows(file: Path) -> Iterator[_Row]:
-    rows = pyarrow.parquet.read_table(file).to_pylist()
+    rows = read_parquet(file).to_pylist()
     yield from (_Row(line=number, cells=cells) for number, cells in enumerate(rows, start=1))
 
 
 def _csv_rows(file: Path, problems: list[Problem]) -> Iterator[_Row]:
-    with file.open(encoding="utf-8-sig", newline="") as text:
+    with io.TextIOWrapper(open_plain(file), encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, strict=True)
         header = [name.strip() for name in next(reader, [])]
         if not header or len(set(header)) < len(header) or not all(header):

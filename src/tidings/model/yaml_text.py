@@ -16,6 +16,7 @@ import yaml
 from tidings.errors import Problem
 from tidings.model.document import Name, Path, Place, Unreadable
 from tidings.model.json_text import MOST_DEPTH, TOO_DEEP
+from tidings.model.plain_files import read_text
 
 # A few nested aliases can otherwise expand without end; honest files have far fewer values.
 MOST_VALUES, MOST_VALUES_PER_CHARACTER = 100_000, 10
@@ -159,10 +160,10 @@ def parse(text: str) -> Place:
     return Place(value, (), converter.problems, converter.lines)
 
 
-def read(path: FilePath) -> Place:
+def read(path: FilePath, *, follow: bool = True) -> Place:
     """The document of a file; an unreadable file is a problem like any other."""
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        return parse(read_text(path, follow=follow))
     except (OSError, ValueError) as error:
         problem = Problem(at=str(path), saw=refusal(error), want="a readable text file")
         return Place(None, (), [problem])

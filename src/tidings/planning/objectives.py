@@ -15,7 +15,6 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from tidings.errors import InvalidInputError, Problem
 from tidings.model import yaml_text
@@ -23,6 +22,7 @@ from tidings.model.covering import covers
 from tidings.model.document import Place
 from tidings.model.filters import as_filter
 from tidings.model.laws import Deterministic
+from tidings.model.plain_files import read_text
 from tidings.model.system import Subscriber, System
 
 SCOPES = ("everybody", "topic", "group", "subscriber")  # the more particular, the later
@@ -43,7 +43,7 @@ class Objective:
 def read_objectives(path: str | os.PathLike[str]) -> tuple[Objective, ...]:
     """The objectives of a file; raises with all that is wrong with it."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path, follow=True)
     except (OSError, ValueError) as error:
         problem = Problem(at=str(path), saw=yaml_text.refusal(error), want="a readable text file")
         raise InvalidInputError(f"{path}: not read", [problem]) from None

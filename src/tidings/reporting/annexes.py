@@ -11,6 +11,7 @@ from typing import Any
 
 from tidings.errors import InvalidInputError
 from tidings.model import json_text, yaml_text
+from tidings.model.plain_files import read_text
 from tidings.model.study import Grid, Section
 from tidings.reporting import budgets, plans, what_ifs
 from tidings.reporting.terminal import FittingTable
@@ -22,7 +23,7 @@ Document = Mapping[str, Any]
 def load_annex(path: Path) -> Section:
     """A section from a file with what ``explain``, ``whatif`` or ``plan`` printed with --json."""
     try:
-        document = json_text.parse(path.read_text(encoding="utf-8"))
+        document = json_text.parse(read_text(path, follow=True))
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{path}: not read as JSON: {yaml_text.refusal(error)}") from None
     for key, (title, tables) in _KINDS.items():

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic, Empirical, Law, Weibull
+from tidings.model.plain_files import open_plain
 
 COLUMNS = ("slice", "src", "dst", "rtt_ms")
 
@@ -77,13 +78,14 @@ def read_latencies(path: str | Path) -> LatencyTable:
     from pyarrow import ArrowException
 
     try:
-        found = parquet.read_schema(path).names
-        missing = [name for name in COLUMNS if name not in found]
-        if missing:
-            raise InvalidInputError(
-                f"{path} has no column {', '.join(missing)}; wants {', '.join(COLUMNS)}"
-            )
-        table = parquet.read_table(path, columns=list(COLUMNS[1:]))
+        with open_plain(path, follow=True) as file:
+            found = parquet.read_schema(file).names
+            missing = [name for name in COLUMNS if name not in found]
+            if missing:
+                raise InvalidInputError(
+                    f"{path} has no column {', '.join(missing)}; wants {', '.join(COLUMNS)}"
+                )
+            table = parquet.read_table(file, columns=list(COLUMNS[1:]))
         source, target, rtt_ms = (_numbers(table, name) for name in COLUMNS[1:])
     except (OSError, ArrowException, ValueError) as problem:
         raise InvalidInputError(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tidings.errors import InvalidInputError
+from tidings.model.plain_files import open_plain
 from tidings.model.study import Finding, Grid, Section, Study
 from tidings.reproduction.fault_tolerance.uptime_traces import Uptimes, read_uptimes
 
@@ -123,7 +124,8 @@ def _refit(trace: Uptimes, row: Mapping[str, object]) -> list[Refit]:
 def _read_published(path: Path) -> pd.DataFrame:
     want = f"a CSV file with the columns {', '.join(COLUMNS)}"
     try:
-        rows = pd.read_csv(path)
+        with open_plain(path, follow=True) as file:
+            rows = pd.read_csv(file)
     except (OSError, ValueError) as problem:
         raise InvalidInputError(f"{path}: cannot be read ({problem}); wants {want}") from problem
     if not set(COLUMNS) <= set(rows.columns) or not rows["state"].isin(list(STATES)).all():

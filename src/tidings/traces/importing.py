@@ -8,6 +8,7 @@ not take is kept until that table is imported again.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -21,6 +22,7 @@ from pyspark.sql import functions as F
 
 from tidings.errors import EngineError, InvalidTracesError, Problem
 from tidings.model import json_text
+from tidings.model.plain_files import read_text
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
 from tidings.traces.placing import FINISHING, QUARANTINE, Steps, finish, incoming, put_in_place
@@ -53,8 +55,9 @@ class Imported:
 
 def check_destination(to: Path, tables: Collection[str], *, replace_old: bool) -> None:
     """Raise :class:`InvalidTracesError` where an import would overwrite what it should not."""
-    if to.exists() and not to.is_dir():
-        raise InvalidTracesError(f"{to}: got a file; wants a folder for the trace tables")
+    if os.path.lexists(to) and not to.is_dir():
+        saw = "a file" if to.exists() else "a link to nothing"
+        raise InvalidTracesError(f"{to}: got {saw}; wants a folder for the trace tables")
     if not to.exists():
         return
     finish(to)
@@ -267,7 +270,7 @@ def _between(ends: DataFrame) -> TraceWindow | None:
 
 
 def _old_window(to: Path) -> TraceWindow:
-    return parse_manifest((to / MANIFEST).read_text(encoding="utf-8"), str(to / MANIFEST))
+    return parse_manifest(read_text(to / MANIFEST, follow=True), str(to / MANIFEST))
 
 
 def _arranged(fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow) -> Steps:
@@ -317,7 +320,7 @@ def _left(name: str, replaced: Collection[str]) -> str | None:
 def _old_manifest(to: Path) -> dict[str, Any]:
     path = to / MANIFEST
     try:
-        found = json_text.parse(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        found = json_text.parse(read_text(path, follow=True)) if path.is_file() else {}
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

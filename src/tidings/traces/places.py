@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidings.errors import InvalidTracesError
+from tidings.model.plain_files import check_below, open_plain
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.placing import check_finished
 
@@ -87,6 +88,7 @@ def table_kind(path: Path) -> str:
         saw = "no table" if path.exists() else "nothing"
         wanted = f"a file ending in {_listed(FORMATS)}, or a folder of such files"
         raise InvalidTracesError(f"{path}: got {saw}; wants {wanted}")
+    _check_plain(path)
     return kind
 
 
@@ -126,6 +128,7 @@ def _local_tables(folder: Path) -> dict[str, TablePlace]:
                 f"{folder}: the table {table} is there twice "
                 f"({Path(found[table].path).name} and {path.name}); wants one"
             )
+        _check_plain(path)
         # With the scheme, a cluster whose default is another file system reads it here too.
         url, files = f"file://{path.resolve()}", tuple(map(str, _files_of(path, kind)))
         found[table] = TablePlace(kind=kind, path=url, files=files)
@@ -144,6 +147,20 @@ def _kind(path: Path) -> str | None:
             )
         return kinds.pop() if kinds else None
     return kind_of_name(path.name)
+
+
+def _check_plain(path: Path) -> None:
+    """Refuse a table that is, or has in it, a pipe or a device; links to files are followed."""
+    try:
+        if path.is_dir():
+            check_below(path.resolve(), follow=True)
+        else:
+            open_plain(path, follow=True).close()
+    except OSError as problem:
+        saw = (problem.strerror or str(problem)).lower()
+        raise InvalidTracesError(
+            f"{problem.filename or path}: got {saw}; wants a table of plain files"
+        ) from problem
 
 
 def _files_of(path: Path, kind: str) -> list[Path]:

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from tidings.errors import InvalidTracesError
 from tidings.model import json_text
+from tidings.model.plain_files import open_plain
 from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
 
 FINISHING = ".finishing"
@@ -55,7 +56,8 @@ def incoming(to: Path) -> Iterator[Path]:
     is_new = not to.exists()
     to.mkdir(parents=True, exist_ok=True)
     finish(to)
-    folder = to / f"{_INCOMING}{uuid.uuid4().hex[:12]}"
+    # Java may be at work in another folder, and takes what is before a colon for a scheme.
+    folder = to.absolute() / f"{_INCOMING}{uuid.uuid4().hex[:12]}"
     try:
         with contextlib.ExitStack() as held:
             with _locked(to) as handle:
@@ -150,9 +152,8 @@ class _Rooms:
         place = f"{FINISHING}/{_STEPS}"
         if not self._is_there(place):
             return None
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK  # no link; a pipe is not waited for
         try:
-            with open(os.open(_STEPS, flags, dir_fd=self._folder(FINISHING)), "rb") as file:
+            with open_plain(_STEPS, dir_fd=self._folder(FINISHING)) as file:
                 document = json_text.parse(file.read())
             mark = document.pop("folder")
             steps = Steps(**document)
@@ -167,7 +168,7 @@ class _Rooms:
         """Refuse all steps where one of them speaks of anything else than an import does."""
         for path in (*steps.drop, *steps.move, *steps.move.values()):
             parent, _, name = path.rpartition("/")
-            plain = name not in ("", ".", "..") and "\0" not in name
+            plain = name not in ("", ".", "..") and _is_file_name(name)
             ours = parent or name == MANIFEST or name.split(".")[0] in TRACE_TABLES
             if parent not in _PARENTS or not plain or not ours:
                 raise self._refusal(path, f"a table, {MANIFEST}, or a name in {QUARANTINE}")
@@ -228,6 +229,14 @@ class _Rooms:
             f"{saw}; wants {want}. Nothing was changed; remove {FINISHING}, or choose another "
             "folder"
         )
+
+
+def _is_file_name(name: str) -> bool:
+    """Whether a file can be called so: there are bytes for every character, and none is zero."""
+    try:
+        return b"\0" not in os.fsencode(name)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
 
 
 def _mark(handle: int) -> int:

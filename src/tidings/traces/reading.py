@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
 from tidings.model import json_text
+from tidings.model.plain_files import open_plain
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES, TraceTable
 from tidings.traces.actions import reason_of, run_action
 from tidings.traces.canonical import canonical
@@ -112,7 +113,8 @@ def read_frame(spark: SparkSession, path: Path) -> DataFrame:
         "parquet": lambda: reader.parquet(place.path),
         # Quotes are doubled in CSV, not escaped with a backslash.
         "csv": lambda: reader.csv(place.path, header=True, escape='"', enforceSchema=False),
-        "json": lambda: reader.json(place.path),
+        # Deeper lines are set aside: to find out the type of one could exhaust Java's stack.
+        "json": lambda: reader.option("maxNestingDepth", json_text.MOST_DEPTH).json(place.path),
     }
     frame = _open(openers[kind], place, optional=False)
     assert frame is not None  # only what is optional may be missing
@@ -162,7 +164,10 @@ def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:
             return None
         return str(rows[0][0]) if rows else ""
     path = Path(name) / MANIFEST
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None
+    if not path.is_file():
+        return None
+    with open_plain(path, follow=True) as file:
+        return file.read().decode("utf-8", errors="replace")
 
 
 def _incomplete(manifest: str) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ import numpy.typing as npt
 from tidings.model.laws.law import Reals, as_times
 
 _TERMS = 20  # of Taylor's series at arguments up to 1: the next is below 1e-18
-_FEW_PHASES, _BLOCK = 16, 64
-_DOUBLINGS = 62  # more steps of 1/rate than a 64-bit integer can count
+_FEW_PHASES = 16
+_MOST_STEPS = 2.0**1000  # of 1/rate, by when every chain has ended that floating point can tell
 
 
 def ended_share(initial: Reals, generator: Reals, t_s: npt.ArrayLike) -> Reals:
@@ -41,12 +41,12 @@ def ended_share(initial: Reals, generator: Reals, t_s: npt.ArrayLike) -> Reals:
     # A power of two above the fastest rate: dividing by it rounds nothing, or a slow way out would
     # be lost in the difference of two fast rates.
     clock_per_s = 2.0 ** math.ceil(math.log2(-np.diag(generator).min()))
-    steps = np.minimum(flat * clock_per_s, 2.0**_DOUBLINGS)
+    steps = np.minimum(flat, _MOST_STEPS / clock_per_s) * clock_per_s
     whole = np.floor(steps)
     at = np.tile(initial, (flat.size, 1))
     ended = np.full(flat.size, max(1.0 - float(initial.sum()), 0.0))
     _take_part(at, ended, generator / clock_per_s, steps - whole)
-    _take_whole(at, ended, generator / clock_per_s, whole.astype(np.int64))
+    _take_whole(at, ended, generator / clock_per_s, whole)
     remains = _each(at, np.ones((len(initial), 1)))[:, 0]
     ended = np.where(remains < 0.5, 1.0 - remains, np.minimum(ended, 1.0))
     ended[np.isinf(flat)] = 1.0
@@ -58,7 +58,7 @@ def _take_part(at: Reals, ended: Reals, rates: Reals, part: Reals) -> None:
 
     Uniformisation: jumps of a Poisson process of rate 1 between phases, each by I + rates.
     """
-    jump = np.column_stack([rates + np.eye(len(rates)), _leaving(rates)])
+    jump = np.column_stack([rates + np.eye(len(rates)), leaving(rates)])
     jumped, left = at.copy(), np.zeros_like(ended)
     weight = np.exp(-part)
     at *= weight[:, None]
@@ -70,12 +70,18 @@ def _take_part(at: Reals, ended: Reals, rates: Reals, part: Reals) -> None:
         ended += weight * left
 
 
-def _take_whole(at: Reals, ended: Reals, rates: Reals, steps: npt.NDArray[np.int64]) -> None:
-    """Move every row of ``at`` on by its whole number of steps, in place, a binary digit a time."""
+def _take_whole(at: Reals, ended: Reals, rates: Reals, steps: Reals) -> None:
+    """Move every row of ``at`` on by its whole number of steps, in place, a binary digit a time.
+
+    There may be far more steps than an integer counts: a fast chain that hardly ever ends.
+    """
     stay, leave = np.eye(len(rates)), np.zeros(len(rates))
     _take_part(stay, leave, rates, np.ones(len(rates)))
-    for digit in range(int(steps.max(initial=0)).bit_length()):
-        moving = np.flatnonzero((steps >> digit) & 1)
+    for digit in range(math.frexp(steps.max(initial=0.0))[1]):
+        if not stay.any():  # nobody is left after so many steps
+            at[steps >= 2.0**digit] = 0.0
+            return
+        moving = np.flatnonzero(np.floor(steps / 2.0**digit) % 2.0)
         step = np.column_stack([stay, leave])
         moved = _each(at[moving], step)
         at[moving], ended[moving] = moved[:, :-1], ended[moving] + moved[:, -1]
@@ -91,20 +97,46 @@ def _each(rows: Reals, matrix: Reals) -> Reals:
     """The rows times the matrix, each the same to the last digit whatever rows are beside it.
 
     Of few phases by plain sums, in one order on every machine; of many by a library that is faster
-    and rounds by the shape of what it is given: so in blocks of one shape.
+    and rounds by the shape of what it is given: so row by row.
     """
     if len(matrix) <= _FEW_PHASES:
         product: Reals = rows[:, :1] * matrix[0]
         for phase in range(1, len(matrix)):
             product = product + rows[:, phase, None] * matrix[phase]
         return product
-    blocks = np.zeros((-(-len(rows) // _BLOCK), _BLOCK, len(matrix)))
-    blocks.reshape(-1, len(matrix))[: len(rows)] = rows
-    fast: Reals = blocks @ matrix
-    return fast.reshape(-1, matrix.shape[1])[: len(rows)]
+    fast: Reals = np.ascontiguousarray(rows)[:, None, :] @ matrix
+    return fast[:, 0]
 
 
-def _leaving(rates: Reals) -> Reals:
+def time_to_end(generator: Reals, cost: Reals) -> Reals:
+    """What a chain costs on average until it ends, from each phase on, at ``cost`` a second there.
+
+    Of 1 in every phase this is the mean time in seconds; infinite where it overflows. Phases are
+    taken out one by one without a subtraction (Grassmann, Taksar and Heyman), so that no digit is
+    lost however far apart the rates are.
+
+    >>> float(time_to_end(np.array([[-1.0, 1.0], [1.0, -1.0 - 2**-40]]), np.ones(2))[0] / 2**41)
+    1.0000000000004547
+    """
+    count = len(generator)
+    move, leave, total = generator.copy(), leaving(generator), np.array(cost, dtype=np.float64)
+    np.fill_diagonal(move, 0.0)
+    for phase in range(count - 1, 0, -1):
+        away = move[phase, :phase].sum() + leave[phase]
+        reach = move[:phase, phase] / away
+        move[:phase, :phase] += reach[:, None] * move[phase, :phase]
+        leave[:phase] += reach * leave[phase]
+        total[:phase] += reach * total[phase]
+        move[phase] /= away
+        total[phase] /= away
+        np.fill_diagonal(move, 0.0)  # to come back is no way on
+    total[0] /= leave[0]
+    for phase in range(1, count):
+        total[phase] += (move[phase, :phase] * total[:phase]).sum()
+    return total
+
+
+def leaving(rates: Reals) -> Reals:
     """The rates at which phases end the whole; a rounding error in a row's sum is no rate."""
     sums = np.array([-math.fsum(row) for row in rates])
     return np.where(sums > -1e-15 * np.diag(rates), np.maximum(sums, 0.0), 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import Problem
-from tidings.model.laws.absorption import ended_share
+from tidings.model.laws.absorption import ended_share, leaving, time_to_end
 from tidings.model.laws.law import (
     WEIGHT_SLACK,
     Complexes,
@@ -29,6 +29,7 @@ from tidings.model.laws.law import (
 )
 from tidings.model.laws.simple import Deterministic, Exponential, Gamma, unshifted
 
+LONGEST_MEAN_S = 1e150  # its square is still a number
 MOST_PHASES = 256  # an Erlang law of a larger shape is not spelt out as phases
 _BLOCK = 1 << 16  # matrix entries handled at once
 
@@ -171,9 +172,9 @@ class PhaseType:
         return PhaseType(initial=self.initial, generator=generator)
 
     def _moments(self) -> tuple[float, float]:
-        rates = -np.array(self.generator)
-        once = np.linalg.solve(rates, np.ones(len(rates)))
-        twice = np.linalg.solve(rates, once)
+        rates = np.array(self.generator)
+        once = time_to_end(rates, np.ones(len(rates)))
+        twice = time_to_end(rates, once)
         start = _initial(self)
         return float(start @ once), float(2.0 * (start @ twice))
 
@@ -276,11 +277,14 @@ def generator_problems(generator: Sequence[Sequence[float]], count: int) -> Iter
         return
     rates = np.array(generator)
     stay = np.diag(rates)
-    ends = -rates.sum(axis=1) > 1e-12 * -stay
+    ends = leaving(rates) > 1e-12 * -stay
     for _ in range(count):
         ends = ends | ((rates - np.diag(stay)) @ ends.astype(np.float64) > 0)
     if not np.all(ends):
         yield Problem(at=at, saw="phases that are never left", want="a way out of every phase")
+    elif not (slowest_s := float(time_to_end(rates, np.ones(count)).max())) <= LONGEST_MEAN_S:
+        saw = f"a chain that takes {slowest_s:.3g} s to end"
+        yield Problem(at=at, saw=saw, want=f"at most {LONGEST_MEAN_S:g} s on average")
 
 
 def size_problems(rows: int, phases: int) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.errors import InvalidInputError
+from tidings.model.plain_files import open_plain
 
 NODE_COLUMNS = ("node_id", "event_type", "event_start_time", "event_stop_time")
 CHECK_COLUMNS = ("monitor", "site_id", "ts", "status")
@@ -69,12 +70,13 @@ def _read(file: Path, leave_out: set[str]) -> Iterator[Uptimes]:
     from pyarrow import ArrowException
 
     try:
-        names = set(parquet.read_schema(file).names)
+        with open_plain(file, follow=True) as opened:
+            names = set(parquet.read_schema(opened).names)
         if names.issuperset(NODE_COLUMNS):
             name = file.stem.removesuffix("_events")
-            yield _of_nodes(name, pd.read_parquet(file, columns=list(NODE_COLUMNS)))
+            yield _of_nodes(name, _columns(file, NODE_COLUMNS))
         elif names.issuperset(CHECK_COLUMNS):
-            checks = pd.read_parquet(file, columns=list(CHECK_COLUMNS))
+            checks = _columns(file, CHECK_COLUMNS)
             kept = checks[~checks["monitor"].isin(leave_out)]
             name = file.parent.name if file.stem == "events" else file.stem
             yield _of_checks(name, _meant(kept, file.parent / SITES))
@@ -82,6 +84,11 @@ def _read(file: Path, leave_out: set[str]) -> Iterator[Uptimes]:
         raise InvalidInputError(
             f"{file} cannot be read as times up and down: {problem}; wants {_WANTED}"
         ) from problem
+
+
+def _columns(file: Path, names: Collection[str]) -> pd.DataFrame:
+    with open_plain(file, follow=True) as opened:
+        return pd.read_parquet(opened, columns=list(names))
 
 
 def _of_nodes(name: str, rows: pd.DataFrame) -> Uptimes:
@@ -108,7 +115,7 @@ def _meant(checks: pd.DataFrame, sites: Path) -> pd.DataFrame:
     """The checks of sites that were meant to work."""
     if not sites.exists():
         return checks
-    known = pd.read_parquet(sites, columns=list(SITE_COLUMNS))
+    known = _columns(sites, SITE_COLUMNS)
     broken = known[known["test_target"].fillna(False).astype(bool)]
     pairs = pd.MultiIndex.from_frame(broken[["monitor", "site_id"]])
     return checks[~pd.MultiIndex.from_frame(checks[["monitor", "site_id"]]).isin(pairs)]

@@ -7,7 +7,6 @@ reason, and everything knows its file and line.
 from __future__ import annotations
 
 import csv
-import json as json_module
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from tidings.errors import InvalidTracesError
+from tidings.model.json_text import parse
 from tidings.traces.actions import reason_of
 from tidings.traces.places import kind_of_name, uncompressed
 from tidings.traces.quarantine import REASON
@@ -163,7 +163,7 @@ def _open_json(spark: SparkSession, files: Sequence[str]) -> Opened:
 
 def _names_in(line: str) -> tuple[str, ...]:
     try:
-        document = json_module.loads(line)
+        document = parse(line)
     except ValueError:
         return ()
     return tuple(document) if isinstance(document, dict) else ()

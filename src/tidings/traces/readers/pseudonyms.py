@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model import json_text
+from tidings.model.plain_files import read_text
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
@@ -46,7 +47,7 @@ class Pseudonyms:
     def from_file(cls, path: Path) -> Pseudonyms:
         """By the secret in a file."""
         try:
-            secret = path.read_text(encoding="utf-8").strip()
+            secret = read_text(path, follow=True).strip()
         except (OSError, UnicodeDecodeError) as problem:
             raise InvalidInputError(f"{path}: no secret can be read from it ({problem})") from None
         if len(secret) < _SHORTEST_SECRET:
