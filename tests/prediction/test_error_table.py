@@ -26,6 +26,8 @@ DOCUMENT = {
     "start": -5.0,
     "margin": math.log(3.0),
     "trees": [BRANCHED, SPLIT],
+    "absent": ["heat"],
+    "exact": 0.001,
 }
 
 
@@ -39,6 +41,15 @@ def test_leaves_of_all_trees_add_up_to_the_logarithm():
     table = ErrorTable.from_document(DOCUMENT)
     assert table.expected(regimes) == pytest.approx(np.exp(logs), rel=1e-12)
     assert table.errors(regimes) == pytest.approx(3.0 * np.exp(logs), rel=1e-12)
+
+
+def test_where_nothing_is_approximate_no_more_is_stated_than_was_measured_there():
+    table = ErrorTable.from_document(DOCUMENT)
+    by_trees = 3.0 * math.exp(-5 + 0.1 - 1)
+    assert by_trees > 0.001
+    assert table.errors(rows((1.0, 0.0), (1.0, 0.01))).tolist() == pytest.approx([0.001, by_trees])
+    wide = ErrorTable.from_document(DOCUMENT | {"exact": 0.1})
+    assert wide.errors(rows((1.0, 0.0))).tolist() == pytest.approx([by_trees])
 
 
 def test_what_lies_outside_the_measurement_is_not_known():

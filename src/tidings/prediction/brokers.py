@@ -77,6 +77,8 @@ def broker_stages(
     serving: list[Delays] = [quiet] * count
     own, others, exact = np.ones(count), np.ones(count), np.ones(count, dtype=bool)
     poisson = poisson_sources(rates, emitted)
+    given = np.arange(count) < len(emitted)
+    given[: len(emitted)] = [law is not None for law in emitted]
     for broker, laws in enumerate(rates.services):
         sources = np.flatnonzero((rates.into == broker) & (rates.source_rates > 0.0))
         if not sources.size:
@@ -87,7 +89,10 @@ def broker_stages(
             key = (tuple(arrivals), law)
             if key not in solved:
                 solved[key] = _waits(grid, arrivals, law, scale_s)
-            known = _exactly(arrivals, poisson[sources] | (sources < len(emitted)))
+            # What leaves one station for the next is known only if it is Poisson by theorem.
+            memoryless = all(isinstance(each, Exponential) for each in laws[:place])
+            fresh = given[sources] & (place == 0)
+            known = memoryless and _exactly(arrivals, poisson[sources] | fresh)
             served = from_law(grid, law)
             for source, wait, arrival in zip(sources, solved[key], arrivals, strict=True):
                 waiting[source] = waiting[source].series(wait)

@@ -117,7 +117,11 @@ def _later(spreading: Delays, before: Delays) -> Floats:
     count, places = _FINER * _NODES, len(before)
     shares = list((np.arange(count) + 0.5) / count)
     each = np.eye(places)
-    one, other = (delays.quantiles(each, shares, roughly=True) for delays in (spreading, before))
+    one, other = (
+        delays.shift_s[:, None]
+        + replace(delays, shift_s=np.zeros(places)).quantiles(each, shares, roughly=True)
+        for delays in (spreading, before)
+    )
     gaps = np.maximum(one[:, :, None] - other[:, None, :], 0.0).reshape(places, -1)
     later: Floats = np.sort(gaps, axis=1).reshape(places, _NODES, -1).mean(axis=2)
     return later

@@ -3,7 +3,8 @@
 The function is a sum of small binary trees over the numbers that describe where a row lies (its
 *regime*): at a node, rows whose feature is at or below the threshold go left, the others right. The
 sum is the logarithm of the error to be expected; the *margin* added to it covers all but a few of
-the rows that the function was not fitted to. Where a feature lies outside what was measured,
+the rows that the function was not fitted to. Where nothing is approximate, the largest error that
+was measured there is stated, if that is less. Where a feature lies outside what was measured,
 nothing is known, and the error is infinite.
 """
 
@@ -56,6 +57,8 @@ class ErrorTable:
     start: float  # logarithm of an error, to which the trees add
     margin: float
     trees: tuple[Tree, ...]
+    absent: tuple[str, ...] = ()  # features that are all 0 where nothing is approximate
+    exact: float = np.inf  # the largest error measured there
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> ErrorTable:
@@ -67,6 +70,8 @@ class ErrorTable:
             start=float(document["start"]),
             margin=float(document["margin"]),
             trees=tuple(_tree(*each) for each in document["trees"]),
+            absent=tuple(document["absent"]),
+            exact=float(document["exact"]),
         )
 
     def expected(self, regimes: pd.DataFrame) -> Floats:
@@ -78,6 +83,9 @@ class ErrorTable:
     def errors(self, regimes: pd.DataFrame) -> Floats:
         """State the error (half-width, 95 %) of each row's on-time share by theory."""
         stated = self.expected(regimes) * np.exp(self.margin)
+        if self.absent:
+            known = (regimes[list(self.absent)] == 0.0).all(axis=1).to_numpy()
+            stated = np.where(known, np.minimum(stated, self.exact), stated)
         values = self._values(regimes)
         unknown = self._outside(values).any(axis=1) | np.isnan(values).any(axis=1)
         return np.where(unknown, np.inf, stated)

@@ -120,7 +120,10 @@ class Network:
         """What events meet at brokers."""
         if self.model != "law":
             return published_stages(self.grid, self.rates, self.emitted, self.model)
-        return broker_stages(self.grid, self.rates, self.dispersion, self.emitted, self.solved)
+        stages = broker_stages(self.grid, self.rates, self.dispersion, self.emitted, self.solved)
+        if self.failing is None:
+            return stages
+        return replace(stages, exact=np.zeros_like(stages.exact))  # what is lost does not arrive
 
     @cached_property
     def mean_waits_s(self) -> Floats:

@@ -14,10 +14,13 @@ import numpy as np
 
 from tidings.model import topology
 from tidings.model.arrays import Floats, Ints
+from tidings.model.loads import FULL_LOAD
 from tidings.model.routes import Routes
 from tidings.prediction.brokers import BrokerStages
 from tidings.prediction.flows import Flows
 
+OVERLOADED_FOR_A_TIME = 1e3  # stands for the load of such a broker
+MOST_LOAD = 2.0  # to which loads are cut: more is as bad
 BUSY = 0.02  # load from which a broker counts as one that events wait at
 # Per path, the largest over its brokers, or the sum.
 LARGEST = (
@@ -77,21 +80,43 @@ class Regimes:
             rates.source_rates, arrivals, out=np.zeros_like(arrivals), where=arrivals > 0.0
         )
         poisson = np.log(1.1)
+        stations = self._busy_stations[rates.into]
         columns = [
             loads,
-            np.minimum(self.loads_if_subscribed, 2.0)[rates.into],
+            self._loads_if_subscribed[rates.into],
             np.where(busy, np.maximum(own - poisson, 0.0), 0.0),
             np.where(busy, np.maximum(poisson - own, 0.0), 0.0),
             np.where(busy, np.maximum(others - poisson, 0.0), 0.0),
             np.where(busy, np.maximum(poisson - others, 0.0), 0.0),
             np.where(busy, np.maximum(service - poisson, 0.0), 0.0),
             np.where(busy, np.maximum(poisson - service, 0.0), 0.0),
-            busy.astype(np.float64),
-            (busy & ~stages.exact).astype(np.float64),
+            stations,
+            np.where(stages.exact, 0.0, stations),
             loads / np.maximum(1.0 - loads, 0.02),
             np.where(busy & ~stages.exact, share, 0.0),
         ]
         return np.column_stack(columns)
+
+    @property
+    def _loads_if_subscribed(self) -> Floats:
+        """[broker]: far beyond what is measured where it is overloaded only for a time.
+
+        Of such a broker mean rates say nothing.
+        """
+        load = np.minimum(self.loads_if_subscribed, MOST_LOAD)
+        for_a_time = (load >= FULL_LOAD) & (self.rates.loads < FULL_LOAD)
+        return np.where(for_a_time, OVERLOADED_FOR_A_TIME, load)
+
+    @property
+    def _busy_stations(self) -> Floats:
+        """[broker]: how many of its stations events wait at."""
+        rates = self.rates
+        return np.array(
+            [
+                float(sum(rate * law.mean_s > BUSY for law in laws))
+                for rate, laws in zip(rates.arrivals, rates.services, strict=True)
+            ]
+        )
 
     def of_paths(self, publishers: Ints, home: int, tree: int) -> Floats:
         """[publisher, feature along paths]: of the paths from publishers to a home broker."""
