@@ -48,7 +48,8 @@ def row(**changes):
     [
         ({}, True),
         ({"now": 0.9004}, True),
-        ({"now": 0.905}, False),  # nearer, but it was right before
+        ({"now": 0.904}, True),  # nearer
+        ({"now": 0.897}, False),  # further off, and it was right before
         ({"simulated": 0.95}, True),  # as wrong as it was
         ({"simulated": 0.95, "now": 0.93}, True),
         ({"simulated": 0.95, "now": 0.89}, False),

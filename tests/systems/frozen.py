@@ -125,11 +125,15 @@ class Row:
     def holds(self) -> bool:
         """Whether the answer of now is right as far as what is frozen tells.
 
-        That of a simulation must agree with the frozen one. That of theory must be the frozen one;
-        or, where that was refused or wrong, it must be right, or less wrong than it was.
+        That of a simulation must agree with the frozen one. That of theory must be the frozen one,
+        or one that the simulation cannot tell from the truth; or, where that was refused or wrong,
+        it must be right, or less wrong than it was.
         """
+        noise = FAR * math.hypot(self.now_se, self.simulated_se)
+        if self.error(self.now) <= noise and (self.by == "simulation" or self.moved <= PROMISED):
+            return True
         if self.by == "simulation":
-            return self.error(self.now) <= FAR * math.hypot(self.now_se, self.simulated_se)
+            return False
         allowed = PROMISED + FAR * self.simulated_se
         if self.before is None:
             return self.error(self.now) <= allowed

@@ -76,7 +76,13 @@ def start_testbed(place):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(place)},
+        preexec_fn=_heed_hangups,
     )
+
+
+def _heed_hangups():
+    """Undo what ``nohup`` does, under which the tests may run."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")

@@ -115,6 +115,22 @@ def walk(tree: Tree, system_arcs: Sequence[Arc], root: int) -> Iterator[tuple[in
                 waiting.append((system_arcs[arc].target, arc))
 
 
+def preorder(tree: Tree, system_arcs: Sequence[Arc], count: int) -> list[int]:
+    """[broker]: its place in an order in which every broker follows one of its neighbours soon.
+
+    What the tree does not reach comes last.
+    """
+    place = [count] * count
+    waiting, seen = [0], 0
+    while waiting:
+        broker = waiting.pop()
+        place[broker] = seen
+        seen += 1
+        ends = (system_arcs[arc].target for arc in tree.outgoing[broker])
+        waiting.extend(end for end in ends if place[end] == count)
+    return place
+
+
 def components(names: Iterable[str], ends: Iterable[tuple[str, str]]) -> list[list[str]]:
     """The connected parts of the graph, largest first."""
     neighbours: dict[str, list[str]] = {name: [] for name in names}

@@ -110,23 +110,23 @@ def poisson_sources(rates: Flows, emitted: Sequence[Law | None]) -> Bools:
     """[source]: whether its stream is Poisson by theorem, not by approximation.
 
     Exponential intervals are; so is what leaves a broker of one exponential server, or none, at
-    which only Poisson streams arrive (Burke), however it is thinned, copied or delayed.
+    which only Poisson streams arrive (Burke), however it is thinned, copied or delayed. Brokers
+    that feed each other are left out: their streams depend on each other.
     """
-    arcs = rates.routes.arcs
-    poisson = np.ones(rates.into.size, dtype=np.bool_)
+    poisson = np.zeros(rates.into.size, dtype=np.bool_)
     poisson[: len(emitted)] = [isinstance(law, Exponential) for law in emitted]
-    poisson[len(emitted) :] = ~np.any(rates.open_to % 1.0, axis=1)  # subscriptions stay
     silent = rates.source_rates <= 0.0
+    lasting = ~np.any(rates.open_to % 1.0, axis=1)  # [arc]: subscriptions stay
     keeps = np.array(
         [all(isinstance(law, Exponential) for law in laws) for laws in rates.services],
         dtype=np.bool_,
     ) & (rates.loads < FULL_LOAD)
-    out_of = np.array([arc.source for arc in arcs], dtype=np.int64)
+    out_of = np.array([arc.source for arc in rates.routes.arcs], dtype=np.int64)
     while True:
         fed = keeps.copy()
         fed[rates.into[~(poisson | silent)]] = False
         following = poisson.copy()
-        following[len(emitted) :] &= fed[out_of]
+        following[len(emitted) :] = lasting & fed[out_of]
         if np.array_equal(following, poisson):
             return poisson
         poisson = following

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 
 from tidings.model.arrays import Complexes, Floats, Ints
 from tidings.model.laws import (
@@ -143,8 +144,18 @@ class Delays:
             part.__dict__["_tables"] = below[chosen], slope[chosen]
         return part
 
+    @property
+    def is_nothing(self) -> bool:
+        """Whether this is one delay of 0 seconds that loses nothing."""
+        sure = len(self) == 1 and self.atom[0] == self.survival[0] == 1.0
+        return bool(sure and self.mean_s[0] == self.shift_s[0] == 0.0 and not self.lost)
+
     def series(self, then: Delays) -> Delays:
         """Let every delay be followed by another; one delay may serve all."""
+        if then.is_nothing:
+            return self
+        if self.is_nothing:
+            return then
         lost = {
             cause: np.broadcast_to(each, self._shape(then)) for cause, each in self.lost.items()
         }
@@ -159,6 +170,16 @@ class Delays:
             values=self.values * then.values,
             lost=lost,
         )
+
+    def overwritten(self, rows: Ints, part: Delays) -> Delays:
+        """Put other delays in the place of some; what was there is gone."""
+        lost = {cause: np.array(share) for cause, share in self.lost.items()}
+        for cause in {*lost, *part.lost}:
+            share = lost.setdefault(cause, np.zeros(len(self)))
+            share[rows] = part.lost.get(cause, 0.0)
+        for name in ("survival", "shift_s", "mean_s", "atom", "values"):
+            getattr(self, name)[rows] = getattr(part, name)
+        return replace(self, lost=lost)
 
     def _shape(self, then: Delays) -> tuple[int, ...]:
         return np.broadcast_shapes(self.survival.shape, then.survival.shape)
@@ -201,7 +222,8 @@ class Delays:
         Times are those of the whole delay, in seconds.
         """
         fine_s = self.grid.fine_s
-        below = self._random_at(np.broadcast_to(fine_s, (len(self), fine_s.size)))
+        rest_s = np.broadcast_to(fine_s, (len(self), fine_s.size))
+        below = self._random_at(rest_s, np.arange(len(self)))
         below[:, 0] = self.atom
         middles_s = np.append(0.5 * (fine_s[1:] + fine_s[:-1]), 2.0 * fine_s[-1])
         kept = np.diff(below, axis=1, append=1.0) * still_there(self.shift_s[:, None] + middles_s)
@@ -235,39 +257,40 @@ class Delays:
         )
         return below, np.clip(slope, 0.0, 3.0 * most)
 
-    def at(self, t_s: Floats) -> Floats:
+    def at(self, t_s: Floats, rows: Ints | None = None) -> Floats:
         """Compute the share of events that has arrived by t seconds; t is [n] or [n, times].
 
-        What rounding of the shift alone has made late is not late.
+        Of all delays, or of some. What rounding of the shift alone has made late is not late.
         """
+        chosen = np.arange(len(self)) if rows is None else rows
         times = np.asarray(t_s, dtype=np.float64)
-        whole = times.reshape(len(self), -1)
-        rest_s = whole - self.shift_s[:, None]
-        rest_s = np.where(np.abs(rest_s) <= 1e-14 * self.shift_s[:, None], 0.0, rest_s)
-        arrived: Floats = self.survival[:, None] * self._random_at(rest_s)
+        shift_s = self.shift_s[chosen, None]
+        rest_s = times.reshape(chosen.size, -1) - shift_s
+        rest_s = np.where(np.abs(rest_s) <= 1e-14 * shift_s, 0.0, rest_s)
+        arrived: Floats = self.survival[chosen, None] * self._random_at(rest_s, chosen)
         return arrived.reshape(times.shape)
 
-    def _random_at(self, rest_s: Floats) -> Floats:
-        """P[random part ≤ t], [n, times]."""
+    def _random_at(self, rest_s: Floats, chosen: Ints) -> Floats:
+        """P[random part ≤ t], [chosen, times]."""
         below, slope = self._tables
         grid_s = self.grid.times_s
-        row = np.arange(len(self))[:, None]
+        row = chosen[:, None]
         place = np.log(np.clip(rest_s, grid_s[0], grid_s[-1]) / grid_s[0]) / STEP
         at = np.minimum(place.astype(np.int64), grid_s.size - 2)
         inside = _cubic(
             below[row, at], below[row, at + 1], slope[row, at], slope[row, at + 1], place - at
         )
-        first = below[:, :1] - self.atom[:, None]
-        early = self.atom[:, None] + first * np.clip(rest_s / grid_s[0], 0.0, 1.0)
-        left = np.maximum(1.0 - below[:, -1:], 1e-300)
-        hazard = np.maximum(slope[:, -1:] / (STEP * left), 1.0)  # per log-time at the end
+        atom = self.atom[row]
+        early = atom + (below[row, 0] - atom) * np.clip(rest_s / grid_s[0], 0.0, 1.0)
+        left = np.maximum(1.0 - below[row, -1], 1e-300)
+        hazard = np.maximum(slope[row, -1] / (STEP * left), 1.0)  # per log-time at the end
         late = 1.0 - left * np.exp(-hazard * np.maximum(rest_s / grid_s[-1] - 1.0, 0.0))
         value = np.where(rest_s < grid_s[0], early, np.where(rest_s > grid_s[-1], late, inside))
         value = np.where(rest_s == np.inf, 1.0, value)
         return np.where(rest_s < 0.0, 0.0, value)
 
     def quantiles(
-        self, weights: Floats, shares: Sequence[float], *, roughly: bool = False
+        self, weights: Floats | sparse.csr_array, shares: Sequence[float], *, roughly: bool = False
     ) -> Floats:
         """Compute quantiles of what arrives, in seconds, [mixture, share].
 
@@ -275,40 +298,46 @@ class Delays:
         tabulated at common times; the step in which a share is reached is then cut into parts,
         unless there are many mixtures or roughly will do.
         """
-        found = np.full((len(weights), len(shares)), np.nan)
-        used = np.flatnonzero((self.survival > 0.0) & np.any(weights > 0.0, axis=0))
+        mixing = sparse.csr_array(weights)
+        count = mixing.shape[0]
+        quantiles_s = np.full((count, len(shares)), np.nan)
+        asked = np.asarray(mixing.sum(axis=0)) > 0.0
+        used = np.flatnonzero((self.survival > 0.0) & asked)
         if not used.size:
-            return found
-        _ = self._tables
-        part, weights = self.take(used), weights[:, used]
-        wanted = np.outer(weights @ part.survival, shares)
-        times_s = part._common_times()
-        table = weights @ part.at(np.broadcast_to(times_s, (used.size, times_s.size)))
-        if roughly or len(weights) > _FEW:
-            return _read_off(np.maximum.accumulate(table, axis=1), times_s, wanted)
+            return quantiles_s
+        mixing = mixing[:, used]
+        wanted = np.outer(mixing @ self.survival[used], shares)
+        times_s = self._common_times(used)
+        table = mixing @ self.at(np.broadcast_to(times_s, (used.size, times_s.size)), used)
+        table = np.maximum.accumulate(table, axis=1)
+        if roughly or count > _FEW:
+            return _read_off(table, times_s, wanted)
         for row in np.flatnonzero(wanted[:, 0] > 0.0):
-            mine = np.flatnonzero(weights[row] > 0.0)
-            at = np.searchsorted(np.maximum.accumulate(table[row]), wanted[row])
+            mine, parts = mixing[[row]].indices, mixing[[row]].data
+            at = np.searchsorted(table[row], wanted[row])
             high = times_s[np.minimum(at, times_s.size - 1)]
             low = np.where(at > 0, times_s[np.maximum(at - 1, 0)], 0.0)
-            found[row] = part.take(mine)._refined(weights[row, mine], wanted[row], (low, high))
-        return found
+            quantiles_s[row] = self._refined((used[mine], parts), wanted[row], (low, high))
+        return quantiles_s
 
-    def _common_times(self) -> Floats:
+    def _common_times(self, rows: Ints) -> Floats:
         """Times between which all that arrives does so, close where any shift ends."""
         grid_s = self.grid.times_s
-        first_s = float((self.shift_s + grid_s[0]).min())
-        last_s = float((self.shift_s + 64.0 * grid_s[-1]).max())
+        first_s = float((self.shift_s[rows] + grid_s[0]).min())
+        last_s = float((self.shift_s[rows] + 64.0 * grid_s[-1]).max())
         return np.geomspace(0.5 * first_s, last_s, _COMMON)
 
-    def _refined(self, weights: Floats, wanted: Floats, between_s: tuple[Floats, Floats]) -> Floats:
-        """Find when a mixture reaches the shares wanted of it, between times in seconds."""
+    def _refined(
+        self, mixture: tuple[Ints, Floats], wanted: Floats, between_s: tuple[Floats, Floats]
+    ) -> Floats:
+        """Find when a mixture (rows, weights) reaches shares of it, between times in seconds."""
         low, high = between_s
+        rows, weights = mixture
         row = np.arange(wanted.size)
         for _ in range(_REFINEMENTS):
             times_s = low[:, None] + np.outer(high - low, np.linspace(0.0, 1.0, _PARTS + 1))
-            asked = np.broadcast_to(times_s.ravel(), (len(self), times_s.size))
-            reached = (weights @ self.at(asked)).reshape(times_s.shape)
+            asked = np.broadcast_to(times_s.ravel(), (rows.size, times_s.size))
+            reached = (weights @ self.at(asked, rows)).reshape(times_s.shape)
             at = np.clip((reached < wanted[:, None]).sum(axis=1), 1, _PARTS)
             low, high = times_s[row, at - 1], times_s[row, at]
             if np.all(reached[row, at] <= wanted + _REACHED):

@@ -109,16 +109,8 @@ def _moved(near: Network, group: tuple[Uncertain, ...]) -> Network:
 
 def _times_s(results: Sequence[Result]) -> tuple[float, float]:
     """The times that are left of lifetimes after what is certain of delays: least and most."""
-    least, most = np.inf, 0.0
-    for result in results:
-        for stream, shift_s in zip(result.used, result.delays.shift_s, strict=True):
-            law, own = result.streams.lifetimes[stream], result.audience.example.lifetime
-            for lifetime in (law, own):
-                if lifetime is None:
-                    continue
-                ends_s = np.asarray(lifetime.quantile(np.array([0.01, 0.99]))) - shift_s
-                least = min(least, *ends_s[ends_s > 0.0], np.inf)
-                most = max(most, *ends_s)
+    least = min((result.left_s[0] for result in results), default=np.inf)
+    most = max((result.left_s[1] for result in results), default=0.0)
     if not np.isfinite(least) or most <= 0.0:
         return 1.0, 2.0
     return float(max(least, 1e-4 * most)) / _AROUND, float(most) * _AROUND

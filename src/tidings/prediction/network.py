@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tidings.model import topology
 from tidings.model.arrays import Floats, Ints
 from tidings.model.laws import Law
 from tidings.model.record_tables import column
@@ -243,23 +244,32 @@ class Network:
 
     @cached_property
     def audiences(self) -> list[Audience]:
-        """Subscribers in groups."""
-        return list(audiences(self.system, self.routes))
+        """Subscribers in groups, neighbouring homes after each other."""
+        order = topology.preorder(self.routes.trees[0], self.routes.arcs, len(self.system.brokers))
+        return sorted(audiences(self.system, self.routes), key=lambda each: order[each.home])
 
-    def entry(self, publishers: Ints) -> Delays:
-        """[publisher]: from the publisher to its home broker."""
-        kinds: dict[object, Delays] = {}
-        rows = []
-        for index in publishers:
-            each = self.system.publishers[int(index)]
-            key = (each.link, each.connectivity, each.rate_per_s)
+    @cached_property
+    def _entries(self) -> tuple[Delays, Ints]:
+        """Delays from publishers to their brokers, one for each kind, and [publisher] its kind."""
+        kinds: dict[object, int] = {}
+        delays: list[Delays] = []
+        kind_of = np.empty(len(self.system.publishers), dtype=np.int64)
+        for index, each in enumerate(self.system.publishers):
+            key = (each.link, each.connectivity, each.connectivity and each.rate_per_s)
             if key not in kinds:
-                kinds[key] = from_law(self.grid, each.link.delay, each.link.reliability)
+                kinds[key] = len(delays)
+                delay = from_law(self.grid, each.link.delay, each.link.reliability)
                 if each.connectivity is not None:
                     waiting = peer_delay(self.grid, each.connectivity, each.rate_per_s)
-                    kinds[key] = waiting.series(kinds[key])
-            rows.append(kinds[key])
-        return stack(rows)
+                    delay = waiting.series(delay)
+                delays.append(delay)
+            kind_of[index] = kinds[key]
+        return stack(delays), kind_of
+
+    def entry(self, publishers: Ints) -> Delays:
+        """[publisher]: from the publisher to its home broker; one row where all are alike."""
+        delays, kind_of = self._entries
+        return delays if len(delays) == 1 else delays.take(kind_of[publishers])
 
     def exit(self, audience: Audience, rate_per_s: float) -> Delays:
         """From the home broker to the subscriber, its own queue included."""

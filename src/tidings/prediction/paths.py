@@ -1,20 +1,17 @@
-"""Paths of events from publishers to subscribers, all that lead to one broker at a time.
-
-The paths to a home broker are a tree with the home as its root. Whatever multiplies along a path is
-carried outwards from the home, so that a broker costs one step and not a path.
-"""
+"""Paths of events from publishers to subscribers, all that lead to one broker at a time."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from tidings.model import topology
 from tidings.model.arrays import Ints
 from tidings.model.routes import Routes
 from tidings.prediction.brokers import BrokerStages
 from tidings.prediction.delays import Delays, Grid, from_law, nothing, stack
+from tidings.prediction.outward import Outward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +24,6 @@ class Paths:
     at_broker: Delays  # [source]: wait and service at the broker it arrives at
     over_arc: Delays  # [arc]
     publishers: int
-    _tails: dict[tuple[int, int], Delays] = field(default_factory=dict)
 
     def with_longer_waits(self) -> Paths:
         """Stretch by one step of the grid all waits at brokers that are not known exactly."""
@@ -35,37 +31,19 @@ class Paths:
         count = np.arange(len(waiting))
         both = stack([waiting, waiting.scaled(1)])
         longer = both.take(np.where(exact, count, count + len(waiting)))
-        return replace(self, at_broker=longer.series(self.brokers.serving), _tails={})
+        return replace(self, at_broker=longer.series(self.brokers.serving))
+
+    @cached_property
+    def _outward(self) -> Outward[Delays]:
+        arcs = np.arange(len(self.routes.arcs))
+        hops = nothing(self.grid)
+        if arcs.size:
+            hops = self.over_arc.series(self.at_broker.take(self.publishers + arcs))
+        return Outward(self.routes, hops, nothing(self.grid), stack)
 
     def tails(self, home: int, tree: int) -> Delays:
         """[broker]: from after a broker's own service to after that of the home."""
-        key = (home, tree)
-        if key not in self._tails:
-            self._tails.clear()  # homes are asked for one after the other
-            self._tails[key] = self._carried(home, tree)
-        return self._tails[key]
-
-    def _carried(self, home: int, tree: int) -> Delays:
-        """Carry delays outwards from the home, all brokers at one distance together."""
-        arcs = self.routes.arcs
-        levels: list[list[tuple[int, int]]] = []  # broker, and the arc from it towards home
-        distance = {home: 0}
-        for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
-            if into >= 0:  # the walk leads away from home, the event comes the other way
-                distance[broker] = distance[arcs[into].source] + 1
-                if distance[broker] > len(levels):
-                    levels.append([])
-                levels[-1].append((broker, into ^ 1))
-        parts, order = [nothing(self.grid)], [home]
-        place = {home: 0}
-        for level in levels:
-            chosen = np.array([arc for _, arc in level], dtype=np.int64)
-            onwards = parts[-1].take([place[arcs[arc].target] for arc in chosen])
-            hop = self.over_arc.take(chosen).series(self.at_broker.take(self.publishers + chosen))
-            parts.append(hop.series(onwards))
-            place = {broker: index for index, (broker, _) in enumerate(level)}
-            order += [broker for broker, _ in level]
-        return stack(parts).take(np.argsort(order))
+        return self._outward.to(home, tree)
 
     def from_publishers(self, publishers: Ints, home: int, tree: int) -> Delays:
         """[publisher]: from its home broker, its wait there included, to after that of the home."""

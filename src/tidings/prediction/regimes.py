@@ -7,17 +7,18 @@ The measured errors of theory are a function of these numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from tidings.model import topology
 from tidings.model.arrays import Floats, Ints
 from tidings.model.loads import FULL_LOAD
 from tidings.model.routes import Routes
 from tidings.prediction.brokers import BrokerStages
 from tidings.prediction.flows import Flows
+from tidings.prediction.outward import Outward
 
 OVERLOADED_FOR_A_TIME = 1e3  # stands for the load of such a broker
 MOST_LOAD = 2.0  # to which loads are cut: more is as bad
@@ -118,26 +119,45 @@ class Regimes:
             ]
         )
 
+    @cached_property
+    def _outward(self) -> Outward[_Features]:
+        first_arc = self.routes.home_of_publisher.size
+        none = _Features(np.zeros((1, len(ALONG))))
+        return Outward(self.routes, _Features(self.at_broker[first_arc:]), none, _stack)
+
     def of_paths(self, publishers: Ints, home: int, tree: int) -> Floats:
         """[publisher, feature along paths]: of the paths from publishers to a home broker."""
-        arcs, first_arc = self.routes.arcs, self.routes.home_of_publisher.size
-        tails = np.zeros((len(self.routes.trees[tree].outgoing), len(ALONG)))
-        for broker, into in topology.walk(self.routes.trees[tree], arcs, home):
-            if into >= 0:
-                arc = into ^ 1
-                hop = self.at_broker[first_arc + arc]
-                tails[broker] = _along(hop, tails[arcs[arc].target])
         starts = self.routes.home_of_publisher[publishers]
-        return _along(self.at_broker[publishers], tails[starts])
+        tails = self._outward.to(home, tree).take(starts)
+        return _Features(self.at_broker[publishers]).series(tails).values
 
 
-def _along(one: Floats, other: Floats) -> Floats:
-    """Features of two parts of a path together."""
-    largest = len(LARGEST)
-    return np.concatenate(
-        [
-            np.maximum(one[..., :largest], other[..., :largest]),
-            one[..., largest:] + other[..., largest:],
-        ],
-        axis=-1,
-    )
+@dataclass(frozen=True, slots=True)
+class _Features:
+    """Features of parts of paths, [part, feature]."""
+
+    values: Floats
+
+    def take(self, rows: Ints | Sequence[int]) -> _Features:
+        return _Features(self.values[np.asarray(rows, dtype=np.int64)])
+
+    def series(self, then: _Features) -> _Features:
+        largest = len(LARGEST)
+        one, other = self.values, then.values
+        return _Features(
+            np.concatenate(
+                [
+                    np.maximum(one[:, :largest], other[:, :largest]),
+                    one[:, largest:] + other[:, largest:],
+                ],
+                axis=1,
+            )
+        )
+
+    def overwritten(self, rows: Ints, part: _Features) -> _Features:
+        self.values[rows] = part.values
+        return self
+
+
+def _stack(parts: Sequence[_Features]) -> _Features:
+    return _Features(np.concatenate([part.values for part in parts]))

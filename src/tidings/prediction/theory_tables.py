@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from tidings.model.arrays import Floats, Ints
-from tidings.model.outcome import QUANTILES, table
+from tidings.model.outcome import table
 from tidings.model.record_tables import column, names
 from tidings.model.system import System
-from tidings.prediction.following import Result
+from tidings.prediction.following import Followed, Result
 from tidings.prediction.network import Network
 from tidings.prediction.regimes import FEATURES, OF_SHARES
 
@@ -24,42 +24,20 @@ def subscribers_table(system: System, results: list[Result]) -> pd.DataFrame:
         own = column(everyone, field)
         columns[name] = np.array(own.values)[own.codes]
     numbers: dict[str, Floats] = {}
-
-    def put(name: str, result: Result, by_filter: Floats, empty: float = math.nan) -> None:
-        values = numbers.setdefault(name, np.full(len(everyone), empty))
-        values[result.audience.subscribers] = by_filter[result.audience.filter_of]
-
     for result in results:
-        total = result.wanted.sum(axis=1)
-        rate = np.where(total > 0.0, total, np.nan)
-        delays = result.delays
-        delivered = result.wanted @ delays.survival / rate
-        on_time = result.wanted @ result.on_time / rate
-        put("wanted_per_s", result, total, 0.0)
-        put("on_time", result, on_time)
-        put("delivered", result, delivered)
-        put("late", result, np.maximum(delivered - on_time, 0.0))
-        for cause, lost in delays.lost.items():
-            put(f"lost_{cause}", result, np.nan_to_num(result.wanted @ lost / rate), 0.0)
-        spent_s = result.wanted @ (delays.survival * (delays.shift_s + delays.mean_s)) / rate
-        put("delay_mean_s", result, spent_s / np.where(delivered > 0.0, delivered, np.nan))
-        for index, name in enumerate(QUANTILES):
-            put(name, result, result.quantiles_s[:, index])
+        for name, by_filter in result.numbers.items():
+            none = 0.0 if name == "wanted_per_s" or name.startswith("lost_") else math.nan
+            values = numbers.setdefault(name, np.full(len(everyone), none))
+            values[result.audience.subscribers] = by_filter[result.audience.filter_of]
     return table("subscribers", {**columns, **numbers})
 
 
 def regimes_table(system: System, results: list[Result]) -> pd.DataFrame:
     """Features of every subscriber: means over what it wants."""
-    found = np.zeros((len(system.subscribers), len(FEATURES) + len(OF_SHARES)))
+    rows = np.zeros((len(system.subscribers), len(FEATURES) + len(OF_SHARES)))
     for result in results:
-        total = result.wanted.sum(axis=1)
-        shares = result.wanted / np.where(total > 0.0, total, 1.0)[:, None]
-        on_time = shares @ result.on_time
-        moved = np.abs(on_time - shares @ result.if_longer)
-        distance = np.minimum(on_time, 1.0 - on_time)
-        rows = np.column_stack([shares @ result.regimes, moved, distance])
-        found[result.audience.subscribers] = rows[result.audience.filter_of]
-    return pd.DataFrame(found, columns=[*FEATURES, *OF_SHARES])
+        rows[result.audience.subscribers] = result.regimes[result.audience.filter_of]
+    return pd.DataFrame(rows, columns=[*FEATURES, *OF_SHARES])
 
 
 def pairs_table(system: System, network: Network, results: list[Result]) -> pd.DataFrame:
@@ -67,36 +45,22 @@ def pairs_table(system: System, network: Network, results: list[Result]) -> pd.D
     publishers = np.array(names(system.publishers), dtype=object)
     subscribers = np.array(names(system.subscribers), dtype=object)
     parts = []
-    for result in results:
-        source = result.streams.publishers[result.used]
+    for followed in (result.followed for result in results if result.followed is not None):
+        source = followed.streams.publishers[followed.used]
         for publisher in np.unique(source):
             chosen = np.flatnonzero(source == publisher)
-            parts.append(_pair_rows(result, chosen, str(publishers[publisher]), subscribers))
+            parts.append(_pair_rows(followed, chosen, str(publishers[publisher]), subscribers))
     return table("pairs", pd.concat(parts).to_dict("list") if parts else ())
 
 
-def _pair_rows(result: Result, chosen: Ints, publisher: str, subscribers: object) -> pd.DataFrame:
-    wanted = result.wanted[:, chosen]
-    total = wanted.sum(axis=1)
-    rate = np.where(total > 0.0, total, np.nan)
-    delays = result.delays.take(chosen)
-    delivered = wanted @ delays.survival / rate
-    on_time = wanted @ result.on_time[chosen] / rate
-    spent_s = wanted @ (delays.survival * (delays.shift_s + delays.mean_s)) / rate
-    quantiles_s = delays.quantiles(wanted, list(QUANTILES.values()))
-    columns: dict[str, Floats] = {
-        "wanted_per_s": total,
-        "on_time": on_time,
-        "delivered": delivered,
-        "late": np.maximum(delivered - on_time, 0.0),
-        "delay_mean_s": spent_s / np.where(delivered > 0.0, delivered, np.nan),
-        **{f"lost_{cause}": wanted @ lost / rate for cause, lost in delays.lost.items()},
-        **{name: quantiles_s[:, index] for index, name in enumerate(QUANTILES)},
-    }
-    of_filter = result.audience.filter_of
-    present = total[of_filter] > 0.0
+def _pair_rows(
+    followed: Followed, chosen: Ints, publisher: str, subscribers: object
+) -> pd.DataFrame:
+    columns = followed.numbers(chosen)
+    of_filter = followed.audience.filter_of
+    present = columns["wanted_per_s"][of_filter] > 0.0
     frame = pd.DataFrame({name: values[of_filter][present] for name, values in columns.items()})
-    frame.insert(0, "subscriber", np.asarray(subscribers)[result.audience.subscribers[present]])
+    frame.insert(0, "subscriber", np.asarray(subscribers)[followed.audience.subscribers[present]])
     frame.insert(0, "publisher", publisher)
     return frame
 

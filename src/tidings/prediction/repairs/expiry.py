@@ -40,15 +40,16 @@ class Expiring(Delays):
             lifetimes_s=self.lifetimes_s[chosen],
         )
 
-    def at(self, t_s: Floats) -> Floats:
+    def at(self, t_s: Floats, rows: Ints | None = None) -> Floats:
         """Compute the share of events that has been delivered by t seconds."""
+        chosen = np.arange(len(self)) if rows is None else rows
         times = np.asarray(t_s, dtype=np.float64)
-        asked = times.reshape(len(self), -1)
-        limited = np.minimum(asked[:, :, None], self.lifetimes_s[:, None, :])
-        shape = limited.shape
-        flat = limited.reshape(len(self), -1)
-        in_time = (self.whole.at(flat) - self.unkept.at(flat)).reshape(shape).mean(axis=2)
-        arrived: Floats = np.maximum(in_time, 0.0) + self.unkept.at(asked)
+        asked = times.reshape(chosen.size, -1)
+        limited = np.minimum(asked[:, :, None], self.lifetimes_s[chosen, None, :])
+        flat = limited.reshape(chosen.size, -1)
+        kept = self.whole.at(flat, chosen) - self.unkept.at(flat, chosen)
+        in_time = kept.reshape(limited.shape).mean(axis=2)
+        arrived: Floats = np.maximum(in_time, 0.0) + self.unkept.at(asked, chosen)
         return arrived.reshape(times.shape)
 
 
