@@ -21,7 +21,7 @@ from tidings.model.arrays import Floats
 from tidings.model.record_tables import names
 from tidings.model.system import System
 from tidings.model.uncertainty import Uncertain, uncertain_parameters, with_values
-from tidings.prediction.following import Result, on_time_and_mean
+from tidings.prediction.following import Result, arriving, on_time_and_mean
 from tidings.prediction.network import Network
 
 UNASKED_S = 30.0  # CPU seconds up to which error bars are worked out unasked
@@ -119,10 +119,12 @@ def _times_s(results: Sequence[Result]) -> tuple[float, float]:
 def _numbers(network: Network) -> tuple[Numbers, Numbers]:
     """What error bars are given for, by subscriber and by broker."""
     on_time, mean_s = (np.full(len(network.system.subscribers), np.nan) for _ in range(2))
-    for audience in network.audiences:
-        shares, delays_s = on_time_and_mean(network, audience)
-        on_time[audience.subscribers] = shares[audience.filter_of]
-        mean_s[audience.subscribers] = delays_s[audience.filter_of]
+    for group in network.by_home():
+        came = arriving(network, group, by_publisher=False)
+        for audience in group:
+            shares, delays_s = on_time_and_mean(came, audience)
+            on_time[audience.subscribers] = shares[audience.filter_of]
+            mean_s[audience.subscribers] = delays_s[audience.filter_of]
     brokers = {
         "utilisation_se": np.minimum(network.rates.loads, 1.0),
         "wait_mean_se_s": network.mean_waits_s,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -94,23 +96,119 @@ class Result:
     followed: Followed | None  # where publishers are kept apart
 
 
-def follow(network: Network, audience: Audience, *, whole: bool, by_publisher: bool) -> Result:
-    """Follow every stream that an audience wants anything of to its subscribers."""
+@dataclass(frozen=True, kw_only=True)
+class Arriving:
+    """Everything that comes to a home broker and that anybody there wants, path by path."""
+
+    network: Network
+    home: int
+    streams: Streams
+    used: Ints  # streams that anybody wants, rising
+    paths: Ints  # [path]: a stream that comes along it
+    path_of: Ints  # [used stream]
+
+    @cached_property
+    def entries(self) -> Delays:
+        """[path], or one for all: from the publisher to its broker."""
+        return self.network.entry(self.streams.publishers[self.paths])
+
+    def along(self, way: Paths | FailingPaths) -> Delays:
+        """[path]: from the publisher to after the home broker."""
+        trees = self.streams.trees[self.paths]
+        publishers = self.streams.publishers[self.paths]
+        order = [np.flatnonzero(trees == tree) for tree in np.unique(trees)]
+        parts = [
+            way.from_publishers(publishers[chosen], self.home, int(trees[chosen[0]]))
+            for chosen in order
+        ]
+        if not parts:
+            return nothing(self.network.grid, 0)
+        inside = parts[0]
+        if len(parts) > 1:
+            inside = stack(parts).take(np.argsort(np.concatenate(order)))
+        return self.entries.series(inside)
+
+    @cached_property
+    def delays(self) -> list[Delays]:
+        """The same along all ways of the network."""
+        return [self.along(way) for way in self.network.followed]
+
+    @cached_property
+    def features(self) -> Floats:
+        """[path, feature]: what theory's error depends on."""
+        features = np.zeros((self.paths.size, len(FEATURES)))
+        trees = self.streams.trees[self.paths]
+        for tree in np.unique(trees):
+            chosen = np.flatnonzero(trees == tree)
+            publishers = self.streams.publishers[self.paths[chosen]]
+            features[chosen] = self.network.features(publishers, self.home, int(tree))
+        return features
+
+    def rows_for(self, audience: Audience, path_of: Ints) -> tuple[Ints, Ints]:
+        """Choose the paths that are followed for an audience, and say which is whose.
+
+        All, once for everybody, where nothing more happens to events; else those it wants.
+        """
+        exit_ = self.network.exit(audience, self.queue_rate(audience))
+        if exit_.is_nothing and audience.example.stays is None:
+            return np.arange(self.paths.size), path_of
+        rows, which = np.unique(path_of, return_inverse=True)
+        return rows, which
+
+    def to(
+        self, delays: Delays, way: Paths | FailingPaths, audience: Audience, rows: Ints
+    ) -> Delays:
+        """[row]: from the publisher to subscribers of one kind; ``delays`` lead to their broker."""
+        part = delays if rows.size == len(delays) else delays.take(rows)
+        whole = part.series(self.network.exit(audience, self.queue_rate(audience)))
+        if audience.example.stays is None:
+            return whole
+        unfailing = way if isinstance(way, Paths) else way.paths  # by which subscriptions spread
+        weighed = [
+            _for_a_time(self, unfailing, whole.take([place]), int(row), audience)
+            for place, row in enumerate(rows)
+        ]
+        return stack(weighed) if weighed else whole
+
+    def queue_rate(self, audience: Audience) -> float:
+        """Compute what the busiest subscriber of an audience wants, in events per second."""
+        return float(demand(self.streams, audience)[1].sum(axis=1).max(initial=0.0))
+
+
+def arriving(network: Network, audiences: Sequence[Audience], *, by_publisher: bool) -> Arriving:
+    """Find everything that comes to one home broker for the audiences there."""
     flowing = network.streams_by_publisher if by_publisher else network.streams
+    filters = np.unique(np.concatenate([audience.filters for audience in audiences]))
+    used = np.unique(flowing.matched[filters].indices).astype(np.int64)
+    paths, path_of = _distinct_paths(flowing, used)
+    return Arriving(
+        network=network,
+        home=audiences[0].home,
+        streams=flowing,
+        used=used,
+        paths=paths,
+        path_of=path_of,
+    )
+
+
+def follow(came: Arriving, audience: Audience, *, whole: bool, by_publisher: bool) -> Result:
+    """Follow every stream that an audience wants anything of to its subscribers."""
+    network, flowing = came.network, came.streams
     used, wanted = demand(flowing, audience)
-    first, path_of = _distinct_paths(flowing, used)
-    queue_rate = float(wanted.sum(axis=1).max(initial=0.0))
-    last = network.exit(audience, queue_rate)
+    along = came.path_of[np.searchsorted(came.used, used)]
+    rows, path_of = came.rows_for(audience, along)
     delays, longer = (
-        _along(network, paths, flowing, first, last, audience) for paths in network.followed
+        came.to(each, way, audience, rows)
+        for each, way in zip(came.delays, network.followed, strict=True)
     )
     nodes = _lifetimes(flowing, used, audience)
     on_time, if_longer = (_shares(each, path_of, flowing, used, nodes) for each in (delays, longer))
-    features = _features(network, flowing, first, audience, queue_rate)
-    regimes = _regimes(wanted, features[path_of], on_time, if_longer)
+    features = came.features[along]
+    features[:, len(ALONG) + len(FAILING) :] = network.of_peers(audience, came.queue_rate(audience))
     unbuffered = network.followed[0]
     if network.buffering and isinstance(unbuffered, FailingPaths):
-        unkept = _along(network, unbuffered.without_buffers(), flowing, first, last, audience)
+        without = unbuffered.without_buffers()
+        unkept = came.to(came.along(without), without, audience, rows)
         lifetimes_s = np.vstack(np.broadcast_arrays(*(nodes[flowing.lifetimes[i]] for i in used)))
         delays = expiring(delays.take(path_of), unkept.take(path_of), on_time, lifetimes_s)
         path_of = np.arange(used.size)
@@ -129,7 +227,7 @@ def follow(network: Network, audience: Audience, *, whole: bool, by_publisher: b
     return Result(
         audience=audience,
         numbers=followed.numbers(),
-        regimes=regimes,
+        regimes=_regimes(wanted, features, on_time, if_longer),
         laws=laws,
         left_s=followed.left_s(),
         followed=followed if by_publisher else None,
@@ -150,19 +248,6 @@ def _columns_summed(wanted: sparse.csr_array, group_of: Ints, count: int) -> spa
     return sparse.csr_array(wanted @ member)
 
 
-def _features(
-    network: Network, flowing: Streams, paths: Ints, audience: Audience, queue_rate: float
-) -> Floats:
-    """[path, feature]: what theory's error depends on, of paths to an audience."""
-    features = np.zeros((paths.size, len(FEATURES)))
-    for tree in np.unique(flowing.trees[paths]):
-        chosen = np.flatnonzero(flowing.trees[paths] == tree)
-        publishers = flowing.publishers[paths[chosen]]
-        features[chosen] = network.features(publishers, audience.home, int(tree))
-    features[:, len(ALONG) + len(FAILING) :] = network.of_peers(audience, queue_rate)
-    return features
-
-
 def _regimes(
     wanted: sparse.csr_array, features: Floats, on_time: Floats, if_longer: Floats
 ) -> Floats:
@@ -176,21 +261,20 @@ def _regimes(
     )
 
 
-def on_time_and_mean(network: Network, audience: Audience) -> tuple[Floats, Floats]:
+def on_time_and_mean(came: Arriving, audience: Audience) -> tuple[Floats, Floats]:
     """Compute on-time shares and mean delays in seconds, [filter], and nothing else."""
-    flowing = network.streams
+    flowing, way = came.streams, came.network.followed[0]
     used, wanted = demand(flowing, audience)
-    first, path_of = _distinct_paths(flowing, used)
-    last = network.exit(audience, float(wanted.sum(axis=1).max(initial=0.0)))
-    delays = _along(network, network.followed[0], flowing, first, last, audience)
+    rows, path_of = came.rows_for(audience, came.path_of[np.searchsorted(came.used, used)])
+    delays = came.to(came.delays[0], way, audience, rows)
     on_time = _shares(delays, path_of, flowing, used, _lifetimes(flowing, used, audience))
     total = np.asarray(wanted.sum(axis=1))
     by_path = _columns_summed(wanted, path_of, len(delays))
-    arriving = by_path @ delays.survival
+    arriving_per_s = by_path @ delays.survival
     spent_s = by_path @ (delays.survival * (delays.shift_s + delays.mean_s))
     return (
         wanted @ on_time / np.where(total > 0.0, total, np.nan),
-        spent_s / np.where(arriving > 0.0, arriving, np.nan),
+        spent_s / np.where(arriving_per_s > 0.0, arriving_per_s, np.nan),
     )
 
 
@@ -210,60 +294,22 @@ def _lifetimes(flowing: Streams, used: Ints, audience: Audience) -> dict[Law | N
     return {law: lifetime_nodes(law, own) for law in {flowing.lifetimes[index] for index in used}}
 
 
-def _along(
-    network: Network,
-    way: Paths | FailingPaths,
-    flowing: Streams,
-    used: Ints,
-    last: Delays,
-    audience: Audience,
-) -> Delays:
-    """[used stream]: the whole delay from publisher to subscriber."""
-    order: list[Ints] = []
-    parts: list[Delays] = []
-    for tree in np.unique(flowing.trees[used]):
-        chosen = np.flatnonzero(flowing.trees[used] == tree)
-        publishers = flowing.publishers[used[chosen]]
-        parts.append(way.from_publishers(publishers, audience.home, int(tree)))
-        order.append(chosen)
-    if not parts:
-        return last.take(np.empty(0, dtype=np.int64))
-    inside = stack(parts).take(np.argsort(np.concatenate(order)))
-    entries = network.entry(flowing.publishers[used])
-    whole = entries.series(inside).series(last)
-    if audience.example.stays is None:
-        return whole
-    unfailing = way if isinstance(way, Paths) else way.paths  # by which subscriptions spread
-    rows = [
-        _for_a_time(network, unfailing, (flowing, int(stream)), (entries, whole, row), audience)
-        for row, stream in enumerate(used)
-    ]
-    return stack(rows)
-
-
-def _for_a_time(
-    network: Network,
-    way: Paths,
-    stream: tuple[Streams, int],
-    delays: tuple[Delays, Delays, int],
-    audience: Audience,
-) -> Delays:
-    """The delay of one stream for subscribers that stay only for a time."""
-    (flowing, index), (entries, whole, row) = stream, delays
+def _for_a_time(came: Arriving, way: Paths, whole: Delays, row: int, audience: Audience) -> Delays:
+    """The delay along one path for subscribers that stay only for a time."""
+    network, flowing, stream = came.network, came.streams, int(came.paths[row])
     stays, away = audience.example.stays, audience.example.away
     assert stays is not None
-    publisher = int(flowing.publishers[index])
+    publisher = int(flowing.publishers[stream])
     start = int(network.routes.home_of_publisher[publisher])
-    arcs = path_arcs(network.routes, start, audience.home, int(flowing.trees[index]))
+    arcs = path_arcs(network.routes, start, audience.home, int(flowing.trees[stream]))
     present = present_share(stays, away)
-    chances = network.churn.drawn(arcs, int(flowing.classes[index]), present)
-    link = audience.example.link
-    entry = entries if len(entries) == 1 else entries.take([row])
-    ends = (entry, from_law(way.grid, link.delay))
+    chances = network.churn.drawn(arcs, int(flowing.classes[stream]), present)
+    entry = came.entries if len(came.entries) == 1 else came.entries.take([row])
+    ends = (entry, from_law(way.grid, audience.example.link.delay))
     spreading, before = spread_and_before(way, ends, arcs, publisher)
     if present == 1.0:  # who is back at once is still known from before
         spreading = nothing(way.grid, len(spreading))
-    return weighed_by_stay(whole.take([row]), spreading, before, stays, chances)
+    return weighed_by_stay(whole, spreading, before, stays, chances)
 
 
 def _shares(
@@ -292,10 +338,11 @@ def _distribution(
     total = weights.sum()
     if total <= 0.0 or not np.any(weights * delays.survival > 0.0):
         return np.empty(0), np.empty(0)
+    rows = np.flatnonzero(weights)
     ends_s = delays.quantiles(weights[None, :], (0.001, 0.999))[0]
     first, last = np.searchsorted(_EDGES_S, ends_s)
     lifetimes = [times_s for times_s in nodes.values() if times_s.size == 1]
     certain_s = np.array([each[0] for each in lifetimes if math.isfinite(each[0])])
     times_s = np.unique(np.concatenate([_EDGES_S[max(first - 1, 0) : last + 1], certain_s]))
-    arrived = weights @ delays.at(np.tile(times_s, (len(delays), 1))) / total
+    arrived = weights[rows] @ delays.at(np.tile(times_s, (rows.size, 1)), rows) / total
     return times_s, arrived

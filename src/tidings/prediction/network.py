@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -244,9 +245,15 @@ class Network:
 
     @cached_property
     def audiences(self) -> list[Audience]:
-        """Subscribers in groups, neighbouring homes after each other."""
+        """Subscribers in groups, by home, neighbouring homes after each other."""
         order = topology.preorder(self.routes.trees[0], self.routes.arcs, len(self.system.brokers))
-        return sorted(audiences(self.system, self.routes), key=lambda each: order[each.home])
+        everybody = audiences(self.system, self.routes)
+        return sorted(everybody, key=lambda each: (order[each.home], each.home))
+
+    def by_home(self) -> Iterator[list[Audience]]:
+        """Give the audiences of one home after the other."""
+        for _, group in itertools.groupby(self.audiences, key=lambda each: each.home):
+            yield list(group)
 
     @cached_property
     def _entries(self) -> tuple[Delays, Ints]:

@@ -12,7 +12,7 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.prediction.error_bars import parameter_errors
-from tidings.prediction.following import follow
+from tidings.prediction.following import Result, arriving, follow
 from tidings.prediction.network import Network
 from tidings.prediction.peers import with_periods_as_laws
 from tidings.prediction.provenance import provenance, remarks
@@ -82,11 +82,11 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
     report("queues")
     _ = network.stages
     whole = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
-    results = []
-    for number, audience in enumerate(network.audiences):
-        if number % 50 == 0:
-            report(f"paths to subscribers, {number} of {len(network.audiences)}")
-        results.append(follow(network, audience, whole=whole, by_publisher=pairs))
+    results: list[Result] = []
+    for group in network.by_home():
+        report(f"paths to subscribers, {len(results)} of {len(network.audiences)}")
+        came = arriving(network, group, by_publisher=pairs)
+        results += [follow(came, each, whole=whole, by_publisher=pairs) for each in group]
     bars = parameter_errors(network, results, asked=error_bars, progress=report)
     return TheoryAnswer(
         outcome=Outcome(
