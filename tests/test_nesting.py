@@ -96,6 +96,7 @@ GRAPHS = {
     "open elements": (".graphml", XML + "<a>" * ENDLESS),
     "graphs in nodes": (".graphml", "<graphml>" + "<graph><node id='a'>" * ENDLESS),
     "just too deep": (".graphml", XML + "<a>" * 59 + "</a>" * 59 + "</graph></graphml>"),
+    "lists just too deep": (".gml", "graph " + "[ a " * 61 + "1" + " ]" * 61),
     "lists": (".gml", GML + "a [ " * ENDLESS + "] " * ENDLESS + "] ]"),
     "open lists": (".gml", GML + "a [ " * ENDLESS),
 }

@@ -8,7 +8,8 @@ import pytest
 
 from snapshots import everything_below
 from tidings.cli.commands import run
-from tidings.errors import InvalidSystemError
+from tidings.errors import InvalidInputError, InvalidSystemError
+from tidings.model.connectivity_traces import periods_of
 from tidings.model.reading import FILES_BELOW, load, loads, save
 
 SYSTEM = """
@@ -91,3 +92,28 @@ def test_other_folders_are_allowed_by_an_option(place, monkeypatch):
     monkeypatch.setenv(FILES_BELOW, "elsewhere")
     assert run(["check", str(path)]) == 2
     assert run(["--files-below", "mine", "check", str(path)]) == 0
+
+
+@pytest.mark.parametrize("kind", ["made later", "exchanged", "exchanged for a folder"])
+def test_what_is_put_in_place_of_a_trace_after_the_check_is_not_read(place, kind):
+    """The system was read and found good; only then does its name lead elsewhere."""
+    inside, secret = place / "given" / "own" / "trips.csv", place / "mine" / "trips.csv"
+    inside.parent.mkdir()
+    if kind != "made later":
+        inside.write_text(ROWS)
+    (peer,) = load(write(place, "given/own/trips.csv")).subscribers
+    inside.unlink(missing_ok=True)
+    if kind == "exchanged for a folder":
+        inside.parent.rmdir()
+        inside.parent.symlink_to(secret.parent)
+    else:
+        inside.symlink_to(secret)
+    with pytest.raises(InvalidInputError, match="not below"):
+        periods_of(peer.connectivity, peer.name)
+
+
+@pytest.mark.parametrize("trace", ["given/round.csv", '"given/trips.csv\\0"'])
+def test_names_that_lead_nowhere_are_refused(place, trace, capsys):
+    (place / "given" / "round.csv").symlink_to("round.csv")
+    assert run(["check", str(write(place, trace))]) == 2
+    assert "connectivity.trace" in capsys.readouterr().err

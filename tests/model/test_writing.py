@@ -227,3 +227,20 @@ def test_checking_a_place_changes_nothing(tmp_path):
     check_file(tmp_path / "deep" / "x.txt")
     check_new_folder(tmp_path / "deep" / "out")
     assert names(tmp_path) == []
+
+
+def test_what_comes_up_at_the_last_moment_is_kept(tmp_path, monkeypatch):
+    """Somebody else's folder appears after the last look and before the exchange."""
+    target = tmp_path / "out"
+    exchange = writing._exchange
+
+    def late(new, place, old):
+        target.mkdir()
+        (target / "theirs").touch()
+        exchange(new, place, old)
+
+    monkeypatch.setattr(writing, "_exchange", late)
+    with pytest.raises(InvalidInputError):
+        fill(target, nothing)
+    assert names(target) == ["theirs"]
+    assert names(tmp_path) == ["out"]

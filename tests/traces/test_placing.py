@@ -207,3 +207,17 @@ def test_an_import_at_work_is_left_alone(tmp_path):
     assert not fresh.exists()
     with pytest.raises(InvalidTracesError, match="already has probes"):
         check_destination(to, ["probes"], replace_old=False)
+
+
+def test_folders_that_no_import_made_are_left_alone(tmp_path):
+    for name in (".incoming-mail", ".incoming-0123456789ab"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "letters").touch()
+    with incoming(tmp_path):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == [".incoming-mail"]
+    (tmp_path / ".finishing").mkdir()
+    (tmp_path / ".finishing" / "thesis").touch()
+    with pytest.raises(InvalidTracesError, match=r"without steps\.json"), incoming(tmp_path):
+        pass
+    assert (tmp_path / ".finishing" / "thesis").exists()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 import re
 import secrets
@@ -105,6 +106,7 @@ def read_catalogue(store: Path) -> Catalogue | None:
         )
         seams = tuple(Seam(**each) for each in document["seams"])
         found = Catalogue(**{**document, "parts": parts, "seams": seams})
+        _check_values(found)
         _check_folders(store, found)
     except OSError as problem:
         raise InvalidTracesError(
@@ -113,6 +115,20 @@ def read_catalogue(store: Path) -> Catalogue | None:
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise InvalidTracesError(f"{path}: not readable ({problem}); wants {want}") from problem
     return found
+
+
+def _check_values(catalogue: Catalogue) -> None:
+    """Raise where a catalogue has other values than one that was written."""
+    seconds = [catalogue.margin_s, catalogue.settle_s, *(each.settle_s for each in catalogue.seams)]
+    for value in seconds:
+        if not isinstance(value, int | float) or not 0.0 <= value < math.inf:
+            raise ValueError(f"{value!r} where a number of seconds is wanted")
+    for part in catalogue.parts:
+        times_ns = (part.from_ns, part.until_ns)
+        if not all(type(each) is int for each in times_ns) or part.from_ns > part.until_ns:
+            raise ValueError(f"{times_ns} where a beginning and an end in nanoseconds are wanted")
+        if not all(isinstance(each, str) for each in (part.source, *part.tables)):
+            raise ValueError(f"{part.source!r} and {part.tables} where names are wanted")
 
 
 def _check_folders(store: Path, catalogue: Catalogue) -> None:

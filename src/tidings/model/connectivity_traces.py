@@ -6,7 +6,9 @@ A trace is a ``sessions`` table (:mod:`tidings.model.trace_tables`) as CSV or Pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import errno
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -15,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pyarrow.csv
+import pyarrow.parquet
 
 from tidings.errors import InvalidInputError
 from tidings.model.behaviour import Connectivity
@@ -145,21 +148,23 @@ def _stamp(trace: str) -> int:
     """When a trace was last changed."""
     try:
         return Path(trace).stat().st_mtime_ns
-    except OSError as error:
-        saw = error.strerror or "no file"
+    except (OSError, ValueError) as error:  # ValueError: no file has such a name
+        saw = getattr(error, "strerror", None) or "no file"
         raise _wrong(trace, saw=saw, want="a file that can be read") from None
 
 
 @lru_cache(maxsize=8)
 def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
     """What a trace tells of each peer, as it was when it was last changed."""
-    place = Path(trace).resolve()  # an absolute path is never taken for an address
     try:
-        if trace.endswith(".csv"):
-            with open_plain(place) as file:
-                table = pyarrow.csv.read_csv(file)
-        else:
+        place = real_place(trace)
+        if place.is_dir():
             table = read_parquet(place)
+        else:
+            with open_plain(place) as file:
+                _check_place(trace, place, os.fstat(file.fileno()))
+                is_csv = trace.endswith(".csv")
+                table = pyarrow.csv.read_csv(file) if is_csv else pyarrow.parquet.read_table(file)
     except (OSError, pyarrow.ArrowException) as error:
         saw = refusal(error)
         raise _wrong(trace, saw=saw, want="a CSV file (.csv) or a Parquet table") from None
@@ -179,6 +184,38 @@ def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
             raise _wrong(trace, saw=saw, want="whole nanoseconds")
         found.setdefault(str(peer), []).append((at_ns, STATES.index(state)))
     return found
+
+
+def keep_below(trace: str, folders: Sequence[Path]) -> None:
+    """Let a trace be read only where it lies below one of these folders when it is opened."""
+    _FOLDERS[trace] = tuple(folders)
+
+
+_FOLDERS: dict[str, tuple[Path, ...]] = {}
+
+
+def real_place(trace: str) -> Path:
+    """Resolve all links of a name, to an absolute path, which is never taken for an address.
+
+    Raises :class:`OSError` where the name cannot be or its links go round.
+    """
+    try:
+        place = Path(trace).resolve()
+    except (RuntimeError, ValueError) as error:
+        raise OSError(errno.EINVAL, str(error)) from error
+    allowed = _FOLDERS.get(trace)
+    if allowed is not None and not any(map(place.is_relative_to, allowed)):
+        raise OSError(errno.EPERM, f"{place}, which is not below {allowed[0]}")
+    return place
+
+
+def _check_place(trace: str, place: Path, opened: os.stat_result) -> None:
+    """Refuse a file that is not, or no longer, where its name was resolved to.
+
+    Whoever exchanges a folder of the path for a link meanwhile has another file opened.
+    """
+    if real_place(trace) != place or not os.path.samestat(opened, os.stat(place)):
+        raise OSError(errno.EPERM, "a file that was exchanged while it was opened")
 
 
 def _wrong(trace: str, *, saw: str, want: str) -> InvalidInputError:

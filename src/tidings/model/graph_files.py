@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -224,9 +225,18 @@ def _elements(text: bytes) -> Iterator[ElementTree.Element]:
             yield element
 
 
+_BRACKETS = re.compile(rb'"[^"]*"|[\[\]]')  # and texts, in which they are none
+
+
 def _read_gml(path: Path) -> Any:
     with open_plain(path, follow=True) as file:
-        return nx.read_gml(file, label="id")  # says itself what is undefined or there twice
+        text = file.read()
+    depth = 0
+    for bracket in _BRACKETS.finditer(text):
+        depth += {b"[": 1, b"]": -1}.get(bracket.group(), 0)  # else a text
+        if depth > json_text.MOST_DEPTH:
+            raise ValueError(f"lists nested more than {json_text.MOST_DEPTH} deep")
+    return nx.read_gml(io.BytesIO(text), label="id")  # says what is undefined or there twice
 
 
 def _read_node_link(path: Path) -> Any:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidings.errors import InvalidSystemError, Problem
-from tidings.model import records, tables, yaml_text
+from tidings.errors import InvalidInputError, InvalidSystemError, Problem
+from tidings.model import connectivity_traces, records, tables, yaml_text
 from tidings.model.checks import check_system
 from tidings.model.document import Place
 from tidings.model.record_tables import column
@@ -69,17 +69,21 @@ def _finish(place: Place, name: str) -> System:
 def _check_files(system: System, source: Path, folder: Path) -> System:
     """Refuse a system that names files elsewhere: whoever wrote it may not read them for us."""
     given = filter(None, os.environ.get(FILES_BELOW, "").split(os.pathsep))
-    allowed = [each.resolve() for each in (folder, *map(Path, given))]
+    allowed = [_resolved(each) for each in (folder, *map(Path, given))]
     problems = []
     for section in ("publishers", "subscribers"):
         for peer in column(getattr(system, section), "connectivity").values:
             trace = None if peer is None else peer.trace
-            real = None if trace is None or not os.path.lexists(trace) else Path(trace).resolve()
-            if real is not None and not any(map(real.is_relative_to, allowed)):
+            if trace is None:
+                continue
+            connectivity_traces.keep_below(trace, allowed)
+            try:
+                connectivity_traces.real_place(trace)
+            except OSError as error:
                 problems.append(
                     Problem(
                         at=f"{section}, connectivity.trace",
-                        saw=f"{trace}, which is {real}",
+                        saw=f"{trace}: {error.strerror}",
                         want=f"a file below {allowed[0]}",
                         fix=f"or name its folder in --files-below or {FILES_BELOW}",
                     )
@@ -87,6 +91,13 @@ def _check_files(system: System, source: Path, folder: Path) -> System:
     if problems:
         raise InvalidSystemError(f"{source}: names files that are not its own", problems)
     return system
+
+
+def _resolved(folder: Path) -> Path:
+    try:
+        return folder.resolve()
+    except (RuntimeError, OSError, ValueError) as error:
+        raise InvalidInputError(f"{folder}: not a folder ({error}); wants one") from error
 
 
 def dumps(system: System) -> str:

@@ -60,14 +60,18 @@ def new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterat
             raise  # the block may do more than write
         check_new_folder(path, replace=replace)  # it may have come up meanwhile
         with _told(path):
-            _exchange(new, target, old)
+            _exchange(new, target, old if replace else None)
     finally:
         # Never the only copy of the older folder.
         if not os.path.lexists(old) or os.path.lexists(target):
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _exchange(new: Path, target: Path, old: Path) -> None:
+def _exchange(new: Path, target: Path, old: Path | None) -> None:
+    """Put a new folder in place; an older one becomes ``old``, or is refused where that is None."""
+    if old is None:
+        os.rename(new, target)  # fails where there is anything but an empty folder
+        return
     try:
         if os.path.lexists(target):
             os.replace(target, old)

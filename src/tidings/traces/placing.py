@@ -18,6 +18,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import stat
 import uuid
@@ -33,6 +34,7 @@ from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
 FINISHING = ".finishing"
 QUARANTINE = "quarantine"
 _INCOMING = ".incoming-"
+_ABANDONED = re.compile(re.escape(_INCOMING) + "[0-9a-f]{12}")
 _STEPS = "steps.json"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _PARENTS = ("", QUARANTINE, FINISHING, f"{FINISHING}/tables", f"{FINISHING}/{QUARANTINE}")
@@ -129,8 +131,15 @@ def _carry_out(to: Path, handle: int) -> None:
                 rooms.move(source, target)
             with contextlib.suppress(OSError):  # not empty, or not there
                 os.rmdir(QUARANTINE, dir_fd=handle)
-            rooms.remove(f"{FINISHING}/{_STEPS}")
-    shutil.rmtree(FINISHING, ignore_errors=True, dir_fd=handle)
+            rooms.clear_up()
+        try:
+            os.rmdir(FINISHING, dir_fd=handle)
+        except FileNotFoundError:
+            pass
+        except OSError:
+            raise rooms.refusal(
+                f"a {FINISHING} without {_STEPS}", "none, or an empty one"
+            ) from None
 
 
 class _Rooms:
@@ -159,9 +168,9 @@ class _Rooms:
             steps = Steps(**document)
             "".join((*steps.drop, *steps.move, *steps.move.values()))  # all of them are texts
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            raise self._refusal(_STEPS, "the steps that an import writes") from None
+            raise self.refusal(_STEPS, "the steps that an import writes") from None
         if mark != _mark(self._opened[""]):
-            raise self._refusal(f"the mark {mark} of another folder", "that of this one")
+            raise self.refusal(f"the mark {mark} of another folder", "that of this one")
         return steps
 
     def check(self, steps: Steps) -> None:
@@ -171,7 +180,7 @@ class _Rooms:
             plain = name not in ("", ".", "..") and _is_file_name(name)
             ours = parent or name == MANIFEST or name.split(".")[0] in TRACE_TABLES
             if parent not in _PARENTS or not plain or not ours:
-                raise self._refusal(path, f"a table, {MANIFEST}, or a name in {QUARANTINE}")
+                raise self.refusal(path, f"a table, {MANIFEST}, or a name in {QUARANTINE}")
             self._folder(parent)
 
     def remove(self, path: str) -> None:
@@ -195,6 +204,12 @@ class _Rooms:
             os.mkdir(QUARANTINE, dir_fd=self._opened[""])
         os.rename(name, called, src_dir_fd=self._folder(old), dst_dir_fd=self._folder(new))
 
+    def clear_up(self) -> None:
+        """Empty the folder of steps, these last: as long as they are there it is known as ours."""
+        names = os.listdir(self._folder(FINISHING))
+        for name in sorted(names, key=lambda each: each == _STEPS):
+            self.remove(f"{FINISHING}/{name}")
+
     def _is_there(self, path: str) -> bool:
         parent, _, name = path.rpartition("/")
         handle = self._folder(parent)
@@ -217,13 +232,13 @@ class _Rooms:
             return None
         except OSError as problem:
             if problem.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise self._refusal(f"{path}, a link or a file", "a folder of that name") from None
+                raise self.refusal(f"{path}, a link or a file", "a folder of that name") from None
             raise
         self._held.callback(os.close, handle)
         self._opened[path] = handle
         return handle
 
-    def _refusal(self, saw: str, want: str) -> InvalidTracesError:
+    def refusal(self, saw: str, want: str) -> InvalidTracesError:
         return InvalidTracesError(
             f"{self._to}: what an import seems to have left in {FINISHING} is not carried out: got "
             f"{saw}; wants {want}. Nothing was changed; remove {FINISHING}, or choose another "
@@ -247,7 +262,7 @@ def _mark(handle: int) -> int:
 def _clear_abandoned(handle: int) -> None:
     """Remove what imports that were killed have left: those whose lock nobody holds."""
     for name in os.listdir(handle):
-        if name.startswith(_INCOMING):
+        if _ABANDONED.fullmatch(name):
             with contextlib.suppress(OSError), _locked(name, wait=False, dir_fd=handle):
                 shutil.rmtree(name, ignore_errors=True, dir_fd=handle)
 
