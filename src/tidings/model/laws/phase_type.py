@@ -75,7 +75,10 @@ class HyperExponential:
         return np.minimum(share, 1.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1."""
+        """A time whose CDF, as computed, reaches u while that just before does not, in seconds.
+
+        Infinite at u = 1. Rounding makes the CDF waver by 1e-16, so that one a little earlier may.
+        """
         return _quantile(self, as_shares(u))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
@@ -133,7 +136,10 @@ class PhaseType:
         return ended_share(_initial(self), np.array(self.generator), t_s)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """The least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1."""
+        """A time whose CDF, as computed, reaches u while that just before does not, in seconds.
+
+        Infinite at u = 1. Rounding makes the CDF waver by 1e-16, so that one a little earlier may.
+        """
         return _quantile(self, as_shares(u))
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
