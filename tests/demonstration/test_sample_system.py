@@ -10,7 +10,7 @@ def test_the_sample_is_busy_but_not_overloaded_and_its_shares_spread_widely():
     assert 0.4 <= shares.min() <= 0.55
     assert shares.max() >= 0.99
     assert len(shares) == 100
-    assert not outcome.warnings
+    assert {each.kind for each in outcome.remarks} <= {"not held"}  # theory alone was asked
 
 
 def test_the_sample_is_always_the_same_and_survives_its_file():

@@ -79,8 +79,8 @@ def check_quantiles(law, shares):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
-def test_quantile_is_the_least_time_whose_cdf_as_computed_reaches_the_share(seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_the_cdf_as_computed_reaches_the_share_at_the_quantile_and_not_just_before(seed):
     rng = np.random.default_rng(seed)
     for _ in range(40):
         check_quantiles(random_law(rng), SHARES)
