@@ -70,6 +70,9 @@ OUTSIDE = {
     "bring above": lambda at: {"move": {NEW: "../mine/hops"}},
     "bring around": lambda at: {"move": {NEW: ".finishing/../../mine/hops"}},
     "drop what no file is called": lambda at: {"drop": ["hops.\ud800"]},
+    "drop what is too long a name, after others": lambda at: {
+        "drop": ["hops.csv", "hops." + "a" * 300]
+    },
     "fetch what no file is called": lambda at: {"move": {"hops.\ud800": "hops.csv"}},
     "bring to what no file is called": lambda at: {"move": {NEW: "quarantine/\udcff\ud800"}},
     "drop a name with a zero byte": lambda at: {"drop": ["hops.\0"]},

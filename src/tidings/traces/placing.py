@@ -34,6 +34,7 @@ from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
 FINISHING = ".finishing"
 QUARANTINE = "quarantine"
 _INCOMING = ".incoming-"
+_LONGEST_NAME = 255  # bytes, on the file systems there are
 _ABANDONED = re.compile(re.escape(_INCOMING) + "[0-9a-f]{12}")
 _STEPS = "steps.json"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -247,9 +248,9 @@ class _Rooms:
 
 
 def _is_file_name(name: str) -> bool:
-    """Whether a file can be called so: there are bytes for every character, and none is zero."""
+    """Whether a file can be called so: there are bytes for every character, few and none zero."""
     try:
-        return b"\0" not in os.fsencode(name)
+        return b"\0" not in os.fsencode(name) and len(os.fsencode(name)) <= _LONGEST_NAME
     except UnicodeEncodeError:  # half of a surrogate pair
         return False
 
