@@ -77,6 +77,8 @@ def _check_files(system: System, source: Path, folder: Path) -> System:
             if trace is None:
                 continue
             connectivity_traces.keep_below(trace, allowed)
+            if "\0" not in trace and not os.path.lexists(trace):
+                continue  # looked at when it is there and wanted
             try:
                 connectivity_traces.real_place(trace)
             except OSError as error:
