@@ -14,7 +14,8 @@ from tidings.model.laws import (
     Uniform,
     Weibull,
 )
-from tidings.prediction.delays import Grid, from_law
+from tidings.prediction.delays import from_law
+from tidings.prediction.grids import Grid
 from tidings.prediction.marked_queues import poisson_stream, renewal_stream, waits
 
 GRID = Grid.spanning(1e-6, 1e4)

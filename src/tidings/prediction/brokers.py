@@ -11,9 +11,10 @@ import numpy as np
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.laws import Exponential, Law
 from tidings.model.loads import FULL_LOAD
-from tidings.prediction.delays import Delays, Grid, all_lost, from_law, nothing, stack
+from tidings.prediction.delays import Delays, all_lost, from_law, nothing, stack
 from tidings.prediction.dispersion import Dispersion, renewal_scv
 from tidings.prediction.flows import Flows
+from tidings.prediction.grids import Grid
 from tidings.prediction.marked_queues import (
     MOST_PHASES,
     Stream,

@@ -11,10 +11,6 @@ one common :class:`Grid` of times. That one form does everything:
 - *at* a time, and *quantiles*: Euler inversion at the grid's times, cubics between them.
 
 The on-time share with lifetime t and the distribution at t are one and the same function.
-
-The inversion is the Euler rule of Abate and Whitt (2006): F(t) = (1/t) Σ η_k Re[X(β_k/t)/(β_k/t)],
-good to about 1e-5 where the distribution is smooth; the corner of a lone uniform delay is smeared
-by up to .01, beside other random delays by far less.
 """
 
 from __future__ import annotations
@@ -37,79 +33,13 @@ from tidings.model.laws import (
     Weibull,
     unshifted,
 )
+from tidings.prediction.grids import STEP, Grid
 
-TERMS = 12  # of the Euler rule: 2 · 12 + 1 nodes for every time
-STEP = 0.125  # of the grid, in the logarithm of time
 _REFINEMENTS, _PARTS = 12, 16  # of a step between common times, at most
 _REACHED = 1e-7  # by how much of a share a quantile may be too late
 _FEW = 8  # mixtures whose quantiles are refined; those of more are read off the table
-_FINER = 4  # parts of a step of the grid
 _SURELY = 6.0  # standard deviations below the mean that a narrow delay never is
 _COMMON = 300  # times at which mixtures are tabulated
-
-
-def euler_rule(terms: int = TERMS) -> tuple[Complexes, Floats]:
-    """Compute nodes β and weights η of the Euler rule (dimensionless)."""
-    k = np.arange(2 * terms + 1)
-    share = np.ones(2 * terms + 1)
-    share[0] = 0.5
-    share[2 * terms] = 2.0**-terms
-    for j in range(1, terms):
-        share[2 * terms - j] = share[2 * terms - j + 1] + 2.0**-terms * math.comb(terms, j)
-    nodes: Complexes = terms * math.log(10.0) / 3.0 + 1j * math.pi * k.astype(np.complex128)
-    weights: Floats = (-1.0) ** k * share * 10.0 ** (terms / 3.0)
-    return nodes, weights
-
-
-@dataclass(frozen=True, eq=False)
-class Grid:
-    """Times in seconds that grow by a constant factor, and the inversion nodes of each."""
-
-    times_s: Floats
-    z: Complexes  # [time · node], 1/s
-    weights: Floats  # [node]
-    fine_s: Floats  # times closer together, from 0 on, between which CDFs may be taken as straight
-
-    @staticmethod
-    def spanning(least_s: float, most_s: float) -> Grid:
-        """Build the grid that reaches from one time to another, in seconds."""
-        first = math.floor(math.log(least_s) / STEP)
-        last = math.ceil(math.log(most_s) / STEP)
-        times_s: Floats = np.exp(STEP * np.arange(first, last + 1))
-        nodes, weights = euler_rule()
-        count = (times_s.size - 1) * _FINER + 1
-        fine_s = np.concatenate([[0.0], np.geomspace(times_s[0], times_s[-1], count)])
-        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, fine_s)
-
-    def between(self, least_s: float, most_s: float) -> Grid:
-        """Keep of the grid what lies around some times, in seconds."""
-        first = max(int(np.searchsorted(self.times_s, least_s)) - 2, 0)
-        last = min(int(np.searchsorted(self.times_s, most_s)) + 2, self.times_s.size)
-        times_s = self.times_s[first : max(last, first + 2)]
-        nodes, weights = euler_rule()
-        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, self.fine_s)
-
-    def invert(self, values: Complexes) -> tuple[Floats, Floats]:
-        """Compute CDFs and their slopes per grid step from transforms [n, time · node]."""
-        shape = (len(values), self.times_s.size, self.weights.size)
-        folded = values.reshape(shape)
-        z = self.z.reshape(shape[1:])
-        below: Floats = (folded / z).real @ self.weights / self.times_s
-        slope: Floats = folded.real @ self.weights * STEP
-        return below, slope
-
-    @cached_property
-    def _pieces(self) -> Complexes:
-        """[fine time, node]: transforms of uniform times between fine times, and of the last."""
-        ends: Complexes = np.exp(-np.outer(self.fine_s, self.z))
-        ends[:-1] = -np.diff(ends, axis=0) / (np.diff(self.fine_s)[:, None] * self.z)
-        return ends
-
-    def transform(self, below: Floats) -> Complexes:
-        """Compute transforms at the nodes from CDFs at the fine times [n, fine time]."""
-        masses = np.diff(below, axis=1, append=1.0)
-        values: Complexes = masses @ self._pieces + below[:, :1]
-        return values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -288,6 +218,34 @@ class Delays:
         value = np.where(rest_s < grid_s[0], early, np.where(rest_s > grid_s[-1], late, inside))
         value = np.where(rest_s == np.inf, 1.0, value)
         return np.where(rest_s < 0.0, 0.0, value)
+
+    def on_time(self, lifetimes_s: Floats, rows: Ints) -> Floats:
+        """Compute which share arrives within lifetimes [rows, node], equally likely, [rows]."""
+        share: Floats = self.at(lifetimes_s, rows).mean(axis=1)
+        return share
+
+    def roughness(self, t_s: Floats, rows: Ints) -> Floats:
+        """Estimate how far shares at t seconds are off by inversion and interpolation, [rows].
+
+        By how much they change if one of the two nearest times of the grid is left out. Smooth
+        distributions hardly notice; at the corner of a lone uniform delay it is a hundredth.
+        """
+        below, slope = self._tables
+        grid_s = self.grid.times_s
+        row = rows[:, None]
+        rest_s = np.asarray(t_s, dtype=np.float64).reshape(rows.size, -1) - self.shift_s[row]
+        place = np.log(np.clip(rest_s, grid_s[0], grid_s[-1]) / grid_s[0]) / STEP
+        near = place.astype(np.int64)
+        known = self._random_at(rest_s, rows)
+        rough = np.zeros_like(known)
+        for first in (near - 1, near):
+            at = np.clip(first, 0, grid_s.size - 3)
+            ends = below[row, at], below[row, at + 2]
+            slopes = 2.0 * slope[row, at], 2.0 * slope[row, at + 2]
+            rough = np.maximum(rough, np.abs(_cubic(*ends, *slopes, (place - at) / 2.0) - known))
+        inside = (rest_s > grid_s[0]) & (rest_s < grid_s[-1])
+        change: Floats = self.survival[rows] * np.where(inside, rough, 0.0).mean(axis=1)
+        return change
 
     def quantiles(
         self, weights: Floats | sparse.csr_array, shares: Sequence[float], *, roughly: bool = False

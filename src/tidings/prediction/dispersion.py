@@ -27,8 +27,8 @@ from scipy import special
 from tidings.model.arrays import Floats
 from tidings.model.laws import Deterministic, Exponential, Law, PhaseType, unshifted
 from tidings.model.loads import FULL_LOAD
-from tidings.prediction.delays import euler_rule
 from tidings.prediction.flows import Flows
+from tidings.prediction.grids import euler_rule
 from tidings.prediction.marked_queues import renewal_stream
 
 _POINTS_PER_E = 3.0

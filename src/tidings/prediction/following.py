@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -91,6 +91,7 @@ class Result:
     audience: Audience
     numbers: dict[str, Floats]  # [filter]: columns of the table of subscribers
     regimes: Floats  # [filter, feature]
+    roughness: Floats  # [filter]: how far its share is off by arithmetic alone
     laws: list[tuple[Floats, Floats]]  # [filter]: delays, and shares arrived by then
     left_s: tuple[float, float]  # of lifetimes after what is certain of delays, least and most
     followed: Followed | None  # where publishers are kept apart
@@ -130,7 +131,7 @@ class Arriving:
 
     @cached_property
     def delays(self) -> list[Delays]:
-        """The same along all ways of the network."""
+        """[path], as waits are, and with those that are approximate a step longer."""
         return [self.along(way) for way in self.network.followed]
 
     @cached_property
@@ -202,12 +203,15 @@ def follow(came: Arriving, audience: Audience, *, whole: bool, by_publisher: boo
         for each, way in zip(came.delays, network.followed, strict=True)
     )
     nodes = _lifetimes(flowing, used, audience)
-    on_time, if_longer = (_shares(each, path_of, flowing, used, nodes) for each in (delays, longer))
+    on_time, if_longer = (
+        _by_lifetime(each.on_time, path_of, flowing, used, nodes) for each in (delays, longer)
+    )
     features = came.features[along]
     features[:, len(ALONG) + len(FAILING) :] = network.of_peers(audience, came.queue_rate(audience))
-    unbuffered = network.followed[0]
-    if network.buffering and isinstance(unbuffered, FailingPaths):
-        without = unbuffered.without_buffers()
+    rough = _by_lifetime(delays.roughness, path_of, flowing, used, nodes)
+    first = network.followed[0]
+    if network.buffering and isinstance(first, FailingPaths):
+        without = first.without_buffers()
         unkept = came.to(came.along(without), without, audience, rows)
         lifetimes_s = np.vstack(np.broadcast_arrays(*(nodes[flowing.lifetimes[i]] for i in used)))
         delays = expiring(delays.take(path_of), unkept.take(path_of), on_time, lifetimes_s)
@@ -228,6 +232,7 @@ def follow(came: Arriving, audience: Audience, *, whole: bool, by_publisher: boo
         audience=audience,
         numbers=followed.numbers(),
         regimes=_regimes(wanted, features, on_time, if_longer),
+        roughness=_mean(wanted, rough),
         laws=laws,
         left_s=followed.left_s(),
         followed=followed if by_publisher else None,
@@ -252,13 +257,16 @@ def _regimes(
     wanted: sparse.csr_array, features: Floats, on_time: Floats, if_longer: Floats
 ) -> Floats:
     """[filter, feature]: means over what a filter wants, and how its share lies."""
+    share = _mean(wanted, on_time)
+    moved = np.abs(share - _mean(wanted, if_longer))
+    return np.column_stack([_mean(wanted, features), moved, np.minimum(share, 1.0 - share)])
+
+
+def _mean(wanted: sparse.csr_array, values: Floats) -> Floats:
+    """[filter]: the mean of what belongs to streams, over what a filter wants; 0 for nothing."""
     total = np.asarray(wanted.sum(axis=1))
-    rate = np.where(total > 0.0, total, 1.0)
-    share = wanted @ on_time / rate
-    moved = np.abs(share - wanted @ if_longer / rate)
-    return np.column_stack(
-        [wanted @ features / rate[:, None], moved, np.minimum(share, 1.0 - share)]
-    )
+    summed: Floats = wanted @ values
+    return (summed.T / np.where(total > 0.0, total, 1.0)).T
 
 
 def on_time_and_mean(came: Arriving, audience: Audience) -> tuple[Floats, Floats]:
@@ -267,7 +275,8 @@ def on_time_and_mean(came: Arriving, audience: Audience) -> tuple[Floats, Floats
     used, wanted = demand(flowing, audience)
     rows, path_of = came.rows_for(audience, came.path_of[np.searchsorted(came.used, used)])
     delays = came.to(came.delays[0], way, audience, rows)
-    on_time = _shares(delays, path_of, flowing, used, _lifetimes(flowing, used, audience))
+    nodes = _lifetimes(flowing, used, audience)
+    on_time = _by_lifetime(delays.on_time, path_of, flowing, used, nodes)
     total = np.asarray(wanted.sum(axis=1))
     by_path = _columns_summed(wanted, path_of, len(delays))
     arriving_per_s = by_path @ delays.survival
@@ -312,23 +321,22 @@ def _for_a_time(came: Arriving, way: Paths, whole: Delays, row: int, audience: A
     return weighed_by_stay(whole, spreading, before, stays, chances)
 
 
-def _shares(
-    delays: Delays,
+def _by_lifetime(
+    of_rows: Callable[[Floats, Ints], Floats],
     path_of: Ints,
     flowing: Streams,
     used: Ints,
     nodes: dict[Law | None, Floats],
 ) -> Floats:
-    """[used stream]: the share that arrives within its lifetime."""
-    share = np.zeros(used.size)
+    """[used stream]: a number of its path that depends on its lifetime."""
+    number = np.zeros(used.size)
     for lifetime, times_s in nodes.items():
         chosen = np.array(
             [place for place, index in enumerate(used) if flowing.lifetimes[index] == lifetime],
             dtype=np.int64,
         )
-        arrived = delays.at(np.tile(times_s, (chosen.size, 1)), path_of[chosen])
-        share[chosen] = arrived.mean(axis=1)
-    return share
+        number[chosen] = of_rows(np.tile(times_s, (chosen.size, 1)), path_of[chosen])
+    return number
 
 
 def _distribution(

@@ -23,7 +23,8 @@ import numpy as np
 
 from tidings.model.arrays import Complexes, Floats
 from tidings.model.laws import Law, phases
-from tidings.prediction.delays import Delays, Grid, Tabulated, from_transform, tabulated
+from tidings.prediction.delays import Delays, Tabulated, from_transform, tabulated
+from tidings.prediction.grids import Grid
 
 MOST_PHASES = 24  # of all streams of a server together
 MOST_ERLANG = 8  # phases of a smooth stream: c² of 1/8 and below are taken alike

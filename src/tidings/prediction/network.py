@@ -18,9 +18,10 @@ from tidings.model.system import System
 from tidings.prediction.audiences import Audience, Streams, audiences, streams
 from tidings.prediction.brokers import BrokerStages, Solved, broker_stages, processing_stage
 from tidings.prediction.churn import Churn
-from tidings.prediction.delays import Delays, Grid, from_law, stack
+from tidings.prediction.delays import Delays, from_law, stack
 from tidings.prediction.dispersion import Dispersion, dispersion
 from tidings.prediction.flows import Flows, flows
+from tidings.prediction.grids import Grid
 from tidings.prediction.paths import Paths, paths
 from tidings.prediction.peers import on_scv_deviation, peer_delay, peer_load, periods
 from tidings.prediction.published import published_stages

@@ -10,7 +10,8 @@ import numpy as np
 from tidings.model.arrays import Ints
 from tidings.model.routes import Routes
 from tidings.prediction.brokers import BrokerStages
-from tidings.prediction.delays import Delays, Grid, from_law, nothing, stack
+from tidings.prediction.delays import Delays, from_law, nothing, stack
+from tidings.prediction.grids import Grid
 from tidings.prediction.outward import Outward
 
 

@@ -28,7 +28,8 @@ from tidings.model.laws import Deterministic, Law
 from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import column
 from tidings.model.system import Publisher, Subscriber, System
-from tidings.prediction.delays import Delays, Grid, all_lost, from_transform, starting_at_0
+from tidings.prediction.delays import Delays, all_lost, from_transform, starting_at_0
+from tidings.prediction.grids import Grid
 
 Peer = TypeVar("Peer", Publisher, Subscriber)
 

@@ -138,17 +138,17 @@ def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[O
     regimes = theory.regimes
     if not asked.is_measured:
         regimes = regimes * np.nan
-    return _with_errors(theory.outcome, regimes), ""
+    return _with_errors(theory.outcome, regimes, theory.roughness), ""
 
 
 def _feature(refused: UnsupportedError) -> str:
     return refused.features[0] if refused.features else str(refused).splitlines()[0]
 
 
-def _with_errors(answer: Outcome, regime: pd.DataFrame) -> Outcome:
+def _with_errors(answer: Outcome, regime: pd.DataFrame, roughness: Floats) -> Outcome:
     """State theory's measured errors in its rows, and why those are not small."""
     known = measured_errors()
-    stated, where = known.errors(regime), known.unmeasured(regime)
+    stated, where = np.maximum(known.errors(regime), roughness), known.unmeasured(regime)
     rows = answer.subscribers.copy()
     share = rows["on_time"].to_numpy()
     # A share is off by no more than its distance to 0 or 1.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from tidings.model.arrays import Floats
 from tidings.model.features import require_only
 from tidings.model.outcome import Outcome, table
 from tidings.model.routes import route
@@ -24,6 +25,7 @@ from tidings.prediction.theory_tables import (
     links_table,
     pairs_table,
     regimes_table,
+    roughness,
     subscribers_table,
 )
 
@@ -53,6 +55,7 @@ class TheoryAnswer:
 
     outcome: Outcome
     regimes: pd.DataFrame  # a row for every subscriber
+    roughness: Floats  # [subscriber]: how far its share is off by arithmetic alone
 
 
 def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by name)
@@ -100,4 +103,5 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
             remarks=remarks(system, network, bars),
         ),
         regimes=regimes_table(system, results),
+        roughness=roughness(system, results),
     )

@@ -40,6 +40,14 @@ def regimes_table(system: System, results: list[Result]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*FEATURES, *OF_SHARES])
 
 
+def roughness(system: System, results: list[Result]) -> Floats:
+    """[subscriber]: how far its on-time share is off by arithmetic alone."""
+    share: Floats = np.zeros(len(system.subscribers))
+    for result in results:
+        share[result.audience.subscribers] = result.roughness[result.audience.filter_of]
+    return share
+
+
 def pairs_table(system: System, network: Network, results: list[Result]) -> pd.DataFrame:
     """A row for every publisher and subscriber of whom the second wants something of the first."""
     publishers = np.array(names(system.publishers), dtype=object)

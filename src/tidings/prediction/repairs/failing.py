@@ -14,7 +14,8 @@ from tidings.model.behaviour import Failure
 from tidings.model.features import used_features
 from tidings.model.routes import Routes
 from tidings.model.system import Recovery, System
-from tidings.prediction.delays import Delays, Grid
+from tidings.prediction.delays import Delays
+from tidings.prediction.grids import Grid
 from tidings.prediction.repairs.components import (
     Chain,
     Components,

@@ -28,7 +28,7 @@ from tidings.model.arrays import Floats
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Exponential, Law
 from tidings.model.loads import FULL_LOAD
-from tidings.prediction.delays import Grid
+from tidings.prediction.grids import Grid
 from tidings.prediction.peers import peer_delay
 from tidings.reproduction.mobile_onoff.phased import phased_response_s
 
