@@ -113,3 +113,24 @@ def test_what_was_decided_may_be_anything(place, decided):
     (folder / "decided.json").write_text(json.dumps(decided))
     with pytest.raises(InvalidTracesError, match="cannot be read"):
         load_partial(folder)
+
+
+def lose(table):
+    table.unlink()
+
+
+def rename_columns(table):
+    pd.read_parquet(table).rename(columns={"rows": "lines"}).to_parquet(table)
+
+
+def add_another(table):
+    pd.DataFrame({"rows": [1]}).to_parquet(table.with_name("links.parquet"))
+
+
+@pytest.mark.parametrize("damage", [lose, rename_columns, add_another])
+def test_a_part_whose_tables_are_not_those_written_is_refused(place, damage):
+    folder = place / "store" / OURS
+    load_partial(folder)
+    damage(folder / "hops.parquet")
+    with pytest.raises(InvalidTracesError, match=r"cannot be read \(got the tables .* as written"):
+        load_partial(folder)

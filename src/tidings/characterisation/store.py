@@ -188,6 +188,7 @@ def save_partial(folder: Path, counted: Partial) -> None:
     for name, frame in counted.tables.items():
         frame.to_parquet(folder / f"{name}.parquet", index=False)
     decided = {
+        "tables": {name: list(frame.columns) for name, frame in counted.tables.items()},
         "silent": sorted(counted.silent),
         "folded": counted.folded,
         "notes": list(counted.notes),
@@ -196,13 +197,17 @@ def save_partial(folder: Path, counted: Partial) -> None:
 
 
 def load_partial(folder: Path) -> Partial:
-    """What was written so."""
+    """Read the statistics of a part of a store; raise where tables are missing or added."""
     try:
         decided = json_text.parse(read_text(folder / _DECIDED))
         tables = {}
         for each in sorted(folder.glob("*.parquet")):
             with open_plain(each) as file:
                 tables[each.stem] = pd.read_parquet(file)
+        columns = {name: list(table.columns) for name, table in tables.items()}
+        wanted = decided.get("tables", columns)  # earlier versions did not write them down
+        if columns != wanted:
+            raise ValueError(f"got the tables {columns}; wants {wanted}, as written")
         folded = decided["folded"]
         return Partial(
             tables=tables,
@@ -210,7 +215,7 @@ def load_partial(folder: Path) -> Partial:
             folded=None if folded is None else tuple(folded),
             notes=tuple(decided["notes"]),
         )
-    except (OSError, ValueError, LookupError, TypeError) as problem:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         raise InvalidTracesError(
             f"{folder}: cannot be read ({problem}); add the traces of that time again"
         ) from problem
