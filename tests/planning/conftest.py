@@ -9,7 +9,7 @@ import pytest
 
 from planning.truths import played_by
 from tidings.prediction import predict as room
-from tidings.prediction.delays import Delays
+from tidings.prediction.distributions import Distributions
 from tidings.prediction.error_table import ErrorTable
 
 
@@ -27,7 +27,9 @@ def theory_off_by(monkeypatch):
             trees=(),
         )
         monkeypatch.setattr(room, "measured_errors", lambda: table)
-        monkeypatch.setattr(Delays, "roughness", lambda _, t_s, rows: np.zeros(rows.size))
+        monkeypatch.setattr(
+            Distributions, "roughness", lambda _, lifetimes_s, rows: np.zeros(rows.size)
+        )
 
     say(0.0)
     return say

@@ -56,7 +56,7 @@ def test_what_lies_outside_the_measurement_is_not_known():
     table = ErrorTable.from_document(DOCUMENT)
     regimes = rows((1.0, 0.91), (0.4, 0.5), (math.nan, 0.5))
     assert np.all(np.isinf(table.errors(regimes)))
-    assert table.unmeasured(regimes) == ["heat", "spread", "spread"]
+    assert table.unmeasured(regimes).tolist() == ["heat", "spread", "spread"]
 
 
 def test_the_walk_agrees_with_going_down_row_by_row():

@@ -51,8 +51,9 @@ def _failures(system: System) -> Places:
 
 
 def _client_failures(system: System) -> Places:
-    for kind, peers in (("publishers", system.publishers), ("subscribers", system.subscribers)):
-        yield from (f"{kind}.{p.name}.link.failure" for p in peers if p.link.failure is not None)
+    for section in ("publishers", "subscribers"):
+        fails = _peers(system, section, "link", lambda link: link.failure is not None)
+        yield from (f"{at}.failure" for at in fails)
 
 
 def _recovery(system: System) -> Places:

@@ -134,10 +134,10 @@ def table(name: str, rows: Sequence[Mapping[str, Any]] | Mapping[str, Any] = ())
 def _filled(column: str, values: np.ndarray[Any, Any] | None, size: int) -> np.ndarray[Any, Any]:
     """A column of so many rows: texts, numbers, and what stands for those that are not given."""
     if column in TEXTS:
-        found = np.full(size, "", dtype=object)
+        texts = np.full(size, "", dtype=object)
         if values is not None:
-            found[:] = [str(value) for value in values]
-        return found
+            texts[:] = values if values.dtype.kind == "U" else [str(value) for value in values]
+        return texts
     numbers = np.full(size, np.nan)
     if values is not None:
         numbers[:] = values.astype(np.float64)

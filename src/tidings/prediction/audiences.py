@@ -31,7 +31,8 @@ class Streams:
     publishers: Ints  # [stream]: one publisher of those that are alike
     trees: Ints  # [stream]
     classes: Ints  # [stream]: the class of content, where classes are kept apart; else −1
-    lifetimes: tuple[Law | None, ...]  # [stream]; None: for ever
+    lifetimes: tuple[Law | None, ...]  # all that there are; None: for ever
+    lifetime_of: Ints  # [stream]: its position among these
     matched: sparse.csr_array  # [filter, stream], events per second
 
 
@@ -63,11 +64,13 @@ def streams(
         of_row.append(places[key])
         rates.append(system.publishers[row.publisher].rate_per_s * row.probability)
     stream_of_row = np.array(of_row, dtype=np.int64)
+    lifetimes = {law: place for place, law in enumerate(dict.fromkeys(each[3] for each in first))}
     return Streams(
         publishers=np.array([each[0] for each in first], dtype=np.int64),
         trees=np.array([each[1] for each in first], dtype=np.int64),
         classes=np.array([each[2] for each in first], dtype=np.int64),
-        lifetimes=tuple(each[3] for each in first),
+        lifetimes=tuple(lifetimes),
+        lifetime_of=np.array([lifetimes[each[3]] for each in first], dtype=np.int64),
         matched=_matched(routes, np.array(rates), stream_of_row, len(first)),
     )
 

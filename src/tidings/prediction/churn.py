@@ -118,8 +118,7 @@ def _later(spreading: Delays, before: Delays) -> Floats:
     shares = list((np.arange(count) + 0.5) / count)
     each = np.eye(places)
     one, other = (
-        delays.shift_s[:, None]
-        + replace(delays, shift_s=np.zeros(places)).quantiles(each, shares, roughly=True)
+        delays.shift_s[:, None] + replace(delays, shift_s=np.zeros(places)).quantiles(each, shares)
         for delays in (spreading, before)
     )
     gaps = np.maximum(one[:, :, None] - other[:, None, :], 0.0).reshape(places, -1)

@@ -8,7 +8,7 @@ one common :class:`Grid` of times. That one form does everything:
 - stages in *series*: transforms multiply;
 - a *mix*: transforms are averaged;
 - *weighing* by who is still there: the CDF is weighted over time and transformed back;
-- *at* a time, and *quantiles*: Euler inversion at the grid's times, cubics between them.
+- *at* a time, and *quantiles*: Euler inversion at the grid's times (:class:`Distributions`).
 
 The on-time share with lifetime t and the distribution at t are one and the same function.
 """
@@ -33,13 +33,10 @@ from tidings.model.laws import (
     Weibull,
     unshifted,
 )
-from tidings.prediction.grids import STEP, Grid
+from tidings.prediction.distributions import Distributions
+from tidings.prediction.grids import Grid
 
-_REFINEMENTS, _PARTS = 12, 16  # of a step between common times, at most
-_REACHED = 1e-7  # by how much of a share a quantile may be too late
-_FEW = 8  # mixtures whose quantiles are refined; those of more are read off the table
 _SURELY = 6.0  # standard deviations below the mean that a narrow delay never is
-_COMMON = 300  # times at which mixtures are tabulated
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +57,7 @@ class Delays:
     def take(self, rows: Ints | Sequence[int]) -> Delays:
         """Select some of the delays, in the order asked for."""
         chosen = np.asarray(rows, dtype=np.int64)
-        part = Delays(
+        return Delays(
             grid=self.grid,
             survival=self.survival[chosen],
             shift_s=self.shift_s[chosen],
@@ -69,10 +66,6 @@ class Delays:
             values=self.values[chosen],
             lost={cause: share[chosen] for cause, share in self.lost.items()},
         )
-        if "_tables" in self.__dict__:  # what was inverted once serves here, too
-            below, slope = self._tables
-            part.__dict__["_tables"] = below[chosen], slope[chosen]
-        return part
 
     @property
     def is_nothing(self) -> bool:
@@ -115,11 +108,11 @@ class Delays:
         return np.broadcast_shapes(self.survival.shape, then.survival.shape)
 
     def scaled(self, steps: int) -> Delays:
-        """Stretch the random parts by so many steps of the grid: e^STEP each."""
+        """Stretch the random parts by so many steps of the grid."""
         points = self.grid.times_s.size
         source = np.clip(np.arange(points) - steps, 0, points - 1)
         folded = self.values.reshape(len(self), points, -1)[:, source]
-        stretched = self.mean_s * math.exp(STEP * steps)
+        stretched = self.mean_s * math.exp(self.grid.step * steps)
         return replace(self, values=folded.reshape(len(self), -1), mean_s=stretched)
 
     def mix(self, weights: Floats) -> Delays:
@@ -153,7 +146,7 @@ class Delays:
         """
         fine_s = self.grid.fine_s
         rest_s = np.broadcast_to(fine_s, (len(self), fine_s.size))
-        below = self._random_at(rest_s, np.arange(len(self)))
+        below = self.distributions.random_at(rest_s, np.arange(len(self)))
         below[:, 0] = self.atom
         middles_s = np.append(0.5 * (fine_s[1:] + fine_s[:-1]), 2.0 * fine_s[-1])
         kept = np.diff(below, axis=1, append=1.0) * still_there(self.shift_s[:, None] + middles_s)
@@ -171,11 +164,20 @@ class Delays:
             lost={**self.lost, cause: self.lost.get(cause, 0.0) + self.survival * (1.0 - total)},
         )
 
+    def on(self, grid: Grid) -> Delays:
+        """Keep what a part of the grid needs; all times of that are among its own."""
+        if grid is self.grid:
+            return self
+        points = np.searchsorted(self.grid.times_s, grid.times_s)
+        shape = len(self), self.grid.times_s.size, self.grid.weights.size
+        folded = self.values.reshape(shape)[:, points]
+        return replace(self, grid=grid, values=folded.reshape(len(self), grid.z.size))
+
     # ---- the distribution ----------------------------------------------------------------------
 
     @cached_property
-    def _tables(self) -> tuple[Floats, Floats]:
-        """CDFs of the random parts and their slopes per grid step, [n, time], never falling."""
+    def distributions(self) -> Distributions:
+        """Which share has arrived by when: CDFs of the random parts that never fall."""
         below, slope = self.grid.invert(self.values)
         fixed = self.mean_s <= 0.0
         below[fixed], slope[fixed] = 1.0, 0.0
@@ -185,141 +187,24 @@ class Delays:
             np.concatenate([rise[:, :1], rise], axis=1),
             np.concatenate([rise, rise[:, -1:]], axis=1),
         )
-        return below, np.clip(slope, 0.0, 3.0 * most)
-
-    def at(self, t_s: Floats, rows: Ints | None = None) -> Floats:
-        """Compute the share of events that has arrived by t seconds; t is [n] or [n, times].
-
-        Of all delays, or of some. What rounding of the shift alone has made late is not late.
-        """
-        chosen = np.arange(len(self)) if rows is None else rows
-        times = np.asarray(t_s, dtype=np.float64)
-        shift_s = self.shift_s[chosen, None]
-        rest_s = times.reshape(chosen.size, -1) - shift_s
-        rest_s = np.where(np.abs(rest_s) <= 1e-14 * shift_s, 0.0, rest_s)
-        arrived: Floats = self.survival[chosen, None] * self._random_at(rest_s, chosen)
-        return arrived.reshape(times.shape)
-
-    def _random_at(self, rest_s: Floats, chosen: Ints) -> Floats:
-        """P[random part ≤ t], [chosen, times]."""
-        below, slope = self._tables
-        grid_s = self.grid.times_s
-        row = chosen[:, None]
-        place = np.log(np.clip(rest_s, grid_s[0], grid_s[-1]) / grid_s[0]) / STEP
-        at = np.minimum(place.astype(np.int64), grid_s.size - 2)
-        inside = _cubic(
-            below[row, at], below[row, at + 1], slope[row, at], slope[row, at + 1], place - at
+        return Distributions(
+            grid=self.grid,
+            survival=self.survival,
+            shift_s=self.shift_s,
+            mean_s=self.mean_s,
+            atom=self.atom,
+            below=below,
+            slope=np.clip(slope, 0.0, 3.0 * most),
+            lost=self.lost,
         )
-        atom = self.atom[row]
-        early = atom + (below[row, 0] - atom) * np.clip(rest_s / grid_s[0], 0.0, 1.0)
-        left = np.maximum(1.0 - below[row, -1], 1e-300)
-        hazard = np.maximum(slope[row, -1] / (STEP * left), 1.0)  # per log-time at the end
-        late = 1.0 - left * np.exp(-hazard * np.maximum(rest_s / grid_s[-1] - 1.0, 0.0))
-        value = np.where(rest_s < grid_s[0], early, np.where(rest_s > grid_s[-1], late, inside))
-        value = np.where(rest_s == np.inf, 1.0, value)
-        return np.where(rest_s < 0.0, 0.0, value)
 
-    def on_time(self, lifetimes_s: Floats, rows: Ints) -> Floats:
-        """Compute which share arrives within lifetimes [rows, node], equally likely, [rows]."""
-        share: Floats = self.at(lifetimes_s, rows).mean(axis=1)
-        return share
+    def at(self, t_s: Floats) -> Floats:
+        """Compute the share of events that has arrived by t seconds; t is [n] or [n, times]."""
+        return self.distributions.at(t_s)
 
-    def roughness(self, t_s: Floats, rows: Ints) -> Floats:
-        """Estimate how far shares at t seconds are off by inversion and interpolation, [rows].
-
-        By how much they change if one of the two nearest times of the grid is left out. Smooth
-        distributions hardly notice; at the corner of a lone uniform delay it is a hundredth.
-        """
-        below, slope = self._tables
-        grid_s = self.grid.times_s
-        row = rows[:, None]
-        rest_s = np.asarray(t_s, dtype=np.float64).reshape(rows.size, -1) - self.shift_s[row]
-        place = np.log(np.clip(rest_s, grid_s[0], grid_s[-1]) / grid_s[0]) / STEP
-        near = place.astype(np.int64)
-        known = self._random_at(rest_s, rows)
-        rough = np.zeros_like(known)
-        for first in (near - 1, near):
-            at = np.clip(first, 0, grid_s.size - 3)
-            ends = below[row, at], below[row, at + 2]
-            slopes = 2.0 * slope[row, at], 2.0 * slope[row, at + 2]
-            rough = np.maximum(rough, np.abs(_cubic(*ends, *slopes, (place - at) / 2.0) - known))
-        inside = (rest_s > grid_s[0]) & (rest_s < grid_s[-1])
-        change: Floats = self.survival[rows] * np.where(inside, rough, 0.0).mean(axis=1)
-        return change
-
-    def quantiles(
-        self, weights: Floats | sparse.csr_array, shares: Sequence[float], *, roughly: bool = False
-    ) -> Floats:
-        """Compute quantiles of what arrives, in seconds, [mixture, share].
-
-        Mixtures are given by weights [mixture, delay]; NaN where nothing arrives. All mixtures are
-        tabulated at common times; the step in which a share is reached is then cut into parts,
-        unless there are many mixtures or roughly will do.
-        """
-        mixing = sparse.csr_array(weights)
-        count = mixing.shape[0]
-        quantiles_s = np.full((count, len(shares)), np.nan)
-        asked = np.asarray(mixing.sum(axis=0)) > 0.0
-        used = np.flatnonzero((self.survival > 0.0) & asked)
-        if not used.size:
-            return quantiles_s
-        mixing = mixing[:, used]
-        wanted = np.outer(mixing @ self.survival[used], shares)
-        times_s = self._common_times(used)
-        table = mixing @ self.at(np.broadcast_to(times_s, (used.size, times_s.size)), used)
-        table = np.maximum.accumulate(table, axis=1)
-        if roughly or count > _FEW:
-            return _read_off(table, times_s, wanted)
-        for row in np.flatnonzero(wanted[:, 0] > 0.0):
-            mine, parts = mixing[[row]].indices, mixing[[row]].data
-            at = np.searchsorted(table[row], wanted[row])
-            high = times_s[np.minimum(at, times_s.size - 1)]
-            low = np.where(at > 0, times_s[np.maximum(at - 1, 0)], 0.0)
-            quantiles_s[row] = self._refined((used[mine], parts), wanted[row], (low, high))
-        return quantiles_s
-
-    def _common_times(self, rows: Ints) -> Floats:
-        """Times between which all that arrives does so, close where any shift ends."""
-        grid_s = self.grid.times_s
-        first_s = float((self.shift_s[rows] + grid_s[0]).min())
-        last_s = float((self.shift_s[rows] + 64.0 * grid_s[-1]).max())
-        return np.geomspace(0.5 * first_s, last_s, _COMMON)
-
-    def _refined(
-        self, mixture: tuple[Ints, Floats], wanted: Floats, between_s: tuple[Floats, Floats]
-    ) -> Floats:
-        """Find when a mixture (rows, weights) reaches shares of it, between times in seconds."""
-        low, high = between_s
-        rows, weights = mixture
-        row = np.arange(wanted.size)
-        for _ in range(_REFINEMENTS):
-            times_s = low[:, None] + np.outer(high - low, np.linspace(0.0, 1.0, _PARTS + 1))
-            asked = np.broadcast_to(times_s.ravel(), (rows.size, times_s.size))
-            reached = (weights @ self.at(asked, rows)).reshape(times_s.shape)
-            at = np.clip((reached < wanted[:, None]).sum(axis=1), 1, _PARTS)
-            low, high = times_s[row, at - 1], times_s[row, at]
-            if np.all(reached[row, at] <= wanted + _REACHED):
-                break
-        return high
-
-
-def _read_off(table: Floats, times_s: Floats, wanted: Floats) -> Floats:
-    """Find where each row of a table reaches the shares wanted of it, straight between times."""
-    at = np.stack([(table < share[:, None]).sum(axis=1) for share in wanted.T], axis=1)
-    at = np.clip(at, 1, times_s.size - 1)
-    row = np.arange(len(table))[:, None]
-    before, after = table[row, at - 1], table[row, at]
-    rise = np.where(after > before, after - before, 1.0)
-    part = np.clip((wanted - before) / rise, 0.0, 1.0)
-    reached: Floats = times_s[at - 1] * (times_s[at] / times_s[at - 1]) ** part
-    return np.where(wanted > 0.0, reached, np.nan)
-
-
-def _cubic(f0: Floats, f1: Floats, s0: Floats, s1: Floats, x: Floats) -> Floats:
-    """Evaluate the cubic with these ends and slopes at x from 0 to 1."""
-    rise = f1 - f0
-    bend, twist = 3.0 * rise - 2.0 * s0 - s1, s0 + s1 - 2.0 * rise
-    return f0 + x * (s0 + x * (bend + x * twist))
+    def quantiles(self, weights: Floats | sparse.csr_array, shares: Sequence[float]) -> Floats:
+        """Compute quantiles of mixtures [mixture, delay] of what arrives, in seconds."""
+        return self.distributions.quantiles(weights, shares)
 
 
 # ---- where delays come from ----------------------------------------------------------------------

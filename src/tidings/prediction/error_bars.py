@@ -21,7 +21,8 @@ from tidings.model.arrays import Floats
 from tidings.model.record_tables import names
 from tidings.model.system import System
 from tidings.model.uncertainty import Uncertain, uncertain_parameters, with_values
-from tidings.prediction.following import Result, arriving, on_time_and_mean
+from tidings.prediction.arriving import arriving
+from tidings.prediction.following import Result, on_time_and_mean
 from tidings.prediction.network import Network
 
 UNASKED_S = 30.0  # CPU seconds up to which error bars are worked out unasked

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tidings.model.arrays import Bools, Floats, Ints
+from tidings.model.arrays import Bools, Floats, Ints, Texts
 
 FILE = "theory_errors.json"
 
@@ -35,16 +35,26 @@ class Tree:
     right: Ints
     value: Floats
 
-    def at(self, values: Floats) -> Floats:
-        """Give the value of each row's leaf: all go down one level at a time."""
-        node = np.zeros(len(values), dtype=np.int64)
-        while True:
-            inner = np.flatnonzero(self.feature[node] >= 0)
-            if not inner.size:
-                return self.value[node]
-            here = node[inner]
-            below = values[inner, self.feature[here]] <= self.threshold[here]
-            node[inner] = np.where(below, self.left[here], self.right[here])
+    def at(self, columns: Floats, low: Floats, high: Floats) -> Floats:
+        """Give the value of each row's leaf, of [feature, row]; features lie from low to high.
+
+        Nodes that send all rows one way, as most do within one system, look at none of them.
+        """
+        values = np.empty(columns.shape[1])
+        waiting: list[tuple[int, Ints]] = [(0, np.arange(values.size))]
+        while waiting:
+            node, rows = waiting.pop()
+            feature, threshold = self.feature[node], self.threshold[node]
+            if feature < 0:
+                values[rows] = self.value[node]
+            elif high[feature] <= threshold:
+                waiting.append((self.left[node], rows))
+            elif low[feature] > threshold:
+                waiting.append((self.right[node], rows))
+            else:
+                below = columns[feature, rows] <= threshold
+                waiting += [(self.left[node], rows[below]), (self.right[node], rows[~below])]
+        return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +86,11 @@ class ErrorTable:
 
     def expected(self, regimes: pd.DataFrame) -> Floats:
         """Compute the error to be expected of each row, whether measured there or not."""
-        values = self._values(regimes)
-        logs = self.start + sum((tree.at(values) for tree in self.trees), np.zeros(len(values)))
+        columns = np.ascontiguousarray(self._values(regimes).T)
+        ends = columns.min(axis=1, initial=np.inf), columns.max(axis=1, initial=-np.inf)
+        logs: Floats = np.full(columns.shape[1], self.start)
+        for tree in self.trees:
+            logs += tree.at(columns, *ends)
         return np.exp(logs)
 
     def errors(self, regimes: pd.DataFrame) -> Floats:
@@ -90,10 +103,13 @@ class ErrorTable:
         unknown = self._outside(values).any(axis=1) | np.isnan(values).any(axis=1)
         return np.where(unknown, np.inf, stated)
 
-    def unmeasured(self, regimes: pd.DataFrame) -> list[str]:
+    def unmeasured(self, regimes: pd.DataFrame) -> Texts:
         """Name for each row the first feature that lies outside what was measured; '' if none."""
         outside = self._outside(self._values(regimes))
-        return [self.features[int(row.argmax())] if row.any() else "" for row in outside]
+        first = np.full(len(outside), "", dtype=object)
+        for feature, rows in zip(self.features[::-1], outside.T[::-1], strict=True):
+            first[rows] = feature
+        return first
 
     def _values(self, regimes: pd.DataFrame) -> Floats:
         values: Floats = regimes[list(self.features)].to_numpy(np.float64)

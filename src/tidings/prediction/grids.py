@@ -53,22 +53,42 @@ class Grid:
         fine_s = np.concatenate([[0.0], np.geomspace(times_s[0], times_s[-1], count)])
         return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, fine_s)
 
+    @cached_property
+    def step(self) -> float:
+        """From one time to the next, in the logarithm of time."""
+        return float(np.log(self.times_s[1] / self.times_s[0]))
+
     def between(self, least_s: float, most_s: float) -> Grid:
         """Keep of the grid what lies around some times, in seconds."""
         first = max(int(np.searchsorted(self.times_s, least_s)) - 2, 0)
         last = min(int(np.searchsorted(self.times_s, most_s)) + 2, self.times_s.size)
-        times_s = self.times_s[first : max(last, first + 2)]
-        nodes, weights = euler_rule()
-        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, self.fine_s)
+        return self._part(slice(first, max(last, first + 2)))
+
+    def thinned(self) -> Grid:
+        """Keep every second time of the grid."""
+        return self._part(slice(1 - self.times_s.size % 2, None, 2))
+
+    def _part(self, points: slice) -> Grid:
+        z = self.z.reshape(self.times_s.size, -1)[points]
+        return Grid(self.times_s[points], z.ravel(), self.weights, self.fine_s)
+
+    @cached_property
+    def _rule(self) -> Floats:
+        """[time, part of node, 2]: what gives a CDF and its slope from real and imaginary parts."""
+        z = self.z.reshape(self.times_s.size, -1)
+        below: Complexes = self.weights / (z * self.times_s[:, None])
+        slope: Complexes = np.broadcast_to(self.weights * self.step + 0j, z.shape)
+        both = np.stack([below, slope], axis=-1)
+        parts = np.stack([both.real, -both.imag], axis=2)  # Re(ab) = Re a · Re b − Im a · Im b
+        return parts.reshape(z.shape[0], -1, 2)
 
     def invert(self, values: Complexes) -> tuple[Floats, Floats]:
         """Compute CDFs and their slopes per grid step from transforms [n, time · node]."""
-        shape = (len(values), self.times_s.size, self.weights.size)
-        folded = values.reshape(shape)
-        z = self.z.reshape(shape[1:])
-        below: Floats = (folded / z).real @ self.weights / self.times_s
-        slope: Floats = folded.real @ self.weights * STEP
-        return below, slope
+        parts = np.ascontiguousarray(values).view(np.float64)
+        shape = len(values), self.times_s.size, 2 * self.weights.size
+        folded = parts.reshape(shape).transpose(1, 0, 2)
+        both = np.matmul(folded, self._rule)
+        return both[:, :, 0].T.copy(), both[:, :, 1].T.copy()
 
     @cached_property
     def _pieces(self) -> Complexes:

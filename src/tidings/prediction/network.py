@@ -36,6 +36,9 @@ from tidings.prediction.repairs.failing import (
 )
 from tidings.prediction.repairs.schemes import FailingPaths
 
+_MANY_PATHS = 100_000  # brokers · publishers from which on grids of paths are thinner
+_BEFORE, _BEHIND = 1e-3, 1.3  # of lifetimes, between which the influence of waits is worked out
+
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
@@ -149,12 +152,30 @@ class Network:
     @cached_property
     def paths(self) -> Paths:
         """Paths between brokers."""
-        return paths(self.grid, self.routes, self.stages)
+        return paths(self.grid, self.routes, self.stages).on(self._grid_of_paths)
+
+    @cached_property
+    def _grid_of_paths(self) -> Grid:
+        """All times, or half of them where there are very many paths that nothing weighs."""
+        many = len(self.system.brokers) * len(self.system.publishers) > _MANY_PATHS
+        weighed = self.churns or self.failing is not None
+        return self.grid.thinned() if many and not weighed else self.grid
 
     @cached_property
     def longer(self) -> Paths:
-        """The same with all waits that are not exact a step longer, to see how much they matter."""
-        return self.paths.with_longer_waits()
+        """The same with all waits that are not exact a step longer, to see how much they matter.
+
+        Only around lifetimes, where nothing else of distributions is asked for.
+        """
+        longer = self.paths.with_longer_waits()
+        if self.churns or self.failing is not None:
+            return longer
+        laws = {row.lifetime for row in self.routes.rows}
+        laws |= set(column(self.system.subscribers, "lifetime").values)
+        ends_s = [law.quantile(np.array([0.005, 0.995])) for law in laws if law is not None]
+        if not ends_s:
+            return longer
+        return longer.on(longer.grid.between(_BEFORE * np.min(ends_s), _BEHIND * np.max(ends_s)))
 
     @cached_property
     def repairs(self) -> Repairs | None:
@@ -206,11 +227,16 @@ class Network:
         rates = np.array([each.rate_per_s for each in publishers])
         return float(np.average(np.abs(np.log((scvs + 0.1) / 1.1)), weights=rates))
 
+    @cached_property
+    def publishers_move(self) -> bool:
+        """Whether any publisher is away at times."""
+        return any(each.connectivity is not None for each in self.system.publishers)
+
     def of_peers(self, audience: Audience, rate_per_s: float) -> Floats:
         """Features of an audience's regime that do not depend on its paths."""
         one = audience.example
         peer = one.connectivity
-        mobile = any(each.connectivity is not None for each in self.system.publishers)
+        mobile = self.publishers_move
         return np.array(
             [
                 float(peer is not None),

@@ -32,7 +32,15 @@ class Paths:
         count = np.arange(len(waiting))
         both = stack([waiting, waiting.scaled(1)])
         longer = both.take(np.where(exact, count, count + len(waiting)))
-        return replace(self, at_broker=longer.series(self.brokers.serving))
+        return replace(self, at_broker=longer.series(self.brokers.serving).on(self.grid))
+
+    def on(self, grid: Grid) -> Paths:
+        """Keep of all distributions what a part of the grid needs."""
+        if grid is self.grid:
+            return self
+        return replace(
+            self, grid=grid, at_broker=self.at_broker.on(grid), over_arc=self.over_arc.on(grid)
+        )
 
     @cached_property
     def _outward(self) -> Outward[Delays]:

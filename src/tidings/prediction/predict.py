@@ -138,14 +138,17 @@ def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[O
     regimes = theory.regimes
     if not asked.is_measured:
         regimes = regimes * np.nan
-    return _with_errors(theory.outcome, regimes, theory.roughness), ""
+    within = read_within(asked.within)
+    return _with_errors(theory.outcome, regimes, theory.roughness, within), ""
 
 
 def _feature(refused: UnsupportedError) -> str:
     return refused.features[0] if refused.features else str(refused).splitlines()[0]
 
 
-def _with_errors(answer: Outcome, regime: pd.DataFrame, roughness: Floats) -> Outcome:
+def _with_errors(
+    answer: Outcome, regime: pd.DataFrame, roughness: Floats, within: Within
+) -> Outcome:
     """State theory's measured errors in its rows, and why those are not small."""
     known = measured_errors()
     stated, where = np.maximum(known.errors(regime), roughness), known.unmeasured(regime)
@@ -154,10 +157,11 @@ def _with_errors(answer: Outcome, regime: pd.DataFrame, roughness: Floats) -> Ou
     # A share is off by no more than its distance to 0 or 1.
     rows["error"] = np.minimum(stated, np.fmax(share, 1.0 - share))
     rows["by"] = np.where(np.isnan(share), "", "theory")
-    rows["why"] = [
-        f"theory not measured: {feature}" if feature else f"theory ± {error:.2g}"
-        for feature, error in zip(where, stated, strict=True)
-    ]
+    why = np.full(len(rows), "", dtype=object)
+    for row in np.flatnonzero(rows["error"] > within.half_widths(share)):
+        measured = f"± {stated[row]:.2g}" if not where[row] else f"not measured: {where[row]}"
+        why[row] = f"theory {measured}"
+    rows["why"] = why
     pairs = answer.pairs.copy()
     if len(pairs):
         of = rows.set_index("subscriber")["error"].reindex(pairs["subscriber"]).to_numpy()
@@ -215,9 +219,9 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     if asked.by_theory_alone:
         reason = "by theory, as asked"
     hint = reason or f"after {asked.seconds:g} s; give --seconds"
-    not_held = [f"not held: ± {error:.2g}, {hint}" for error in rows["error"]]
-    by_theory = (rows["by"] != "simulation").to_numpy()
-    rows["why"] = np.where(missed, not_held, np.where(by_theory, "", rows["why"]))
+    why = np.where(rows["by"] == "simulation", rows["why"], "").astype(object)
+    why[missed] = [f"not held: ± {error:.2g}, {hint}" for error in rows["error"][missed]]
+    rows["why"] = why
     counts = rows["by"].value_counts()
     promise = {
         "within": str(within),

@@ -12,8 +12,9 @@ from tidings.model.features import require_only
 from tidings.model.outcome import Outcome, table
 from tidings.model.routes import route
 from tidings.model.system import System
+from tidings.prediction.arriving import arriving
 from tidings.prediction.error_bars import parameter_errors
-from tidings.prediction.following import Result, arriving, follow
+from tidings.prediction.following import Result, follow
 from tidings.prediction.network import Network
 from tidings.prediction.peers import with_periods_as_laws
 from tidings.prediction.provenance import provenance, remarks

@@ -26,9 +26,10 @@ def subscribers_table(system: System, results: list[Result]) -> pd.DataFrame:
     numbers: dict[str, Floats] = {}
     for result in results:
         for name, by_filter in result.numbers.items():
-            none = 0.0 if name == "wanted_per_s" or name.startswith("lost_") else math.nan
-            values = numbers.setdefault(name, np.full(len(everyone), none))
-            values[result.audience.subscribers] = by_filter[result.audience.filter_of]
+            if name not in numbers:
+                none = 0.0 if name == "wanted_per_s" or name.startswith("lost_") else math.nan
+                numbers[name] = np.full(len(everyone), none)
+            numbers[name][result.audience.subscribers] = by_filter[result.audience.filter_of]
     return table("subscribers", {**columns, **numbers})
 
 
@@ -54,7 +55,7 @@ def pairs_table(system: System, network: Network, results: list[Result]) -> pd.D
     subscribers = np.array(names(system.subscribers), dtype=object)
     parts = []
     for followed in (result.followed for result in results if result.followed is not None):
-        source = followed.streams.publishers[followed.used]
+        source = followed.publishers
         for publisher in np.unique(source):
             chosen = np.flatnonzero(source == publisher)
             parts.append(_pair_rows(followed, chosen, str(publishers[publisher]), subscribers))

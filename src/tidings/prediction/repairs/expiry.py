@@ -12,29 +12,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidings.model.arrays import Floats, Ints
-from tidings.prediction.delays import Delays
+from tidings.prediction.distributions import ARRAYS, Distributions
 from tidings.prediction.repairs.components import EXPIRED
 
 _NODES = 64  # of a random lifetime, where all of a distribution is asked for
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Expiring(Delays):
+class Expiring(Distributions):
     """Delays of what is delivered, of paths whose buffers drop what has expired.
 
     The share that has arrived by t is P[X ≤ min(t, L)] and, of what never waited, P[L < X ≤ t].
     """
 
-    whole: Delays  # as if nothing ever expired
-    unkept: Delays  # of that, what no buffer held
+    whole: Distributions  # as if nothing ever expired
+    unkept: Distributions  # of that, what no buffer held
     lifetimes_s: Floats  # [n, node], equally likely
 
     def take(self, rows: Ints | Sequence[int]) -> Expiring:
         """Select some of the delays, in the order asked for."""
         chosen = np.asarray(rows, dtype=np.int64)
-        plain = Delays.take(self, chosen)
+        plain = Distributions.take(self, chosen)
         return Expiring(
-            **{name: getattr(plain, name) for name in _FIELDS},
+            grid=self.grid,
+            **{name: getattr(plain, name) for name in ARRAYS},
+            lost=plain.lost,
             whole=self.whole.take(chosen),
             unkept=self.unkept.take(chosen),
             lifetimes_s=self.lifetimes_s[chosen],
@@ -53,10 +55,9 @@ class Expiring(Delays):
         return arrived.reshape(times.shape)
 
 
-_FIELDS = ("grid", "survival", "shift_s", "mean_s", "atom", "values", "lost")
-
-
-def expiring(whole: Delays, unkept: Delays, on_time: Floats, lifetimes_s: Floats) -> Expiring:
+def expiring(
+    whole: Distributions, unkept: Distributions, on_time: Floats, lifetimes_s: Floats
+) -> Expiring:
     """Drop what waited in a buffer and is not in time.
 
     ``on_time`` is the share of each that is in time, ``lifetimes_s`` [n, node] its lifetimes.
@@ -72,7 +73,8 @@ def expiring(whole: Delays, unkept: Delays, on_time: Floats, lifetimes_s: Floats
         shift_s=whole.shift_s,
         mean_s=whole.mean_s,
         atom=whole.atom,
-        values=whole.values,
+        below=whole.below,
+        slope=whole.slope,
         lost={**whole.lost, EXPIRED: whole.survival - delivered},
         whole=whole,
         unkept=unkept,

@@ -16,6 +16,7 @@ import numpy as np
 from tidings.model.arrays import Floats, Ints
 from tidings.prediction.delays import Delays, from_law, nothing, stack
 from tidings.prediction.flows import Flows
+from tidings.prediction.grids import Grid
 from tidings.prediction.paths import Paths
 from tidings.prediction.regimes import FAILING
 from tidings.prediction.repairs.components import HOME_DOWN, PATH_DOWN, Path, paths_to
@@ -49,6 +50,11 @@ class FailingPaths:
     repairs: Repairs
     kept: bool = True  # with what waits in buffers
     _tails: dict[tuple[int, int, tuple[int, ...]], Tails] = field(default_factory=dict)
+
+    @property
+    def grid(self) -> Grid:
+        """Times at which distributions are known."""
+        return self.paths.grid
 
     def without_buffers(self) -> FailingPaths:
         """Take only the events that never wait in a buffer."""

@@ -1,0 +1,217 @@
+"""What comes to a home broker, stream by stream, and from there to an audience."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from tidings.model.arrays import Floats, Ints
+from tidings.prediction.audiences import Audience, Streams, lifetime_nodes
+from tidings.prediction.churn import path_arcs, present_share, spread_and_before, weighed_by_stay
+from tidings.prediction.delays import Delays, from_law, nothing, stack
+from tidings.prediction.distributions import Distributions, side_by_side
+from tidings.prediction.network import Network
+from tidings.prediction.paths import Paths
+from tidings.prediction.regimes import FEATURES
+from tidings.prediction.repairs.schemes import FailingPaths
+
+_BLOCK = 1 << 17  # transform values that are put together and inverted at once: they fit in caches
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arriving:
+    """Everything that comes to a home broker and that anybody there wants, stream by stream."""
+
+    network: Network
+    home: int
+    streams: Streams
+    used: Ints  # those that anybody wants, rising
+    filters: Ints  # of everybody there, rising
+    matched: sparse.csr_array  # [filter, used stream], events per second
+
+    @cached_property
+    def publishers(self) -> Ints:
+        """[used stream]."""
+        return self.streams.publishers[self.used]
+
+    def along(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
+        """[row]: of used streams, from the publisher to after the home broker."""
+        if (
+            isinstance(paths, FailingPaths) and rows.size < self.used.size
+        ):  # they are known together
+            return self.along(paths, np.arange(self.used.size)).take(rows)
+        trees, publishers = self.streams.trees[self.used[rows]], self.publishers[rows]
+        order = [np.flatnonzero(trees == tree) for tree in np.unique(trees)]
+        parts = [
+            paths.from_publishers(publishers[chosen], self.home, int(trees[chosen[0]]))
+            for chosen in order
+        ]
+        if not parts:
+            return nothing(paths.grid, 0)
+        inside = parts[0]
+        if len(parts) > 1:
+            inside = stack(parts).take(np.argsort(np.concatenate(order)))
+        return self.network.entry(publishers).on(paths.grid).series(inside)
+
+    @cached_property
+    def at_home(self) -> list[Distributions]:
+        """[used stream], as waits are, and with those that are approximate a step longer."""
+        everything = np.arange(self.used.size)
+        return [
+            side_by_side(
+                [self.along(paths, rows).distributions for rows in _blocks(paths, everything)]
+            )
+            for paths in self.network.followed
+        ]
+
+    @cached_property
+    def features(self) -> Floats:
+        """[used stream, feature]: what theory's error depends on."""
+        features = np.zeros((self.used.size, len(FEATURES)))
+        trees = self.streams.trees[self.used]
+        for tree in np.unique(trees):
+            chosen = np.flatnonzero(trees == tree)
+            features[chosen] = self.network.features(self.publishers[chosen], self.home, int(tree))
+        return features
+
+
+def arriving(network: Network, audiences: Sequence[Audience], *, by_publisher: bool) -> Arriving:
+    """Find everything that comes to one home broker for the audiences there."""
+    streams = network.streams_by_publisher if by_publisher else network.streams
+    filters = np.unique(np.concatenate([audience.filters for audience in audiences]))
+    matched = streams.matched[filters]
+    used = np.unique(matched.indices).astype(np.int64)
+    return Arriving(
+        network=network,
+        home=audiences[0].home,
+        streams=streams,
+        used=used,
+        filters=filters,
+        matched=matched[:, used],
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leaving:
+    """What an audience wants of all that comes to its home broker, and how that gets there."""
+
+    came: Arriving
+    audience: Audience
+
+    @cached_property
+    def demand(self) -> sparse.csr_array:
+        """[filter, used stream of all that comes], events per second."""
+        example = self.audience.example
+        present = present_share(example.stays, example.away)
+        mine = np.searchsorted(self.came.filters, self.audience.filters)
+        return sparse.csr_array(self.came.matched[mine] * present)
+
+    @cached_property
+    def rate_per_s(self) -> float:
+        """What the busiest of the audience wants, in events per second."""
+        return float(self.demand.sum(axis=1).max(initial=0.0))
+
+    @cached_property
+    def exit(self) -> Delays:
+        """From the home broker to the subscriber."""
+        return self.came.network.exit(self.audience, self.rate_per_s)
+
+    @cached_property
+    def nothing_happens(self) -> bool:
+        """Whether events are there as soon as the home broker has served them."""
+        return self.exit.is_nothing and self.audience.example.stays is None
+
+    @cached_property
+    def rows(self) -> Ints:
+        """Streams that are followed: all, once for everybody, where nothing more happens."""
+        if self.nothing_happens:
+            return np.arange(self.came.used.size)
+        return np.unique(self.demand.indices).astype(np.int64)
+
+    @cached_property
+    def wanted(self) -> sparse.csr_array:
+        """[filter, row], events per second."""
+        return self.demand if self.nothing_happens else self.demand[:, self.rows]
+
+    def arrivals(self, which: int) -> Distributions:
+        """[row]: from the publisher to the subscriber; ``which`` of the followed paths."""
+        if self.nothing_happens:
+            return self.came.at_home[which]
+        return self.distributions(self.came.network.followed[which])
+
+    def distributions(self, paths: Paths | FailingPaths) -> Distributions:
+        """[row]: from the publisher to the subscriber."""
+        blocks = _blocks(paths, self.rows)
+        return side_by_side([self._delays(paths, rows).distributions for rows in blocks])
+
+    def _delays(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
+        whole = self.came.along(paths, rows).series(self.exit.on(paths.grid))
+        if self.audience.example.stays is None:
+            return whole
+        unfailing = (
+            paths if isinstance(paths, Paths) else paths.paths
+        )  # by which subscriptions spread
+        weighed = [
+            self._for_a_time(unfailing, whole.take([place]), int(row))
+            for place, row in enumerate(rows)
+        ]
+        return stack(weighed) if weighed else whole
+
+    def _for_a_time(self, paths: Paths, whole: Delays, row: int) -> Delays:
+        """The delay of one stream for subscribers that stay only for a time."""
+        network, streams, stream = self.came.network, self.came.streams, self.came.used[row]
+        stays, away = self.audience.example.stays, self.audience.example.away
+        assert stays is not None
+        publisher = int(streams.publishers[stream])
+        start = int(network.routes.home_of_publisher[publisher])
+        arcs = path_arcs(network.routes, start, self.audience.home, int(streams.trees[stream]))
+        present = present_share(stays, away)
+        chances = network.churn.drawn(arcs, int(streams.classes[stream]), present)
+        entry = network.entry(np.array([publisher])).on(paths.grid)
+        ends = (entry, from_law(paths.grid, self.audience.example.link.delay))
+        spreading, before = spread_and_before(paths, ends, arcs, publisher)
+        if present == 1.0:  # who is back at once is still known from before
+            spreading = nothing(paths.grid, len(spreading))
+        return weighed_by_stay(whole, spreading, before, stays, chances)
+
+    @cached_property
+    def lifetimes_s(self) -> dict[int, Floats]:
+        """By lifetime of streams: times in seconds, equally likely, after which events expire."""
+        streams, own = self.came.streams, self.audience.example.lifetime
+        codes = np.unique(streams.lifetime_of[self.came.used[self.rows]])
+        return {int(code): lifetime_nodes(streams.lifetimes[code], own) for code in codes}
+
+    def by_lifetime(self, of_rows: Callable[[Floats, Ints], Floats]) -> Floats:
+        """[row]: a number that depends on the lifetime of its stream."""
+        code_of = self.came.streams.lifetime_of[self.came.used[self.rows]]
+        number = np.zeros(self.rows.size)
+        for code, lifetimes_s in self.lifetimes_s.items():
+            chosen = np.flatnonzero(code_of == code)
+            number[chosen] = of_rows(lifetimes_s, chosen)
+        return number
+
+    def left_s(self, shift_s: Floats) -> tuple[float, float]:
+        """Find what is left of lifetimes after what is certain of delays [row]: least and most."""
+        least, most = math.inf, 0.0
+        code_of = self.came.streams.lifetime_of[self.came.used[self.rows]]
+        for code in self.lifetimes_s:
+            laws = (self.came.streams.lifetimes[code], self.audience.example.lifetime)
+            for lifetime in laws:
+                if lifetime is not None:
+                    ends_s = np.asarray(lifetime.quantile(np.array([0.01, 0.99])))
+                    rests_s = np.subtract.outer(ends_s, shift_s[code_of == code])
+                    least = min(least, float(rests_s[rests_s > 0.0].min(initial=math.inf)))
+                    most = max(most, float(rests_s.max()))
+        return least, most
+
+
+def _blocks(paths: Paths | FailingPaths, rows: Ints) -> Iterator[Ints]:
+    """Give rows in parts that fit in caches; of what fails, all at once."""
+    size = rows.size if isinstance(paths, FailingPaths) else max(_BLOCK // paths.grid.z.size, 1)
+    for begin in range(0, max(rows.size, 1), max(size, 1)):
+        yield rows[begin : begin + size]
