@@ -23,8 +23,8 @@ Document = dict[str, Any]
 
 RATE_PER_S = 20.0  # of all publishers together; the unit of time is arbitrary
 LOADS = (0.05, 0.95)
-# How often each effect is drawn; what is left has none.
-EFFECTS = {
+# How often each effect is drawn; what is left has none. Later seeds have more of what is rare.
+COMMON = {
     "failing": 0.14,
     "mobile subscriber": 0.07,
     "mobile publisher": 0.07,
@@ -32,6 +32,15 @@ EFFECTS = {
     "failing and churning": 0.03,
     "stations": 0.03,
 }
+RARE = {
+    "failing, detours": 0.3,
+    "failing, mobile subscriber": 0.1,
+    "failing, mobile publisher": 0.1,
+    "own links": 0.15,
+    "own queues": 0.15,
+    "stations": 0.2,
+}
+FIRST_RARE = 3  # seed
 
 INTERVALS: dict[str, Callable[[float, Rng], Any]] = {
     "exponential": lambda mean, _: {"exponential": mean},
@@ -67,7 +76,7 @@ def _hyperexponential(mean: float, scv: float) -> Any:
 def draw_system(seed: int, number: int) -> tuple[System, str]:
     """Draw one system and name its effect ("" where nothing fails, moves or churns)."""
     rng = np.random.default_rng([seed, number])
-    effect = _draw_effect(rng)
+    effect = _draw_effect(rng, RARE if seed >= FIRST_RARE else COMMON)
     brokers, links = _draw_topology(rng)
     publishers, topics = _draw_publishers(rng, brokers, effect)
     subscribers = _draw_subscribers(rng, brokers, publishers, topics, effect)
@@ -79,16 +88,20 @@ def draw_system(seed: int, number: int) -> tuple[System, str]:
         "publishers": publishers,
         "subscribers": subscribers,
     }
+    if effect == "own links":
+        _set_own_links(rng, document)
     _set_services(rng, document, effect)
+    if effect == "own queues":
+        _set_own_queues(rng, document)
     _set_lifetimes(rng, document)
     if "failing" in effect:
-        _set_failures(rng, document)
+        _set_failures(rng, document, effect)
     return from_document(document), effect
 
 
-def _draw_effect(rng: Rng) -> str:
-    names = ["", *EFFECTS]
-    shares = [1.0 - sum(EFFECTS.values()), *EFFECTS.values()]
+def _draw_effect(rng: Rng, shares_of: dict[str, float]) -> str:
+    names = ["", *shares_of]
+    shares = [max(1.0 - sum(shares_of.values()), 0.0), *shares_of.values()]
     return str(rng.choice(names, p=shares))
 
 
@@ -145,7 +158,7 @@ def _draw_publishers(
             "every": INTERVALS[kind](1.0 / float(rates[i]), rng),
             "content": content,
         }
-        if effect == "mobile publisher" and rng.random() < 0.7:
+        if "mobile publisher" in effect and rng.random() < 0.7:
             publishers[f"p{i}"]["connectivity"] = _draw_connectivity(rng, 1.0 / float(rates[i]))
     return publishers, topics
 
@@ -193,7 +206,7 @@ def _draw_subscribers(
         wanted = rng.choice(topics, size=int(rng.integers(1, len(topics) + 1)), replace=False)
         wants: Document = {} if rng.random() < 0.2 else {"topic": {"one_of": sorted(wanted)}}
         subscriber: Document = {"at": at, "wants": wants}
-        if effect == "mobile subscriber" and rng.random() < 0.6:
+        if "mobile subscriber" in effect and rng.random() < 0.6:
             subscriber["connectivity"] = _draw_connectivity(rng, 1.0 / RATE_PER_S)
         if "churning" in effect and rng.random() < 0.6:
             stay_s = float(10 ** rng.uniform(0.0, 2.0))
@@ -254,9 +267,29 @@ def _set_lifetimes(rng: Rng, document: Document) -> None:
             subscriber["lifetime"] = mean_off_s * float(rng.lognormal(0.0, 0.7))
 
 
-def _set_failures(rng: Rng, document: Document) -> None:
+def _set_own_links(rng: Rng, document: Document) -> None:
+    """Give publishers and subscribers links that take time and lose some."""
+    for peer in [*document["publishers"].values(), *document["subscribers"].values()]:
+        if rng.random() < 0.7:
+            link = _draw_link(rng, "", "")
+            peer["link"] = {"delay": link["delay"], "reliability": link["reliability"]}
+
+
+def _set_own_queues(rng: Rng, document: Document) -> None:
+    """Let subscribers take time for each event, so that these may wait for them."""
+    shares = rng.uniform(0.1, 0.9, len(document["subscribers"]))
+    for subscriber, busy in zip(document["subscribers"].values(), shares, strict=True):
+        if rng.random() < 0.7:
+            kind = str(rng.choice(list(SERVICES)))
+            subscriber["processing"] = SERVICES[kind](float(busy) / RATE_PER_S, rng)
+
+
+def _set_failures(rng: Rng, document: Document, effect: str) -> None:
     """Failures often enough to be measured: every few hundred to thousand events."""
-    schemes = ["periodic", "buffering", "bypass", "bypass-buffering"]
+    detours = "detours" in effect
+    schemes = ["bypass", "bypass-buffering"]
+    if not detours:
+        schemes = ["periodic", "buffering", *schemes]
     document["recovery"] = {"scheme": str(rng.choice(schemes))}
     names = list(document["brokers"])
     parts = [*document["brokers"].values(), *document["links"]]
@@ -269,9 +302,12 @@ def _set_failures(rng: Rng, document: Document) -> None:
             }
     if len(names) > 3 and "bypass" in document["recovery"]["scheme"]:
         linked = {frozenset(link["between"]) for link in document["links"]}
-        one, other = rng.choice(names, size=2, replace=False)
-        if frozenset((str(one), str(other))) not in linked:
-            document["routing"] = {"tree": [list(link["between"]) for link in document["links"]]}
-            document["links"].append(_draw_link(rng, str(one), str(other)))
+        tree = [list(link["between"]) for link in document["links"]]
+        for _ in range(int(rng.integers(1, 6)) if detours else 1):
+            one, other = rng.choice(names, size=2, replace=False)
+            if frozenset((str(one), str(other))) not in linked:
+                linked.add(frozenset((str(one), str(other))))
+                document["routing"] = {"tree": tree}
+                document["links"].append(_draw_link(rng, str(one), str(other)))
     if rng.random() < 0.5:
         document["lifetime"] = float(10 ** rng.uniform(0.0, 2.0))

@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     rows = pd.read_csv(ERRORS)
-    settled = rows["load_if_subscribed"] <= MOST_LOAD  # else theory is never believed
+    settled = rows["load_at_worst"] <= MOST_LOAD  # else theory is never believed
     document = fit(rows[settled & (rows["seed"] == FITTED)])
     lines = coverage(rows[rows["seed"] == TESTED], ErrorTable.from_document(document))
     print(markdown(lines))

@@ -27,6 +27,7 @@ from tidings.prediction.peers import on_scv_deviation, peer_delay, peer_load, pe
 from tidings.prediction.published import published_stages
 from tidings.prediction.regimes import ALONG, FAILING, FEATURES, Regimes
 from tidings.prediction.repairs.components import Components
+from tidings.prediction.repairs.crowding import Crowding
 from tidings.prediction.repairs.failing import (
     BUFFERING,
     Repairs,
@@ -196,10 +197,13 @@ class Network:
     def regimes(self) -> Regimes:
         """Features of paths."""
         loads = flows(self.system, self.routes).loads if self.churns else self.rates.loads
+        if self.repairs is not None and self.repairs.bypassing:
+            crowding = Crowding(rates=self.rates, detouring=self.repairs.detouring)
+            loads = np.maximum(loads, crowding.loads_at_worst())
         return Regimes(
             routes=self.routes,
             rates=self.rates,
-            loads_if_subscribed=loads,
+            loads_at_worst=loads,
             brokers=self.stages,
         )
 

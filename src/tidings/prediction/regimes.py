@@ -26,7 +26,7 @@ BUSY = 0.02  # load from which a broker counts as one that events wait at
 # Per path, the largest over its brokers, or the sum.
 LARGEST = (
     "load",
-    "load_if_subscribed",
+    "load_at_worst",
     "own_bursts",
     "own_pacing",
     "other_bursts",
@@ -63,7 +63,7 @@ class Regimes:
 
     routes: Routes
     rates: Flows
-    loads_if_subscribed: Floats  # [broker]: if everybody who comes and goes were there
+    loads_at_worst: Floats  # [broker]: if all who come and go were there, while something is down
     brokers: BrokerStages
 
     @cached_property
@@ -84,7 +84,7 @@ class Regimes:
         stations = self._busy_stations[rates.into]
         columns = [
             loads,
-            self._loads_if_subscribed[rates.into],
+            self._loads_at_worst[rates.into],
             np.where(busy, np.maximum(own - poisson, 0.0), 0.0),
             np.where(busy, np.maximum(poisson - own, 0.0), 0.0),
             np.where(busy, np.maximum(others - poisson, 0.0), 0.0),
@@ -99,12 +99,12 @@ class Regimes:
         return np.column_stack(columns)
 
     @property
-    def _loads_if_subscribed(self) -> Floats:
+    def _loads_at_worst(self) -> Floats:
         """[broker]: far beyond what is measured where it is overloaded only for a time.
 
         Of such a broker mean rates say nothing.
         """
-        load = np.minimum(self.loads_if_subscribed, MOST_LOAD)
+        load = np.minimum(self.loads_at_worst, MOST_LOAD)
         for_a_time = (load >= FULL_LOAD) & (self.rates.loads < FULL_LOAD)
         return np.where(for_a_time, OVERLOADED_FOR_A_TIME, load)
 

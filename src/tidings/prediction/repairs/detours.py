@@ -58,9 +58,13 @@ class Detouring:
             beside[second].append((first, 2 * link + 1))
         return [sorted(each) for each in beside]
 
-    def _up(self, arc: int, broker: int, down: Down) -> bool:
-        parts = self.components
-        return down.isdisjoint(parts.of_link[arc >> 1]) and down.isdisjoint(parts.of_broker[broker])
+    def is_up(self, broker: int, down: Down) -> bool:
+        """Whether a broker is up while these processes are down."""
+        return down.isdisjoint(self.components.of_broker[broker])
+
+    def is_open(self, arc: int, broker: int, down: Down) -> bool:
+        """Whether an arc, and the broker that it leads to, are up."""
+        return down.isdisjoint(self.components.of_link[arc >> 1]) and self.is_up(broker, down)
 
     def shortest(self, source: int, target: int, down: Down) -> Path | None:
         """Find the path of fewest hops over what is not down; ties by position."""
@@ -69,7 +73,7 @@ class Detouring:
         while waiting and target not in came:
             here = waiting.popleft()
             for there, arc in self._neighbours[here]:
-                if there not in came and self._up(arc, there, down):
+                if there not in came and self.is_open(arc, there, down):
                     came[there] = (here, arc)
                     waiting.append(there)
         if target not in came:
@@ -83,13 +87,13 @@ class Detouring:
 
     def taken(self, usual: Path, down: Down) -> Path | None:
         """Follow an event: its usual path, and round what is down to the next broker of that."""
-        if not down.isdisjoint(self.components.of_broker[usual.brokers[0]]):
+        if not self.is_up(usual.brokers[0], down):
             return None
         brokers, arcs = usual.brokers[:1], usual.arcs[:0]
         place, last = 0, len(usual.arcs)
         while place < last:
             arc, following = usual.arcs[place], usual.brokers[place + 1]
-            if self._up(arc, following, down):
+            if self.is_open(arc, following, down):
                 brokers, arcs, place = (*brokers, following), (*arcs, arc), place + 1
                 continue
             goals = range(place + 1, last + 1)
