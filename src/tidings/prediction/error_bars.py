@@ -2,7 +2,8 @@
 
 To first order, parameters being independent: each parameter θ with standard error s is moved by s,
 and se(f)² = Σ (f(θ + s) − f(θ))². A moved system shares with the first one its dispersion and all
-queues that the parameter does not touch, and distributions are worked out only around lifetimes.
+queues that the parameter does not touch, and distributions are worked out only around lifetimes,
+unless something weighs all of them: who is still there, or what fails meanwhile.
 Parameters that concern one subscriber each, as those of its own link, are moved together: nobody
 else's share depends on them. A number that one standard error makes unknown, as the delay behind a
 broker that is then overloaded, has an infinite error.
@@ -53,7 +54,8 @@ def parameter_errors(
     if asked is False or not network.system.standard_errors:
         return Bars()
     groups = _groups(network.system)
-    near = replace(network, only_s=_times_s(results), solved={})
+    weighed = network.churns or network.failing is not None  # by all of distributions
+    near = replace(network, only_s=None if weighed else _times_s(results), solved={})
     began = time.process_time()
     known = _numbers(near)
     if asked is None and (time.process_time() - began) * len(groups) > UNASKED_S:
