@@ -145,7 +145,7 @@ def test_a_size_within_the_error_of_the_prediction_is_decided_by_the_simulation(
     exact = (5 - math.log1p(-0.994) / 0.5) / 10
     found = least_speed(system, target, play=played_by(noise=0.002))
     assert exact * (1 - 1e-6) <= found.choice.size <= exact * (1 + SPEED_CLOSE)
-    assert found.choice.evidence.foretold == OPEN
+    assert found.choice.evidence.predicted.tells == OPEN
     assert least_speed(system, Target(share=0.995), play=played_by(noise=0.006)).verdict == OPEN
     # A lossy link keeps everybody .005 below, which the prediction might be off by.
     lossy = changed(reading.loads(CROWD), ["link hub--edge {reliability: 0.985}"])
@@ -166,7 +166,7 @@ def test_a_gate_within_the_error_of_the_prediction_is_decided_by_the_simulation(
         found = run(["plan", "targets", city, "--target", str(target), "--json", *arguments])
         document = json.loads(capsys.readouterr().out)
         near = target != 0.6
-        assert document["foretold"] == ("cannot be told" if near else "meets")
+        assert document["predicted"]["tells"] == ("cannot be told" if near else "meets")
         if arguments == ["--no-simulate"]:
             assert found == near  # it cannot be told, which opens no gate
         else:

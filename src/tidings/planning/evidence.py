@@ -43,6 +43,7 @@ class Standing:
     margin: float  # of that one: its share less its target
     error: float  # half-width (95 %) of that share
     meets: bool  # if all shares were as they are given
+    tells: str  # wherever within its error each share may be: MEETS, MISSES or OPEN
 
     def to_document(self) -> dict[str, Any]:
         """The standing as plain data."""
@@ -55,8 +56,7 @@ class Evidence:
 
     predicted: Standing
     simulated: Standing | None  # None where it was not played
-    foretold: str  # what the prediction tells within its error: MEETS, MISSES or OPEN
-    verdict: str  # what both together do
+    verdict: str  # what both together tell
 
     @property
     def meets(self) -> bool:
@@ -66,8 +66,11 @@ class Evidence:
     def to_document(self) -> dict[str, Any]:
         """The evidence as plain data: the predicted standing, the simulated one, the verdict."""
         simulated = None if self.simulated is None else self.simulated.to_document()
-        verdicts = {"foretold": self.foretold, "verdict": self.verdict}
-        return {**self.predicted.to_document(), "simulated": simulated, **verdicts}
+        return {
+            **self.predicted.to_document(),
+            "simulated": simulated,
+            "verdict": self.verdict,
+        }
 
 
 def weigh(
@@ -78,14 +81,13 @@ def weigh(
     With ``always`` it is played in any case.
     """
     predicted = foretell(system)
-    foretold = verdict(system, target, predicted)
+    stands = standing(system, target, predicted)
     simulated = None
-    if play is not None and (always or foretold == OPEN):
+    if play is not None and (always or stands.tells == OPEN):
         simulated = played(system, target, predicted, play)
     return Evidence(
-        predicted=standing(system, target, predicted),
+        predicted=stands,
         simulated=None if simulated is None else standing(system, target, simulated),
-        foretold=foretold,
         verdict=verdict(system, target, predicted, simulated),
     )
 
@@ -127,6 +129,7 @@ def standing(system: System, target: Target, outcome: Outcome) -> Standing:
         margin=float(margins[least]) if asked.any() else math.nan,
         error=float(rows["error"].iloc[least]) if asked.any() else math.nan,
         meets=target.is_met(satisfied),
+        tells=_within_errors(system, target, outcome),
     )
 
 

@@ -18,7 +18,9 @@ from tidings.cli.plan.asking import (
     playing,
     told,
 )
-from tidings.planning.evidence import OPEN, weigh
+from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
+
+_PASSED = {MEETS: True, MISSES: False, OPEN: None}
 
 
 def targets(
@@ -53,14 +55,13 @@ def targets(
             {
                 "predicted": evidence.predicted.to_document(),
                 "simulated": simulated,
-                "foretold": evidence.foretold,
                 "verdict": evidence.verdict,
             }
         )
     else:
         for each in (evidence.predicted, evidence.simulated):
             if each is not None:
-                console.show_checked(each.meets, ("met", "not met"), told(each))
+                console.show_checked(_PASSED[each.tells], ("met", "not met", "open"), told(each))
         if evidence.verdict == OPEN:
             console.show(f"Whether the targets are met cannot be told: {DOUBT}.")
     conclude(evidence.verdict)
