@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from snapshots import everything_below
+from stopped_imports import mark_for
 from tidings.cli import spark as cli_spark
 from tidings.cli.commands import run
 from tidings.demonstration.run import check_place
@@ -88,7 +89,7 @@ def test_what_no_terminal_can_show_is_shown_as_it_is_written(tmp_path, options):
 def craft_steps(folder, **steps):
     """What an import leaves in its folder that was stopped at its last step."""
     (folder / ".finishing" / "tables").mkdir(parents=True)
-    document = {"folder": folder.stat().st_ino, "drop": [], "move": {}, **steps}
+    document = {"mark": mark_for(folder), "drop": [], "move": {}, **steps}
     (folder / ".finishing" / "steps.json").write_text(json.dumps(document))
 
 
