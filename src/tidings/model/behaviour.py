@@ -216,8 +216,8 @@ class Connectivity:
     trace: str | None = spec(
         replace(records.TEXT, read=read_named),
         "a `sessions` table (CSV, Parquet) to draw the periods from, instead of laws; a relative "
-        "path counts from where the command runs; below the folder of the file that names it, or one "
-        "of `tidings --files-below`",
+        "path counts from where the command runs; below the folder of the file that names it, or "
+        "one of `tidings --files-below`",
         default=None,
     )
     replay: str = spec(

@@ -6,9 +6,9 @@ may be done over again from the first, so that the next import finishes what was
 reads changes nothing: it is refused until then.
 
 A folder may come from anybody, and so may steps in it. They are carried out only where they bear
-a mark that an import of this user made for this folder (:mod:`tidings.traces.marks`), and only on entries of the few folders that an import
-knows (:class:`_Rooms`), each opened without following a link. So no step reaches elsewhere,
-whatever is exchanged between a check and its use.
+a mark that an import of this user made for this folder (:mod:`tidings.traces.marks`), and only on
+entries of the few folders that an import knows (:class:`_Rooms`), each opened without following a
+link. So no step reaches elsewhere, whatever is exchanged between a check and its use.
 """
 
 from __future__ import annotations
@@ -254,8 +254,8 @@ class _Rooms:
     def refusal(self, saw: str, want: str) -> InvalidTracesError:
         return InvalidTracesError(
             f"{self._to}: what an import seems to have left in {FINISHING} is not carried out: got "
-            f"{saw}; wants {want}. Nothing was changed; remove {FINISHING} by hand, or import again "
-            "to a new folder"
+            f"{saw}; wants {want}. Nothing was changed; remove {FINISHING} by hand, or import "
+            "again to a new folder"
         )
 
 
