@@ -182,6 +182,16 @@ def test_what_comes_between_the_look_and_the_opening_is_not_followed(
         read(path)
 
 
+@pytest.mark.parametrize("table", ["traces/hops", f"store/{PART}/rows/subscriptions"])
+def test_a_folder_with_the_log_of_a_stream_is_refused(place, capsys, table):
+    """Spark would read the files that the log lists, wherever they are."""
+    log = place / table / "_spark_metadata"
+    log.mkdir()
+    (log / "0").write_text("v1\n")
+    said = refusal(CHARACTERISE, place, table.split("/")[0], capsys)
+    assert f"{table}/_spark_metadata: got the log of a stream" in said
+
+
 def test_devices_and_folders_are_told_by_their_kind(tmp_path):
     with pytest.raises(OSError, match="a device, not a plain file"):
         open_plain("/dev/zero")

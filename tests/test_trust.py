@@ -6,20 +6,26 @@ import ast
 import json
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
 from snapshots import everything_below
+from stopped_imports import mark_for
 from tidings.cli import spark as cli_spark
+from tidings.cli.characterise import _Places
 from tidings.cli.commands import run
-from tidings.demonstration.run import check_place
+from tidings.demonstration import run as demonstrating
 from tidings.errors import EngineError
 from tidings.kernels import compile as compiling
-from tidings.model.reading import loads
+from tidings.model.reading import load, loads
 from tidings.model.routes import route
 from tidings.testbed.layout import layout
 from tidings.traces import session
@@ -88,7 +94,7 @@ def test_what_no_terminal_can_show_is_shown_as_it_is_written(tmp_path, options):
 def craft_steps(folder, **steps):
     """What an import leaves in its folder that was stopped at its last step."""
     (folder / ".finishing" / "tables").mkdir(parents=True)
-    document = {"folder": folder.stat().st_ino, "drop": [], "move": {}, **steps}
+    document = {"mark": mark_for(folder), "drop": [], "move": {}, **steps}
     (folder / ".finishing" / "steps.json").write_text(json.dumps(document))
 
 
@@ -146,6 +152,23 @@ def test_files_are_written_through_no_link(mine, name):
     assert everything_below(mine) == before
 
 
+@pytest.mark.parametrize("name", ["link", "second", "nowhere"])
+def test_fitted_systems_are_written_through_no_link(mine, name):
+    """What ``characterise`` writes once it has found something, without the finding."""
+    Path(name).rename("taken/regime-1.yaml")
+    for place in ("fitted.yaml", "taken/regime-2.yaml"):
+        Path(place).symlink_to(mine / "letter")
+    before, fitted = everything_below(mine), SimpleNamespace(system=load("system.yaml"))
+    parts = SimpleNamespace(regimes=[SimpleNamespace(found=fitted)] * 2)
+    places = _Places(to=Path("fitted.yaml"), measured=None, regimes=Path("taken"), report=None)
+    places.check()
+    places.save(fitted, parts, "traces")
+    for place in ("fitted.yaml", "taken/regime-1.yaml", "taken/regime-2.yaml"):
+        assert not Path(place).is_symlink()
+        assert load(place) == fitted.system
+    assert everything_below(mine) == before
+
+
 @pytest.mark.parametrize("name", ["link", "second", "nowhere", "folder", "taken"])
 @pytest.mark.parametrize(
     "command",
@@ -153,12 +176,17 @@ def test_files_are_written_through_no_link(mine, name):
         "predict system.yaml --output",
         "simulate system.yaml --events 100 --traces",
         "whatif system.yaml --scenarios scenarios.yaml --to",
+        "testbed run system.yaml --to",
+        "testbed compare system.yaml --to",
+        "characterise taken --to",
         "audit taken --subscription-delay 1s --diffusion-delay 1s --to",
         "characterise taken --quarantine",
         "generate system.yaml --into",
     ],
 )
 def test_folders_to_write_are_new(mine, tmp_path, command, name, capsys):
+    if command.startswith("testbed"):
+        pytest.importorskip("nats")  # which comes with an extra
     before = everything_below(tmp_path)
     assert run([*command.split(), name]) == 2
     assert f"{name} exists already" in capsys.readouterr().err
@@ -187,7 +215,7 @@ def test_an_import_changes_only_what_is_its_own(spark, mine, tmp_path, monkeypat
     assert not (to / "publications.csv").exists()
 
 
-def test_a_demo_replaces_what_is_wholly_of_a_demo(mine, tmp_path, capsys):
+def test_a_demo_replaces_what_is_wholly_of_a_demo(mine, tmp_path, capsys, monkeypatch):
     Path("taken", "demo.json").write_text('{"tidings_demo": 1}')
     Path("taken", "thesis.txt").write_text("years of work")
     before = everything_below(tmp_path)
@@ -196,7 +224,19 @@ def test_a_demo_replaces_what_is_wholly_of_a_demo(mine, tmp_path, capsys):
     assert "is not of ours" in capsys.readouterr().err
     assert everything_below(tmp_path) == before
     Path("taken", "thesis.txt").unlink()
-    check_place(Path("taken"))
+    Path("taken", "traces").mkdir()
+    Path("taken", "traces", "hops").symlink_to(mine)
+    kept = everything_below(mine)
+    for step in ("_play", "write_traces", "read_traces", "predict", "simulate", "with_truth"):
+        monkeypatch.setattr(demonstrating, step, lambda *_, **__: None)
+    monkeypatch.setattr(demonstrating, "characterise", lambda *_, **__: Mock())
+    monkeypatch.setattr(demonstrating, "_checks", lambda *_: ())
+    monkeypatch.setattr(
+        demonstrating, "_write", lambda *told: (told[-1] / "report.html").write_text("new")
+    )
+    demonstrating.demonstrate(None, None, folder=Path("taken"))
+    assert everything_below(Path("taken")).keys() == {"report.html"}
+    assert everything_below(mine) == kept
 
 
 def test_compiled_code_of_others_is_not_run(tmp_path, monkeypatch):
@@ -210,8 +250,23 @@ def test_compiled_code_of_others_is_not_run(tmp_path, monkeypatch):
             return status
         return os.stat_result([*status[:4], os.getuid() + 1, *status[5:10]])
 
-    monkeypatch.setattr(Path, "stat", of_somebody)
-    assert not compiling._is_writable(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", of_somebody)
+        assert not compiling._is_writable(folder)
+    for each in (folder, folder.parent, folder.parents[1]):
+        for others in (0o770, 0o707):
+            each.chmod(others)
+            assert not compiling._is_writable(folder)
+        each.chmod(0o755)
+        assert compiling._is_writable(folder)
+
+
+def test_folders_for_compiled_code_are_for_one_user_whatever_the_umask(tmp_path):
+    usual = os.umask(0)
+    try:
+        assert compiling._is_writable(tmp_path / "new" / "tidings" / "kernels" / "hash")
+    finally:
+        os.umask(usual)
 
 
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,1,512]", "spark://127.0.0.1:7077"])
@@ -221,6 +276,45 @@ def test_spark_listens_on_the_loopback(master, monkeypatch):
     assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
     assert settings["spark.ui.enabled"] == "false"
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"
+
+
+def listening(pid):
+    """Addresses, as the kernel writes them, on which a process takes connections from others."""
+    links = [os.readlink(each) for each in Path(f"/proc/{pid}/fd").iterdir() if each.is_symlink()]
+    own = {link.removeprefix("socket:[").rstrip("]") for link in links if "socket:" in link}
+    rows = [
+        line.split()
+        for kind in ("tcp", "tcp6")
+        for line in Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]
+    ]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in own}
+
+
+def as_the_kernel_writes(kind, address):
+    """An address as four-byte words in the order of bytes of this machine."""
+    packed = socket.inet_pton(kind, address)
+    words = struct.unpack(f"={len(packed) // 4}I", packed)
+    return "".join(f"{word:08X}" for word in words)
+
+
+LOOPBACK = {
+    as_the_kernel_writes(socket.AF_INET, "127.0.0.1"),
+    as_the_kernel_writes(socket.AF_INET6, "::ffff:127.0.0.1"),
+    as_the_kernel_writes(socket.AF_INET6, "::1"),
+}
+
+
+@pytest.mark.skipif(not Path("/proc/self/net/tcp").exists(), reason="sockets are told by /proc")
+def test_an_embedded_spark_listens_on_the_loopback_alone(spark):
+    for address in ("127.0.0.1", "0.0.0.0"):  # that this way of looking tells them apart
+        with socket.create_server((address, 0)):
+            told = as_the_kernel_writes(socket.AF_INET, address)
+            assert told in listening(os.getpid())
+    assert spark.range(10).repartition(2).count() == 10
+    java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
+    assert listening(java)
+    assert listening(java) <= LOOPBACK
+    assert listening(os.getpid()) <= LOOPBACK
 
 
 @pytest.mark.parametrize(

@@ -280,6 +280,70 @@ def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders,
     assert not begun & left  # what the other had written is cleared away
 
 
+def in_table(name, **columns):
+    """Damage of a store of an earlier version: other values in columns of one table."""
+
+    def damage(folder, periods):
+        nobody_wrote_types_down(folder, periods)
+        file = folder / f"{name}.parquet"
+        frame = pd.read_parquet(file)
+        frame.assign(**{each: make(frame) for each, make in columns.items()}).to_parquet(
+            file, index=False
+        )
+
+    return damage
+
+
+def nobody_wrote_types_down(folder, periods):
+    for each in (folder, periods):
+        decided = json.loads((each / "decided.json").read_text())
+        del decided["tables"]
+        (each / "decided.json").write_text(json.dumps(decided))
+
+
+def without(name, *, of_periods=False):
+    """Damage of a store of an earlier version: a table is gone."""
+
+    def damage(folder, periods):
+        nobody_wrote_types_down(folder, periods)
+        ((periods if of_periods else folder) / f"{name}.parquet").unlink()
+
+    return damage
+
+
+DAMAGES = {
+    "a text for a count": in_table("clocks", count=lambda _: "many"),
+    "a list for a name": in_table("crossings", source=lambda frame: [[1, 2]] * len(frame)),
+    "an endless sum": in_table("intervals", total_s=lambda _: np.inf),
+    "an endless whole number": in_table("hops", rows=lambda _: np.inf),
+    "a count below 0": in_table("hops", count=lambda frame: -(10**6) + 0 * frame["count"]),
+    "a time below 0": in_table("hops", lowest_s=lambda _: -7.0),
+    "a sum below 0": in_table("crossings", total_s=lambda _: -7.0),
+    "nothing for extremes": in_table("hops", lowest_s=lambda _: np.nan, highest_s=lambda _: np.nan),
+    "a moment outside": in_table("intervals", first_ns=lambda _: -7),
+    "no moment": in_table("intervals", first_ns=lambda _: None),
+    "no bin": in_table("crossings", bin=lambda frame: frame["bin"] * 0 - 1),
+    "no statistic": without("crossings"),
+    "no clocks": without("clocks"),
+    "no guests": without("guests"),
+    "no periods": without("states", of_periods=True),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_store_with_other_values_is_refused_by_name(copied, damage):
+    catalogue = read_catalogue(copied)
+    damage(copied / catalogue.parts[0].folder, copied / catalogue.periods)
+    with pytest.raises(InvalidTracesError, match=f"(?s){copied}.* add the traces"):
+        characterise_store(copied)
+
+
+def test_a_store_that_knows_no_types_is_read_all_the_same(copied, store):
+    catalogue = read_catalogue(copied)
+    nobody_wrote_types_down(copied / catalogue.parts[0].folder, copied / catalogue.periods)
+    assert characterise_store(copied).system == characterise_store(store).system
+
+
 def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
     spark, copied, folders, monkeypatch
 ):

@@ -127,10 +127,14 @@ def add_another(table):
     pd.DataFrame({"rows": [1]}).to_parquet(table.with_name("links.parquet"))
 
 
-@pytest.mark.parametrize("damage", [lose, rename_columns, add_another])
+def change_type(table):
+    pd.read_parquet(table).astype("float64").to_parquet(table)
+
+
+@pytest.mark.parametrize("damage", [lose, rename_columns, add_another, change_type])
 def test_a_part_whose_tables_are_not_those_written_is_refused(place, damage):
     folder = place / "store" / OURS
     load_partial(folder)
     damage(folder / "hops.parquet")
-    with pytest.raises(InvalidTracesError, match=r"cannot be read \(got the tables .* as written"):
+    with pytest.raises(InvalidTracesError, match=r"cannot be read \(got the table .* as written"):
         load_partial(folder)

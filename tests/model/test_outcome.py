@@ -127,6 +127,10 @@ def test_a_bad_outcome_file_is_an_error_of_input(text, tmp_path):
         ("subscribers", 1, "on_time_se", -0.1, "on_time_se: got -0.1; wants a number not below 0"),
         ("subscribers", 1, "on_time", "much", "on_time: got 'much'; wants a number"),
         ("subscribers", 1, "on_time", True, "on_time: got True; wants a number"),
+        ("subscribers", 1, "on_time", 10**400, "(b), on_time: got 1000"),
+        ("subscribers", 1, "delay_mean_s", -(10**400), "(b), delay_mean_s: got -1000"),
+        ("subscribers", 0, "count", 10**400, "(a), count: got 1000"),
+        ("brokers", 0, "wait_mean_s", math.inf, "wait_mean_s: got inf; wants a number, at most"),
         ("brokers", 0, "broker", 7, "table 'brokers', row 1 (7), broker: got 7; wants a text"),
     ],
 )
@@ -140,6 +144,24 @@ def test_a_cell_that_cannot_be_is_named(table_name, row, column, value, says, tm
     assert says in str(found.value)
 
 
+def test_a_cell_of_a_parquet_table_may_be_a_list(tmp_path):
+    save_outcome(sample(), tmp_path / "x")
+    file = tmp_path / "x" / "subscribers.parquet"
+    frame = pd.read_parquet(file)
+    frame.assign(on_time=[[1.0, 2.0]] * len(frame)).to_parquet(file, index=False)
+    with pytest.raises(InvalidInputError, match=r"\(a\), on_time: got array.*; wants a number"):
+        load_outcome(tmp_path / "x")
+
+
+def test_the_size_of_a_remark_is_a_number(tmp_path):
+    document = outcome_document(sample())
+    texts = dict.fromkeys(("kind", "what", "unit", "do"), "x")
+    document["remarks"] = [{**texts, "where": [], "size": 10**400}]
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    with pytest.raises(InvalidInputError, match="its remarks are"):
+        load_outcome(tmp_path / "x.json")
+
+
 def test_a_cell_of_the_wrong_kind_hides_no_other_problem(tmp_path):
     document = outcome_document(sample())
     document["subscribers"][0] |= {"on_time": 1.7, "subscriber": 3, "wanted_per_s": "much"}
@@ -149,7 +171,7 @@ def test_a_cell_of_the_wrong_kind_hides_no_other_problem(tmp_path):
         load_outcome(tmp_path / "x.json")
     assert {(p.at.split(", ", 1)[1], p.saw, p.want) for p in found.value.problems} == {
         ("row 1 (3), subscriber", "3 (and 1 more rows like it)", "a text"),
-        ("row 1 (3), wanted_per_s", "'much'", "a number"),
+        ("row 1 (3), wanted_per_s", "'much'", "a number, at most 1.8e308"),
         ("row 1 (3), on_time", "1.7", "a share from 0 to 1"),
         ("row 2 (['b']), on_time_se", "-0.1", "a number not below 0"),
     }

@@ -46,6 +46,13 @@ def test_what_is_none_of_these_is_refused(tmp_path, document):
         load_annex(tmp_path / "nowhere.json")
 
 
+def test_a_number_beyond_all_floats_is_refused(tmp_path):
+    document = draw_up(one_queue(), remedies=False).to_document()
+    document["on_time"] = document["subscribers"][0]["on_time"] = 10**400
+    with pytest.raises(InvalidInputError, match="mistakes"):
+        load_annex(saved(tmp_path, document))
+
+
 def test_the_report_shows_what_was_planned(tmp_path, capsys):
     city, predicted, page = (str(tmp_path / name) for name in ("c.yaml", "p.json", "r.html"))
     (tmp_path / "c.yaml").write_text(TWO)

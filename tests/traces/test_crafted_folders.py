@@ -6,11 +6,13 @@ import contextlib
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from snapshots import everything_below
+from stopped_imports import mark_for
 from tidings.errors import InvalidTracesError
 from tidings.traces import placing
 from tidings.traces.importing import ACCOUNT_COLUMNS, _arranged, check_destination
@@ -37,7 +39,7 @@ def craft(to, *, marked=True, drop=(), move=None):
     """What an import leaves that is killed at its last step, or what looks like it."""
     (to / NEW).mkdir(parents=True, exist_ok=True)
     document = {"drop": list(drop), "move": move or {}}
-    document |= {"folder": to.stat().st_ino} if marked else {}
+    document |= {"mark": mark_for(to)} if marked else {}
     (to / ".finishing" / "steps.json").write_text(json.dumps(document))
 
 
@@ -147,18 +149,96 @@ def test_a_copy_of_what_was_stopped_is_not_carried_out(place):
     copied = place / "copied"
     shutil.copytree(place / "traces", copied)
     before = everything_below(place)
-    with pytest.raises(InvalidTracesError, match="of another folder"):
+    with pytest.raises(InvalidTracesError, match="know nothing"):
         imports_hops(copied)
     assert everything_below(place) == before
 
 
+FORGED = {
+    "a random one": lambda to, true: "0123456789abcdef" * 2,
+    "the inode": lambda to, true: to.stat().st_ino,
+    "a path": lambda to, true: f"../imports/{true}",
+    "a part": lambda to, true: true[:-1],
+    "none": lambda to, true: None,
+    "a list": lambda to, true: [true],
+}
+
+
+@READ_OR_IMPORT
+@pytest.mark.parametrize("mark", FORGED.values(), ids=FORGED)
+def test_a_mark_that_no_import_of_this_user_made_is_refused(place, mark, use):
+    to = place / "traces"
+    craft(to, drop=["publications.csv"], move={NEW: "hops"})
+    file = to / ".finishing" / "steps.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "mark": mark(to, document["mark"])}))
+    before = everything_below(place)
+    with pytest.raises(InvalidTracesError, match=r"traces: .*\.finishing"):
+        use(to)
+    assert everything_below(place) == before
+    if use is not table_names:
+        with pytest.raises(
+            InvalidTracesError, match=r"remove \.finishing by hand, or import again"
+        ):
+            use(to)
+    file.write_text(json.dumps(document))
+    check_destination(to, [], replace_old=True)
+    assert sorted(os.listdir(to)) == ["hops", "quarantine"]
+
+
+def notes():
+    return Path(os.environ["XDG_STATE_HOME"], "tidings", "imports")
+
+
+def test_a_mark_is_known_as_long_as_it_is_needed_and_only_where_nobody_else_writes(place):
+    to = place / "traces"
+    craft(to, drop=["publications.csv"])
+    mark = json.loads((to / ".finishing" / "steps.json").read_text())["mark"]
+    assert notes().stat().st_mode & 0o77 == 0
+    notes().chmod(0o770)
+    with pytest.raises(InvalidTracesError, match="know nothing"):
+        imports_hops(to)
+    notes().chmod(0o700)
+    assert (notes() / mark).exists()
+    before = set(notes().iterdir())
+    imports_hops(to)
+    assert before - set(notes().iterdir()) == {notes() / mark}
+    assert not set(notes().iterdir()) - before
+    assert not (to / "publications.csv").exists()
+
+
+def test_without_a_state_folder_an_import_works_and_one_that_was_stopped_is_refused(
+    place, monkeypatch
+):
+    (place / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "file"))
+    to = place / "traces"
+    imports_hops(to)
+    assert (to / "hops").is_dir()
+    assert not (to / ".finishing").exists()
+    craft(to, drop=["publications.csv"])
+    with pytest.raises(InvalidTracesError, match=r"know nothing.*remove \.finishing by hand"):
+        imports_hops(to)
+    assert (to / "publications.csv").exists()
+
+
+@pytest.mark.parametrize("path", ["publications.csv", "quarantine/hops", NEW])
+def test_a_step_that_would_lose_what_it_moves_is_refused(place, path):
+    to = place / "traces"
+    craft(to, move={path: path})
+    before = everything_below(place)
+    with pytest.raises(InvalidTracesError, match="would be lost"):
+        imports_hops(to)
+    assert everything_below(place) == before
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[]", "[" * 100_000, '{"folder": 1}', "null", '{"drop": [1], "move": {}}']
+    "text", ["", "[]", "[" * 100_000, '{"mark": 1}', "null", '{"drop": [1], "move": {}}']
 )
 def test_steps_that_are_none_are_refused(place, text):
     to = place / "traces"
     craft(to)
-    (to / ".finishing" / "steps.json").write_text(text.replace('"folder": 1', '"folder": 0'))
+    (to / ".finishing" / "steps.json").write_text(text)
     before = everything_below(place)
     with pytest.raises(InvalidTracesError, match="wants the steps that an import writes"):
         imports_hops(to)

@@ -9,6 +9,7 @@ import sys
 import pandas as pd
 import pytest
 
+from stopped_imports import mark_for
 from tidings.errors import InvalidTracesError
 from tidings.model.trace_tables import MANIFEST
 from tidings.traces.importing import ACCOUNT_COLUMNS, _arranged, check_destination
@@ -181,7 +182,7 @@ def test_who_finishes_may_be_killed_too(tmp_path, killer):
 def stopped(to, **steps):
     """Leave what an import leaves that is killed at its last step."""
     (to / ".finishing" / "tables").mkdir(parents=True)
-    document = {"folder": to.stat().st_ino, "drop": [], "move": {}, **steps}
+    document = {"mark": mark_for(to), "drop": [], "move": {}, **steps}
     (to / ".finishing" / "steps.json").write_text(json.dumps(document))
 
 

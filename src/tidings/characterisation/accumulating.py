@@ -43,6 +43,7 @@ from tidings.characterisation.store import (
     save_rows,
     write_catalogue,
 )
+from tidings.characterisation.stored_values import check_whole
 from tidings.characterisation.subscribers import changed_subscribers, find_subscribers
 from tidings.errors import InvalidTracesError
 from tidings.model.system import System
@@ -196,7 +197,7 @@ def _count_part(
 
 def _subscriptions(store: Path, parts: Sequence[Part]) -> pd.DataFrame | None:
     """The steps of subscriptions of some parts, counted."""
-    tables = [load_partial(store / part.folder).tables for part in parts]
+    tables = [load_partial(store / part.folder, part.tables).tables for part in parts]
     found = [each["subscriptions"] for each in tables if "subscriptions" in each]
     return merge_rows("subscriptions", found) if found else None
 
@@ -214,7 +215,7 @@ def _check_order(traces: Traces, counted: Partial, later: Sequence[Part], store:
     if steps is None:
         return
     for part in later:
-        guests = load_partial(store / part.folder).tables.get("guests", steps.head(0))
+        guests = load_partial(store / part.folder, part.tables).tables.get("guests", steps.head(0))
         met = set(guests["subscriber"]) & set(steps["subscriber"])
         met |= set(counted.tables["guests"]["subscriber"])
         if met:
@@ -267,7 +268,7 @@ class _Work:
         return End(
             tables=self._rows(place / which),
             window=part.window,
-            counted=load_partial(place),
+            counted=load_partial(place, part.tables),
             steps=_steps_of(self.session, self.store, so_far),
             subscriptions=_subscriptions(self.store, so_far),
         )
@@ -346,15 +347,24 @@ def _whole(store: Path, found: Catalogue) -> Partial:
         **{part.folder: part.folder for part in found.parts},
         **{each.folder: each.before for each in found.seams},
     }
-    loaded = {folder: load_partial(store / folder) for folder in owner}
+    tables = {part.folder: part.tables for part in found.parts}
+    loaded = {folder: load_partial(store / folder, tables.get(folder)) for folder in owner}
     loaded |= _with_those_who_stayed(loaded, found.parts)
     partials = [
         in_stretch(shifted(loaded[folder], BATCHES * numbers[part]), stretch_of[part])
         for folder, part in owner.items()
     ]
     if found.periods is not None:
-        partials.append(load_partial(store / found.periods))
-    return merged(partials, batches_of([part.until_ns - part.from_ns for part in found.parts]))
+        every = {name for part in found.parts for name in part.tables}
+        partials.append(load_partial(store / found.periods, every, periods=True))
+    whole = merged(partials, batches_of([part.until_ns - part.from_ns for part in found.parts]))
+    try:
+        check_whole(whole.tables, _window_of(found.parts))
+    except ValueError as problem:
+        raise InvalidTracesError(
+            f"{store}: its statistics cannot be ({problem}); add the traces again, to a new store"
+        ) from problem
+    return whole
 
 
 def _with_those_who_stayed(

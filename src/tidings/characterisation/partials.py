@@ -47,7 +47,7 @@ CHANGED_BY_SEAMS = (
     "publications", "bad_contents", "intervals", "hops", "deliveries", "crossings", "sightings",
 )  # fmt: skip
 _EMPTIED = tuple(name for name in CHANGED_BY_SEAMS if name != "intervals")
-_COUNTS = (
+COUNTS = (
     "rows", "events", "count", "lost", "early", "duplicates", "wanted", "delivered", "on_time",
     "sizes", "waited",
 )  # fmt: skip
@@ -94,7 +94,7 @@ def merge_rows(name: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     cells = rows.groupby(keys, dropna=False, sort=False)
     added = [cells[sums].sum(min_count=1), cells[least].min(), cells[most].max()]
     together = pd.concat(added, axis="columns").reset_index()[columns]
-    counts = [column for column in sums if column in _COUNTS]
+    counts = [column for column in sums if column in COUNTS]
     if name not in _EMPTIED:
         return together
     return together[(together[counts].fillna(0) != 0).any(axis="columns")].reset_index(drop=True)

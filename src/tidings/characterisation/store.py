@@ -16,16 +16,18 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
+import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from tidings.characterisation.partials import Partial
+from tidings.characterisation.stored_values import check_there, check_values
 from tidings.errors import InvalidTracesError
 from tidings.model import json_text
 from tidings.model.plain_files import check_below, open_plain, read_text
@@ -185,10 +187,12 @@ def new_folder_name() -> str:
 def save_partial(folder: Path, counted: Partial) -> None:
     """Write the tables of some statistics, and what was decided."""
     folder.mkdir(parents=True)
+    types = {}
     for name, frame in counted.tables.items():
         frame.to_parquet(folder / f"{name}.parquet", index=False)
+        types[name] = _types(pyarrow.parquet.read_schema(folder / f"{name}.parquet"))
     decided = {
-        "tables": {name: list(frame.columns) for name, frame in counted.tables.items()},
+        "tables": types,
         "silent": sorted(counted.silent),
         "folded": counted.folded,
         "notes": list(counted.notes),
@@ -196,18 +200,27 @@ def save_partial(folder: Path, counted: Partial) -> None:
     (folder / _DECIDED).write_text(json.dumps(decided), encoding="utf-8")
 
 
-def load_partial(folder: Path) -> Partial:
-    """Read the statistics of a part of a store; raise where tables are missing or added."""
+def load_partial(
+    folder: Path, of: Collection[str] | None = None, *, periods: bool = False
+) -> Partial:
+    """Read statistics of a store; raise where tables are missing, added or not as written.
+
+    ``of`` are the tables of the traces that were counted, or of which ``periods`` were; None: those
+    on a seam, which has what it has.
+    """
     try:
         decided = json_text.parse(read_text(folder / _DECIDED))
-        tables = {}
+        tables, types = {}, {}
         for each in sorted(folder.glob("*.parquet")):
             with open_plain(each) as file:
-                tables[each.stem] = pd.read_parquet(file)
-        columns = {name: list(table.columns) for name, table in tables.items()}
-        wanted = decided.get("tables", columns)  # earlier versions did not write them down
-        if columns != wanted:
-            raise ValueError(f"got the tables {columns}; wants {wanted}, as written")
+                found = pyarrow.parquet.read_table(file)
+            tables[each.stem], types[each.stem] = found.to_pandas(), _types(found.schema)
+        wanted = decided.get("tables", types)  # earlier versions did not write them down
+        if types != wanted:
+            raise ValueError(_differing(types, wanted))
+        if of is not None:
+            check_there(of, tables, periods=periods)
+        check_values(tables)
         folded = decided["folded"]
         return Partial(
             tables=tables,
@@ -219,6 +232,17 @@ def load_partial(folder: Path) -> Partial:
         raise InvalidTracesError(
             f"{folder}: cannot be read ({problem}); add the traces of that time again"
         ) from problem
+
+
+def _types(schema: pyarrow.Schema) -> dict[str, str]:
+    return {field.name: str(field.type) for field in schema}
+
+
+def _differing(types: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    """Where tables are not those that were written, the first of them."""
+    names = [name for name in {**wanted, **types} if types.get(name) != wanted.get(name)]
+    saw, want = types.get(names[0], "none"), wanted.get(names[0], "none")
+    return f"got the table {names[0]} with {saw}; wants {want}, as written"
 
 
 def save_rows(folder: Path, frames: Mapping[str, DataFrame]) -> None:

@@ -135,13 +135,14 @@ def _root(
         list[Path] | None,
         typer.Option(
             metavar="FOLDER",
-            help="System files may name files below this folder too, not only below their own.",
+            help="Files of systems and scenarios may name files below this folder too, not only "
+            "below their own.",
         ),
     ] = None,
 ) -> None:
     """Will it arrive in time?"""
     if files_below:
-        from tidings.model.reading import FILES_BELOW
+        from tidings.model.named_files import FILES_BELOW
 
         os.environ[FILES_BELOW] = os.pathsep.join(map(str, files_below))
 

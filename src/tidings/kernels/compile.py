@@ -96,12 +96,17 @@ def cache_folder() -> Path:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether the folder can be made, is ours, and takes a file (others' code must not be run)."""
+    """Whether the folder can be made, only we write to it, and it takes a file.
+
+    Others' code must not be run.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        above = (folder, *folder.parents[:2])  # whose owner could put another in its place
-        if hasattr(os, "getuid") and any(each.stat().st_uid != os.getuid() for each in above):
-            return False
+        folder.parents[2].mkdir(parents=True, exist_ok=True)
+        for each in (*folder.parents[1::-1], folder):  # who writes to one puts another in its place
+            each.mkdir(exist_ok=True, mode=0o700)
+            status = each.stat()
+            if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
+                return False
         tempfile.TemporaryFile(dir=folder).close()
     except (OSError, RuntimeError):
         return False

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tidings.model import records
 from tidings.model.document import Place
 from tidings.model.laws import Deterministic, Exponential, Law, law_document, read_law
+from tidings.model.named_files import read_named
 from tidings.model.records import Kind, given, spec
 
 
@@ -213,10 +214,10 @@ class Connectivity:
     on: Law | None = spec(POSITIVE_LAW, "time connected", default=None)
     off: Law | None = spec(POSITIVE_LAW, "time away", default=None)
     trace: str | None = spec(
-        records.TEXT,
+        replace(records.TEXT, read=read_named),
         "a `sessions` table (CSV, Parquet) to draw the periods from, instead of laws; a relative "
-        "path counts from where the command runs; below the folder of the system file, or one of "
-        "`tidings --files-below`",
+        "path counts from where the command runs; below the folder of the file that names it, or "
+        "one of `tidings --files-below`",
         default=None,
     )
     replay: str = spec(

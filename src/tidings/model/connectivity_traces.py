@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -22,6 +22,7 @@ import pyarrow.parquet
 from tidings.errors import InvalidInputError
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Empirical, Law
+from tidings.model.named_files import real_place
 from tidings.model.plain_files import open_plain, read_parquet
 from tidings.model.yaml_text import refusal
 
@@ -145,11 +146,11 @@ def _told(trace: str) -> dict[str, list[Told]]:
 
 
 def _stamp(trace: str) -> int:
-    """When a trace was last changed."""
+    """When a trace was last changed; looks first whether it lies where it may."""
     try:
-        return Path(trace).stat().st_mtime_ns
-    except (OSError, ValueError) as error:  # ValueError: no file has such a name
-        saw = getattr(error, "strerror", None) or "no file"
+        return real_place(trace).stat().st_mtime_ns
+    except OSError as error:
+        saw = error.strerror or "no file"
         raise _wrong(trace, saw=saw, want="a file that can be read") from None
 
 
@@ -184,29 +185,6 @@ def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
             raise _wrong(trace, saw=saw, want="whole nanoseconds")
         found.setdefault(str(peer), []).append((at_ns, STATES.index(state)))
     return found
-
-
-def keep_below(trace: str, folders: Sequence[Path]) -> None:
-    """Let a trace be read only where it lies below one of these folders when it is opened."""
-    _FOLDERS[trace] = tuple(folders)
-
-
-_FOLDERS: dict[str, tuple[Path, ...]] = {}
-
-
-def real_place(trace: str) -> Path:
-    """Resolve all links of a name, to an absolute path, which is never taken for an address.
-
-    Raises :class:`OSError` where the name cannot be or its links go round.
-    """
-    try:
-        place = Path(trace).resolve()
-    except (RuntimeError, ValueError) as error:
-        raise OSError(errno.EINVAL, str(error)) from error
-    allowed = _FOLDERS.get(trace)
-    if allowed is not None and not any(map(place.is_relative_to, allowed)):
-        raise OSError(errno.EPERM, f"{place}, which is not below {allowed[0]}")
-    return place
 
 
 def _check_place(trace: str, place: Path, opened: os.stat_result) -> None:

@@ -227,13 +227,14 @@ def describe(value: Any) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, Mapping):
-        return f"a mapping with {_shorten(', '.join(str(key) for key in value))}" if value else "{}"
+        return f"a mapping with {shorten(', '.join(str(key) for key in value))}" if value else "{}"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _shorten(repr(value))
+    return shorten(repr(value))
 
 
-def _shorten(text: str, limit: int = 60) -> str:
+def shorten(text: str, limit: int = 60) -> str:
+    """A text as an error message shows it, cut off after so many characters."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

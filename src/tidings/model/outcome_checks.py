@@ -6,6 +6,7 @@ are wrong in the same way are one problem.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -13,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.errors import Problem
+from tidings.model.document import shorten
 from tidings.model.outcome import ANSWERED, KEYS, LOSSES, TABLES, TEXTS
 
 ROUNDING = 1e-6  # by which shares that were written and read again may miss their sum
@@ -41,7 +43,7 @@ def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
         return
     wrong = {column: _wrong_kind(column, frame[column]) for column in columns}
     for column, rows in wrong.items():
-        want = "a text" if column in TEXTS else "a number"
+        want = "a text" if column in TEXTS else "a number, at most 1.8e308"
         yield from _problem(name, frame, column, rows, want)
     # What is no number says nothing else; what is wrong with the other rows is told all the same.
     sound = ~np.any(list(wrong.values()), axis=0)
@@ -67,9 +69,15 @@ def _wrong_kind(column: str, cells: pd.Series) -> Bools:
 
 
 def _is_number(cell: object) -> bool:
-    if cell is None or cell in _ENDLESS:
+    """Whether a cell is unknown, endless as a text, or a number that is not beyond all floats."""
+    if cell is None or (isinstance(cell, str) and cell in _ENDLESS):
         return True
-    return isinstance(cell, int | float | np.number) and not isinstance(cell, bool | np.bool_)
+    if not isinstance(cell, int | float | np.number) or isinstance(cell, bool | np.bool_):
+        return False
+    try:
+        return not math.isinf(cell)
+    except OverflowError:
+        return False
 
 
 def _value_problems(
@@ -127,6 +135,6 @@ def _problem(
         cell = first[column]
         yield Problem(
             at=f"table '{name}', row {rows[0] + 1} ({who}), {column}",
-            saw=f"{cell if isinstance(cell, float | np.number) else repr(cell)}{more}",
+            saw=f"{cell if isinstance(cell, float | np.number) else shorten(repr(cell))}{more}",
             want=want,
         )

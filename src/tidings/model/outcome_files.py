@@ -139,7 +139,7 @@ def _remarks(head: Mapping[str, Any], source: Path) -> tuple[Remark, ...]:
     rows = head.get("remarks", [])
     try:
         return tuple(Remark.from_document(row) for row in rows)
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
         raise InvalidInputError(
             f"{source}: its remarks are {str(rows)[:60]!r} ({error}); wants a list of records with "
             "kind, what, where, size, unit, do"

@@ -18,6 +18,7 @@ from typing import BinaryIO
 import pyarrow.parquet
 
 _HANDED_OVER = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+_LOG = "_spark_metadata"
 _KINDS = {
     stat.S_IFLNK: "a link",
     stat.S_IFDIR: "a folder",
@@ -65,12 +66,15 @@ def read_parquet(path: Path) -> pyarrow.Table:
 def check_below(folder: Path, *, follow: bool = False) -> None:
     """Refuse with :class:`OSError` a folder in which anything is neither file nor folder.
 
-    For who reads folders by path, such as Spark. With ``follow``, links to plain files will do.
+    For who reads folders by path, such as Spark. With ``follow``, links to plain files will do. A
+    folder that a stream has written is refused too: Spark reads what its log lists, anywhere.
     """
     folders = [os.fspath(folder)]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
+                if entry.name == _LOG:
+                    raise OSError(errno.EINVAL, "the log of a stream, not of a table", entry.path)
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
                 else:

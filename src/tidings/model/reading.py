@@ -9,32 +9,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidings.errors import InvalidInputError, InvalidSystemError, Problem
-from tidings.model import connectivity_traces, records, tables, yaml_text
+from tidings.errors import InvalidSystemError
+from tidings.model import records, tables, yaml_text
 from tidings.model.checks import check_system
 from tidings.model.document import Place
-from tidings.model.record_tables import column
+from tidings.model.named_files import folders_of, kept_below
 from tidings.model.system import System
 from tidings.model.writing import check_place, write_file
-
-FILES_BELOW = "TIDINGS_FILES_BELOW"  # folders whose files every system may name
 
 
 def load(path: str | os.PathLike[str]) -> System:
     """Read a system from a YAML or JSON file, or from a folder of tables.
 
     Raises :class:`InvalidSystemError` with every problem of the file at once. Files that it names
-    must lie below its own folder, or below one of those that ``FILES_BELOW`` lists in the
-    environment.
+    must lie below its own folder, or below one of those that ``named_files.FILES_BELOW`` lists in
+    the environment.
     """
     source = Path(path)
-    if not source.is_dir():
-        return _check_files(_finish(yaml_text.read(source), str(path)), source, source.parent)
-    try:
-        found = _finish(tables.read_folder(source), str(path))
-    except InvalidSystemError:  # row by row every problem has its line
-        found = _finish(tables.read_folder(source, by_column=False), str(path))
-    return _check_files(found, source, source)
+    with kept_below(folders_of(source if source.is_dir() else source.parent)):
+        if not source.is_dir():
+            return _finish(yaml_text.read(source), str(path))
+        try:
+            return _finish(tables.read_folder(source), str(path))
+        except InvalidSystemError:  # row by row every problem has its line
+            return _finish(tables.read_folder(source, by_column=False), str(path))
 
 
 def loads(text: str, name: str = "the text") -> System:
@@ -64,42 +62,6 @@ def _finish(place: Place, name: str) -> System:
             return System(**parts)
     count = len(set(place.problems))
     raise InvalidSystemError(f"{name}: {count} problem{'s' if count > 1 else ''}", place.problems)
-
-
-def _check_files(system: System, source: Path, folder: Path) -> System:
-    """Refuse a system that names files elsewhere: whoever wrote it may not read them for us."""
-    given = filter(None, os.environ.get(FILES_BELOW, "").split(os.pathsep))
-    allowed = [_resolved(each) for each in (folder, *map(Path, given))]
-    problems = []
-    for section in ("publishers", "subscribers"):
-        for peer in column(getattr(system, section), "connectivity").values:
-            trace = None if peer is None else peer.trace
-            if trace is None:
-                continue
-            connectivity_traces.keep_below(trace, allowed)
-            if "\0" not in trace and not os.path.lexists(trace):
-                continue  # looked at when it is there and wanted
-            try:
-                connectivity_traces.real_place(trace)
-            except OSError as error:
-                problems.append(
-                    Problem(
-                        at=f"{section}, connectivity.trace",
-                        saw=f"{trace}: {error.strerror}",
-                        want=f"a file below {allowed[0]}",
-                        fix=f"or name its folder in --files-below or {FILES_BELOW}",
-                    )
-                )
-    if problems:
-        raise InvalidSystemError(f"{source}: names files that are not its own", problems)
-    return system
-
-
-def _resolved(folder: Path) -> Path:
-    try:
-        return folder.resolve()
-    except (RuntimeError, OSError, ValueError) as error:
-        raise InvalidInputError(f"{folder}: not a folder ({error}); wants one") from error
 
 
 def dumps(system: System) -> str:

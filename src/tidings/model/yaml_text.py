@@ -197,11 +197,14 @@ def _represent_float(dumper: _Dumper, value: float) -> yaml.ScalarNode:
 def _represent_str(dumper: _Dumper, value: str) -> yaml.ScalarNode:
     # Whatever our own reader would take for something else than text must stand in quotes.
     risky = not isinstance(_plain(value), str) or value != value.strip()
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style='"' if risky else None)
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", str(value), style='"' if risky else None
+    )
 
 
 _Dumper.add_representer(float, _represent_float)
 _Dumper.add_representer(str, _represent_str)
+_Dumper.add_multi_representer(str, _represent_str)
 
 
 def dump(document: Any) -> str:

@@ -30,6 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tidings.errors import InvalidInputError
+from tidings.model.named_files import kept_below
 from tidings.model.system import System
 from tidings.planning.adjustments import ADJUSTMENTS, RECOVERIES, adjust, change_recovery
 from tidings.planning.restructuring import PUTS, add, check_whole, move, put, remove
@@ -79,13 +80,18 @@ def read_change(text: str) -> Change:
     return found
 
 
-def changed(system: System, changes: Sequence[str]) -> System:
-    """The system after all changes, made one after another and looked at as a whole at the end."""
+def changed(system: System, changes: Sequence[str], below: Sequence[str] | None = None) -> System:
+    """The system after all changes, made one after another and looked at as a whole at the end.
+
+    Files that the changes name must lie below one of the folders ``below``; None: anywhere, for
+    whoever types changes.
+    """
     told = [read_change(text) for text in changes]
     found = system
     for change in told:
         try:
-            found = _made(found, change)
+            with kept_below(below):
+                found = _made(found, change)
         except InvalidInputError as error:
             headline = f"the change {quoted(change.text)}: {error.headline}"
             raise InvalidInputError(headline, error.problems) from error

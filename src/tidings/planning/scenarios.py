@@ -17,6 +17,7 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError, TidingsError, UnsupportedError
 from tidings.model import yaml_text
+from tidings.model.named_files import folders_of
 from tidings.model.outcome import CAUSES, LOSSES, Outcome
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
@@ -33,10 +34,14 @@ Engine = Callable[[System], Outcome]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """Changes that are made together, and what they are called."""
+    """Changes that are made together, what they are called, and where files they name may lie.
+
+    ``below`` are the folders of :func:`tidings.planning.changes.changed`.
+    """
 
     name: str
     changes: tuple[str, ...]
+    below: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +98,7 @@ def difference(
     system: System, scenario: Scenario, engine: Engine, before: Outcome | None = None
 ) -> Difference:
     """What a scenario changes, by an engine such as :func:`foretell`."""
-    after = engine(changed(system, scenario.changes))
+    after = engine(changed(system, scenario.changes, scenario.below))
     return Difference(scenario=scenario, before=before or engine(system), after=after)
 
 
@@ -142,8 +147,11 @@ _NOBODY = {"worst": "", "loser": "", "bottleneck": ""}
 
 
 def read_scenarios(path: str | os.PathLike[str]) -> tuple[Scenario, ...]:
-    """Scenarios from a YAML or JSON file: ``name: [change, change]`` or ``name: change``."""
-    place = yaml_text.read(Path(path))
+    """Scenarios from a YAML or JSON file: ``name: [change, change]`` or ``name: change``.
+
+    Files that they name must lie below the folder of that file, as with a system file.
+    """
+    place, below = yaml_text.read(Path(path)), folders_of(Path(path).parent)
     parts = place.mapping(want="scenarios by name: {rush hour: [rate all x2]}")
     found = []
     for name, part in parts.items():
@@ -153,7 +161,8 @@ def read_scenarios(path: str | os.PathLike[str]) -> tuple[Scenario, ...]:
             texts = [each.text("a change") for each in part.items("a change, or a list of them")]
             if isinstance(value, list) and not value:
                 part.report("at least one change")
-        found.append(Scenario(name=name, changes=tuple(text for text in texts if text)))
+        changes = tuple(text for text in texts if text)
+        found.append(Scenario(name=name, changes=changes, below=below))
     if place.problems or not found:
         raise InvalidInputError(f"{path}: these are no scenarios", place.problems)
     return tuple(found)

@@ -30,9 +30,9 @@ def load_annex(path: Path) -> Section:
         if isinstance(document, dict) and key in document:
             try:
                 return Section(title=title, exhibits=tuple(map(grid, tables(document))))
-            except (KeyError, TypeError, AttributeError) as error:
+            except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
                 raise InvalidInputError(
-                    f"{path}: looks like '{title.lower()}', but misses {error}"
+                    f"{path}: looks like '{title.lower()}', but misses or mistakes {error}"
                 ) from None
     raise InvalidInputError(
         f"{path}: none of what explain, whatif or plan print with --json; wants a document with "

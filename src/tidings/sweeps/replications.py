@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Iterator
 from functools import lru_cache
@@ -30,7 +29,8 @@ def replicate_on(spark: SparkSession) -> Replicate:
     """Runs replications on this Spark, a task each; :func:`simulate` takes it as ``elsewhere``."""
 
     def run(system: System, window: Window, seed: int, numbers: range) -> Iterator[Counts]:
-        document = json.dumps(reading.system_document(system))
+        # Not as text: names of files carry with them where these may lie.
+        document = pickle.dumps(reading.system_document(system))
         for first in range(numbers.start, numbers.stop, AT_ONCE):
             some = range(first, min(first + AT_ONCE, numbers.stop))
             yield from _brought(spark, (document, window, seed), some)
@@ -39,7 +39,7 @@ def replicate_on(spark: SparkSession) -> Replicate:
 
 
 def _brought(
-    spark: SparkSession, work: tuple[str, Window, int], numbers: range
+    spark: SparkSession, work: tuple[bytes, Window, int], numbers: range
 ) -> Iterator[Counts]:
     def on_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -59,7 +59,7 @@ def _brought(
         yield counts
 
 
-def _counted(document: str, window: Window, seed: int, number: int) -> bytes:
+def _counted(document: bytes, window: Window, seed: int, number: int) -> bytes:
     """What one replication counted, or why it could not be run, as bytes."""
     try:
         return pickle.dumps(next(replications(_compiled(document), window, seed, [number])))
@@ -68,6 +68,6 @@ def _counted(document: str, window: Window, seed: int, number: int) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _compiled(document: str) -> CompiledSystem:
+def _compiled(document: bytes) -> CompiledSystem:
     """The system, compiled once in the life of a worker."""
-    return compile_system(reading.from_document(json.loads(document)))
+    return compile_system(reading.from_document(pickle.loads(document)))

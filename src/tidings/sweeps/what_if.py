@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,7 @@ ASSESSMENTS = (
     "worst_on_time double, loser string, most_loss double, bottleneck string, "
     f"utilisation double, subscribers array<struct<{_ROWS}>>"
 )
+_LISTS = pa.list_(pa.string())
 SCENARIOS_PER_TASK = 20  # they take different times: small tasks even that out
 
 
@@ -37,22 +37,32 @@ def assess_all(spark: SparkSession, system: System, scenarios: Sequence[Scenario
     Lazy: whoever reads it more than once should write it first.
     """
     unique_names(scenarios)
-    document = json.dumps(reading.system_document(system))
+    document = reading.system_document(system)  # not as text: names of files carry permissions
     before = foretell(system)
 
     def on_worker(batches: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        whole = reading.from_document(json.loads(document))
+        whole = reading.from_document(document)
         for batch in batches:
+            columns = (batch[name] for name in ("scenario", "changes", "below"))
             rows = [
-                assess(whole, Scenario(name=name, changes=tuple(changes)), before)
-                for name, changes in zip(batch["scenario"], batch["changes"], strict=True)
+                assess(
+                    whole,
+                    Scenario(
+                        name=name,
+                        changes=tuple(changes),
+                        below=None if below is None else tuple(below),
+                    ),
+                    before,
+                )
+                for name, changes, below in zip(*columns, strict=True)
             ]
             yield pd.DataFrame(rows)
 
     asked = pa.table(
         {
             "scenario": pa.array([each.name for each in scenarios], pa.string()),
-            "changes": pa.array([list(each.changes) for each in scenarios], pa.list_(pa.string())),
+            "changes": pa.array([each.changes for each in scenarios], _LISTS),
+            "below": pa.array([each.below for each in scenarios], _LISTS),
         }
     )
     tasks = -(-len(scenarios) // SCENARIOS_PER_TASK)

@@ -6,9 +6,9 @@ may be done over again from the first, so that the next import finishes what was
 reads changes nothing: it is refused until then.
 
 A folder may come from anybody, and so may steps in it. They are carried out only where they bear
-the mark of the folder that they lie in, and only on entries of the few folders that an import
-knows (:class:`_Rooms`), each opened without following a link. So no step reaches elsewhere,
-whatever is exchanged between a check and its use.
+a mark that an import of this user made for this folder (:mod:`tidings.traces.marks`), and only on
+entries of the few folders that an import knows (:class:`_Rooms`), each opened without following a
+link. So no step reaches elsewhere, whatever is exchanged between a check and its use.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tidings.errors import InvalidTracesError
 from tidings.model import json_text
 from tidings.model.plain_files import open_plain
 from tidings.model.trace_tables import MANIFEST, TRACE_TABLES
+from tidings.traces import marks
 
 FINISHING = ".finishing"
 QUARANTINE = "quarantine"
@@ -85,11 +86,12 @@ def put_in_place(folder: Path, to: Path, steps: Callable[[], Steps]) -> None:
         todo = steps()
         with _Rooms(to, handle) as rooms:
             rooms.check(todo)
-        document = {"folder": _mark(handle), **asdict(todo)}
+        mark = marks.make(handle)
+        document = {"mark": mark, **asdict(todo)}
         (folder / _STEPS).write_text(json.dumps(document), encoding="utf-8")
         # From here on the new holds, whatever happens.
         os.rename(folder.name, FINISHING, src_dir_fd=handle, dst_dir_fd=handle)
-        _carry_out(to, handle)
+        _carry_out(to, handle, mark)
 
 
 def check_finished(folder: Path) -> None:
@@ -121,9 +123,10 @@ def finish(folder: Path) -> None:
         ) from problem
 
 
-def _carry_out(to: Path, handle: int) -> None:
+def _carry_out(to: Path, handle: int, own: str | None = None) -> None:
+    """Do all steps that are left; those with the mark ``own`` are of this very import."""
     with _Rooms(to, handle) as rooms:
-        steps = rooms.steps()
+        mark, steps = rooms.steps(own)
         if steps is not None:  # else all was done and clearing up was stopped
             rooms.check(steps)
             for name in steps.drop:
@@ -141,6 +144,8 @@ def _carry_out(to: Path, handle: int) -> None:
             raise rooms.refusal(
                 f"a {FINISHING} without {_STEPS}", "none, or an empty one"
             ) from None
+        if mark:
+            marks.forget(mark)
 
 
 class _Rooms:
@@ -157,22 +162,26 @@ class _Rooms:
     def __exit__(self, *_: object) -> None:
         self._held.close()
 
-    def steps(self) -> Steps | None:
-        """What is left to do; None where nothing is."""
+    def steps(self, own: str | None) -> tuple[str, Steps | None]:
+        """The mark of what is left to do, and what that is; None where nothing is."""
         place = f"{FINISHING}/{_STEPS}"
         if not self._is_there(place):
-            return None
+            return "", None
         try:
             with open_plain(_STEPS, dir_fd=self._folder(FINISHING)) as file:
                 document = json_text.parse(file.read())
-            mark = document.pop("folder")
+            mark = document.pop("mark")
             steps = Steps(**document)
             "".join((*steps.drop, *steps.move, *steps.move.values()))  # all of them are texts
         except (OSError, ValueError, LookupError, TypeError, AttributeError):
             raise self.refusal(_STEPS, "the steps that an import writes") from None
-        if mark != _mark(self._opened[""]):
-            raise self.refusal(f"the mark {mark} of another folder", "that of this one")
-        return steps
+        is_own = own is not None and mark == own
+        if not is_own and not marks.is_known(mark, self._opened[""]):
+            raise self.refusal(
+                f"the mark {str(mark)[:40]!r}, of which this user's imports know nothing",
+                "one that an import of this user made for this very folder",
+            )
+        return mark, steps
 
     def check(self, steps: Steps) -> None:
         """Refuse all steps where one of them speaks of anything else than an import does."""
@@ -183,6 +192,9 @@ class _Rooms:
             if parent not in _PARENTS or not plain or not ours:
                 raise self.refusal(path, f"a table, {MANIFEST}, or a name in {QUARANTINE}")
             self._folder(parent)
+        for path in (*steps.drop, *steps.move.values()):
+            if path.startswith(FINISHING) or steps.move.get(path) == path:
+                raise self.refusal(f"{path}, which would be lost", "what is new to be moved out")
 
     def remove(self, path: str) -> None:
         """Remove a file, a link (never what it leads to) or a folder, if it is there."""
@@ -242,8 +254,8 @@ class _Rooms:
     def refusal(self, saw: str, want: str) -> InvalidTracesError:
         return InvalidTracesError(
             f"{self._to}: what an import seems to have left in {FINISHING} is not carried out: got "
-            f"{saw}; wants {want}. Nothing was changed; remove {FINISHING}, or choose another "
-            "folder"
+            f"{saw}; wants {want}. Nothing was changed; remove {FINISHING} by hand, or import "
+            "again to a new folder"
         )
 
 
@@ -253,11 +265,6 @@ def _is_file_name(name: str) -> bool:
         return b"\0" not in os.fsencode(name) and len(os.fsencode(name)) <= _LONGEST_NAME
     except UnicodeEncodeError:  # half of a surrogate pair
         return False
-
-
-def _mark(handle: int) -> int:
-    """What tells a folder from every other, also from a copy of it."""
-    return os.fstat(handle).st_ino
 
 
 def _clear_abandoned(handle: int) -> None:

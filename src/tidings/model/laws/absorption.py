@@ -14,6 +14,7 @@ libraries choose by the size of the whole: the same time gives the same share in
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,6 @@ import numpy.typing as npt
 from tidings.model.laws.law import Reals, as_times
 
 _TERMS = 20  # of Taylor's series at arguments up to 1: the next is below 1e-18
-_FEW_PHASES = 16
 _MOST_STEPS = 2.0**1000  # of 1/rate, by when every chain has ended that floating point can tell
 
 
@@ -75,37 +75,49 @@ def _take_whole(at: Reals, ended: Reals, rates: Reals, steps: Reals) -> None:
 
     There may be far more steps than an integer counts: a fast chain that hardly ever ends.
     """
-    stay, leave = np.eye(len(rates)), np.zeros(len(rates))
-    _take_part(stay, leave, rates, np.ones(len(rates)))
+    key = rates.tobytes()
     for digit in range(math.frexp(steps.max(initial=0.0))[1]):
-        if not stay.any():  # nobody is left after so many steps
+        step = _doubled(key, digit)
+        if not step[:, :-1].any():  # nobody is left after so many steps
             at[steps >= 2.0**digit] = 0.0
             return
         moving = np.flatnonzero(np.floor(steps / 2.0**digit) % 2.0)
-        step = np.column_stack([stay, leave])
         moved = _each(at[moving], step)
         at[moving], ended[moving] = moved[:, :-1], ended[moving] + moved[:, -1]
-        # Twice the step: what stays must make up, with what leaves, exactly the whole.
-        twice = _each(stay, step)
-        stay, leave = twice[:, :-1], leave + twice[:, -1]
-        total = stay.sum(axis=1)
-        leave = np.where(total < 0.5, 1.0 - total, np.minimum(leave, 1.0))
-        stay = stay * np.where(total < 0.5, 1.0, (1.0 - leave) / np.maximum(total, 0.5))[:, None]
+
+
+@lru_cache(maxsize=128)
+def _doubled(key: bytes, digit: int) -> Reals:
+    """Where 2^digit steps lead from each phase, and in the last column the share that has ended.
+
+    ``key`` are the rates. Kept, as whoever looks for a quantile asks for them again and again.
+    """
+    rates = np.frombuffer(key)
+    rates = rates.reshape(math.isqrt(rates.size), -1)
+    if digit == 0:
+        stay, leave = np.eye(len(rates)), np.zeros(len(rates))
+        _take_part(stay, leave, rates, np.ones(len(rates)))
+        return np.column_stack([stay, leave])
+    step = _doubled(key, digit - 1)
+    twice = _each(step[:, :-1], step)
+    # What stays must make up, with what leaves, exactly the whole.
+    stay, leave = twice[:, :-1], step[:, -1] + twice[:, -1]
+    total = stay.sum(axis=1)
+    leave = np.where(total < 0.5, 1.0 - total, np.minimum(leave, 1.0))
+    stay = stay * np.where(total < 0.5, 1.0, (1.0 - leave) / np.maximum(total, 0.5))[:, None]
+    return np.column_stack([stay, leave])
 
 
 def _each(rows: Reals, matrix: Reals) -> Reals:
     """The rows times the matrix, each the same to the last digit whatever rows are beside it.
 
-    Of few phases by plain sums, in one order on every machine; of many by a library that is faster
-    and rounds by the shape of what it is given: so row by row.
+    By plain sums, in one order on every machine: libraries round by the shape of what they are
+    given.
     """
-    if len(matrix) <= _FEW_PHASES:
-        product: Reals = rows[:, :1] * matrix[0]
-        for phase in range(1, len(matrix)):
-            product = product + rows[:, phase, None] * matrix[phase]
-        return product
-    fast: Reals = np.ascontiguousarray(rows)[:, None, :] @ matrix
-    return fast[:, 0]
+    product: Reals = rows[:, :1] * matrix[0]
+    for phase in range(1, len(matrix)):
+        product = product + rows[:, phase, None] * matrix[phase]
+    return product
 
 
 def time_to_end(generator: Reals, cost: Reals) -> Reals:

@@ -75,9 +75,9 @@ class HyperExponential:
         return np.minimum(share, 1.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """A time whose CDF, as computed, reaches u while that just before does not, in seconds.
+        """The least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1.
 
-        Infinite at u = 1. Rounding makes the CDF waver by 1e-16, so that one a little earlier may.
+        Rounding makes the CDF waver by 1e-16: none of ``LOOK_BACK`` numbers before reaches u.
         """
         return _quantile(self, as_shares(u))
 
@@ -136,9 +136,9 @@ class PhaseType:
         return ended_share(_initial(self), np.array(self.generator), t_s)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
-        """A time whose CDF, as computed, reaches u while that just before does not, in seconds.
+        """The least time whose CDF, as computed, reaches u, in seconds; infinite at u = 1.
 
-        Infinite at u = 1. Rounding makes the CDF waver by 1e-16, so that one a little earlier may.
+        Rounding makes the CDF waver by 1e-16: none of ``LOOK_BACK`` numbers before reaches u.
         """
         return _quantile(self, as_shares(u))
 
