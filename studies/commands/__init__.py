@@ -7,6 +7,8 @@ from typing import Any
 
 import typer
 
+from studies import harness
+
 NAMES = (
     "content-timeliness",
     "fault-tolerance",
@@ -17,11 +19,15 @@ NAMES = (
     "combined",
 )
 
+MOVED = ("notification-loss",)
+
 
 def command(name: str) -> Any:
     """The command that runs a study, or None if there is none of this name."""
     if name not in NAMES:
         return None
+    if name in MOVED:
+        return harness.command(name)
     own_name = name.replace("-", "_")
     alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
     alone.command(name)(getattr(import_module(f"studies.commands.{own_name}"), own_name))

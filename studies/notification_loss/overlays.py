@@ -1,23 +1,108 @@
-"""Trees of brokers laid over a network without regard to it, and what couples see of them.
+"""Trees of brokers laid over a transit-stub network without regard to it, and what couples see.
 
-Subscriptions and events take the same way through the tree in opposite directions; each hop takes
+The network is that of the GT-ITM generator, by default in its usual shape of a hundred nodes: one
+transit domain of four nodes, three stubs behind each, eight nodes in a stub. Domains are connected
+random graphs, and so is the network of several transit domains.
+
+Subscriptions and events take the same path through the tree in opposite directions; each hop takes
 the delay between the two nodes, so that a couple's delays are sums over its path.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
-from studies.notification_loss.transit_stub import TransitStub, node_delays_s
+from tidings.errors import InvalidInputError
 from tidings.model import reading
+from tidings.model.arrays import Floats, Ints
 from tidings.model.system import System
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Join = Callable[[int, int, float], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitStub:
+    """The shape of a network, and mean delays of its links in seconds."""
+
+    transit_domains: int = 1
+    transit_nodes: int = 4  # of each domain
+    stubs_per_transit_node: int = 3
+    nodes_per_stub: int = 8
+    further_links: float = 0.4  # beside a spanning tree, as a share of the nodes of a domain
+    domains_s: float = 0.56  # between two transit domains
+    transit_s: float = 0.28
+    access_s: float = 0.14  # between a stub and its transit node
+    stub_s: float = 0.035
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            value = getattr(self, name)
+            if isinstance(value, int) and value < 1:
+                raise InvalidInputError(f"{name} is {value}; wants 1 or more")
+            if not (math.isfinite(value) and value >= 0.0):
+                raise InvalidInputError(f"{name} is {value}; wants a number of 0 or more")
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        behind = self.stubs_per_transit_node * self.nodes_per_stub
+        return self.transit_domains * self.transit_nodes * (1 + behind)
+
+
+def node_delays_s(shape: TransitStub, random: np.random.Generator) -> Floats:
+    """The least delay between any two nodes of a random network, in seconds, [node, node].
+
+    Every link's delay is drawn evenly from half to one and a half times its mean.
+    """
+    links: dict[tuple[int, int], float] = {}
+
+    def join(a: int, b: int, mean_s: float) -> None:
+        links.setdefault((min(a, b), max(a, b)), mean_s * float(random.uniform(0.5, 1.5)))
+
+    transit_count = shape.transit_domains * shape.transit_nodes
+    domains = np.arange(transit_count).reshape(shape.transit_domains, -1).tolist()
+    for domain in domains:
+        _connect(domain, shape.transit_s, shape, random, join)
+
+    def join_domains(a: int, b: int, mean_s: float) -> None:
+        one, other = (domains[each][int(random.integers(shape.transit_nodes))] for each in (a, b))
+        join(one, other, mean_s)
+
+    _connect(list(range(len(domains))), shape.domains_s, shape, random, join_domains)
+    first = transit_count
+    for transit in range(transit_count):
+        for _ in range(shape.stubs_per_transit_node):
+            stub = list(range(first, first + shape.nodes_per_stub))
+            _connect(stub, shape.stub_s, shape, random, join)
+            join(transit, stub[int(random.integers(len(stub)))], shape.access_s)
+            first += shape.nodes_per_stub
+    ends = np.array(list(links))
+    size = shape.nodes
+    graph = sparse.coo_array(
+        (list(links.values()), (ends[:, 0], ends[:, 1])), shape=(size, size)
+    ).tocsr()
+    delays_s: Floats = csgraph.shortest_path(graph, directed=False)
+    return delays_s
+
+
+def _connect(
+    nodes: list[int], mean_s: float, shape: TransitStub, random: np.random.Generator, join: Join
+) -> None:
+    """Join the nodes of a domain: a random tree, and some links beside it."""
+    for position in range(1, len(nodes)):
+        join(nodes[position], nodes[int(random.integers(position))], mean_s)
+    if len(nodes) > 2:
+        for _ in range(round(shape.further_links * len(nodes))):
+            a, b = random.choice(len(nodes), size=2, replace=False)
+            join(nodes[int(a)], nodes[int(b)], mean_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +128,11 @@ class Overlay:
 
     def delays_s(self) -> Floats:
         """The delay through the tree between any two brokers, [broker, broker]."""
-        found = np.zeros((self.brokers, self.brokers))
+        between_s = np.zeros((self.brokers, self.brokers))
         for broker in range(1, self.brokers):
-            above = int(self.parents[broker])
-            way = found[above, :broker] + self.hop_s[broker]
-            found[broker, :broker] = found[:broker, broker] = way
-        return found
+            over_s = between_s[int(self.parents[broker]), :broker] + self.hop_s[broker]
+            between_s[broker, :broker] = between_s[:broker, broker] = over_s
+        return between_s
 
     def path(self, start: int, end: int) -> list[int]:
         """The brokers from one to another, both included."""
@@ -60,10 +144,10 @@ class Overlay:
 
     def below(self) -> NDArray[np.bool_]:
         """[broker, other]: whether the other is the broker or hangs below it."""
-        found = np.eye(self.brokers, dtype=bool)
+        under = np.eye(self.brokers, dtype=bool)
         for broker in range(self.brokers - 1, 0, -1):
-            found[self.parents[broker]] |= found[broker]
-        return found
+            under[self.parents[broker]] |= under[broker]
+        return under
 
 
 def random_overlay(shape: TransitStub, random: np.random.Generator) -> Overlay:
@@ -80,9 +164,9 @@ def drawn_after_s(overlay: Overlay, couples: Ints, coverers: Ints) -> Floats:
     """From when on after subscribing what is published is drawn to the subscriber, in seconds.
 
     Brokers do not send a subscription on where they have sent one that contains it. With
-    subscribers at ``coverers`` whose filters contain it, it stops at the first broker of its way on
-    whose side of the next link one of them is; without any, at the publisher's broker. Events come
-    there anyway, so that they may have been published before by as long as they take there.
+    subscribers at ``coverers`` whose filters contain it, it stops at the first broker of its path
+    on whose side of the next link one of them is; without any, at the publisher's broker. Events
+    come there anyway, so they may have been published before by as long as they take there.
     ``couples`` has a subscriber and a publisher in each row.
     """
     below, delays_s = overlay.below(), overlay.delays_s()
@@ -90,7 +174,7 @@ def drawn_after_s(overlay: Overlay, couples: Ints, coverers: Ints) -> Floats:
     chosen[coverers] = True
     count_below = (below & chosen).sum(axis=1)
     total = int(chosen.sum())
-    found = np.zeros(len(couples))
+    after_s = np.zeros(len(couples))
     for row, (subscriber, publisher) in enumerate(couples):
         path = overlay.path(int(subscriber), int(publisher))
         stops = path[-1]
@@ -99,8 +183,8 @@ def drawn_after_s(overlay: Overlay, couples: Ints, coverers: Ints) -> Floats:
             if (count_below[here] if up else total - count_below[onwards]) > 0:
                 stops = here
                 break
-        found[row] = delays_s[subscriber, stops] - delays_s[stops, publisher]
-    return np.maximum(found, 0.0)
+        after_s[row] = delays_s[subscriber, stops] - delays_s[stops, publisher]
+    return np.maximum(after_s, 0.0)
 
 
 def couples_system(overlay: Overlay, couples: Ints, times: Times, coverers: Ints) -> System:
@@ -109,7 +193,7 @@ def couples_system(overlay: Overlay, couples: Ints, times: Times, coverers: Ints
     Subscribers at ``coverers`` stay for ever, and their filters contain everybody's.
     """
     names = [f"b{number:03d}" for number in range(overlay.brokers)]
-    guests = {
+    visiting = {
         f"s{number}": {
             "at": names[subscriber],
             "wants": {"couple": number},
@@ -141,6 +225,6 @@ def couples_system(overlay: Overlay, couples: Ints, times: Times, coverers: Ints
             }
             for number, (_, publisher) in enumerate(couples)
         },
-        "subscribers": guests | lasting,
+        "subscribers": visiting | lasting,
     }
     return reading.from_document(document, "the couples")

@@ -8,22 +8,24 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from studies.notification_loss.experiment import (
+from studies.harness import silent
+from studies.notification_loss import (
     NOBODY,
     STAYS,
-    Plan,
+    Settings,
     draw_couples,
-    reproduce,
+    simulate_all,
     spreading,
 )
 from studies.notification_loss.overlays import (
     Overlay,
     Times,
+    TransitStub,
     couples_system,
     drawn_after_s,
+    node_delays_s,
     random_overlay,
 )
-from studies.notification_loss.transit_stub import TransitStub, node_delays_s
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.prediction.notification_loss import exact_share
@@ -35,7 +37,7 @@ LINE = Overlay(parents=np.array([-1, 0, 1, 2]), hop_s=np.array([0.0, 1.0, 2.0, 4
 
 @pytest.fixture(scope="module")
 def results():
-    return reproduce(Plan(topologies=1, couples=250, publications=4, seed=3))
+    return simulate_all(Settings(topologies=1, couples=250, publications=4, seed=3), silent)
 
 
 def test_a_transit_stub_network_is_connected_and_its_stubs_are_near():
