@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_origin, get_type_hints
 
 import pandas as pd
 import typer
@@ -125,8 +125,12 @@ def _function(experiment: Experiment) -> Callable[..., None]:
             study = experiment.run(experiment.settings(**given, **own), step)
         present(study, to, json=json)
 
-    names = {each.name: each.default for each in fields(experiment.settings)}
     hints = get_type_hints(experiment.settings, include_extras=True)
+    names = {
+        each.name: each.default
+        for each in fields(experiment.settings)
+        if get_origin(hints[each.name]) is Annotated  # others are no options
+    }
     hints |= {"to": Folder, "json": options.Json}
     usual = {**names, "to": USUAL_FOLDER, "json": False}
     parameters = [
@@ -238,7 +242,8 @@ def grid(
 
 
 def _text(template: str, row: Row) -> str:
-    used = [row[name] for _, name, _, _ in Formatter().parse(template) if name]
+    names = [name.partition(".")[0] for _, name, _, _ in Formatter().parse(template) if name]
+    used = [row[name] for name in names]
     missing = any(each is None or (isinstance(each, float) and math.isnan(each)) for each in used)
     return "" if missing else template.format_map(row)
 

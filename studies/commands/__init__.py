@@ -19,7 +19,7 @@ NAMES = (
     "combined",
 )
 
-MOVED = ("notification-loss",)
+MOVED = ("notification-loss", "combined", "content-timeliness", "fault-tolerance")
 
 
 def command(name: str) -> Any:

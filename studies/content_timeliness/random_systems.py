@@ -1,6 +1,6 @@
 """The random systems of the content-timeliness experiments.
 
-What the paper says is in ``PAPER``; what it leaves open is chosen here and listed in ``CHOICES``.
+What the paper says and what we chose where it leaves things open is in ``content_timeliness.yaml``.
 Structure (tree, homes, contents, filters) depends on the seed alone, and so do the delays of links
 from one source of them; all settings of one seed differ in nothing but their laws and their rate.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from studies.latencies import LinkDelays, wide_area
-from studies.popularity import zipf
+from studies.content_timeliness.latencies import LinkDelays, wide_area
+from studies.points import zipf
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.laws import Deterministic, Exponential, Law, Uniform, law_document
@@ -27,39 +27,8 @@ PUBLISHERS = 8
 SUBSCRIBERS = 100
 LIFETIME_S = 1.0
 MATCHING_S = 1e-3  # a stored subscription
-DURATION_S = 10_000.0
-RUNS = 5
-
-PAPER = {
-    "attributes of an event": f"{1 + TOPICS * ATTRIBUTES_PER_TOPIC}: a topic, and "
-    f"{ATTRIBUTES_PER_TOPIC} more for each of {TOPICS} topics",
-    "brokers, publishers, subscribers": f"{BROKERS}, {PUBLISHERS}, {SUBSCRIBERS}",
-    "lifetime": f"{LIFETIME_S:g} s",
-    "matching": f"about {1e3 * MATCHING_S:g} ms for each stored subscription, "
-    "exponential or uniform on [0, 2m]",
-    "publishing interval": "exponential, deterministic or uniform on [0, 2m]",
-    "contents and subscriptions": "Zipf-like",
-    "publishing rate": "1 event a second",
-    "simulated time": f"{DURATION_S:g} s",
-    "runs": f"{RUNS}",
-}
-
 VALUES = 10  # of each attribute
 CONTENTS_PER_TOPIC = 30
-CHOICES = (
-    "The overlay is a random recursive tree: each broker joins a random earlier one.",
-    f"Each topic has {CONTENTS_PER_TOPIC} contents, whose attribute values (1 to {VALUES}) are "
-    "Zipf-like; each publisher ranks all contents at random and publishes them Zipf-like by rank.",
-    "A subscription names a topic (Zipf-like) and equals one or two of its attributes to values "
-    "(Zipf-like); one that would match no content is drawn again.",
-    f"All {SUBSCRIBERS} subscriptions are stored at every broker: a match takes "
-    f"{1e3 * MATCHING_S * SUBSCRIBERS:g} ms on average.",
-    "The publishing rate is scaled, the same for all publishers, so that the busiest broker has "
-    "the utilisation asked for; the paper states 1 event a second and no utilisation.",
-    "Links lose nothing, and clients are linked to their brokers without delay.",
-    "Messages have no size: the paper's 64 bytes take no time worth counting.",
-)
-
 INTERVALS = ("exponential", "deterministic", "uniform")
 MATCHINGS = ("exponential", "uniform")
 _TRIAL_RATE_PER_S = 1e-3  # so low that no broker is overloaded and loads are proportional to it
@@ -140,12 +109,13 @@ def _law(family: str, known: tuple[str, ...], mean_s: float) -> Law:
 def _tree(
     random: np.random.Generator, delays: LinkDelays, random_delays: np.random.Generator
 ) -> list[dict[str, Any]]:
-    found = []
-    for number in range(1, BROKERS):
-        earlier = _broker(int(random.integers(number)))
-        delay = law_document(delays(random_delays))
-        found.append({"between": [earlier, _broker(number)], "delay": delay})
-    return found
+    return [
+        {
+            "between": [_broker(int(random.integers(number))), _broker(number)],
+            "delay": law_document(delays(random_delays)),
+        }
+        for number in range(1, BROKERS)
+    ]
 
 
 def _broker(number: int) -> str:
@@ -159,13 +129,13 @@ def _attributes(topic: int) -> list[str]:
 
 def _contents(random: np.random.Generator) -> list[dict[str, Any]]:
     """Distinct events of every topic: the attributes of their topic have values, the rest none."""
-    found: dict[tuple[int, ...], dict[str, Any]] = {}
+    events: dict[tuple[int, ...], dict[str, Any]] = {}
     for topic in range(TOPICS):
-        while len(found) < (topic + 1) * CONTENTS_PER_TOPIC:
+        while len(events) < (topic + 1) * CONTENTS_PER_TOPIC:
             values = random.choice(VALUES, size=ATTRIBUTES_PER_TOPIC, p=zipf(VALUES)) + 1
             event = dict(zip(_attributes(topic), map(int, values), strict=True))
-            found[(topic, *map(int, values))] = {"topic": f"t{topic + 1}", **event}
-    return list(found.values())
+            events[(topic, *map(int, values))] = {"topic": f"t{topic + 1}", **event}
+    return list(events.values())
 
 
 def _ranked(contents: list[dict[str, Any]], random: np.random.Generator) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The random systems of the fault-tolerance experiments.
 
-What the paper says is in ``PAPER``; what it leaves open is chosen here and listed in ``CHOICES``.
+What the paper says and what we chose where it leaves things open is in ``fault_tolerance.yaml``.
 The seed decides on the structure and on how available each broker is *within* its range, so that
 the same seed with other machines, topic trees or schemes differs in nothing else.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from studies.popularity import zipf
+from studies.points import zipf
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.system import SCHEMES, System
@@ -26,40 +26,12 @@ PERIOD_S = 60_000.0
 LINK_AVAILABILITY = 0.99
 MACHINES = {"low-end": (0.90, 0.95), "high-end": (0.99, 0.999)}
 LIFETIME_S = 3_600.0
-EVERY_S = 60.0
-DURATION_S = 14 * 86_400.0
-RUNS = 10
-
-PAPER = {
-    "brokers, publishers, subscribers": f"{BROKERS}, {PUBLISHERS}, {SUBSCRIBERS}",
-    "topology": f"a random tree; a random graph of average degree {DEGREE}",
-    "brokers": ", ".join(
-        f"{name}: availability {low:g} to {high:g}" for name, (low, high) in MACHINES.items()
-    ),
-    "links": f"availability {LINK_AVAILABILITY:g}",
-    "period of failure and repair": f"{PERIOD_S:,.0f} s, both times exponential",
-    "topics": "each publisher its own; subscribers choose by a power law",
-    "publishing interval, lifetime": f"{EVERY_S:g} s, {LIFETIME_S:g} s",
-    "simulated time": f"{DURATION_S / 86_400:g} days, {RUNS} runs",
-}
-CHOICES = (
-    "The tree is a random recursive one. The graph is such a tree and random further links, until "
-    f"there are {BROKERS * DEGREE // 2}.",
-    "The popularity of topics is 1/rank (the paper gives no exponent); homes are uniform.",
-    "Availabilities are uniform in their range. Every component is simulated from a stationary "
-    "start.",
-    "In a graph the static path is that of the topic's tree: shortest hops from a root, ties "
-    "broken by name. The paper does not say where the root is. Here it is the publisher's home "
-    "broker ('own trees'), or one random broker for all topics ('one tree').",
-    "The table of a recovered broker is back at once (refresh interval 0), failures are noticed at "
-    "once, messages take no time.",
-)
 
 TOPOLOGIES = ("tree", "graph, own trees", "graph, one tree")
 
 
 def random_system(
-    seed: int, *, topology: str, machines: str, scheme: str, every_s: float = EVERY_S
+    seed: int, *, topology: str, machines: str, scheme: str, every_s: float = 60.0
 ) -> System:
     """A system of the paper's experiments, in which something is published ``every_s`` seconds."""
     for given, known in ((topology, TOPOLOGIES), (machines, MACHINES), (scheme, SCHEMES)):

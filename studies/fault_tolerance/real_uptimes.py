@@ -10,20 +10,22 @@ the same outages are met with and without them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from studies.duration_exhibits import AS_MEASURED
+from studies.durations import AS_MEASURED, HOURS, goodness, longer_than
 from studies.fault_tolerance.random_systems import random_system
 from studies.fault_tolerance.uptime_traces import Togetherness, Uptimes, together
+from studies.harness import Progress, Texts, grid
 from tidings.characterisation.duration_laws import Fitted, fit, likeliest
 from tidings.characterisation.durations import Measured, durations, measure
+from tidings.model.arrays import Floats
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential
+from tidings.model.study import Grid, Section
 from tidings.model.system import FailureGroup, System
 from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
@@ -38,9 +40,6 @@ SHARES = ("predicted", "simulated", "simulated_se")
 GAINS = ("gain_predicted", "gain_simulated", "gain_simulated_se")
 LAW_COLUMNS = ("trace", "law", "scheme", "lifetime_s", *SHARES, *GAINS)
 GROUP_COLUMNS = ("trace", "scheme", "outages", *SHARES)
-
-Progress = Callable[[str], None]
-Runs = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,16 +70,13 @@ class TraceFindings:
         return up_s / (up_s + down_s)
 
 
-def examine(
-    trace: Uptimes, effort: Effort | None = None, *, progress: Progress = lambda _: None
-) -> TraceFindings:
+def examine(trace: Uptimes, effort: Effort, progress: Progress) -> TraceFindings:
     """Fit laws to a trace, and put them into a random system."""
-    chosen = effort or Effort()
     progress(f"laws of {trace.name}")
     seen = {state: durations(*trace.lengths(up=state == "up")) for state in ("up", "down")}
     measured = {state: measure(each) for state, each in seen.items()}
     fits = {state: tuple(fit(name, each) for name in FAMILIES) for state, each in seen.items()}
-    found = together(trace)
+    common = together(trace)
     means_s = (measured["up"].mean_s, measured["down"].mean_s)
     laws = {
         EXPONENTIAL: Failure(
@@ -92,16 +88,16 @@ def examine(
     by_law = []
     for name, failure in laws.items():
         progress(f"{trace.name}, {name}")
-        by_law += [(trace.name, name, *row) for row in _under_law(name, failure, chosen)]
+        by_law += [(trace.name, name, *row) for row in _under_law(name, failure, effort)]
     by_group = []
-    for row in _in_groups(means_s, found.share, chosen):
+    for row in _in_groups(means_s, common.share, effort):
         progress(f"{trace.name}, {row[0]}, {row[1]}")
         by_group.append((trace.name, *row))
     return TraceFindings(
         trace=trace,
         measured=measured,
         fits=fits,
-        together=found,
+        together=common,
         by_law=pd.DataFrame(by_law, columns=list(LAW_COLUMNS)),
         by_group=pd.DataFrame(by_group, columns=list(GROUP_COLUMNS)),
     )
@@ -115,17 +111,17 @@ def _under_law(name: str, failure: Failure, effort: Effort) -> Iterator[tuple[ob
     cycle_s = failure.up.mean_s + failure.down.mean_s
     predicts = name != AS_MEASURED
 
-    def found(scheme: str, lifetime_s: float) -> tuple[float, Runs]:
+    def shares(scheme: str, lifetime_s: float) -> tuple[float, Floats]:
         system = replace(
             _failing(_bare(effort.seed, "tree", scheme), failure),
             lifetime=Deterministic(value_s=lifetime_s),
         )
         return _predicted(system) if predicts else np.nan, _simulated(system, cycle_s, effort)
 
-    plain, plain_runs = found("periodic", effort.lifetimes_s[0])
+    plain, plain_runs = shares("periodic", effort.lifetimes_s[0])
     yield "periodic", np.nan, plain, *_mean(plain_runs), np.nan, np.nan, np.nan
     for lifetime_s in effort.lifetimes_s:
-        share, runs = found("buffering", lifetime_s)
+        share, runs = shares("buffering", lifetime_s)
         gains = (share - plain, *_mean(runs - plain_runs))
         yield "buffering", lifetime_s, share, *_mean(runs), *gains
 
@@ -191,7 +187,7 @@ def _predicted(system: System) -> float:
     return predict(system, delays=False, by="theory").on_time
 
 
-def _simulated(system: System, cycle_s: float, effort: Effort) -> Runs:
+def _simulated(system: System, cycle_s: float, effort: Effort) -> Floats:
     """The on-time share of all that is wanted, in every run."""
     every = Exponential(mean_s=cycle_s / EVENTS_PER_CYCLE)
     sparse = replace(
@@ -210,7 +206,90 @@ def _simulated(system: System, cycle_s: float, effort: Effort) -> Runs:
     return np.array([run.on_time for run in runs])
 
 
-def _mean(runs: Runs) -> tuple[float, float]:
+def _mean(runs: Floats) -> tuple[float, float]:
     """Mean and standard error over runs: subscribers share brokers and are no sample."""
     error = float(runs.std(ddof=1)) / runs.size**0.5 if runs.size > 1 else np.nan
     return float(runs.mean()), error
+
+
+def uptime_tables(findings: Sequence[TraceFindings]) -> dict[str, pd.DataFrame]:
+    """Put the tables of all traces together."""
+    if not findings:
+        return {}
+    return {
+        "uptime_laws": pd.concat([each.by_law for each in findings], ignore_index=True),
+        "uptime_groups": pd.concat([each.by_group for each in findings], ignore_index=True),
+    }
+
+
+def uptime_sections(texts: Texts, findings: Sequence[TraceFindings]) -> Iterator[Section]:
+    """Show what the traces say of exponential times and of independent failures."""
+    for each in findings:
+        name = each.trace.name
+        yield texts.section(
+            "trace",
+            goodness(f"Laws of times up and down, {name}", each.measured, each.fits, HOURS),
+            *(
+                longer_than(f"{name}: longer than this, {state}", seen, each.fits[state], HOURS)
+                for state, seen in each.measured.items()
+            ),
+            trace=name,
+            about=_about(each),
+        )
+    if findings:
+        yield texts.section("by law", _by_law(findings))
+        yield texts.section("together", *_together(findings))
+
+
+def _about(findings: TraceFindings) -> str:
+    trace = findings.trace
+    counts = " and ".join(
+        f"{each.whole:,} whole times {state} (and {each.cut_off:,} cut off)"
+        for state, each in findings.measured.items()
+    )
+    empty = f" {trace.empty:,} without length were left out." if trace.empty else ""
+    available = f"availability {findings.availability:.4f}"
+    return f"{trace.components:,} components, {counts}; {available}.{empty}"
+
+
+def _by_law(findings: Sequence[TraceFindings]) -> Grid:
+    order = {"by": ["scheme", "lifetime_s"], "ascending": [False, True], "kind": "stable"}
+    rows = pd.concat([each.by_law.sort_values(**order) for each in findings])
+    hours = (rows["lifetime_s"] / 3600).map(", {:g} h".format).where(rows["lifetime_s"].notna(), "")
+    return grid(
+        "On-time share by the law of times up and down",
+        rows.assign(scheme=rows["scheme"] + hours),
+        "trace = {trace} | scheme, lifetime = {scheme} | law = {law} | predicted = {predicted:.5f} "
+        "| simulated = {simulated:.5f} ± {simulated_se:.5f} | "
+        "gain predicted = {gain_predicted:.5f} | "
+        "gain simulated = {gain_simulated:.5f} ± {gain_simulated_se:.5f}",
+        names=3,
+        caption="gain: over periodic, in the same runs",
+    )
+
+
+def _together(findings: Sequence[TraceFindings]) -> tuple[Grid, Grid]:
+    rows = [
+        {
+            "trace": each.trace.name,
+            "outages": each.together.outages,
+            "share": 100 * each.together.share,
+            "chance": 100 * each.together.by_chance,
+        }
+        for each in findings
+    ]
+    return (
+        grid(
+            "Outages that begin together with another",
+            rows,
+            "trace = {trace} | outages = {outages:,} | together = {share:.0f} % | "
+            "by chance = {chance:.0f} %",
+        ),
+        grid(
+            "On-time share, failing alone and together",
+            pd.concat([each.by_group for each in findings]),
+            "trace = {trace} | scheme = {scheme} | outages = {outages} | "
+            "predicted = {predicted:.5f} | simulated = {simulated:.5f} ± {simulated_se:.5f}",
+            names=3,
+        ),
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from studies.content_timeliness.where_it_holds import bursty
+from studies.content_timeliness.other_traffic import bursty
 from tidings.model.laws import law_document
 from tidings.model.reading import from_document
 from tidings.model.system import System

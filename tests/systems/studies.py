@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tidings as td
 from studies.combined.systems import PARTS, everything, only
-from studies.content_timeliness.where_it_holds import (
+from studies.content_timeliness.other_traffic import (
     EXPONENTIAL,
     PERIODIC,
     SCENARIOS,

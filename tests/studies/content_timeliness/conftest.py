@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from studies.content_timeliness.points import POINT_COLUMNS
+from studies.content_timeliness import POINT_COLUMNS
 
 # (publishing, matching, model, alpha): [(predicted, actual), ...]
 BY_HAND = {

@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from studies.content_timeliness.claims import findings
-from studies.content_timeliness.points import by_setting, by_skewness
+from studies.content_timeliness import by_setting, by_skewness, findings
 
 
 def rows_of(frame, *keys):
@@ -33,7 +32,7 @@ def test_errors_by_skewness_are_of_the_exponential_setting(points):
 
 
 def test_claims_are_answered_from_the_errors(points):
-    found = findings(points, by_setting(points), by_skewness(points))
+    found = list(findings(points))
     answers = [(each.section, each.case, each.holds) for each in found]
     assert answers == [
         ("5.2", "high load", True),  # 0.05 where exponential, 0.2 elsewhere
@@ -49,14 +48,14 @@ def test_claims_are_answered_from_the_errors(points):
 
 def test_claims_that_the_runs_cannot_answer_are_left_out(points):
     few = points[(points["model"] == "mm1") & (points["alpha"] == 1.0)]
-    sections = [each.section for each in findings(few, by_setting(few), by_skewness(few))]
+    sections = [each.section for each in findings(few)]
     assert sections == ["5.2", "5.2"]
 
 
 def test_a_claim_that_fails_says_where(points):
     worse = points.copy()
     worse.loc[(worse["model"] == "gg1") & (worse["publishing"] == "uniform"), "predicted"] = 0.0
-    found = findings(worse, by_setting(worse), by_skewness(worse))
+    found = findings(worse)
     (claim,) = [each for each in found if "G/G/1 model is more accurate" in each.says]
     assert not claim.holds
     assert claim.found == "in 0 of 1 settings; not in uniform/exponential 0.6000 against 0.2000"

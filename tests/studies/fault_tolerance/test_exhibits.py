@@ -3,13 +3,13 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from studies.fault_tolerance.claims import Difference, all_above_zero
-from studies.fault_tolerance.exhibits import study
-from studies.fault_tolerance.experiment import (
+from studies.fault_tolerance import (
     POINT_COLUMNS,
-    Plan,
-    Results,
+    Difference,
+    Settings,
+    all_above_zero,
     mean_se,
+    study,
 )
 
 # Mean simulated shares by hand: (topology, machines): {scheme: share}.
@@ -46,18 +46,18 @@ def results_with(actual_se):
                     actual = mean + side
                     about = (1, topology, machines, scheme, model, f"s{number}", "b01", 100.0)
                     rows.append((*about, actual + off + side / 10, actual, actual_se))
-    return Results(plan=Plan(), points=pd.DataFrame(rows, columns=list(POINT_COLUMNS)))
+    return pd.DataFrame(rows, columns=POINT_COLUMNS)
 
 
 def test_a_run_for_every_case_and_no_bypass_in_trees():
-    runs = Plan(systems=1).runs
+    runs = Settings(systems=1).runs
     assert len(runs) == 2 * (2 + 4 + 4)
     assert not any("bypass" in scheme for _, topology, _, scheme in runs if topology == "tree")
-    assert len(set(Plan(systems=3).runs)) == 60
+    assert len(set(Settings(systems=3).runs)) == 60
 
 
 def test_claims_are_answered_from_the_runs():
-    told = study(results_with(0.00005)).findings
+    told = study(Settings(), results_with(0.00005)).findings
     assert [(each.section, each.case, each.holds) for each in told] == [
         ("5.2.1", "tree", True),  # 0.001 off
         ("5.2.1", "tree", True),  # 0.10 by buffering, 0.27 by machines
@@ -69,9 +69,15 @@ def test_claims_are_answered_from_the_runs():
 
 def test_what_is_within_the_noise_speaks_neither_for_a_claim_nor_against_it(results):
     # Whether bypass-buffering gains more than 0.0005 cannot be seen.
-    assert [each.holds for each in study(results).findings] == [True, True, False, False, None]
+    assert [each.holds for each in study(Settings(), results).findings] == [
+        True,
+        True,
+        False,
+        False,
+        None,
+    ]
     # Nor can, with ten times the noise, which of bypass and buffering is ahead.
-    loud = [each.holds for each in study(results_with(0.01)).findings]
+    loud = [each.holds for each in study(Settings(), results_with(0.01)).findings]
     assert loud == [True, True, False, None, None]
     assert all_above_zero([Difference(0.3, 0.1), Difference(0.1, 0.04)]) is True
     assert all_above_zero([Difference(0.3, 0.1), Difference(-0.1, 0.04)]) is False
@@ -85,7 +91,7 @@ def test_subscribers_of_a_system_may_be_off_together_and_systems_are_not():
 
 
 def test_the_best_scheme_is_named_and_errors_stand_beside_the_noise(results):
-    best, tree, graph = study(results).sections
+    best, tree, graph = study(Settings(), results).sections
     assert [row[:3] for row in best.exhibits[0].rows] == [
         ("tree", "low-end", "buffering"),
         ("tree", "high-end", "buffering"),

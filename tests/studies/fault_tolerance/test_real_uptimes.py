@@ -10,6 +10,7 @@ from studies.fault_tolerance import random_systems, real_uptimes
 from studies.fault_tolerance.random_systems import random_system
 from studies.fault_tolerance.real_uptimes import Effort, grouped, independent
 from studies.fault_tolerance.uptime_traces import Uptimes
+from studies.harness import silent
 from tidings.model.laws import Weibull
 from tidings.prediction.predict import predict
 
@@ -64,7 +65,7 @@ def test_the_law_matters_with_buffers_and_not_without(monkeypatch):
     monkeypatch.setattr(random_systems, "BROKERS", 6)  # shorter ways, of the same machines
     monkeypatch.setattr(random_systems, "SUBSCRIBERS", 60)
     effort = Effort(runs=6, cycles=150.0, lifetimes_s=(3_600.0,))
-    found = real_uptimes.examine(uneven_trace(), effort)
+    found = real_uptimes.examine(uneven_trace(), effort, silent)
     rows = found.by_law.set_index(["law", "scheme"])
     without = rows.xs("periodic", level="scheme")
     assert without.loc["fitted", "predicted"] == pytest.approx(

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from studies.combined import experiment
-from studies.combined.exhibits import study
-from studies.combined.experiment import Case, Plan, Results
+from studies import combined
+from studies.combined import Case, Settings, study
+from studies.combined import table as tabulate
 from studies.combined.systems import (
     BROKERS,
     PARTS,
@@ -75,32 +75,29 @@ def case(effects, predicted, simulated):
 
 
 def test_errors_and_interactions_of_a_pair():
-    results = Results(
-        plan=Plan(),
-        cases=(
-            case(("queues",), (0.5, 0.5), (0.5, 0.5)),
-            case(("links",), (0.8, 0.8), (0.8, 0.8)),
-            case(("queues", "links"), (0.44, 0.36), (0.45, 0.35)),
-            Case(effects=("failures", "churn"), refused="not both"),
-        ),
+    cases = (
+        case(("queues",), (0.5, 0.5), (0.5, 0.5)),
+        case(("links",), (0.8, 0.8), (0.8, 0.8)),
+        case(("queues", "links"), (0.44, 0.36), (0.45, 0.35)),
+        Case(effects=("failures", "churn"), refused="not both"),
     )
-    rows = results.table().set_index("effects")
+    rows = tabulate(cases).set_index("effects")
     pair = rows.loc["queues + links"]
     assert pair["mean_absolute"] == pytest.approx(0.01)
     assert pair["bias"] == pytest.approx(0.0)
     assert pair["product_off"] == pytest.approx(0.05)  # .5 · .8 against .45 and .35
     assert rows.loc["failures + churn", "refused"] == "not both"
-    page = study(results)
+    page = study(Settings(), cases)
     assert "failures + churn: not both" in page.sections[1].words
 
 
 def test_all_alone_has_no_product_of_singles():
-    results = Results(plan=Plan(pairs=False), cases=(case(tuple(PARTS), (0.5, 0.4), (0.5, 0.5)),))
-    (row,) = results.table().to_dict("records")
+    cases = (case(tuple(PARTS), (0.5, 0.4), (0.5, 0.5)),)
+    (row,) = tabulate(cases).to_dict("records")
     assert row["effects"] == "all"
     assert row["mean_absolute"] == pytest.approx(0.05)
     assert "product_off" not in row
-    assert study(results).sections[1].exhibits[0].rows[0][-1] == ""
+    assert study(Settings(pairs=False), cases).sections[1].exhibits[0].rows[0][-1] == ""
 
 
 def test_progress_names_the_combination_and_how_much_of_it_is_done(monkeypatch):
@@ -108,10 +105,10 @@ def test_progress_names_the_combination_and_how_much_of_it_is_done(monkeypatch):
         progress(f"replication 2 of {options.replications}")
         return outcome("simulated", 0.5)
 
-    monkeypatch.setattr(experiment, "foretell", lambda system: outcome("predicted", 0.5))
-    monkeypatch.setattr(experiment, "simulate", play)
+    monkeypatch.setattr(combined, "foretell", lambda system: outcome("predicted", 0.5))
+    monkeypatch.setattr(combined, "simulate", play)
     said = []
-    experiment.reproduce(Plan(pairs=False), said.append)
+    combined.simulate_all(Settings(pairs=False), said.append)
     assert said == ["all (1 of 1), predicting", "all (1 of 1), replication 2 of 10"]
-    experiment.reproduce(Plan(), said.append)
+    combined.simulate_all(Settings(), said.append)
     assert "queues + links (9 of 37), replication 2 of 10" in said

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from studies.content_timeliness import where_it_holds as holds
-from studies.content_timeliness.where_it_holds import (
+from studies.content_timeliness import TEXTS
+from studies.content_timeliness import other_traffic as holds
+from studies.content_timeliness.other_traffic import (
     SCENARIOS,
     Scenario,
     bursts,
@@ -12,6 +13,7 @@ from studies.content_timeliness.where_it_holds import (
     system_of,
     tree,
 )
+from studies.harness import silent
 from tidings.model.routes import route
 from tidings.prediction.flows import flows
 
@@ -50,14 +52,13 @@ def test_bursts_are_what_they_are_said_to_be():
 def test_a_short_run_gives_a_row_for_every_model():
     mine = Scenario(name="mine", every=holds.EXPONENTIAL, service=holds.UNIFORM)
     effort = holds.Effort(seeds=(7,), replications=2, duration_s=200.0)
-    points = holds.where_it_holds(effort, (mine,))
+    points = holds.simulate_all(effort, silent, (mine,))
     found = holds.table(points)
     assert found["model"].tolist() == ["law", "gg1", "mm1"]
     assert found["mean_absolute"].iloc[0] < found["mean_absolute"].iloc[2]
-    shown = holds.grid(found)
+    errors, plots = holds.study(TEXTS, points, effort).sections
+    (shown,) = errors.exhibits
     assert shown.columns[3:] == ("law", "gg1", "mm1")
     assert shown.rows[0][:2] == ("mine", "0.75")
-    errors, plots = holds.study(points, effort).sections
-    assert errors.exhibits == (shown,)
     (scatter,) = plots.exhibits
     assert len(scatter.clouds["system 7"]) == found["points"].iloc[0]

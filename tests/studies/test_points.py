@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 
-from studies.points_errors import points_of
+from studies.points import points_of
 from tidings.model.outcome import Outcome, table
 
 

@@ -8,7 +8,7 @@ its echoes, skewness and order by those of 11 to 14; ``SEEDS`` are others.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from studies.points_errors import errors, points_of
+from studies.harness import Progress, Texts
+from studies.points import errors, points_of, scatter, side_by_side
 from tidings.model import reading
 from tidings.model.laws import (
     Deterministic,
@@ -29,7 +30,7 @@ from tidings.model.laws import (
     law_document,
 )
 from tidings.model.routes import route
-from tidings.model.study import Grid, Scatter, Section, Study
+from tidings.model.study import Study
 from tidings.model.system import System
 from tidings.prediction.flows import flows
 from tidings.prediction.predict import predict
@@ -40,14 +41,6 @@ LIFETIME_S = 1.0
 INTERVAL_S = 1.0
 TOPICS = "abcdefgh"
 SEEDS = (401, 402)
-_READING = (
-    "ρ is the load of the busiest broker. Noise is the mean absolute error that a perfect "
-    "prediction would show, because the simulation is a sample."
-)
-_FRESH = (
-    "How law predicts a wait was chosen on the trees 201, 202, 301 and 11 to 14; others say how "
-    "well it does on systems it has not seen."
-)
 _TRIAL_SERVICE_S = 1e-3
 _LONGEST_LINK_S = 0.05
 
@@ -114,7 +107,7 @@ def _scenarios() -> tuple[Scenario, ...]:
         "periodic": PERIODIC,
         "uniform": UNIFORM,
     }
-    found = [
+    grid = [
         Scenario(name=f"{one} / {other}", every=every, service=service, load=load)
         for load in (0.3, 0.6, 0.75, 0.9)
         for one, every in families.items()
@@ -146,7 +139,7 @@ def _scenarios() -> tuple[Scenario, ...]:
         ("periodic / constant, 10 at one", PERIODIC, PERIODIC, {"line": 1, "publishers": 10}),
     ]
     return (
-        *found,
+        *grid,
         *(Scenario(name=name, every=e, service=s, **rest) for name, e, s, rest in more),
     )
 
@@ -250,6 +243,7 @@ def system_of(seed: int, scenario: Scenario) -> System:
 DURATION_S = {False: 4_000.0, True: 1_500.0}  # by whether publishing is periodic
 REPLICATIONS = {False: 12, True: 40}
 WARMUP_S = 300.0
+MODELS = ("law", "gg1", "mm1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,17 +255,19 @@ class Effort:
     duration_s: float | None = None
 
 
-USUAL = Effort()
-
-
-def run(
-    scenario: Scenario,
-    seed: int,
-    effort: Effort = USUAL,
-    *,
-    models: tuple[str, ...] = ("law", "gg1", "mm1"),
+def simulate_all(
+    effort: Effort, progress: Progress, scenarios: tuple[Scenario, ...] = SCENARIOS
 ) -> pd.DataFrame:
-    """The points of one scenario and system: predicted and simulated, one row per subscriber."""
+    """Simulate and predict every scenario and system: a point for each subscriber and model."""
+    parts: list[pd.DataFrame] = []
+    for place, scenario in enumerate(scenarios, start=1):
+        progress(f"{place} of {len(scenarios)}: {scenario.name}")
+        for seed in effort.seeds:
+            parts += _points(scenario, seed, effort)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _points(scenario: Scenario, seed: int, effort: Effort) -> Iterator[pd.DataFrame]:
     system = system_of(seed, scenario)
     periodic = isinstance(scenario.every, Deterministic)
     actual = simulate(
@@ -281,81 +277,38 @@ def run(
         duration_s=effort.duration_s or DURATION_S[periodic],
         warmup_s=WARMUP_S,
     )
-    parts = []
-    for model in models:
+    where = {"scenario": scenario.name, "load": scenario.load}
+    for model in MODELS:
         predicted = predict(system, model=model, delays=False, by="theory")
-        point = points_of(predicted, actual)
-        parts.append(
-            point.assign(scenario=scenario.name, load=scenario.load, model=model, seed=seed)
-        )
-    return pd.concat(parts, ignore_index=True)
-
-
-def where_it_holds(
-    effort: Effort = USUAL,
-    scenarios: tuple[Scenario, ...] = SCENARIOS,
-    *,
-    progress: Callable[[str], None] = lambda _: None,
-) -> pd.DataFrame:
-    """Points of every scenario and seed; columns as ``run`` plus which scenario and load."""
-    parts = []
-    for number, scenario in enumerate(scenarios, start=1):
-        progress(f"{number} of {len(scenarios)}: {scenario.name}")
-        parts += [run(scenario, seed, effort) for seed in effort.seeds]
-    return pd.concat(parts, ignore_index=True)
+        yield points_of(predicted, actual).assign(**where, model=model, seed=seed)
 
 
 def table(points: pd.DataFrame) -> pd.DataFrame:
-    """Mean absolute error by scenario, load and model."""
+    """Compute errors by scenario, load and model."""
     return errors(points, ("scenario", "load", "model"))
 
 
-def grid(found: pd.DataFrame) -> Grid:
-    """The errors of ``table`` side by side, a column for each model."""
-    models = tuple(dict.fromkeys(found["model"]))
-    rows = []
-    for (name, load), each in found.groupby(["scenario", "load"], sort=False):
-        errors_of = each.set_index("model")
-        cells = (
-            f"{errors_of['mean_absolute'][model]:.4f} ({errors_of['maximum'][model]:.3f})"
-            for model in models
-        )
-        rows.append((str(name), f"{load:g}", f"{errors_of['noise'].iloc[0]:.4f}", *cells))
-    return Grid(
-        title="Mean absolute error (largest)",
-        columns=("intervals / services", "ρ", "noise", *models),
-        rows=tuple(rows),
-        names=1,
+def study(texts: Texts, points: pd.DataFrame, effort: Effort) -> Study:
+    """Show the errors, and law's predictions against what was simulated."""
+    rows = table(points)
+    shown = side_by_side(
+        "Mean absolute error (largest)",
+        rows,
+        "intervals / services = {scenario} | ρ = {load:g} | noise = {noise:.4f}",
+        "{mean_absolute:.4f} ({maximum:.3f})",
     )
-
-
-def study(points: pd.DataFrame, effort: Effort = USUAL) -> Study:
-    """The errors, and law's predictions against what was simulated, ready to be shown."""
-    found = table(points)
-    best = points[points["model"] == "law"]
-    scatters = (
-        Scatter(
-            title=f"law: {name}, ρ = {load:g}",
-            clouds={
-                f"system {seed}": tuple(zip(each["predicted"], each["actual"], strict=True))
-                for seed, each in group.groupby("seed", sort=False)
-            },
-        )
-        for (name, load), group in best.groupby(["scenario", "load"], sort=False)
-    )
+    best = points[points["model"] == "law"].groupby(["scenario", "load"], sort=False)
+    plots = (scatter(f"law: {name}, ρ = {load:g}", group) for (name, load), group in best)
     return Study(
-        paper="content-timeliness",
+        paper=texts.name,
         title="Where the queue models hold: traffic that the paper did not try",
         summary=f"Random trees {', '.join(map(str, effort.seeds))} of {BROKERS} brokers, "
         f"{PUBLISHERS} publishers and {SUBSCRIBERS} subscribers, predicted and simulated. Errors "
         "are of on-time shares: 0.01 is one percentage point.",
         settings={},
-        choices=(_FRESH,),
+        choices=(texts.all["other traffic"],),
         findings=(),
-        sections=(
-            Section(title="Errors", words=_READING, exhibits=(grid(found),)),
-            Section(title="Predicted by law against actual", exhibits=tuple(scatters)),
-        ),
-        tables={"points": points, "where_it_holds": found},
+        sections=(texts.section("other errors", shown), texts.section("other scatters", *plots)),
+        tables={"points": points, "where_it_holds": rows},
         plan=asdict(effort),
     )

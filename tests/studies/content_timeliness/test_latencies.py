@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+from studies.content_timeliness.latencies import WIDE_AREA, read_latencies, wide_area
 from studies.content_timeliness.random_systems import random_system
-from studies.latencies import WIDE_AREA, read_latencies, wide_area
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic
 

@@ -79,8 +79,8 @@ def read_latencies(path: str | Path) -> LatencyTable:
 
     try:
         with open_plain(path, follow=True) as file:
-            found = parquet.read_schema(file).names
-            missing = [name for name in COLUMNS if name not in found]
+            there = parquet.read_schema(file).names
+            missing = [name for name in COLUMNS if name not in there]
             if missing:
                 raise InvalidInputError(
                     f"{path} has no column {', '.join(missing)}; wants {', '.join(COLUMNS)}"
@@ -100,6 +100,14 @@ def read_latencies(path: str | Path) -> LatencyTable:
         rtt_ms=rtt_ms[good],
         left_out=int((~good).sum()),
     )
+
+
+def link_delays(file: Path | None) -> tuple[LinkDelays, str]:
+    """Choose where links come from, a file of round-trip times or a law, and say so in words."""
+    if file is None:
+        return wide_area, BUILT_IN
+    table = read_latencies(file)
+    return table.draw, table.describe(file.name)
 
 
 def _numbers(table: Any, name: str) -> NDArray[np.float64]:
