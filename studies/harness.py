@@ -242,10 +242,16 @@ def grid(
 
 
 def _text(template: str, row: Row) -> str:
-    names = [name.partition(".")[0] for _, name, _, _ in Formatter().parse(template) if name]
-    used = [row[name] for name in names]
-    missing = any(each is None or (isinstance(each, float) and math.isnan(each)) for each in used)
-    return "" if missing else template.format_map(row)
+    parts = []
+    for text, name, form, _ in Formatter().parse(template):
+        parts.append(text)
+        if name is not None:
+            first, _, attribute = name.partition(".")
+            value = row[name] if name in row else getattr(row[first], attribute)
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                return ""
+            parts.append(format(value, form or ""))
+    return "".join(parts)
 
 
 def line(across: ArrayLike, up: ArrayLike) -> Points:

@@ -19,7 +19,13 @@ NAMES = (
     "combined",
 )
 
-MOVED = ("notification-loss", "combined", "content-timeliness", "fault-tolerance")
+MOVED = (
+    "notification-loss",
+    "combined",
+    "content-timeliness",
+    "fault-tolerance",
+    "performance-methodology",
+)
 
 
 def command(name: str) -> Any:

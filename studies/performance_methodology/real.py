@@ -8,14 +8,15 @@ fitted to a separate run at low load, never from the runs that it is compared wi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
+from studies.harness import MARKER, Progress, Texts, grid, line
 from studies.performance_methodology.case_study import (
     BROKERS,
     ROOT,
@@ -24,21 +25,39 @@ from studies.performance_methodology.case_study import (
     Scenario,
 )
 from studies.performance_methodology.systems import case_system
+from tidings.cli import spark
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.outcome import Outcome
-from tidings.model.outcome_files import plain
+from tidings.model.study import Curves, Finding, Grid, Section, Study
 from tidings.model.system import System
 from tidings.model.system_workload import workload_of
+from tidings.model.writing import check_new_folder, write_file
 from tidings.petri.generating import colour_of, exit_place, generate_net
 from tidings.petri.simulating import simulate_net
 from tidings.prediction.operational.analysing import analyse
-from tidings.testbed.calibrating import Bench, calibrate
-from tidings.testbed.comparing import Reality, confront
+from tidings.testbed.calibrating import CALIBRATION_LOAD, Bench, calibrate
+from tidings.testbed.comparing import MOST_LATENCY, MOST_SHARE, Reality, Repetition, confront
+from tidings.testbed.reality_study import (
+    interval_text,
+    late_text,
+    nothing_believed,
+    runs_together,
+    why_latency,
+    why_shares,
+)
+from tidings.testbed.runs import TestbedOptions
 
+if TYPE_CHECKING:
+    from studies.performance_methodology import Settings
+
+TESTBED = "testbed"  # the folder of traces and fitted systems, in that of the study
+MOST_ERRORS = 3.0  # of a routing probability, in standard errors
 SUBSCRIBER = "s"
 BY_MEANS = ("operational", "petri net")
 BY_LAWS = ("simulation", "prediction")
+ENGINES = (*BY_MEANS, *BY_LAWS)
+Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +85,6 @@ class RealPlan:
     def scaled_deadline_s(self) -> float:
         """How long events are of use, scaled up."""
         return self.factor * self.deadline_s
-
-    def to_document(self) -> dict[str, Any]:
-        """The plan as plain data for JSON."""
-        return dict(plain({name: getattr(self, name) for name in self.__slots__}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +114,24 @@ def real_system(scenario: Scenario, plan: RealPlan) -> System:
     return replace(system, lifetime=Deterministic(value_s=plan.scaled_deadline_s))
 
 
-def reproduce_for_real(plan: RealPlan, bench: Bench, folder: Path) -> RealResults:
+def run_for_real(texts: Texts, settings: Settings, progress: Progress) -> Study:
+    """Run the case study on real servers; traces and fitted systems are left in the folder."""
+    chosen = {} if settings.load is None else {"load": settings.load}
+    factor = 3.0 if settings.factor is None else settings.factor
+    plan = RealPlan(factor=factor, precision=settings.precision, **chosen)
+    length = TestbedOptions(duration_s=settings.duration_s or 60.0, seed=settings.seed)
+    check_new_folder(settings.to / TESTBED)
+    if not (settings.to / MARKER).exists():  # traces come into the folder before the study does
+        write_file(settings.to / MARKER, b'{"unfinished": true}\n')
+    progress("starting Spark")
+    with spark.started(None, small=True) as session:
+        repetitions = settings.repetitions or 3
+        bench = Bench(spark=session, options=length, repetitions=repetitions, progress=progress)
+        results = measure_all(plan, bench, settings.to / TESTBED)
+    return real_study(texts, results)
+
+
+def measure_all(plan: RealPlan, bench: Bench, folder: Path) -> RealResults:
     """Run both scenarios on real servers; traces and fitted systems are left in ``folder``.
 
     One calibration serves both: they differ in rates and routing, which are stated.
@@ -109,13 +141,13 @@ def reproduce_for_real(plan: RealPlan, bench: Bench, folder: Path) -> RealResult
     for scenario in SCENARIOS:
         place = folder / scenario.name.replace(" ", "-")
         within = bench.within(scenario.name)
-        found = confront(within, real_system(scenario, plan), known, place)
+        reality = confront(within, real_system(scenario, plan), known, place)
         within.progress("operational analysis and Petri net")
-        realities[scenario.name] = found
-        rates, delays = (pd.DataFrame(part) for part in _engines(scenario, plan, found))
+        realities[scenario.name] = reality
+        rates, delays = (pd.DataFrame(part) for part in _engines(scenario, plan, reality))
         throughputs.append(rates.assign(scenario=scenario.name))
         latencies.append(delays.assign(scenario=scenario.name))
-        routing.append(pd.DataFrame(_routing(found)).assign(scenario=scenario.name))
+        routing.append(pd.DataFrame(_down_edges(reality)).assign(scenario=scenario.name))
     return RealResults(
         plan=plan,
         realities=realities,
@@ -125,23 +157,20 @@ def reproduce_for_real(plan: RealPlan, bench: Bench, folder: Path) -> RealResult
     )
 
 
-Rows = list[dict[str, Any]]
-
-
-def _engines(scenario: Scenario, plan: RealPlan, found: Reality) -> tuple[Rows, Rows]:
+def _engines(scenario: Scenario, plan: RealPlan, reality: Reality) -> tuple[Rows, Rows]:
     """Throughputs and latencies by every engine, and as measured."""
     rates: Rows = []
     delays: Rows = []
-    assert found.simulated is not None
-    outcomes = [("simulation", 0, found.simulated), ("prediction", 0, found.predicted)]
+    assert reality.simulated is not None
+    outcomes = [("simulation", 0, reality.simulated), ("prediction", 0, reality.predicted)]
     outcomes += [
-        ("measured", number, each.measured) for number, each in enumerate(found.counted, 1)
+        ("measured", number, each.measured) for number, each in enumerate(reality.counted, 1)
     ]
     for engine, run, outcome in outcomes:
         labels = {"engine": engine, "run": run}
         rates += [{**labels, **row} for row in _throughputs(outcome)]
         delays += [{**labels, **row} for row in _latencies(outcome)]
-    for engine, more_rates, more_delays in _by_means(scenario, plan, found.fitted):
+    for engine, more_rates, more_delays in _by_means(scenario, plan, reality.fitted):
         rates += [{"engine": engine, "run": 0, **row} for row in more_rates]
         delays += [{"engine": engine, "run": 0, **row} for row in more_delays]
     return rates, delays
@@ -199,10 +228,10 @@ def _as_latencies(means: dict[str, float], link_s: float) -> Rows:
     ]
 
 
-def _routing(found: Reality) -> Iterator[dict[str, Any]]:
+def _down_edges(reality: Reality) -> Iterator[dict[str, Any]]:
     """How often an event goes down an edge that it could go down, in every run."""
-    predicted = shares_down(found.predicted)
-    for run, each in enumerate(found.repetitions, 1):
+    predicted = shares_down(reality.predicted)
+    for run, each in enumerate(reality.repetitions, 1):
         for row in each.forwarded.itertuples():
             edge = f"{row.source}→{row.target}"
             if edge in predicted:
@@ -236,10 +265,156 @@ def shares_down(outcome: Outcome) -> dict[str, float]:
     """By edge: its share of the events at its upper end that did not come up it."""
     sent = outcome.links.set_index(["source", "target"])["events_per_s"]
     arrivals = outcome.brokers.set_index("broker")["arrivals_per_s"]
-    found = {}
+    shares = {}
     for broker in BROKERS:
         if broker != ROOT:
             lower, upper = f"b{broker}", f"b{broker // 2}"
             at_upper = float(arrivals[upper]) - float(sent[lower, upper])
-            found[f"{upper}→{lower}"] = min(float(sent[upper, lower]) / at_upper, 1.0)
-    return found
+            shares[f"{upper}→{lower}"] = min(float(sent[upper, lower]) / at_upper, 1.0)
+    return shares
+
+
+def real_study(texts: Texts, results: RealResults) -> Study:
+    """Show the case study on real brokers."""
+    plan, own = results.plan, texts.all["real"]
+    runs = min(len(each.repetitions) for each in results.realities.values())
+    filled = {
+        "service_ms": 1e3 * plan.service_s,
+        "load": plan.load,
+        "deadline_ms": 1e3 * plan.deadline_s,
+        "scaled_ms": 1e3 * plan.scaled_deadline_s,
+    }
+    return Study(
+        paper=texts.name,
+        title=own["title"],
+        summary=f"Fifteen nats-server processes of one machine in two load scenarios, all times "
+        f"{plan.factor:g} times the paper's; {runs} runs of each, predicted from a separate run at "
+        f"a load of {CALIBRATION_LOAD:g}.",
+        settings=texts.all["stated"],
+        choices=tuple(each.format(**filled) for each in own["choices"]),
+        findings=tuple(_findings(texts, results)),
+        sections=tuple(_sections(texts, results)),
+        tables={name: getattr(results, name) for name in ("throughputs", "latencies", "routing")},
+        plan=asdict(plan),
+    )
+
+
+def _sections(texts: Texts, results: RealResults) -> Iterator[Section]:
+    def by_scenario(title: str, key: str, value: str, engines: tuple[str, ...]) -> Iterator[Grid]:
+        table = results.throughputs if value == "per_s" else results.latencies
+        for scenario in SCENARIOS:
+            words = title.format(leaf=scenario.subscriber, scenario=scenario.name)
+            yield _beside(_of(table, scenario), words, key, value, engines)
+
+    rates = "Table 1: broker throughput in events/s, {scenario}"
+    yield texts.section("real throughput", *by_scenario(rates, "broker", "per_s", ENGINES))
+    means = "Table 2: delivery latency in ms to a subscriber at leaf {leaf}, {scenario}"
+    yield texts.section("real latency", *by_scenario(means, "publisher", "latency_s", ENGINES))
+    deadline = f"Share within {1e3 * results.plan.scaled_deadline_s:g} ms"
+    shares = deadline + " to the subscriber at leaf {leaf}, {scenario}"
+    yield texts.section("on time", *by_scenario(shares, "publisher", "on_time", BY_LAWS))
+    yield texts.section("delays", *_delay_laws(results))
+    edges = [
+        {
+            "edge": edge,
+            "predicted": part["predicted"].iloc[0],
+            "measured": " ".join(f"{value:.4f}" for value in part["measured"]),
+            "off": " ".join(f"{value:+.1f}" for value in part["off"]),
+        }
+        for (_, edge), part in results.routing.groupby(["scenario", "edge"], sort=False)
+    ]
+    columns = "edge = {edge} | predicted = {predicted:.4f} | measured = {measured} | "
+    columns += "off, in standard errors = {off}"
+    yield texts.section("routing", grid("Probabilities of going down", edges, columns))
+
+
+def _of(table: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
+    return table[table["scenario"] == scenario.name]
+
+
+def _beside(
+    table: pd.DataFrame, title: str, key: str, value: str, engines: tuple[str, ...]
+) -> Grid:
+    """Show what was measured beside what engines predict; times in ms."""
+    scale, digits = {"latency_s": (1e3, 2), "on_time": (1.0, 3)}.get(value, (1.0, 2))
+    is_measured = table["engine"] == "measured"
+    measured = table[is_measured].groupby(key)[value]
+    predicted = scale * table[~is_measured].pivot(index=key, columns="engine", values=value)
+    texts = [
+        interval_text(measured.get_group(name).tolist(), digits, scale) for name in predicted.index
+    ]
+    columns = "".join(f" | {engine} = {{{engine}:.{digits}f}}" for engine in engines)
+    return grid(
+        title,
+        predicted.assign(measured=texts).reset_index(),
+        f"{key} = {{{key}}} | measured = {{measured}}{columns}",
+    )
+
+
+def _delay_laws(results: RealResults) -> Iterator[Curves]:
+    for name, reality in results.realities.items():
+        assert reality.simulated is not None
+        outcomes = {"prediction": reality.predicted, "simulation": reality.simulated}
+        outcomes |= {f"run {n}": each.measured for n, each in enumerate(reality.repetitions, 1)}
+        mine = {
+            label: outcome.delays[outcome.delays["subscriber"] == SUBSCRIBER]
+            for label, outcome in outcomes.items()
+        }
+        yield Curves(
+            title=f"Delay to the subscriber of Table 2, {name}",
+            lines={label: line(each["delay_s"], each["arrived"]) for label, each in mine.items()},
+            x_label="delay in s",
+            y_label="share that has arrived",
+        )
+
+
+def _findings(texts: Texts, results: RealResults) -> Iterator[Finding]:
+    for scenario in SCENARIOS:
+        reality = results.realities[scenario.name]
+        off = _of(results.routing, scenario)["off"].abs()
+        beyond = int((off > MOST_ERRORS).sum())
+        chance = 2.0 * float(stats.norm.sf(MOST_ERRORS)) * len(off)
+        found = (
+            f"{beyond} of {len(off)} are beyond (chance alone: {chance:.1f}); the largest is "
+            f"{float(off.max()):.1f} off"
+        )
+        yield texts.claim("routing", found, beyond == 0, case=scenario.name)
+        yield from _findings_together(texts, reality, scenario)
+        for number, each in enumerate(reality.repetitions, 1):
+            yield from _run_findings(texts, each, f"{scenario.name}, run {number}")
+
+
+def _findings_together(texts: Texts, reality: Reality, scenario: Scenario) -> Iterator[Finding]:
+    case = f"{scenario.name}, load {reality.load:.2f}, {runs_together(reality)}"
+    none = nothing_believed(reality)
+    latency = (
+        f"off by {reality.latency_error:.1%} (mean over subscribers; largest "
+        f"{reality.largest_latency_error:.1%})"
+    )
+    near = None if none else reality.latency_error <= MOST_LATENCY
+    yield texts.claim("real latencies", none or latency, near, case=case, most=MOST_LATENCY)
+    share = (
+        f"off by {reality.share_error:.4f} (mean over subscribers; largest "
+        f"{reality.largest_share_error:.4f})"
+    )
+    near = None if none else reality.share_error <= MOST_SHARE
+    yield texts.claim("real shares", none or share, near, case=case, most=MOST_SHARE)
+
+
+def _run_findings(texts: Texts, one: Repetition, case: str) -> Iterator[Finding]:
+    summary = one.against_predicted.summary
+    late = f"; {late_text(one)}"
+    late += "".join(f"; NOT TO BE BELIEVED: {doubt}" for doubt in one.doubts)
+    latency = (
+        f"off by {one.latency_error:.1%} (mean over subscribers; by chance alone such runs are off "
+        f"by {one.latency_by_chance:.1%}){late}{why_latency(one)}"
+    )
+    near = None if one.doubts else one.latency_error <= MOST_LATENCY
+    yield texts.claim("real latencies", latency, near, case=case, most=MOST_LATENCY)
+    share = (
+        f"off by {summary.mean_absolute:.4f} (mean over subscribers, largest "
+        f"{summary.maximum:.4f}; by chance alone such runs are off by {one.share_by_chance:.4f})"
+        f"{late}{why_shares(one)}"
+    )
+    near = None if one.doubts else summary.mean_absolute <= MOST_SHARE
+    yield texts.claim("real shares", share, near, case=case, most=MOST_SHARE)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from studies.performance_methodology import real, real_exhibits
+from studies.performance_methodology import TEXTS, real
 from studies.performance_methodology.case_study import BROKERS, SCENARIOS
 from studies.performance_methodology.real import RealPlan, real_system
 from tidings.errors import InvalidInputError
@@ -61,7 +61,7 @@ def results():
         patch.setattr(real, "calibrate", lambda bench, system, folder: None)
         patch.setattr(real, "confront", lambda bench, system, known, folder: as_if(system))
         bench = Bench(spark=None, options=TestbedOptions(duration_s=SECONDS))
-        return real.reproduce_for_real(RealPlan(precision=0.05), bench, Path())
+        return real.measure_all(RealPlan(precision=0.05), bench, Path())
 
 
 def forwarded(outcome):
@@ -116,7 +116,7 @@ def as_if(system):
 @pytest.mark.slow
 def test_all_engines_stand_beside_what_was_measured(results):
     rates = results.throughputs.pivot_table(index="broker", columns="engine", values="per_s")
-    assert set(rates.columns) == {"measured", *real_exhibits.ENGINES}
+    assert set(rates.columns) == {"measured", *real.ENGINES}
     stated = SCENARIOS[0].throughput_per_s
     for engine in ("operational", "prediction"):
         assert rates[engine].to_numpy() * results.plan.factor == pytest.approx(stated)
@@ -143,8 +143,8 @@ def test_routing_is_compared_edge_by_edge_and_run_by_run(results):
 
 @pytest.mark.slow
 def test_the_study_shows_both_tables_and_doubts_what_is_doubtful(results, monkeypatch):
-    monkeypatch.setattr(real_exhibits, "SCENARIOS", SCENARIOS[:1])
-    study = real_exhibits.real_study(results)
+    monkeypatch.setattr(real, "SCENARIOS", SCENARIOS[:1])
+    study = real.real_study(TEXTS, results)
     page = render_study(study)
     assert "Table 1: broker throughput in events/s, scenario 1" in page
     assert "Table 2: delivery latency in ms to a subscriber at leaf 8, scenario 1" in page
