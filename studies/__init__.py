@@ -1,1 +1,1 @@
-"""Each paper's experiments: its settings and claims as data, our results, where they differ."""
+"""The papers' experiments, and ours: their settings and claims as data, our runs, what differs."""

@@ -11,17 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from studies.mobile_onoff.centre import OnOff, exponential_centre, mean_response_s
 from studies.mobile_onoff.varying import VaryingResponse
+from tidings.model.arrays import Floats
 from tidings.model.behaviour import DailyRates
 
 SLOT_S = 600.0
 DAY_SLOTS, DAYS = 144, 7
 CENTRE = exponential_centre(1.0, 40.0, 40.0)
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +61,12 @@ def with_mean(rates: DailyRates, antenna: Antenna) -> DailyRates:
     return DailyRates(slot_s=rates.slot_s, per_s=tuple(scaled.tolist()))
 
 
-def quietest_and_busiest(found: Mapping[str, DailyRates]) -> dict[str, DailyRates]:
+def quietest_and_busiest(measured: Mapping[str, DailyRates]) -> dict[str, DailyRates]:
     """Of measured antennas the two to stand for the paper's, brought to its means."""
-    by_mean = sorted(found, key=lambda name: float(np.mean(found[name].per_s)))
+    by_mean = sorted(measured, key=lambda name: float(np.mean(measured[name].per_s)))
     chosen = (by_mean[0], by_mean[-1])
     return {
-        f"{antenna.name} as {name}": with_mean(found[name], antenna)
+        f"{antenna.name} as {name}": with_mean(measured[name], antenna)
         for antenna, name in zip(ANTENNAS, chosen, strict=True)
     }
 

@@ -8,15 +8,15 @@ exponential, the likeliest and the measured law, all of the same means.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
-from studies.duration_exhibits import AS_MEASURED, SECONDS
+from studies.durations import AS_MEASURED
 from studies.mobile_onoff.centre import OnOff, mean_response_s
 from studies.mobile_onoff.simulating import Effort, respond_at_centre
-from tidings.characterisation.duration_laws import FAMILIES, Fitted, fit, likeliest
+from tidings.characterisation.duration_laws import FAMILIES, Fitted, fit, in_seconds, likeliest
 from tidings.characterisation.durations import Durations, Measured, measure
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Exponential, Law
@@ -51,9 +51,9 @@ class PathFindings:
 def examine(periods: Mapping[str, Mapping[bool, Durations]], where: str) -> list[PathFindings]:
     """Fit all laws to every path with enough periods; ``where`` names the traces in errors."""
     enough = {
-        path: {state: found[key] for state, key in STATES.items()}
-        for path, found in periods.items()
-        if all(key in found and found[key].whole >= LEAST_PERIODS for key in STATES.values())
+        path: {state: seen[key] for state, key in STATES.items()}
+        for path, seen in periods.items()
+        if all(key in seen and seen[key].whole >= LEAST_PERIODS for key in STATES.values())
     }
     if not enough:
         raise InvalidInputError(
@@ -66,7 +66,7 @@ def examine(periods: Mapping[str, Mapping[bool, Durations]], where: str) -> list
             path=path,
             measured={state: measure(each) for state, each in seen.items()},
             fits={
-                state: tuple(fit(name, each, SECONDS.write) for name in FAMILIES)
+                state: tuple(fit(name, each, in_seconds) for name in FAMILIES)
                 for state, each in seen.items()
             },
         )
@@ -102,23 +102,18 @@ def law_table(findings: Sequence[PathFindings]) -> pd.DataFrame:
     )
 
 
-def response_rows(found: PathFindings, effort: Effort) -> Iterator[dict[str, object]]:
-    """The mean response of one centre by the law of its periods, at several loads.
+def response_table(findings: Sequence[PathFindings], effort: Effort) -> pd.DataFrame:
+    """Compute the mean response of one centre by the law of its periods, at several loads.
 
     Simulated is the measured law.
     """
-    service = Exponential(mean_s=SERVICE_S)
-    for load in LOADS:
-        row: dict[str, object] = {"path": found.path, "load": load}
-        for name, (on, off) in found.laws.items():
-            centre = OnOff(service=service, on=on, off=off)
-            rate_per_s = load * centre.most_per_s
-            row["rate_per_s"] = rate_per_s
-            row[name] = mean_response_s(centre, rate_per_s)
-        simulated = respond_at_centre(centre, rate_per_s, effort)
-        yield {**row, "simulated_s": simulated.mean_s, "simulated_se_s": simulated.error_s}
+    return pd.DataFrame([_response(each, load, effort) for each in findings for load in LOADS])
 
 
-def response_table(findings: Sequence[PathFindings], effort: Effort) -> pd.DataFrame:
-    """``response_rows`` of every path."""
-    return pd.DataFrame([row for found in findings for row in response_rows(found, effort)])
+def _response(findings: PathFindings, load: float, effort: Effort) -> dict[str, object]:
+    row: dict[str, object] = {"path": findings.path, "load": load}
+    for name, (on, off) in findings.laws.items():
+        centre = OnOff(service=Exponential(mean_s=SERVICE_S), on=on, off=off)
+        rate_per_s = load * centre.most_per_s
+        row |= {"rate_per_s": rate_per_s, name: mean_response_s(centre, rate_per_s)}
+    return row | respond_at_centre(centre, rate_per_s, effort).columns

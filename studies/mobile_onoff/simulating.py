@@ -48,6 +48,11 @@ class Simulated:
     mean_s: float = np.nan
     error_s: float = np.nan
 
+    @property
+    def columns(self) -> dict[str, float]:
+        """Both, as columns of a table."""
+        return {"simulated_s": self.mean_s, "simulated_se_s": self.error_s}
+
 
 def one_centre(centre: OnOff, arrivals: Law | DailyRates) -> System:
     """A system in which events wait for one publisher that comes and goes, and for nothing else."""
@@ -89,14 +94,19 @@ def respond(
     spare = max(1.0 - load, 0.02)
     asked = effort.cycles * cycle_s * rate_per_s
     events = max(asked * np.clip(MOST_EVENTS / asked, 1.0, 1.0 / spare), MINIMUM_EVENTS)
-    found = simulate(
+    duration_s, warmup_s = float(events) / rate_per_s, SETTLING_CYCLES * cycle_s / spare
+    return _simulated(system, effort, duration_s=duration_s, warmup_s=warmup_s)
+
+
+def _simulated(system: System, effort: Effort, *, duration_s: float, warmup_s: float) -> Simulated:
+    outcome = simulate(
         system,
         seed=effort.seed,
         replications=effort.runs,
-        duration_s=float(events) / rate_per_s,
-        warmup_s=SETTLING_CYCLES * cycle_s / spare,
+        duration_s=duration_s,
+        warmup_s=warmup_s,
     )
-    row = found.subscribers.iloc[0]
+    row = outcome.subscribers.iloc[0]
     return Simulated(mean_s=float(row["delay_mean_s"]), error_s=float(row["delay_mean_se_s"]))
 
 
@@ -114,15 +124,12 @@ def respond_to_rates(centre: OnOff, rates: DailyRates, effort: Effort) -> Simula
         return Simulated()
     cycle_s = centre.on.mean_s + centre.off.mean_s
     rounds = math.ceil(_ROUNDS * effort.cycles * cycle_s / rates.length_s)
-    found = simulate(
+    return _simulated(
         one_centre(centre, rates),
-        seed=effort.seed,
-        replications=effort.runs,
+        effort,
         duration_s=rounds * rates.length_s,
         warmup_s=rates.length_s,
     )
-    row = found.subscribers.iloc[0]
-    return Simulated(mean_s=float(row["delay_mean_s"]), error_s=float(row["delay_mean_se_s"]))
 
 
 def short_trace(seed: int) -> list[tuple[str, int]]:
@@ -150,7 +157,7 @@ def trace_rows(effort: Effort) -> Iterator[dict[str, float]]:
         lines = [f"{state},{at_ns}" for state, at_ns in changes]
         file.write_text("\n".join(["state,at_ns", *lines]) + "\n", encoding="utf-8")
         for rate_per_s in TRACE_RATES_PER_S:
-            found = {
+            played = {
                 how: _respond_to_trace(file, how, own, rate_per_s, effort)
                 for how in ("resample", "loop")
             }
@@ -159,10 +166,10 @@ def trace_rows(effort: Effort) -> Iterator[dict[str, float]]:
                 "load": own.load(rate_per_s),
                 "by_means_s": mean_response_s(own, rate_per_s),
                 "by_law_s": mean_response_s(measured, rate_per_s),
-                "resampled_s": found["resample"].mean_s,
-                "resampled_se_s": found["resample"].error_s,
-                "looped_s": found["loop"].mean_s,
-                "looped_se_s": found["loop"].error_s,
+                "resampled_s": played["resample"].mean_s,
+                "resampled_se_s": played["resample"].error_s,
+                "looped_s": played["loop"].mean_s,
+                "looped_se_s": played["loop"].error_s,
             }
 
 

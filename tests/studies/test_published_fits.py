@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies.published_fits import fit_gamma, fit_weibull, refit, study
+from studies.harness import silent
+from studies.published_fits import Settings, fit_gamma, fit_weibull, refit, run
 from tidings.errors import InvalidInputError
 
 
@@ -40,12 +41,12 @@ def archive(tmp_path_factory):
 
 def test_what_is_published_is_found_again_and_what_is_wrong_is_seen(archive):
     found = refit(archive)
-    assert [(one.state, one.parameter, one.agrees) for one in found] == [
+    assert [(one.state, one.parameter, one.agrees) for one in found.itertuples()] == [
         ("unavailable", "mean_h", True),
         ("available", "mu_log_h", True),
         ("available", "sigma", False),
     ]
-    shown = study(found)
+    shown = run(Settings(traces=archive), silent)
     assert [each.holds for each in shown.findings] == [True, False]
     assert shown.summary.startswith("3 published numbers, 2 of them ours")
 

@@ -23,7 +23,7 @@ SOURCE = Path(__file__).resolve().parents[3]  # of the package: a clone, or wher
 def clone() -> Path | None:
     """Find the clone whose studies are run: that of this package, else the current folder."""
     places = (SOURCE, Path.cwd())
-    wanted = (f"{STUDIES}/commands/__init__.py", "src/tidings/__init__.py")
+    wanted = (f"{STUDIES}/harness.py", "src/tidings/__init__.py")
     return next((at for at in places if all((at / each).is_file() for each in wanted)), None)
 
 
@@ -53,7 +53,7 @@ def _studies() -> Any:
     root = str(clone())
     if root not in sys.path:
         sys.path.insert(0, root)
-    return import_module(f"{STUDIES}.commands")
+    return import_module(f"{STUDIES}.harness")
 
 
 app = typer.Typer(

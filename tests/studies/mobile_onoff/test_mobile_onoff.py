@@ -4,9 +4,10 @@ import math
 
 import pytest
 
-from studies.mobile_onoff import antennas, experiment, simulating
+from studies import mobile_onoff
+from studies.harness import silent
+from studies.mobile_onoff import Real, antennas, findings, simulating, study, work_out
 from studies.mobile_onoff.centre import exponential_centre, published_response_s
-from studies.mobile_onoff.exhibits import findings, study
 from studies.mobile_onoff.scenarios import (
     SERVICE_S,
     TABLE_3,
@@ -63,10 +64,10 @@ def test_which_rows_cannot_come_out():
 def results():
     few = [each for each in TABLE_3 if each.name in ("metro, evening", "degraded network")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(experiment, "TABLE_3", few)
-        patch.setattr(experiment, "CENTRE_COUNTS", (4,))
+        patch.setattr(mobile_onoff, "TABLE_3", few)
+        patch.setattr(mobile_onoff, "CENTRE_COUNTS", (4,))
         patch.setattr(antennas, "DAYS", 1)
-        return experiment.reproduce()
+        return work_out(Effort(runs=0), Real(), silent)
 
 
 def test_response_grows_with_the_rate_and_ends_at_saturation(results):
@@ -87,7 +88,7 @@ def test_findings_say_what_holds_and_what_does_not(results):
 
 
 def test_nothing_is_simulated_unasked(results):
-    made = study(results)
+    made = study(results, Effort(runs=0), Real())
     assert made.to_document()["paper"] == "mobile-onoff"
     assert all(math.isnan(each) for each in results.end_to_end["simulated_s"])
     assert made.sections[-1].exhibits[0].rows[0][-1] == ""

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from studies.mobile_onoff import experiment
+from studies import mobile_onoff
 from studies.mobile_onoff.scenarios import TABLE_3
 from tidings.characterisation.duration_laws import FAMILIES
 from tidings.cli.commands import run
 
-SAMPLES = Path(__file__).parents[2] / "docs" / "samples"
+SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 
 
 @pytest.mark.slow
 def test_samples_of_connectivity_and_activity_end_to_end(spark, tmp_path, monkeypatch, capsys):
     shared = contextlib.nullcontext(spark)
     monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: shared)
-    monkeypatch.setattr(experiment, "TABLE_3", TABLE_3[-1:])
+    monkeypatch.setattr(mobile_onoff, "TABLE_3", TABLE_3[-1:])
     folder = tmp_path / "out"
     command = ["reproduce", "mobile-onoff", "--runs", "0", "--json", "--to", str(folder)]
     command += ["--sessions", str(SAMPLES / "journeys.csv")]
