@@ -15,7 +15,7 @@ from dataclasses import MISSING, dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import pandas as pd
 import typer
@@ -65,10 +65,39 @@ class Texts:
         self.name = name
         self.all: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
 
-    def claim(self, key: str, found: str, holds: bool | None, **values: object) -> Finding:
-        """Answer a claim: what was measured, whether it holds (None: within the noise)."""
-        claim = {name: text.format(**values) for name, text in self.all["claims"][key].items()}
-        return Finding(**claim, found=found, holds=holds)
+    def claim(self, key: str, holds: bool | None, **values: object) -> Finding:
+        """Answer a claim by what was measured, and whether it holds (None: within the noise)."""
+        words = {name: text.format(**values) for name, text in self.all["claims"][key].items()}
+        return Finding(**words, holds=holds)
+
+    def grid(
+        self, key: str, rows: pd.DataFrame | Iterable[Row], further: str = "", **values: object
+    ) -> Grid:
+        """Write rows into the table of this key; ``further`` columns depend on the run."""
+        words = self.all["grids"][key]
+        title, columns = words["title"].format(**values), words["columns"] + further
+        return grid(
+            title, rows, columns, names=words.get("names", 1), caption=words.get("caption", "")
+        )
+
+    def curves(
+        self,
+        key: str,
+        lines: Mapping[str, Points],
+        marks: Mapping[str, Points] | None = None,
+        **values: object,
+    ) -> Curves:
+        """Draw lines, and points alone, into the plot of this key."""
+        words = self.all["curves"][key]
+        return Curves(
+            title=words["title"].format(**values),
+            lines=lines,
+            marks=marks or {},
+            x_label=words["x"],
+            y_label=words["y"],
+            x_log="x" in words.get("log", ""),
+            y_log="y" in words.get("log", ""),
+        )
 
     def section(self, key: str, *exhibits: Exhibit, **values: object) -> Section:
         """Put exhibits under their title and words."""
@@ -116,40 +145,42 @@ def command(name: str) -> Any:
 
 
 def _function(experiment: Experiment) -> Callable[..., None]:
-    """Run and show the experiment, with a parameter for each of its settings."""
+    """Make a function that runs and shows the experiment, with a parameter for each setting."""
+    words, options_of = experiment.texts.all, _parameters(experiment)
+    usual = {"to": (Folder, USUAL_FOLDER), "json": (options.Json, False)}
 
     def call(*, to: Path, json: bool, **given: Any) -> None:
         check_folder(to)
+        own = {"to": to} if "to" in options_of else {}
         with console.progress("reproducing") as step:
-            own = {"to": to} if "to" in names else {}
             study = experiment.run(experiment.settings(**given, **own), step)
         present(study, to, json=json)
 
-    hints = get_type_hints(experiment.settings, include_extras=True)
-    names = {
-        each.name: each.default
-        for each in fields(experiment.settings)
-        if get_origin(hints[each.name]) is Annotated  # others are no options
-    }
-    hints |= {"to": Folder, "json": options.Json}
-    usual = {**names, "to": USUAL_FOLDER, "json": False}
     parameters = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            annotation=hints[name],
-            default=inspect.Parameter.empty if default is MISSING else default,
-        )
-        for name, default in usual.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+        for name, (hint, default) in {**options_of, **usual}.items()
     ]
-    words = experiment.texts.all
     call.__doc__ = (
         f"{words['purpose']}\n\nExample: [bold]tidings reproduce {experiment.texts.name} "
         f"{words['example']}[/]"
     )
-    call.__annotations__ = {name: hints[name] for name in usual}
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
     call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return call
+
+
+def _parameters(experiment: Experiment) -> dict[str, tuple[Any, Any]]:
+    """Find type and usual value of every setting that is an option."""
+    hints = get_type_hints(experiment.settings, include_extras=True)
+    words = experiment.texts.all.get("options", {})
+    parameters = {}
+    for each in fields(experiment.settings):
+        hint, required = hints[each.name], each.default is MISSING
+        if each.name in words:
+            hint = Annotated[hint, _option(each.name, hint, words[each.name], required=required)]
+        if get_origin(hint) is Annotated:  # others are no options
+            parameters[each.name] = (hint, inspect.Parameter.empty if required else each.default)
+    return parameters
 
 
 def present(study: Study, folder: Path, *, json: bool) -> None:
@@ -181,38 +212,39 @@ def save(study: Study, folder: Path) -> None:
         write_file(folder / f"{name}.csv", table.to_csv(index=False).encode())
 
 
-# Options, as fields of settings declare them.
+# Options: their types and usual values are fields of the settings, their words in the YAML file.
 
 
-def number(meaning: str, *names: str, least: float = 1) -> Any:
-    """Declare an option that is a number, and the least that it may be."""
-    return typer.Option(*names, metavar="N", min=least, help=meaning)
+def _option(name: str, hint: Any, words: str | Mapping[str, Any], *, required: bool) -> Any:
+    """Declare the option of a setting; a field in seconds (``_s``) is given as a time."""
+    more: dict[str, Any] = {"help": words} if isinstance(words, str) else dict(words)
+    kinds = {each for each in (get_args(hint) or (hint,)) if each is not type(None)}
+    if required:
+        return typer.Argument(metavar="FOLDER", **more)
+    names = [f"--{more.pop('name', name.removesuffix('_s')).replace('_', '-')}"]
+    if "one of" in more:
+        choices = more.pop("one of")
+        more |= {"metavar": "|".join(choices), "callback": _one_of(choices)}
+    elif float in kinds and name.endswith("_s"):
+        more |= {"metavar": "TIME", "parser": _time}
+    elif kinds & {int, float}:
+        more = {"metavar": "N", "min": 1 if int in kinds else None, **more}
+    elif bool in kinds:
+        names = names if not more.pop("or not", False) else []
+    return typer.Option(*names, **{"metavar": None if bool in kinds else "PATH", **more})
 
 
-def time(meaning: str, *names: str) -> Any:
-    """Declare an option that is a time, in seconds."""
-
-    def parse(given: str | float) -> float:
-        return given if isinstance(given, float) else options.seconds(given)
-
-    return typer.Option(*names, metavar="TIME", parser=parse, help=meaning)
+def _time(given: str | float) -> float:
+    return given if isinstance(given, float) else options.seconds(given)
 
 
-def one_of(choices: Iterable[str], meaning: str) -> Any:
-    """Declare an option that is one of some words."""
-    words = tuple(choices)
-
+def _one_of(words: Iterable[str]) -> Callable[[str | None], str | None]:
     def check(given: str | None) -> str | None:
         if given is not None and given not in words:
             raise typer.BadParameter(f"'{given}' is not one of {', '.join(words)}")
         return given
 
-    return typer.Option(metavar="|".join(words), callback=check, help=meaning)
-
-
-def path(meaning: str, metavar: str = "PATH") -> Any:
-    """Declare an option that is a file or a folder, or several of them."""
-    return typer.Option(metavar=metavar, help=meaning)
+    return check
 
 
 # Exhibits, from tables.

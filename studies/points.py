@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from studies.harness import grid, lines
+from studies.harness import Row, lines
 from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
-from tidings.model.study import Grid, Scatter
+from tidings.model.study import Scatter
 from tidings.validation.comparison import compare
 
 ERROR_COLUMNS = (
@@ -72,18 +72,15 @@ def _errors_of(group: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def side_by_side(
-    title: str, table: pd.DataFrame, columns: str, cell: str, *, names: int = 1, caption: str = ""
-) -> Grid:
-    """Show errors with a column for each model, after the given ones; a row for each other key."""
+def side_by_side(table: pd.DataFrame, cell: str) -> tuple[list[Row], str]:
+    """Make a row for each key of errors with a text for each model, and columns for the models."""
     keys = [name for name in table.columns if name not in (*ERROR_COLUMNS, "model")]
     models = list(dict.fromkeys(table["model"]))
-    rows = []
+    rows: list[Row] = []
     for _, group in table.groupby(keys, sort=False):
         by_model = {row["model"]: cell.format(**row) for row in group.to_dict("records")}
         rows.append({**dict.fromkeys(models), **group.iloc[0].to_dict(), **by_model})
-    columns += "".join(f" | {model} = {{{model}}}" for model in models)
-    return grid(title, rows, columns, names=names, caption=caption)
+    return rows, "".join(f" | {model} = {{{model}}}" for model in models)
 
 
 def scatter(title: str, points: pd.DataFrame, series: int = 0, low: float = 0.0) -> Scatter:

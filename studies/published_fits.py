@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 from scipy import stats
 
 from studies.fault_tolerance.uptime_traces import Uptimes, read_uptimes
-from studies.harness import Experiment, Progress, Texts, grid
+from studies.harness import Experiment, Progress, Texts
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.plain_files import open_plain
@@ -35,13 +34,7 @@ TEXTS = Texts("published-fits")
 class Settings:
     """Where the traces and the published laws are."""
 
-    traces: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FOLDER",
-            help="Traces of the Failure Trace Archive as Parquet, and published_fits.csv.",
-        ),
-    ]
+    traces: Path
 
 
 def fit_exponential(hours: Floats) -> dict[str, float]:
@@ -135,27 +128,19 @@ def run(settings: Settings, progress: Progress) -> Study:
     progress("fitting")
     fits = refit(settings.traces)
     laws = fits.groupby(["trace", "state", "family"], sort=False)
-    columns = (
-        "trace = {trace} | state = {state} | family = {family} | parameter = {parameter} | "
-        "published = {published:.2f} | ours = {ours:.2f}"
-    )
     return TEXTS.study(
         summary=f"{len(fits)} published numbers, {int(fits['agrees'].sum())} of them ours to two "
         "decimals.",
         findings=(
             TEXTS.claim(
                 "law",
-                "; ".join(f"{row.parameter} {row.ours:.2f}" for row in part.itertuples()),
                 bool(part["agrees"].all()),
                 law=", ".join(law),
+                fitted="; ".join(f"{row.parameter} {row.ours:.2f}" for row in part.itertuples()),
             )
             for law, part in laws
         ),
-        sections=(
-            TEXTS.section(
-                "both", grid("Laws of times up and down, in hours", fits, columns, names=4)
-            ),
-        ),
+        sections=(TEXTS.section("both", TEXTS.grid("both", fits)),),
         tables={"fits": fits},
         plan={},
     )

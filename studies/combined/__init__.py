@@ -10,20 +10,19 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 
 from studies.combined.systems import BROKERS, PARTS, everything, only
-from studies.harness import Experiment, Progress, Texts, grid, line, number, one_of
+from studies.harness import Experiment, Progress, Texts, line
 from tidings.cli import options
 from tidings.errors import UnsupportedError
 from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
 from tidings.model.study import Scatter, Study
-from tidings.model.system import SCHEMES, System
+from tidings.model.system import System
 from tidings.planning.scenarios import foretell
 from tidings.simulation.run import SimulationOptions, simulate
 
@@ -35,13 +34,11 @@ TEXTS = Texts("combined")
 class Settings:
     """What is run, and how long."""
 
-    scheme: Annotated[str, one_of(SCHEMES, "What is done about failures.")] = "periodic"
-    events: Annotated[int, number("Events a replication, one or two effects on.")] = 60_000
-    events_of_all: Annotated[int, number("Events a replication, everything on.")] = 300_000
-    replications: Annotated[int, number("Independent runs of each.", least=2)] = 10
-    pairs: Annotated[
-        bool, typer.Option(help="Also each effect alone and every two of them, or only all.")
-    ] = True
+    scheme: str = "periodic"
+    events: int = 60_000
+    events_of_all: int = 300_000
+    replications: int = 10
+    pairs: bool = True
     seed: options.Seed = 1
 
 
@@ -159,37 +156,23 @@ def study(settings: Settings, cases: Sequence[Case]) -> Study:
     whole = rows[rows["effects"].str.startswith("all") & (rows["refused"] == "")]
     cloud = line(of_all["predicted"], of_all["simulated"])
     scatter = Scatter(title="predicted against simulated", clouds={"seed": cloud})
+    shown = rows.assign(product_off=rows.get("product_off", np.nan))
+    shown["share"] = shown["on_time"].map("{:.3f}".format).where(rows["refused"] == "", "refused")
     refused = "; ".join(f"{case.name}: {case.refused}" for case in cases if case.refused)
+    refused = f"Refused: {refused}" if refused else ""
     return TEXTS.study(
         summary=f"{len(rows)} combinations of effects on a system of {BROKERS} brokers, predicted "
         f"and simulated ({settings.replications} replications).",
         findings=(
-            TEXTS.claim(
-                "composition",
-                f"{row['mean_absolute']:.4f} (noise {row['noise']:.4f})",
-                bool(row["mean_absolute"] <= WANTED),
-                effects=row["effects"],
-            )
+            TEXTS.claim("composition", bool(row["mean_absolute"] <= WANTED), **row)
             for row in whole.to_dict("records")
         ),
         sections=(
             TEXTS.section("all", scatter, effects=", ".join(most.effects)),
-            TEXTS.section("pairs", _grid(rows), refused=f"Refused: {refused}" if refused else ""),
+            TEXTS.section("pairs", TEXTS.grid("pairs", shown), refused=refused),
         ),
         tables={"combinations": rows, "points": of_all},
         plan=asdict(settings),
-    )
-
-
-def _grid(rows: pd.DataFrame) -> Any:
-    shown = rows.assign(product_off=rows.get("product_off", np.nan))
-    shown["share"] = shown["on_time"].map("{:.3f}".format).where(rows["refused"] == "", "refused")
-    return grid(
-        "Combinations",
-        shown,
-        "effects = {effects} | on time = {share} | from = {least:.3f} | to = {most:.3f} | "
-        "mean error = {mean_absolute:.4f} | largest = {maximum:.4f} | bias = {bias:.4f} | "
-        "noise = {noise:.4f} | product off = {product_off:.4f}",
     )
 
 

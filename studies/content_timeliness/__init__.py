@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
 import typer
@@ -24,11 +24,11 @@ from studies.content_timeliness.random_systems import (
     random_system,
     rate_for_load,
 )
-from studies.harness import Experiment, Progress, Texts, grid, lines, number, one_of, path, time
+from studies.harness import Experiment, Progress, Texts, lines
 from studies.points import errors, points_of, scatter, side_by_side
 from tidings.model.outcome_files import plain
 from tidings.model.skewness import skewed
-from tidings.model.study import Curves, Finding, Scatter, Section, Study
+from tidings.model.study import Finding, Scatter, Section, Study
 from tidings.prediction.predict import predict
 from tidings.prediction.published import QUEUE_MODELS
 from tidings.simulation.run import simulate
@@ -52,38 +52,13 @@ POINT_COLUMNS = (
 class Settings:
     """What is run: how many systems, how long, under which loads; None: what is usual."""
 
-    systems: Annotated[int | None, number("Random systems; 5 unless given.")] = None
-    seeds: Annotated[
-        int | None, number("Simulations of each, with other phases; 16 unless given.")
-    ] = None
-    duration_s: Annotated[
-        float | None, time("Simulated time of each simulation; 2500s unless given.", "--duration")
-    ] = None
-    load: Annotated[
-        str | None,
-        one_of(
-            (*LOADS, "both"), "How busy the busiest broker is: 30 % or 75 %; both unless given."
-        ),
-    ] = None
-    latencies: Annotated[
-        Path | None,
-        path(
-            "Round-trip times to draw links from: Parquet with slice, src, dst, rtt_ms. "
-            "By default links come from a law of wide-area shape.",
-            "FILE",
-        ),
-    ] = None
-    where_it_holds: Annotated[
-        bool,
-        typer.Option(
-            "--where-it-holds",
-            help="Other traffic instead: unequal, bursty, jittering, busier. Two systems, and "
-            "longer simulations, unless --systems, --seeds, --duration are given.",
-        ),
-    ] = False
-    seed: Annotated[
-        int | None, number("The same seed gives the same numbers; 1 unless given.", least=0)
-    ] = None
+    systems: int | None = None
+    seeds: int | None = None
+    duration_s: float | None = None
+    load: str | None = None
+    latencies: Path | None = None
+    where_it_holds: bool = False
+    seed: int | None = None
     settings: tuple[tuple[str, str], ...] = SETTINGS
     alphas: tuple[float, ...] = ALPHAS
     models: tuple[str, ...] = tuple(QUEUE_MODELS)
@@ -205,8 +180,8 @@ class Evidence:
         return dict(zip(keys, rows[measure], strict=True))
 
 
-# What was measured, and whether the claim holds; None where the runs cannot tell.
-Answer = tuple[str, bool] | None
+# Whether a claim holds, and what was measured; None where the runs cannot tell.
+Answer = tuple[bool, dict[str, object]] | None
 
 
 def _best_where_exponential(evidence: Evidence) -> Answer:
@@ -215,11 +190,8 @@ def _best_where_exponential(evidence: Evidence) -> Answer:
     if there is None or not others:
         return None
     nearest = min(others, key=lambda key: others[key])
-    text = (
-        f"mean absolute error {there:.4f} there, elsewhere at least {others[nearest]:.4f} "
-        f"({'/'.join(nearest)})"
-    )
-    return text, there < others[nearest]
+    least = others[nearest]
+    return there < least, {"there": there, "elsewhere": least, "nearest": "/".join(nearest)}
 
 
 def _a_lower_bound(evidence: Evidence) -> Answer:
@@ -227,11 +199,8 @@ def _a_lower_bound(evidence: Evidence) -> Answer:
     shares.pop(EXPONENTIAL, None)
     if not shares:
         return None
-    text = (
-        f"between {min(shares.values()):.2f} and {max(shares.values()):.2f} of the subscribers, "
-        f"by setting (we take almost all as {ALMOST_ALL:g})"
-    )
-    return text, min(shares.values()) >= ALMOST_ALL
+    least = min(shares.values())
+    return least >= ALMOST_ALL, {"least": least, "most": max(shares.values())}
 
 
 def _burstiness_helps(evidence: Evidence) -> Answer:
@@ -244,25 +213,22 @@ def _burstiness_helps(evidence: Evidence) -> Answer:
         for key in settings
         if improved[key] >= simple[key]
     ]
-    text = f"in {len(settings) - len(worse)} of {len(settings)} settings"
-    return text + (f"; not in {', '.join(worse)}" if worse else ""), not worse
+    return not worse, {
+        "better": len(settings) - len(worse),
+        "settings": len(settings),
+        "worse": f"; not in {', '.join(worse)}" if worse else "",
+    }
 
 
 def _same_where_exponential(evidence: Evidence) -> Answer:
-    points = evidence.points
-    rows = points[
-        (points["publishing"] == "exponential")
-        & (points["matching"] == "exponential")
-        & (points["alpha"] == 1.0)
-    ]
-    values = {
-        model: rows[rows["model"] == model].set_index(["seed", "subscriber"])["predicted"]
-        for model in ("mm1", "gg1")
-    }
-    if any(each.empty for each in values.values()):
+    rows = evidence.points[evidence.points["alpha"] == 1.0].query(
+        "publishing == 'exponential' and matching == 'exponential'"
+    )
+    values = rows.pivot(index=["seed", "subscriber"], columns="model", values="predicted")
+    if not {"mm1", "gg1"} <= set(values.columns):
         return None
     largest = float((values["mm1"] - values["gg1"]).abs().max())
-    return f"the largest difference is {largest:.1e}", largest <= SAME
+    return largest <= SAME, {"largest": largest}
 
 
 def _too_flat_is_worse(evidence: Evidence) -> Answer:
@@ -278,7 +244,7 @@ def _too_flat_is_worse(evidence: Evidence) -> Answer:
         f"{model}: " + ", ".join(f"{value:.4f} at α = {alpha:g}" for alpha, value in each.items())
         for model, each in series.items()
     ]
-    return "mean absolute error, " + "; ".join(parts), paper[0.5] > paper[2.0]
+    return paper[0.5] > paper[2.0], {"series": "; ".join(parts)}
 
 
 CLAIMS: Mapping[str, Callable[[Evidence], Answer]] = {
@@ -297,7 +263,8 @@ def findings(points: pd.DataFrame) -> Iterator[Finding]:
         for key, ask in CLAIMS.items():
             answer = ask(evidence)
             if answer is not None:
-                yield TEXTS.claim(key, *answer, load=load)
+                holds, measured = answer
+                yield TEXTS.claim(key, holds, load=load, **measured)
 
 
 def study(settings: Settings, points: pd.DataFrame, *notes: str) -> Study:
@@ -322,33 +289,21 @@ def study(settings: Settings, points: pd.DataFrame, *notes: str) -> Study:
 
 def _models(models: tuple[str, ...]) -> Section:
     rows = [{"model": name, "assumes": QUEUE_MODELS[name]} for name in models]
-    return TEXTS.section(
-        "models", grid("", rows, "model = {model} | what it assumes = {assumes}", names=2)
-    )
+    return TEXTS.section("models", TEXTS.grid("models", rows))
 
 
 def _loads(points: pd.DataFrame) -> Iterator[Section]:
     for load, table in by_setting(points).groupby("load", sort=False):
         busy = f"{load} load, busiest broker at {100 * LOADS[str(load)]:.0f} %"
-        precise = points[(points["load"] == load) & (points["alpha"] == 1.0)]
-        setting = "publishing = {publishing} | matching = {matching}"
+        size, side = (
+            "{mean_absolute:.4f} ({maximum:.3f})",
+            "{mean_signed:+.4f} ({at_most_actual:.2f})",
+        )
         yield TEXTS.section(
             "load",
-            side_by_side(
-                f"Mean absolute error (largest), {busy}",
-                table,
-                f"{setting} | noise = {{noise:.4f}}",
-                "{mean_absolute:.4f} ({maximum:.3f})",
-                names=2,
-            ),
-            side_by_side(
-                f"Mean signed error (at or below), {load} load",
-                table,
-                setting,
-                "{mean_signed:+.4f} ({at_most_actual:.2f})",
-                names=2,
-            ),
-            *_scatters(precise),
+            TEXTS.grid("size", *side_by_side(table, size), busy=busy),
+            TEXTS.grid("side", *side_by_side(table, side), load=load),
+            *_scatters(points[(points["load"] == load) & (points["alpha"] == 1.0)]),
             busy=f"{busy[0].upper()}{busy[1:]}",
         )
 
@@ -360,25 +315,13 @@ def _scatters(points: pd.DataFrame) -> Iterator[Scatter]:
 
 
 def _skewness(table: pd.DataFrame) -> Iterator[Section]:
-    if table["alpha"].nunique() < 2:
-        return
-    shown = side_by_side(
-        "Mean absolute error from contents C^α",
-        table,
-        "load = {load} | α = {alpha:g}",
-        "{mean_absolute:.4f}",
-        caption="publishing and matching exponential",
-    )
-    plots = (
-        Curves(
-            title=f"{load} load",
-            lines=lines(group, "model", "alpha", "mean_absolute"),
-            x_label="skewness α",
-            y_label="mean absolute error",
+    if table["alpha"].nunique() > 1:
+        plots = (
+            TEXTS.curves("skewness", lines(group, "model", "alpha", "mean_absolute"), load=load)
+            for load, group in table.groupby("load", sort=False)
         )
-        for load, group in table.groupby("load", sort=False)
-    )
-    yield TEXTS.section("skewness", shown, *plots)
+        shown = TEXTS.grid("skewness", *side_by_side(table, "{mean_absolute:.4f}"))
+        yield TEXTS.section("skewness", shown, *plots)
 
 
 EXPERIMENT = Experiment(texts=TEXTS, settings=Settings, run=run)

@@ -291,12 +291,8 @@ def table(points: pd.DataFrame) -> pd.DataFrame:
 def study(texts: Texts, points: pd.DataFrame, effort: Effort) -> Study:
     """Show the errors, and law's predictions against what was simulated."""
     rows = table(points)
-    shown = side_by_side(
-        "Mean absolute error (largest)",
-        rows,
-        "intervals / services = {scenario} | ρ = {load:g} | noise = {noise:.4f}",
-        "{mean_absolute:.4f} ({maximum:.3f})",
-    )
+    cells = side_by_side(rows, "{mean_absolute:.4f} ({maximum:.3f})")
+    shown = texts.grid("other traffic", *cells)
     best = points[points["model"] == "law"].groupby(["scenario", "load"], sort=False)
     plots = (scatter(f"law: {name}, ρ = {load:g}", group) for (name, load), group in best)
     return Study(

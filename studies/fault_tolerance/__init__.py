@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import typer
@@ -27,7 +27,7 @@ from studies.fault_tolerance.real_uptimes import (
     uptime_tables,
 )
 from studies.fault_tolerance.uptime_traces import read_uptimes
-from studies.harness import Experiment, Progress, Texts, grid, number, one_of, path, time
+from studies.harness import Experiment, Progress, Texts
 from studies.points import MEAN_SIZE, errors, points_of, scatter
 from tidings.cli import options
 from tidings.model.outcome import Outcome
@@ -59,42 +59,14 @@ POINT_COLUMNS = [
 class Settings:
     """What is run: how many systems, how long or how precisely."""
 
-    systems: Annotated[int, number("Random systems for each case.")] = 2
-    replications: Annotated[int, number("Simulations of each.", "--seeds")] = 10
-    duration_s: Annotated[float, time("Simulated time of each simulation.", "--duration")] = (
-        14 * 86_400.0
-    )
-    every_s: Annotated[
-        float,
-        time(
-            "Time between two events of a publisher. Failures make the noise, not events: "
-            "600s gives nearly the same numbers in a tenth of the time.",
-            "--every",
-        ),
-    ] = 60.0
-    machines: Annotated[
-        str,
-        one_of(
-            (*MACHINES, "both", "none"),
-            "How available the brokers are; none: nothing but real uptimes.",
-        ),
-    ] = "both"
-    precise: Annotated[
-        bool,
-        typer.Option(
-            "--precise", help="Simulate on until chance explains next to nothing of the errors."
-        ),
-    ] = False
-    uptimes: Annotated[
-        list[Path] | None,
-        path(
-            "Real times up and down, a file or folder of Parquet tables: what exponential "
-            "times and independent failures are worth on them. Can be given again."
-        ),
-    ] = None
-    leave_out: Annotated[
-        list[str] | None, path("Whose checks not to use. Can be given again.", "MONITOR")
-    ] = None
+    systems: int = 2
+    replications: int = 10
+    duration_s: float = 14 * 86_400.0
+    every_s: float = 60.0
+    machines: str = "both"
+    precise: bool = False
+    uptimes: list[Path] | None = None
+    leave_out: list[str] | None = None
     seed: options.Seed = 1  # of the first system; the others follow
 
     @property
@@ -238,72 +210,72 @@ class Evidence:
         return Difference(float(one - two), math.hypot(one_se, two_se))
 
 
-Answer = tuple[str, bool | None]  # what was measured, whether the claim holds (None: open)
-
-
 def findings(table: pd.DataFrame) -> Iterator[Finding]:
     """Answer every claim for every topology, as far as the runs can tell."""
     for topology, rows in table.groupby("topology", sort=False):
         evidence = Evidence(topology=str(topology), rows=rows)
         machines = set(rows["machines"])
-        answers = {"accurate in " + ("trees" if topology == "tree" else "graphs"): _accurate}
+        yield _accurate(evidence)
         if topology == "tree" and len(machines) > 1:
-            answers["machines matter more"] = _machines_matter_more
+            yield _machines_matter_more(evidence)
         if topology != "tree" and "low-end" in machines:
-            answers["ranking of low-end"] = _ranking_of_low_end
+            yield _ranking_of_low_end(evidence)
         if topology != "tree" and "high-end" in machines:
-            answers["no need to bypass"] = _no_need_to_bypass
-        for key, ask in answers.items():
-            yield TEXTS.claim(key, *ask(evidence), topology=topology)
+            yield _no_need_to_bypass(evidence)
 
 
-def _accurate(evidence: Evidence) -> Answer:
+def _accurate(evidence: Evidence) -> Finding:
     rows = evidence.rows
     # What the paper calls its model: exact for static schemes, its own formulas for bypassing.
     own = rows[(rows["model"] == "paper") | ~rows["scheme"].str.startswith("bypass")]
-    worst = own.loc[own["mean_absolute"].idxmax()]
-    text = (
-        f"mean absolute error at most {worst['mean_absolute']:.4f} "
-        f"({worst['machines']}, {worst['scheme']}; chance alone {worst['noise']:.4f})"
-    )
+    worst = own.loc[own["mean_absolute"].idxmax()].to_dict()
     # What chance explains is held neither against the model nor for it.
-    if worst["mean_absolute"] <= NEAR:
-        return text, True
-    return text, None if worst["mean_absolute"] - worst["noise"] <= NEAR else False
+    surely_off = worst["mean_absolute"] - worst["noise"] > NEAR
+    holds = True if worst["mean_absolute"] <= NEAR else False if surely_off else None
+    kind = "trees" if evidence.topology == "tree" else "graphs"
+    return TEXTS.claim(f"accurate in {kind}", holds, **worst)
 
 
-def _machines_matter_more(evidence: Evidence) -> Answer:
+def _machines_matter_more(evidence: Evidence) -> Finding:
     by_scheme = evidence.gain("low-end", "buffering", "periodic")
     by_machines = evidence.apart(("high-end", "periodic"), ("low-end", "periodic"))
     more = evidence.apart(("high-end", "periodic"), ("low-end", "buffering"))
-    text = (
-        f"buffering gains {by_scheme.value:.3f} on low-end machines, high-end ones "
-        f"{by_machines.value:.3f} (standard errors up to {max(by_scheme.se, by_machines.se):.4f})"
+    return TEXTS.claim(
+        "machines matter more",
+        all_above_zero([by_scheme, more]),
+        topology=evidence.topology,
+        by_scheme=by_scheme,
+        by_machines=by_machines,
+        se=max(by_scheme.se, by_machines.se),
     )
-    return text, all_above_zero([by_scheme, more])
 
 
-def _ranking_of_low_end(evidence: Evidence) -> Answer:
+def _ranking_of_low_end(evidence: Evidence) -> Finding:
     means = evidence.mean("low-end")
     ranked = sorted(means, key=lambda scheme: -means[scheme])
     wanted = ["bypass-buffering", "bypass", "buffering", "periodic"]
     steps = [evidence.gain("low-end", *pair) for pair in itertools.pairwise(wanted)]
-    text = ", ".join(f"{scheme} {means[scheme]:.4f}" for scheme in ranked)
-    noise = max(each.se for each in steps)
-    return f"{text} (standard errors of differences up to {noise:.4f})", all_above_zero(steps)
+    return TEXTS.claim(
+        "ranking of low-end",
+        all_above_zero(steps),
+        topology=evidence.topology,
+        listed=", ".join(f"{scheme} {means[scheme]:.4f}" for scheme in ranked),
+        se=max(each.se for each in steps),
+    )
 
 
-def _no_need_to_bypass(evidence: Evidence) -> Answer:
+def _no_need_to_bypass(evidence: Evidence) -> Finding:
     means = evidence.mean("high-end")
-    best = max(means, key=lambda scheme: means[scheme])
     gain = evidence.gain("high-end", "bypass-buffering", "buffering")
     above = evidence.gain("high-end", "buffering", "bypass")
-    listed = ", ".join(f"{scheme} {share:.5f}" for scheme, share in means.items())
-    text = (
-        f"best: {best}; bypass-buffering gains {gain.value:+.5f} ± {gain.se:.5f} over buffering "
-        f"({listed})"
+    return TEXTS.claim(
+        "no need to bypass",
+        all_above_zero([Difference(EQUAL - gain.value, gain.se), above]),
+        topology=evidence.topology,
+        best=max(means, key=lambda scheme: means[scheme]),
+        gain=gain,
+        listed=", ".join(f"{scheme} {share:.5f}" for scheme, share in means.items()),
     )
-    return text, all_above_zero([Difference(EQUAL - gain.value, gain.se), above])
 
 
 def study(settings: Settings, points: pd.DataFrame, uptimes: Sequence[TraceFindings] = ()) -> Study:
@@ -341,9 +313,8 @@ def _best(table: pd.DataFrame) -> Section:
         best = " = ".join(best_schemes(by_scheme["actual"], by_scheme["noise"]))
         means = {**dict.fromkeys(schemes), **by_scheme["actual"]}
         rows.append({"topology": topology, "machines": machines, "best": best, **means})
-    columns = "topology = {topology} | machines = {machines} | best = {best}"
-    columns += "".join(f" | {scheme} = {{{scheme}:.5f}}" for scheme in schemes)
-    return TEXTS.section("best", grid("On-time share under each scheme", rows, columns, names=3))
+    further = "".join(f" | {scheme} = {{{scheme}:.5f}}" for scheme in schemes)
+    return TEXTS.section("best", TEXTS.grid("best", rows, further))
 
 
 def best_schemes(means: pd.Series, noise: pd.Series) -> list[str]:
@@ -375,14 +346,7 @@ def _errors(topology: str, table: pd.DataFrame) -> Grid:
         {**row, "machines": key[0], "scheme": key[1], "paper": by_paper.get(key, "the same")}
         for key, row in exact.iterrows()
     ]
-    return grid(
-        f"Mean absolute error (largest), {topology}",
-        rows,
-        "machines = {machines} | scheme = {scheme} | simulated = {actual:.4f} | "
-        f"predicted = {{predicted:.4f}} | noise = {{noise:.5f}} | exact = {cell} | "
-        "paper = {paper}",
-        names=2,
-    )
+    return TEXTS.grid("errors", rows, topology=topology)
 
 
 def _scatters(points: pd.DataFrame) -> Iterator[Scatter]:

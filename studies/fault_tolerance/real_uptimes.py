@@ -19,7 +19,7 @@ import pandas as pd
 from studies.durations import AS_MEASURED, HOURS, goodness, longer_than
 from studies.fault_tolerance.random_systems import random_system
 from studies.fault_tolerance.uptime_traces import Togetherness, Uptimes, together
-from studies.harness import Progress, Texts, grid
+from studies.harness import Progress, Texts
 from tidings.characterisation.duration_laws import Fitted, fit, likeliest
 from tidings.characterisation.durations import Measured, durations, measure
 from tidings.model.arrays import Floats
@@ -237,8 +237,8 @@ def uptime_sections(texts: Texts, findings: Sequence[TraceFindings]) -> Iterator
             about=_about(each),
         )
     if findings:
-        yield texts.section("by law", _by_law(findings))
-        yield texts.section("together", *_together(findings))
+        yield texts.section("by law", _by_law(texts, findings))
+        yield texts.section("together", *_together(texts, findings))
 
 
 def _about(findings: TraceFindings) -> str:
@@ -252,23 +252,14 @@ def _about(findings: TraceFindings) -> str:
     return f"{trace.components:,} components, {counts}; {available}.{empty}"
 
 
-def _by_law(findings: Sequence[TraceFindings]) -> Grid:
+def _by_law(texts: Texts, findings: Sequence[TraceFindings]) -> Grid:
     order = {"by": ["scheme", "lifetime_s"], "ascending": [False, True], "kind": "stable"}
     rows = pd.concat([each.by_law.sort_values(**order) for each in findings])
     hours = (rows["lifetime_s"] / 3600).map(", {:g} h".format).where(rows["lifetime_s"].notna(), "")
-    return grid(
-        "On-time share by the law of times up and down",
-        rows.assign(scheme=rows["scheme"] + hours),
-        "trace = {trace} | scheme, lifetime = {scheme} | law = {law} | predicted = {predicted:.5f} "
-        "| simulated = {simulated:.5f} ± {simulated_se:.5f} | "
-        "gain predicted = {gain_predicted:.5f} | "
-        "gain simulated = {gain_simulated:.5f} ± {gain_simulated_se:.5f}",
-        names=3,
-        caption="gain: over periodic, in the same runs",
-    )
+    return texts.grid("by law", rows.assign(scheme=rows["scheme"] + hours))
 
 
-def _together(findings: Sequence[TraceFindings]) -> tuple[Grid, Grid]:
+def _together(texts: Texts, findings: Sequence[TraceFindings]) -> tuple[Grid, Grid]:
     rows = [
         {
             "trace": each.trace.name,
@@ -278,18 +269,5 @@ def _together(findings: Sequence[TraceFindings]) -> tuple[Grid, Grid]:
         }
         for each in findings
     ]
-    return (
-        grid(
-            "Outages that begin together with another",
-            rows,
-            "trace = {trace} | outages = {outages:,} | together = {share:.0f} % | "
-            "by chance = {chance:.0f} %",
-        ),
-        grid(
-            "On-time share, failing alone and together",
-            pd.concat([each.by_group for each in findings]),
-            "trace = {trace} | scheme = {scheme} | outages = {outages} | "
-            "predicted = {predicted:.5f} | simulated = {simulated:.5f} ± {simulated_se:.5f}",
-            names=3,
-        ),
-    )
+    groups = pd.concat([each.by_group for each in findings])
+    return texts.grid("together", rows), texts.grid("by group", groups)

@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from studies.durations import AS_MEASURED, SECONDS, goodness, longer_than
-from studies.harness import Experiment, Progress, Texts, grid, line, lines, number, path
+from studies.durations import SECONDS, goodness, longer_than
+from studies.harness import Experiment, Progress, line, lines
 from studies.mobile_onoff.antennas import (
     ANTENNAS,
     CENTRE,
@@ -31,7 +31,7 @@ from studies.mobile_onoff.centre import (
     response_quantiles_s,
 )
 from studies.mobile_onoff.connectivity import PathFindings, examine, law_table, response_table
-from studies.mobile_onoff.scenarios import CENTRE_COUNTS, MINUTE_S, TABLE_3, scenario_system
+from studies.mobile_onoff.scenarios import CENTRE_COUNTS, MINUTE_S, TABLE_3, TEXTS, scenario_system
 from studies.mobile_onoff.scenarios import SERVICE_S as PATH_SERVICE_S
 from studies.mobile_onoff.simulating import (
     Effort,
@@ -64,29 +64,17 @@ CASES = {f"T_ON = T_OFF = {t:g} s": (SERVICE_S, t, t) for t in PERIODS_S} | {
 }
 WITHIN = 1e-3  # what "comes out" means for a row
 PAPER_WITHIN = 0.05
-TEXTS = Texts("mobile-onoff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What is run: real traces in place of synthetic ones, and how much is simulated."""
 
-    sessions: Annotated[
-        Path | None,
-        path(
-            "Real connectivity, a table or folder: sessions of traces, connectivity tuples, "
-            "or throughput of trips. Laws are fitted to its times connected and away."
-        ),
-    ] = None
-    activity: Annotated[
-        Path | None,
-        path("Real activity of antennas in slots of ten minutes, in place of synthetic ones."),
-    ] = None
-    runs: Annotated[int, number("Simulations of every number; 0: theory alone.", least=0)] = 20
-    cycles: Annotated[float, number("How long each is, in periods ON and OFF.")] = 1000.0
-    off_kbps: Annotated[
-        float, number("Throughput up to which a trip is disconnected.", least=0)
-    ] = 20.0
+    sessions: Path | None = None
+    activity: Path | None = None
+    runs: int = 20
+    cycles: float = 1000.0
+    off_kbps: float = 20.0
     seed: options.Seed = 1
     master: options.Master = None
 
@@ -283,92 +271,55 @@ def study(results: Results, effort: Effort, real: Real) -> Study:
 
 def findings(table: pd.DataFrame) -> Iterator[Finding]:
     """Hold the paper's analytic figure of every row against ours, the nearest of four and six."""
-    for name, rows in table.groupby("scenario", sort=False):
-        best = rows.loc[rows["deviation"].abs().idxmin()]
-        found = (
-            f"{_time(best['poisson_s'])} with {best['plain_centres']} plain centres "
-            f"({_off(best['deviation'])}); {best['note']}"
-        )
-        comes_out = bool(abs(best["deviation"]) <= WITHIN)
-        stated = _time(best["paper_analytic_s"])
-        yield TEXTS.claim("response", found, comes_out, scenario=name, time=stated)
+    for _, rows in table.groupby("scenario", sort=False):
+        best = rows.loc[rows["deviation"].abs().idxmin()].to_dict()
+        texts = {
+            "time": _time(best["paper_analytic_s"]),
+            "ours": _time(best["poisson_s"]),
+            "off": _off(best["deviation"]),
+        }
+        yield TEXTS.claim("response", bool(abs(best["deviation"]) <= WITHIN), **best, **texts)
         if best["stated"]:
             gap = abs(best["paper_analytic_s"] / best["paper_simulated_s"] - 1.0)
-            found = f"the paper's own figures differ by {100 * gap:.1f} %"
-            yield TEXTS.claim("deviation", found, bool(gap <= PAPER_WITHIN), scenario=name)
+            within = bool(gap <= PAPER_WITHIN)
+            yield TEXTS.claim("deviation", within, scenario=best["scenario"], gap=100 * gap)
 
 
 def _by_rate(table: pd.DataFrame) -> Section:
     is_equal = table["case"].str.startswith("T_ON")
     equal = table[is_equal]
     shown = _with_texts(equal[equal["rate_per_s"].isin(SIMULATED_RATES_PER_S)], "simulated")
-    return TEXTS.section(
-        "by rate",
-        _responses("T_ON = T_OFF", equal),
-        _responses("metro", table[~is_equal]),
-        grid(
-            "One ON/OFF centre",
-            shown,
-            "case = {case} | events/s = {rate_per_s:g} | load = {load:.3f} | "
-            "mean, s = {response_s:.2f} | median, s = {median_s:.2f} | p95, s = {p95_s:.1f} | "
-            "simulated, s = {simulated}",
-        ),
-    )
+    plots = [
+        _responses(name, rows)
+        for name, rows in {"T_ON = T_OFF": equal, "metro": table[~is_equal]}.items()
+    ]
+    return TEXTS.section("by rate", *plots, TEXTS.grid("by rate", shown))
 
 
-def _responses(title: str, table: pd.DataFrame) -> Curves:
+def _responses(name: str, table: pd.DataFrame) -> Curves:
     simulated = table[table["simulated_s"].notna()]
     points = line(simulated["rate_per_s"], simulated["simulated_s"])
-    return Curves(
-        title=title,
-        lines=lines(table, "case", "rate_per_s", "response_s"),
-        marks={"simulated": points} if points else {},
-        x_label="events/s",
-        y_label="mean response, s",
-        y_log=True,
-    )
+    drawn = lines(table, "case", "rate_per_s", "response_s")
+    return TEXTS.curves("by rate", drawn, {"simulated": points} if points else {}, name=name)
 
 
 def _antennas(results: Results) -> Section:
     days = []
     for name, response in results.responses.items():
-        hours = np.arange(DAY_SLOTS) * SLOT_S / 3600.0
-        shown = {"events/s": response.rates_per_s, "events there": response.present}
-        above = {label: each[:DAY_SLOTS] > 0 for label, each in shown.items()}
-        days.append(
-            Curves(
-                title=f"{name}, a day",
-                lines={
-                    label: line(
-                        hours[: above[label].size][above[label]], each[:DAY_SLOTS][above[label]]
-                    )
-                    for label, each in shown.items()
-                },
-                x_label="hour",
-                y_label="mean",
-                y_log=True,
-            )
-        )
-    table = grid(
-        "Mean response, s",
-        _with_texts(results.antennas, "simulated"),
-        "antenna = {antenna} | events/s = {mean_per_s:.3f} | paper sim. = {paper_simulated_s:g} | "
-        "paper = {paper_analytic_s:g} | at mean = {at_mean_s:.2f} | by slot = {by_slot_s:.2f} | "
-        "by event = {by_event_s:.2f} | exact = {exact_s:.2f} | simulated = {simulated}",
-    )
+        day = pd.DataFrame({"events/s": response.rates_per_s, "events there": response.present})
+        day = day[:DAY_SLOTS]
+        day.index = day.index * SLOT_S / 3600.0
+        above = {label: values[values > 0] for label, values in day.items()}
+        drawn = {str(label): line(values.index, values) for label, values in above.items()}
+        days.append(TEXTS.curves("day", drawn, antenna=name))
+    table = TEXTS.grid("antennas", _with_texts(results.antennas, "simulated"))
     return TEXTS.section("antennas", table, *days)
 
 
 def _trace(traced: pd.DataFrame | None) -> Iterator[Section]:
-    if traced is None:
-        return
-    table = grid(
-        "Mean response, s, from a trace",
-        _with_texts(traced, "resampled", "looped"),
-        "events/s = {rate_per_s:g} | load = {load:.2f} | Theorem 2 = {by_means_s:.2f} | "
-        "two moments = {by_law_s:.2f} | drawn at random = {resampled} | in turn = {looped}",
-    )
-    yield TEXTS.section("trace", table)
+    if traced is not None:
+        shown = _with_texts(traced, "resampled", "looped")
+        yield TEXTS.section("trace", TEXTS.grid("trace", shown))
 
 
 def _paths(paths: Sequence[PathFindings], by_law: pd.DataFrame | None) -> Iterator[Section]:
@@ -378,58 +329,25 @@ def _paths(paths: Sequence[PathFindings], by_law: pd.DataFrame | None) -> Iterat
             f"{seen.mean_s:.3g} s, c² {seen.scv:.2f})"
             for state, seen in each.measured.items()
         )
-        yield TEXTS.section(
-            "path",
-            goodness(f"Laws, {each.path}", each.measured, each.fits, SECONDS),
-            *(
-                longer_than(
-                    f"{each.path}: longer than this, {state}", seen, each.fits[state], SECONDS
-                )
-                for state, seen in each.measured.items()
-            ),
-            path=each.path,
-            about=f"{counts}.",
+        plots = (
+            longer_than(f"{each.path}: longer than this, {state}", seen, each.fits[state], SECONDS)
+            for state, seen in each.measured.items()
         )
+        laws = goodness(f"Laws, {each.path}", each.measured, each.fits, SECONDS)
+        yield TEXTS.section("path", laws, *plots, path=each.path, about=f"{counts}.")
     if by_law is not None:
-        laws = ("exponential", "likeliest", AS_MEASURED)
-        table = grid(
-            "Mean response, s, by the law of periods",
-            _with_texts(by_law, "simulated"),
-            "path = {path} | load = {load:g} | events/s = {rate_per_s:.3g} | "
-            + " | ".join(f"{law} = {{{law}:.3g}}" for law in laws)
-            + " | simulated = {simulated}",
-        )
-        yield TEXTS.section("by law", table)
+        shown = _with_texts(by_law, "simulated")
+        yield TEXTS.section("by law", TEXTS.grid("by law", shown))
 
 
 def _end_to_end(table: pd.DataFrame) -> Section:
-    rows = table.assign(
-        **{
-            name: table[f"{name}_s"].map(_time)
-            for name in ("paper_simulated", "paper_analytic", "poisson")
-        },
-        off=table["deviation"].map(_off),
-        simulated=[
-            _simulated(*pair)
-            for pair in zip(table["simulated_s"], table["simulated_se_s"], strict=True)
-        ],
-    )
-    return TEXTS.section(
-        "end to end",
-        grid(
-            "Table 3",
-            rows,
-            "scenario = {scenario} | 1/s = {rate_per_s:g} | M/M/1 = {plain_centres} | "
-            "paper sim = {paper_simulated} | paper = {paper_analytic} | Poisson = {poisson} | "
-            "off by = {off} | sim = {simulated}",
-        ),
-        grid(
-            "Why",
-            table.drop_duplicates("scenario"),
-            "scenario = {scenario} | what to know = {note}",
-            names=2,
-        ),
-    )
+    figures = ("paper_simulated", "paper_analytic", "poisson")
+    times = {name: table[f"{name}_s"].map(_time) for name in figures}
+    pairs = zip(table["simulated_s"], table["simulated_se_s"], strict=True)
+    simulated = [_simulated(*pair) for pair in pairs]
+    rows = table.assign(**times, off=table["deviation"].map(_off), simulated=simulated)
+    why = TEXTS.grid("why", table.drop_duplicates("scenario"))
+    return TEXTS.section("end to end", TEXTS.grid("table 3", rows), why)
 
 
 def _with_texts(table: pd.DataFrame, *names: str) -> pd.DataFrame:

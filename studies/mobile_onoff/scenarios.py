@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+from studies.harness import Texts
 from tidings.model.behaviour import Connectivity, Service, Station
 from tidings.model.content import ContentRow, ContentTable
 from tidings.model.filters import as_filter
@@ -18,6 +19,7 @@ from tidings.model.system import Broker, Link, Publisher, Subscriber, System
 SERVICE_S = 0.0625
 CENTRE_COUNTS = (4, 6)  # M/M/1 queues on the path: of the authors' own runs, and of their text
 MINUTE_S = 60.0
+TEXTS = Texts("mobile-onoff")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,77 +36,11 @@ class Scenario:
     stated: bool = True  # whether the rate is the one the paper states
 
 
-_SATURATING = (
-    "at the stated .5 events/s the subscriber is busy .97 of its time and waits for hours; the "
-    "paper's figures need about .1 events/s"
-)
-
-TABLE_3 = (
+TABLE_3 = tuple(
     Scenario(
-        name="metro, morning",
-        publisher=(109.0, 121.5),
-        subscriber=(146.3, 96.0),
-        rate_per_s=1.0,
-        paper_simulated_s=118.7,
-        paper_analytic_s=116.76,
-        note="four as in the authors' own runs; their text implies six",
-    ),
-    Scenario(
-        name="metro, evening",
-        publisher=(292.1, 78.7),
-        subscriber=(155.8, 72.1),
-        rate_per_s=1.0,
-        paper_simulated_s=45.3,
-        paper_analytic_s=43.7,
-        note="the same",
-    ),
-    Scenario(
-        name="voluntary",
-        publisher=(60.0, 600.0),
-        subscriber=(30.0, 900.0),
-        rate_per_s=0.5,
-        paper_simulated_s=27.82 * MINUTE_S,
-        paper_analytic_s=28.31 * MINUTE_S,
-        note=_SATURATING,
-    ),
-    Scenario(
-        name="voluntary, .1/s",
-        publisher=(60.0, 600.0),
-        subscriber=(30.0, 900.0),
-        rate_per_s=0.1,
-        paper_simulated_s=27.82 * MINUTE_S,
-        paper_analytic_s=28.31 * MINUTE_S,
-        note="not the stated rate; it gives the paper's simulated figure",
-        stated=False,
-    ),
-    Scenario(
-        name="subscriber alone",
-        publisher=(1.0, 0.0),
-        subscriber=(30.0, 900.0),
-        rate_per_s=0.5,
-        paper_simulated_s=17.61 * MINUTE_S,
-        paper_analytic_s=18.03 * MINUTE_S,
-        note=_SATURATING,
-    ),
-    Scenario(
-        name="subscriber alone, .1/s",
-        publisher=(1.0, 0.0),
-        subscriber=(30.0, 900.0),
-        rate_per_s=0.1,
-        paper_simulated_s=17.61 * MINUTE_S,
-        paper_analytic_s=18.03 * MINUTE_S,
-        note="not the stated rate",
-        stated=False,
-    ),
-    Scenario(
-        name="degraded network",
-        publisher=(1.0, 1.0),
-        subscriber=(1.5, 1.5),
-        rate_per_s=2.0,
-        paper_simulated_s=2.41,
-        paper_analytic_s=2.26,
-        note="neither four nor six plain centres give 2.26; streams are far from Poisson here",
-    ),
+        **{**row, "publisher": tuple(row["publisher"]), "subscriber": tuple(row["subscriber"])}
+    )
+    for row in TEXTS.all["table 3"]
 )
 
 

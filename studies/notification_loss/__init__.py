@@ -11,20 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
 
-from studies.harness import (
-    Experiment,
-    Progress,
-    Texts,
-    grid,
-    line,
-    number,
-    root_of_squares,
-)
+from studies.harness import Experiment, Progress, Texts, line, root_of_squares
 from studies.notification_loss.overlays import (
     Overlay,
     Times,
@@ -35,7 +26,7 @@ from studies.notification_loss.overlays import (
 )
 from tidings.cli import options
 from tidings.model.arrays import Floats, Ints
-from tidings.model.study import Curves, Finding, Section, Study
+from tidings.model.study import Finding, Section, Study
 from tidings.prediction.notification_loss import exact_share, notified_share, rapidity
 from tidings.simulation.run import simulate
 
@@ -48,7 +39,6 @@ SIMULATED_STAY = 1.0  # the one for which covering filters are simulated
 FAMILY_S = (5.0, 10.0, 20.0, 40.0, 80.0)
 NEAR = 0.05  # the paper's own word: "within 5 %"
 CLOSE = 0.01  # of the exact expectation, where the closed form is meant to hold
-AXIS = "T_ON / (T_sub + T_diff)"
 SHAPE = TransitStub()
 TEXTS = Texts("notification-loss")
 
@@ -57,9 +47,9 @@ TEXTS = Texts("notification-loss")
 class Settings:
     """What is run."""
 
-    topologies: Annotated[int, number("Random networks, each with an overlay.")] = 5
-    couples: Annotated[int, number("Subscribers with a publisher, on each.")] = 250
-    publications: Annotated[int, number("Events of each couple, for each T_ON.")] = 1
+    topologies: int = 5
+    couples: int = 250
+    publications: int = 1
     seed: options.Seed = 1  # of the first topology; the others follow
 
 
@@ -220,33 +210,21 @@ def _findings(results: Results) -> Iterator[Finding]:
     shares = results.shares
     pooled = _over_topologies(shares[shares["stay"] >= 1.0])
     worst = pooled.loc[(pooled["closed"] - pooled["sampled"]).abs().idxmax()]
-    off = abs(worst["closed"] - worst["sampled"])
-    found = (
-        f"at most {off:.3f}, at T_ON = {worst['stay']:g} (T_sub + T_diff); standard error "
-        f"{worst['sampled_se']:.3f}"
-    )
-    yield TEXTS.claim("closed form", found, bool(off <= NEAR))
+    off, se = abs(worst["closed"] - worst["sampled"]), worst["sampled_se"]
+    yield TEXTS.claim("closed form", bool(off <= NEAR), off=off, stay=worst["stay"], se=se)
     apart = (shares["closed"] - shares["exact_all"]).abs()
     long, short = apart[shares["stay"] >= 1.0].max(), apart[shares["stay"] < 1.0].max()
-    yield TEXTS.claim("area", f"the closed form is off by at most {long:.1e}", bool(long <= CLOSE))
-    found = f"off by up to {short:.3f}: power laws have the right area and another shape"
-    yield TEXTS.claim("low", found, bool(short <= NEAR))
-    r = results.topologies
-    found = (
-        f"r from {r['r'].min():.2f} to {r['r'].max():.2f} with the worst times over origins, "
-        f"{r['r_typical'].min():.2f} to {r['r_typical'].max():.2f} with the mean over origins"
-    )
-    within = any(r[name].min() <= PAPER_RAPIDITY <= r[name].max() for name in ("r", "r_typical"))
-    yield TEXTS.claim("rapidity", found, within)
+    yield TEXTS.claim("area", bool(long <= CLOSE), off=long)
+    yield TEXTS.claim("low", bool(short <= NEAR), off=short)
+    r = {name: (values.min(), values.max()) for name, values in results.topologies.items()}
+    within = any(r[name][0] <= PAPER_RAPIDITY <= r[name][1] for name in ("r", "r_typical"))
+    yield TEXTS.claim("rapidity", within, worst=r["r"], mean=r["r_typical"])
     rows = results.covering
     mean = rows[rows["stay"] == 1.0].groupby("coverers")[["exact", "messages"]].mean()
     at, sent = mean["exact"], mean["messages"]
     listed = ", ".join(f"{count}: {share:.3f}" for count, share in at.items())
-    found = (
-        f"d = {listed}; messages for a subscription from {sent.iloc[0]:.1f} to {sent.iloc[-1]:.1f}"
-    )
     grows = bool(at.is_monotonic_increasing and at.iloc[-1] > at.iloc[0])
-    yield TEXTS.claim("covering", found, grows)
+    yield TEXTS.claim("covering", grows, listed=listed, most=sent.iloc[0], least=sent.iloc[-1])
 
 
 def _over_topologies(shares: pd.DataFrame) -> pd.DataFrame:
@@ -260,40 +238,19 @@ def _over_topologies(shares: pd.DataFrame) -> pd.DataFrame:
 
 
 def _spreading(results: Results) -> Section:
-    table = grid(
-        "Times to spread, and r by area",
-        results.topologies,
-        "topology = {seed:.0f} | S, worst = {spread_s:.2f} s | r = {r:.2f} | "
-        "S, mean over origins = {typical_s:.2f} s | r of that = {r_typical:.2f} | "
-        "mean X = {mean_s:.2f} s",
-    )
-    reached = Curves(
-        title="Share of brokers reached",
-        lines={f"topology {seed}": line(*curve) for seed, curve in results.curves.items()},
-        x_label="seconds since it was issued",
-        y_label="B(t)",
-    )
-    return TEXTS.section("spreading", table, reached)
+    reached = {f"topology {seed}": line(*curve) for seed, curve in results.curves.items()}
+    table = TEXTS.grid("spreading", results.topologies)
+    return TEXTS.section("spreading", table, TEXTS.curves("reached", reached))
 
 
 def _shares(results: Results) -> Section:
     pooled = _over_topologies(results.shares)
-    table = grid(
-        "Notification probability d",
-        pooled,
-        "T_ON / S = {stay:g} | T_ON = {stay_s:.1f} s | sampled = {sampled:.3f} ± {sampled_se:.3f} "
-        "| exact = {exact:.4f} | exact, all = {exact_all:.4f} | closed form = {closed:.4f} | "
-        "closed − exact = {off:+.4f}",
+    named = {"exact": "exact_all", "closed form": "closed", "sampled": "sampled"}
+    drawn = {name: line(pooled["stay"], pooled[column]) for name, column in named.items()}
+    marks = {"sampled": drawn.pop("sampled")}
+    return TEXTS.section(
+        "shares", TEXTS.grid("shares", pooled), TEXTS.curves("shares", drawn, marks)
     )
-    named = {"exact": "exact_all", "closed form": "closed"}
-    plot = Curves(
-        title="d against T_ON",
-        lines={name: line(pooled["stay"], pooled[column]) for name, column in named.items()},
-        marks={"sampled": line(pooled["stay"], pooled["sampled"])},
-        x_label=AXIS,
-        y_label="d",
-    )
-    return TEXTS.section("shares", table, plot)
 
 
 def _covering(covering: pd.DataFrame) -> Section:
@@ -302,42 +259,23 @@ def _covering(covering: pd.DataFrame) -> Section:
     simulated = covering.dropna(subset=["sampled"]).groupby("coverers")
     costs = simulated[["exact", "sampled", "messages"]].mean()
     costs["sampled_se"] = simulated["sampled_se"].apply(root_of_squares)
-    plot = Curves(
-        title="d with covering filters of others",
-        lines={name: line(means.index, means[name]) for name in means.columns},
-        x_label=AXIS,
-        y_label="d",
-    )
+    further = "".join(f" | {name} = {{{name}:.4f}}" for name in means)
     return TEXTS.section(
         "covering",
-        grid(
-            f"Simulated, T_ON = {SIMULATED_STAY:g} S",
-            costs.reset_index(),
-            "others = {coverers} | exact = {exact:.4f} | sampled = {sampled:.3f} ± "
-            "{sampled_se:.3f} | messages for a subscription = {messages:.1f}",
-        ),
-        grid(
-            "d by number of covering subscribers",
-            means.reset_index(),
-            "T_ON / S = {stay:g}" + "".join(f" | {name} = {{{name}:.4f}}" for name in means),
-        ),
-        plot,
+        TEXTS.grid("costs", costs.reset_index()),
+        TEXTS.grid("covering", means.reset_index(), further),
+        TEXTS.curves("covering", {name: line(means.index, means[name]) for name in means}),
     )
 
 
 def _family() -> Section:
     stays_s = np.linspace(1.0, 200.0, 200)
     family = {sum_s: stays_s[stays_s >= sum_s] for sum_s in FAMILY_S}
-    plot = Curves(
-        title="d against T_ON for several T_sub + T_diff",
-        lines={
-            f"{sum_s:g} s": line(at_s, notified_share(at_s, sum_s, PAPER_RAPIDITY))
-            for sum_s, at_s in family.items()
-        },
-        x_label="T_ON, seconds",
-        y_label="d",
-    )
-    return TEXTS.section("family", plot)
+    drawn = {
+        f"{sum_s:g} s": line(at_s, notified_share(at_s, sum_s, PAPER_RAPIDITY))
+        for sum_s, at_s in family.items()
+    }
+    return TEXTS.section("family", TEXTS.curves("family", drawn))
 
 
 EXPERIMENT = Experiment(texts=TEXTS, settings=Settings, run=run)

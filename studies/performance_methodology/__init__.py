@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import typer
 
-from studies.harness import USUAL_FOLDER, Experiment, Folder, Progress, Texts, grid, number, time
+from studies.harness import USUAL_FOLDER, Experiment, Folder, Progress, Texts
 from studies.performance_methodology.case_study import (
     BROKERS,
     LEAVES,
@@ -45,7 +45,6 @@ from tidings.prediction.operational.analysing import analyse
 from tidings.simulation.run import simulate
 
 PUBLISHERS = [f"p{place}" for place in range(1, len(LEAVES) + 1)]
-ENGINES = ("operational", "petri net", "simulation")
 LETTER = "eq. 11 alone"
 ACCURATE, AGREE = 0.10, 0.03  # how claims are read, see the last of the choices
 TEXTS = Texts("performance-methodology")
@@ -56,42 +55,14 @@ _NOT_REAL, _REAL = ("events", "seeds"), ("factor", "load", "duration_s", "repeti
 class Settings:
     """What is run: how precisely and by which seed, or how on real brokers; None: what is usual."""
 
-    precision: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of residence times in the net (95 %).")
-    ] = 0.01
-    events: Annotated[int | None, number("Published in each simulation; 100000 unless given.")] = (
-        None
-    )
-    seeds: Annotated[int | None, number("Simulations of each case; 10 unless given.", least=2)] = (
-        None
-    )
-    real: Annotated[
-        bool,
-        typer.Option(
-            "--real",
-            help="On real brokers of this machine, beside all predictions from a calibration run; "
-            "goes with --precision and the next four options.",
-        ),
-    ] = False
-    factor: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", help="Real: all times, so many times the paper's; 3 unless given."
-        ),
-    ] = None
-    load: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE", help="Real: of the root in scenario 1; else as in the paper."
-        ),
-    ] = None
-    duration_s: Annotated[
-        float | None,
-        time("Real: how long every run publishes and records; 60s unless given.", "--duration"),
-    ] = None
-    repetitions: Annotated[int | None, number("Real: runs of each scenario; 3 unless given.")] = (
-        None
-    )
+    precision: float = 0.01
+    events: int | None = None
+    seeds: int | None = None
+    real: bool = False
+    factor: float | None = None
+    load: float | None = None
+    duration_s: float | None = None
+    repetitions: int | None = None
     seed: options.Seed = 1
     to: Folder = USUAL_FOLDER
 
@@ -308,27 +279,17 @@ def run(settings: Settings, progress: Progress) -> Study:
 def _throughputs(tables: Tables) -> Section:
     grids = []
     for scenario in SCENARIOS:
-        ours = tables.of("throughputs", scenario).pivot(
-            index="broker", columns="engine", values="per_s"
-        )
+        long = tables.of("throughputs", scenario)
+        ours = long.pivot(index="broker", columns="engine", values="per_s")
         rows = ours.assign(
             model=scenario.throughput_per_s, measured=scenario.throughput_measured_per_s
         )
-        columns = "".join(f" | {name} = {{{name}:.2f}}" for name in ("model", "measured", *ENGINES))
-        grids.append(
-            grid(
-                f"Table 1: broker throughput in events/s, {scenario.name}",
-                rows.reset_index(),
-                "broker = {broker}" + columns,
-                caption="model, measured: the paper's",
-            )
-        )
+        grids.append(TEXTS.grid("throughput", rows.reset_index(), scenario=scenario.name))
     return TEXTS.section("throughput", *grids)
 
 
 def _latencies(tables: Tables) -> Section:
     grids = []
-    names = (*ENGINES, LETTER)
     for scenario in SCENARIOS:
         long = tables.of("latencies", scenario)
         texts = [_ms(*pair) for pair in zip(long["latency_s"], long["latency_se_s"], strict=True)]
@@ -339,39 +300,18 @@ def _latencies(tables: Tables) -> Section:
             measured=[_ms(each) for each in scenario.latency_measured_s],
         ).loc[PUBLISHERS]
         means["measured"] = scenario.latency_measured_s
-        off = {each: _percent(_rms(means[each], scenario)) for each in ("measured", *names)}
-        columns = "".join(f" | {name} = {{{name}}}" for name in ("model", "measured", *names))
-        grids.append(
-            grid(
-                f"Table 2: delivery latency in ms to a subscriber at leaf {scenario.subscriber}, "
-                f"{scenario.name}",
-                [
-                    *shown.reset_index().to_dict("records"),
-                    {"publisher": "off from model", "model": "", **off},
-                ],
-                "publisher = {publisher}" + columns,
-                caption="model, measured: the paper's; last row: root mean square of relative "
-                "differences from its model",
-            )
-        )
+        off = {name: f"{100 * _rms(means[name], scenario):.1f} %" for name in means}
+        last = {"publisher": "off from model", "model": "", **off}
+        rows = [*shown.reset_index().to_dict("records"), last]
+        leaf, name = scenario.subscriber, scenario.name
+        grids.append(TEXTS.grid("latency", rows, leaf=leaf, scenario=name))
     return TEXTS.section("latency", *grids)
 
 
 def _assumptions(tables: Tables) -> Section:
     table = tables.engine_errors
     shown = 100 * table[["mean", "root_mean_square", "worst", "noise"]]
-    return TEXTS.section(
-        "assumptions",
-        grid(
-            "How far latencies are from those of the event simulator",
-            table.assign(**shown),
-            "scenario = {scenario} | what differs = {variant} | engine = {engine} | "
-            "mean = {mean:+.1f} % | rms = {root_mean_square:.1f} % | worst = {worst:+.1f} % | "
-            "noise = {noise:.1f} %",
-            names=3,
-            caption="noise: standard error of the simulated latency, as a share of it",
-        ),
-    )
+    return TEXTS.section("assumptions", TEXTS.grid("assumptions", table.assign(**shown)))
 
 
 def _shared_network(tables: Tables) -> Section:
@@ -385,62 +325,31 @@ def _shared_network(tables: Tables) -> Section:
         }
         for row in tables.shared_network.to_dict("records")
     ]
-    return TEXTS.section(
-        "shared network",
-        grid(
-            "Wait for the shared network and delivery latency, in ms",
-            rows,
-            "scenario = {scenario} | edges = {decisions} | engine = {engine} | wait = {wait} | "
-            "off = {wait_off:+.1f} % | latency = {latency} | off = {latency_off:+.1f} %",
-            names=3,
-            caption="± is a standard error",
-        ),
-    )
+    return TEXTS.section("shared network", TEXTS.grid("shared network", rows))
 
 
 def _findings(tables: Tables, scenario: Scenario) -> Iterator[Finding]:
-    paper, measured = np.array(scenario.latency_s), np.array(scenario.latency_measured_s)
+    case = scenario.name
+    measured = np.array(scenario.latency_measured_s)
     rates = np.array(scenario.throughput_per_s) / scenario.throughput_measured_per_s - 1.0
-    worst = float(np.abs(paper / measured - 1.0).max())
+    worst = float(np.abs(np.array(scenario.latency_s) / measured - 1.0).max())
     ours = tables.of("latencies", scenario).set_index(["engine", "publisher"])["latency_s"]
-    net = float(np.abs(ours["petri net"].loc[PUBLISHERS].to_numpy() / measured - 1.0).max())
-    yield TEXTS.claim(
-        "accurate",
-        f"the paper's own model is off from its measurements by up to {_percent(worst)} in latency "
-        f"and {_percent(float(np.abs(rates).max()))} in throughput; our net by up to "
-        f"{_percent(net)} in latency",
-        worst <= ACCURATE,
-        case=scenario.name,
-    )
+    net = np.abs(ours["petri net"].loc[PUBLISHERS].to_numpy() / measured - 1.0).max()
+    of_paper = {"latency": 100 * worst, "throughput": 100 * np.abs(rates).max(), "net": 100 * net}
+    yield TEXTS.claim("accurate", worst <= ACCURATE, case=case, **of_paper)
     errors = tables.of("engine_errors", scenario).set_index(["engine", "variant"])
     off = errors["root_mean_square"]
-    assumed, others = float(off["operational", AS_ASSUMED.name]), off["operational"]
-    others = others.drop(AS_ASSUMED.name)
-    yield TEXTS.claim(
-        "operational",
-        f"rms {_percent(assumed)} from the simulator where publishing is Poisson and service "
-        f"exponential; up to {_percent(float(others.max()))} ({others.idxmax()})",
-        assumed <= AGREE,
-        case=scenario.name,
-    )
+    assumed = float(off["operational", AS_ASSUMED.name])
+    others = off["operational"].drop(AS_ASSUMED.name)
+    how_far = {"assumed": 100 * assumed, "most": 100 * others.max(), "worst": others.idxmax()}
+    yield TEXTS.claim("operational", assumed <= AGREE, case=case, **how_far)
     if ("petri net", TOGETHER.name) in off.index:
         together = float(off["petri net", TOGETHER.name])
-        yield TEXTS.claim(
-            "weights",
-            "throughputs are the same; where edges are decided together, latencies are "
-            f"{_percent(together)} (rms) from the simulator's",
-            together <= AGREE,
-            case=scenario.name,
-        )
+        yield TEXTS.claim("weights", together <= AGREE, case=case, off=100 * together)
     rows = tables.of("shared_network", scenario)
     wait = rows[rows["decisions"] == "together"].set_index("engine")["wait_off"]
-    yield TEXTS.claim(
-        "one by one",
-        f"operational analysis is {100 * wait[OPERATIONAL]:+.1f} % off in the wait for it, a net "
-        f"that decides about edges one by one {100 * wait[ALONE]:+.1f} %",
-        bool(abs(wait[OPERATIONAL]) <= AGREE),
-        case=scenario.name,
-    )
+    waits = {"operational": 100 * wait[OPERATIONAL], "alone": 100 * wait[ALONE]}
+    yield TEXTS.claim("one by one", bool(abs(wait[OPERATIONAL]) <= AGREE), case=case, **waits)
 
 
 def _rms(ours: pd.Series, scenario: Scenario) -> float:
@@ -450,10 +359,6 @@ def _rms(ours: pd.Series, scenario: Scenario) -> float:
 
 def _ms(value_s: float, se_s: float = 0.0) -> str:
     return f"{1e3 * value_s:.2f} ± {1e3 * se_s:.2f}" if se_s > 0 else f"{1e3 * value_s:.2f}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 EXPERIMENT = Experiment(texts=TEXTS, settings=Settings, run=run)

@@ -10,7 +10,9 @@ probability of its own. That meets Table 1 exactly, though other routings do too
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from studies.harness import Texts
 from tidings.model.laws import Exponential, Law
 from tidings.model.workload import Centre, Connection, Flow, Node, Source, Workload
 
@@ -46,40 +48,18 @@ class Scenario:
         return (self.throughput_per_s[broker - 1] - own) / (at_parent - own)
 
 
-def _ms(*values: float) -> tuple[float, ...]:
-    return tuple(value / 1000.0 for value in values)
+def _scenario(row: dict[str, Any]) -> Scenario:
+    """Read the tables of a scenario; latencies are in ms there."""
+    values: dict[str, Any] = {}
+    for name, each in row.items():
+        scale = 1000.0 if name.endswith("_ms") else 1.0
+        values[name.replace("_ms", "_s")] = (
+            tuple(number / scale for number in each) if isinstance(each, list) else each
+        )
+    return Scenario(**values)
 
 
-SCENARIOS = (
-    Scenario(
-        name="scenario 1",
-        throughput_per_s=(
-            *(94.66, 94.65, 89.93, 90.40, 83.42, 85.24, 71.90),
-            *(78.91, 67.15, 67.14, 59.54, 58.26, 73.09, 56.35, 63.11),
-        ),
-        throughput_measured_per_s=(
-            *(93.46, 96.15, 89.29, 89.29, 84.03, 84.75, 71.94),
-            *(79.37, 68.03, 67.11, 59.88, 58.82, 72.46, 57.47, 63.29),
-        ),
-        latency_s=_ms(9.48, 19.01, 28.82, 29.03, 38.34, 38.00, 39.06, 38.71),
-        latency_measured_s=_ms(8.98, 18.56, 27.27, 27.79, 37.01, 37.77, 38.12, 37.87),
-        subscriber=8,
-    ),
-    Scenario(
-        name="scenario 2",
-        throughput_per_s=(
-            *(61.88, 61.88, 59.28, 58.27, 56.42, 56.35, 48.63),
-            *(51.12, 43.49, 47.01, 41.72, 40.01, 48.23, 38.49, 42.97),
-        ),
-        throughput_measured_per_s=(
-            *(62.11, 62.11, 59.17, 57.80, 56.18, 56.18, 48.54),
-            *(51.28, 43.48, 46.95, 41.67, 40.16, 48.08, 38.46, 42.92),
-        ),
-        latency_s=_ms(24.60, 24.79, 7.90, 16.39, 32.61, 32.63, 33.27, 33.28),
-        latency_measured_s=_ms(26.71, 25.93, 9.05, 17.59, 35.20, 35.52, 36.25, 35.47),
-        subscriber=10,
-    ),
-)
+SCENARIOS = tuple(_scenario(row) for row in Texts("performance-methodology").all["scenarios"])
 
 
 def leaves_below(broker: int) -> list[int]:

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from studies.harness import MARKER, Progress, Texts, grid, line
+from studies.harness import MARKER, Progress, Texts, line
 from studies.performance_methodology.case_study import (
     BROKERS,
     ROOT,
@@ -29,7 +29,7 @@ from tidings.cli import spark
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.outcome import Outcome
-from tidings.model.study import Curves, Finding, Grid, Section, Study
+from tidings.model.study import Curves, Finding, Section, Study
 from tidings.model.system import System
 from tidings.model.system_workload import workload_of
 from tidings.model.writing import check_new_folder, write_file
@@ -300,20 +300,26 @@ def real_study(texts: Texts, results: RealResults) -> Study:
 
 
 def _sections(texts: Texts, results: RealResults) -> Iterator[Section]:
-    def by_scenario(title: str, key: str, value: str, engines: tuple[str, ...]) -> Iterator[Grid]:
+    for key, value, engines in (
+        ("real throughput", "per_s", ENGINES),
+        ("real latency", "latency_s", ENGINES),
+        ("on time", "on_time", BY_LAWS),
+    ):
         table = results.throughputs if value == "per_s" else results.latencies
-        for scenario in SCENARIOS:
-            words = title.format(leaf=scenario.subscriber, scenario=scenario.name)
-            yield _beside(_of(table, scenario), words, key, value, engines)
-
-    rates = "Table 1: broker throughput in events/s, {scenario}"
-    yield texts.section("real throughput", *by_scenario(rates, "broker", "per_s", ENGINES))
-    means = "Table 2: delivery latency in ms to a subscriber at leaf {leaf}, {scenario}"
-    yield texts.section("real latency", *by_scenario(means, "publisher", "latency_s", ENGINES))
-    deadline = f"Share within {1e3 * results.plan.scaled_deadline_s:g} ms"
-    shares = deadline + " to the subscriber at leaf {leaf}, {scenario}"
-    yield texts.section("on time", *by_scenario(shares, "publisher", "on_time", BY_LAWS))
-    yield texts.section("delays", *_delay_laws(results))
+        yield texts.section(
+            key,
+            *(
+                texts.grid(
+                    key,
+                    *_beside(_of(table, scenario), value, engines),
+                    leaf=scenario.subscriber,
+                    scenario=scenario.name,
+                    deadline_ms=1e3 * results.plan.scaled_deadline_s,
+                )
+                for scenario in SCENARIOS
+            ),
+        )
+    yield texts.section("delays", *_delay_laws(texts, results))
     edges = [
         {
             "edge": edge,
@@ -323,19 +329,16 @@ def _sections(texts: Texts, results: RealResults) -> Iterator[Section]:
         }
         for (_, edge), part in results.routing.groupby(["scenario", "edge"], sort=False)
     ]
-    columns = "edge = {edge} | predicted = {predicted:.4f} | measured = {measured} | "
-    columns += "off, in standard errors = {off}"
-    yield texts.section("routing", grid("Probabilities of going down", edges, columns))
+    yield texts.section("routing", texts.grid("routing", edges))
 
 
 def _of(table: pd.DataFrame, scenario: Scenario) -> pd.DataFrame:
     return table[table["scenario"] == scenario.name]
 
 
-def _beside(
-    table: pd.DataFrame, title: str, key: str, value: str, engines: tuple[str, ...]
-) -> Grid:
-    """Show what was measured beside what engines predict; times in ms."""
+def _beside(table: pd.DataFrame, value: str, engines: tuple[str, ...]) -> tuple[pd.DataFrame, str]:
+    """Set what was measured beside what engines predict, times in ms; and the engines' columns."""
+    key = "broker" if value == "per_s" else "publisher"
     scale, digits = {"latency_s": (1e3, 2), "on_time": (1.0, 3)}.get(value, (1.0, 2))
     is_measured = table["engine"] == "measured"
     measured = table[is_measured].groupby(key)[value]
@@ -344,28 +347,19 @@ def _beside(
         interval_text(measured.get_group(name).tolist(), digits, scale) for name in predicted.index
     ]
     columns = "".join(f" | {engine} = {{{engine}:.{digits}f}}" for engine in engines)
-    return grid(
-        title,
-        predicted.assign(measured=texts).reset_index(),
-        f"{key} = {{{key}}} | measured = {{measured}}{columns}",
-    )
+    return predicted.assign(measured=texts).reset_index(), columns
 
 
-def _delay_laws(results: RealResults) -> Iterator[Curves]:
+def _delay_laws(texts: Texts, results: RealResults) -> Iterator[Curves]:
     for name, reality in results.realities.items():
         assert reality.simulated is not None
         outcomes = {"prediction": reality.predicted, "simulation": reality.simulated}
         outcomes |= {f"run {n}": each.measured for n, each in enumerate(reality.repetitions, 1)}
-        mine = {
-            label: outcome.delays[outcome.delays["subscriber"] == SUBSCRIBER]
-            for label, outcome in outcomes.items()
-        }
-        yield Curves(
-            title=f"Delay to the subscriber of Table 2, {name}",
-            lines={label: line(each["delay_s"], each["arrived"]) for label, each in mine.items()},
-            x_label="delay in s",
-            y_label="share that has arrived",
-        )
+        drawn = {}
+        for label, outcome in outcomes.items():
+            mine = outcome.delays[outcome.delays["subscriber"] == SUBSCRIBER]
+            drawn[label] = line(mine["delay_s"], mine["arrived"])
+        yield texts.curves("delays", drawn, scenario=name)
 
 
 def _findings(texts: Texts, results: RealResults) -> Iterator[Finding]:
@@ -374,11 +368,8 @@ def _findings(texts: Texts, results: RealResults) -> Iterator[Finding]:
         off = _of(results.routing, scenario)["off"].abs()
         beyond = int((off > MOST_ERRORS).sum())
         chance = 2.0 * float(stats.norm.sf(MOST_ERRORS)) * len(off)
-        found = (
-            f"{beyond} of {len(off)} are beyond (chance alone: {chance:.1f}); the largest is "
-            f"{float(off.max()):.1f} off"
-        )
-        yield texts.claim("routing", found, beyond == 0, case=scenario.name)
+        counts = {"beyond": beyond, "edges": len(off), "chance": chance, "largest": off.max()}
+        yield texts.claim("routing", beyond == 0, case=scenario.name, **counts)
         yield from _findings_together(texts, reality, scenario)
         for number, each in enumerate(reality.repetitions, 1):
             yield from _run_findings(texts, each, f"{scenario.name}, run {number}")
@@ -392,13 +383,13 @@ def _findings_together(texts: Texts, reality: Reality, scenario: Scenario) -> It
         f"{reality.largest_latency_error:.1%})"
     )
     near = None if none else reality.latency_error <= MOST_LATENCY
-    yield texts.claim("real latencies", none or latency, near, case=case, most=MOST_LATENCY)
+    yield texts.claim("real latencies", near, case=case, most=MOST_LATENCY, off=none or latency)
     share = (
         f"off by {reality.share_error:.4f} (mean over subscribers; largest "
         f"{reality.largest_share_error:.4f})"
     )
     near = None if none else reality.share_error <= MOST_SHARE
-    yield texts.claim("real shares", none or share, near, case=case, most=MOST_SHARE)
+    yield texts.claim("real shares", near, case=case, most=MOST_SHARE, off=none or share)
 
 
 def _run_findings(texts: Texts, one: Repetition, case: str) -> Iterator[Finding]:
@@ -410,11 +401,11 @@ def _run_findings(texts: Texts, one: Repetition, case: str) -> Iterator[Finding]
         f"by {one.latency_by_chance:.1%}){late}{why_latency(one)}"
     )
     near = None if one.doubts else one.latency_error <= MOST_LATENCY
-    yield texts.claim("real latencies", latency, near, case=case, most=MOST_LATENCY)
+    yield texts.claim("real latencies", near, case=case, most=MOST_LATENCY, off=latency)
     share = (
         f"off by {summary.mean_absolute:.4f} (mean over subscribers, largest "
         f"{summary.maximum:.4f}; by chance alone such runs are off by {one.share_by_chance:.4f})"
         f"{late}{why_shares(one)}"
     )
     near = None if one.doubts else summary.mean_absolute <= MOST_SHARE
-    yield texts.claim("real shares", share, near, case=case, most=MOST_SHARE)
+    yield texts.claim("real shares", near, case=case, most=MOST_SHARE, off=share)
