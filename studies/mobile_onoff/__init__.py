@@ -115,8 +115,8 @@ def _from_traces(settings: Settings, progress: Progress) -> Real:
     """Read the traces; Spark is started only if there are any."""
     if settings.sessions is None and settings.activity is None:
         return Real()
+    from studies.mobile_onoff.connections import sessions_place
     from tidings.cli import spark
-    from tidings.traces.connections import sessions_place
     from tidings.traces.places import table_kind
 
     if settings.sessions is not None:
@@ -143,9 +143,9 @@ def _from_traces(settings: Settings, progress: Progress) -> Real:
 def _periods(
     session: SparkSession, place: Path, off_kbps: float
 ) -> tuple[dict[str, dict[bool, Durations]], tuple[str, ...]]:
+    from studies.mobile_onoff.connections import read_connections
     from tidings.characterisation.sessions import durations_by_path, period_cells, session_periods
     from tidings.traces.actions import bring_here
-    from tidings.traces.connections import read_connections
 
     read = read_connections(session, place, off_kbps=off_kbps)
     cells = period_cells(session_periods(read.sessions, read.observed))
@@ -159,9 +159,8 @@ def _periods(
 
 
 def _rates(session: SparkSession, place: Path) -> dict[str, DailyRates]:
-    from tidings.characterisation.activity import activity_rates, daily_rates
+    from studies.mobile_onoff.activity import activity_rates, daily_rates, read_activity
     from tidings.traces.actions import bring_here
-    from tidings.traces.activity import read_activity
 
     per_slot = activity_rates(read_activity(session, place), SLOT_S)
     return daily_rates(bring_here(per_slot, str(place)), SLOT_S)
