@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ciw
@@ -27,7 +29,10 @@ from tidings.petri.compiling import compile_net
 from tidings.petri.generating import generate_net
 from tidings.petri.simulating import simulate_net
 from tidings.petri.world import Window, make_world, run_world
-from tidings.reproduction.performance_methodology.case_study import (
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # a clone has studies, a wheel none
+
+from studies.performance_methodology.case_study import (
     SCENARIOS,
     SERVICE_S,
     case_workload,

@@ -6,20 +6,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.activity import activity_rates, daily_rates
+from studies.mobile_onoff.activity import activity, activity_rates, daily_rates
+from studies.mobile_onoff.connections import (
+    OBSERVED,
+    REPORTS,
+    connections,
+    trip_reports,
+)
 from tidings.characterisation.duration_laws import fit
 from tidings.characterisation.durations import measure
 from tidings.characterisation.sessions import durations_by_path, period_cells, session_periods
 from tidings.errors import InvalidTracesError
 from tidings.model.laws import Exponential, Weibull
 from tidings.model.trace_tables import SESSIONS
-from tidings.traces.activity import activity
-from tidings.traces.connections import (
-    OBSERVED,
-    REPORTS,
-    connections,
-    trip_reports,
-)
 
 S = 1_000_000_000
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import typer
 
 from tidings.cli import characterise, console
 from tidings.cli.commands import COMMANDS, name_in_python, run
@@ -50,7 +51,12 @@ def test_every_command_has_help_with_an_example(capsys):
     modules = {name: import_module(f"tidings.cli.{name_in_python(name)}") for name in COMMANDS}
     groups = {name: module.app for name, module in modules.items() if hasattr(module, "app")}
     assert {"reproduce", "plan", "petri", "testbed"} <= groups.keys()
-    inside = [f"{g} {each.name}" for g, app in groups.items() for each in app.registered_commands]
+    inside = [
+        f"{name} {each}"
+        for name, app in groups.items()
+        for each in typer.main.get_group(app).list_commands(None)
+    ]
+    assert "reproduce combined" in inside
     for command in [each for each in COMMANDS if each not in groups] + inside:
         code, out, _ = result(capsys, *command.split(), "--help")
         assert code == 0

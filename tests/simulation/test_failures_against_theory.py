@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-import failing_systems as systems
+from systems import small_failing as systems
 from tidings.model.reading import dumps, loads
 from tidings.simulation.run import replicate, simulate
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from studies.content_timeliness.other_traffic import bursty
 from tidings.model.laws import law_document
 from tidings.model.reading import from_document
 from tidings.model.system import System
-from tidings.reproduction.content_timeliness.where_it_holds import bursty
 
 Document = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from failing_systems import path, square
+from studies.fault_tolerance.random_systems import random_system
 from systems.describing import COARSE, Case, Document, case, exponential, line
-from tidings.reproduction.fault_tolerance.random_systems import random_system
+from systems.small_failing import path, square
 
 POISSON = exponential(0.2)
 BRIEF = {"duration_s": 50_000.0, "warmup_s": 1_000.0}  # 500 cycles of 100 s

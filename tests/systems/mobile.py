@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from studies.mobile_onoff.scenarios import TABLE_3, scenario_system
 from systems.describing import (
     Case,
     Document,
@@ -17,7 +18,6 @@ from systems.describing import (
 )
 from tidings.model.laws import Deterministic
 from tidings.model.system import System
-from tidings.reproduction.mobile_onoff.scenarios import TABLE_3, scenario_system
 
 LONG = {"duration_s": 20_000.0, "warmup_s": 2_000.0}
 

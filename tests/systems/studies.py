@@ -7,17 +7,17 @@ from functools import partial
 from pathlib import Path
 
 import tidings as td
-from systems.describing import COARSE, Case
-from tidings.model.laws import Deterministic, Weibull
-from tidings.model.system import System
-from tidings.reproduction.combined.systems import PARTS, everything, only
-from tidings.reproduction.content_timeliness.where_it_holds import (
+from studies.combined.systems import PARTS, everything, only
+from studies.content_timeliness.other_traffic import (
     EXPONENTIAL,
     PERIODIC,
     SCENARIOS,
     Scenario,
     system_of,
 )
+from systems.describing import COARSE, Case
+from tidings.model.laws import Deterministic, Weibull
+from tidings.model.system import System
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TREE = 401

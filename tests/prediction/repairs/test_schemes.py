@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import failing_systems as systems
+from systems import small_failing as systems
 from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.reading import loads
 from tidings.prediction.theory import answer_by_theory

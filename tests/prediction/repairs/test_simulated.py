@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-import failing_systems as systems
+from systems import small_failing as systems
 from tidings.model.reading import loads
 from tidings.prediction.theory import answer_by_theory
 from tidings.simulation.run import simulate

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import linalg
 
-import failing_systems as systems
+from systems import small_failing as systems
 from tidings.model.laws import Exponential, Weibull, phases, residual
 from tidings.prediction.grids import Grid
 from tidings.prediction.repairs.components import Components, Path, alternating

@@ -1,1 +1,0 @@
-"""Each paper's experiments: its settings and claims as data, our results, where they differ."""

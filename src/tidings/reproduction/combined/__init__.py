@@ -1,1 +1,0 @@
-"""All effects at once: one system with every effect, and which of them interact."""

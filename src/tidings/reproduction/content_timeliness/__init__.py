@@ -1,1 +1,0 @@
-"""Content-based timeliness: six traffic settings, and imprecise knowledge of contents."""

@@ -1,1 +1,0 @@
-"""Fault tolerance: failing brokers and links under recovery schemes, in trees and in graphs."""

@@ -1,1 +1,0 @@
-"""The notification-loss paper's experiments, run again."""

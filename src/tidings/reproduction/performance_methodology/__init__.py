@@ -1,1 +1,0 @@
-"""The performance-methodology paper's case study: fifteen brokers, two load scenarios."""

@@ -1,0 +1,310 @@
+"""What all studies stand on: settings as data, a run, what it says to a paper's claims, a page.
+
+A study is a module of this folder with an :class:`Experiment`. The fields of its settings are the
+options of ``tidings reproduce NAME``; its run gives a :class:`~tidings.model.study.Study`, which is
+saved as tables, as JSON and as a page.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json as json_format
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from string import Formatter
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import pandas as pd
+import typer
+import yaml
+from numpy.typing import ArrayLike
+
+from tidings.cli import console, options
+from tidings.errors import InvalidInputError
+from tidings.model.outcome_files import plain
+from tidings.model.study import Curves, Finding, Grid, Points, Scatter, Section, Study
+from tidings.model.writing import write_file
+from tidings.reporting.study_page import write_study
+from tidings.reporting.study_tables import study_tables
+
+NAMES = (
+    "content-timeliness",
+    "fault-tolerance",
+    "mobile-onoff",
+    "notification-loss",
+    "performance-methodology",
+    "published-fits",
+    "combined",
+)
+MARKER, PAGE = "reproduction.json", "reproduction.html"  # a folder with the first is ours
+USUAL_FOLDER = Path("tidings-reproduction")
+
+Progress = Callable[[str], None]
+Row = Mapping[str, Any]
+Exhibit = Grid | Scatter | Curves
+Folder = Annotated[
+    Path, typer.Option(metavar="FOLDER", help="Where points, errors and the page go.")
+]
+
+
+def silent(_: str) -> None:
+    """Report no progress to anybody."""
+
+
+class Texts:
+    """What a study says: the paper's settings and claims, our choices, the words of its page.
+
+    They stand in a YAML file beside its module. Words in braces are filled in when they are used.
+    """
+
+    def __init__(self, name: str) -> None:
+        file = Path(__file__).parent / f"{name.replace('-', '_')}.yaml"
+        self.name = name
+        self.all: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+
+    def claim(self, key: str, holds: bool | None, **values: object) -> Finding:
+        """Answer a claim by what was measured, and whether it holds (None: within the noise)."""
+        words = {name: text.format(**values) for name, text in self.all["claims"][key].items()}
+        return Finding(**words, holds=holds)
+
+    def grid(
+        self, key: str, rows: pd.DataFrame | Iterable[Row], further: str = "", **values: object
+    ) -> Grid:
+        """Write rows into the table of this key; ``further`` columns depend on the run."""
+        words = self.all["grids"][key]
+        title, columns = words["title"].format(**values), words["columns"] + further
+        return grid(
+            title, rows, columns, names=words.get("names", 1), caption=words.get("caption", "")
+        )
+
+    def curves(
+        self,
+        key: str,
+        lines: Mapping[str, Points],
+        marks: Mapping[str, Points] | None = None,
+        **values: object,
+    ) -> Curves:
+        """Draw lines, and points alone, into the plot of this key."""
+        words = self.all["curves"][key]
+        return Curves(
+            title=words["title"].format(**values),
+            lines=lines,
+            marks=marks or {},
+            x_label=words["x"],
+            y_label=words["y"],
+            x_log="x" in words.get("log", ""),
+            y_log="y" in words.get("log", ""),
+        )
+
+    def section(self, key: str, *exhibits: Exhibit, **values: object) -> Section:
+        """Put exhibits under their title and words."""
+        text = self.all["sections"][key]
+        words = text.get("words", "").format(**values)
+        return Section(title=text["title"].format(**values), words=words, exhibits=exhibits)
+
+    def study(
+        self,
+        *,
+        findings: Iterable[Finding],
+        sections: Iterable[Section],
+        notes: Iterable[str] = (),
+        **results: Any,
+    ) -> Study:
+        """Put a study together; what is not named here is its summary, tables and plan."""
+        return Study(
+            paper=self.name,
+            title=self.all["title"],
+            settings=self.all["stated"],
+            choices=(*self.all["choices"], *notes),
+            findings=tuple(findings),
+            sections=tuple(sections),
+            **results,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A study: its words, its settings (a dataclass of options), how it is run."""
+
+    texts: Texts
+    settings: type[Any]
+    run: Callable[[Any, Progress], Study]
+
+
+def command(name: str) -> Any:
+    """Build the command that runs a study, or None if there is none of this name."""
+    if name not in NAMES:
+        return None
+    experiment: Experiment = import_module(f"studies.{name.replace('-', '_')}").EXPERIMENT
+    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    alone.command(name)(_function(experiment))
+    return typer.main.get_command(alone)
+
+
+def _function(experiment: Experiment) -> Callable[..., None]:
+    """Make a function that runs and shows the experiment, with a parameter for each setting."""
+    words, options_of = experiment.texts.all, _parameters(experiment)
+    usual = {"to": (Folder, USUAL_FOLDER), "json": (options.Json, False)}
+
+    def call(*, to: Path, json: bool, **given: Any) -> None:
+        check_folder(to)
+        own = {"to": to} if "to" in options_of else {}
+        with console.progress("reproducing") as step:
+            study = experiment.run(experiment.settings(**given, **own), step)
+        present(study, to, json=json)
+
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
+        for name, (hint, default) in {**options_of, **usual}.items()
+    ]
+    call.__doc__ = (
+        f"{words['purpose']}\n\nExample: [bold]tidings reproduce {experiment.texts.name} "
+        f"{words['example']}[/]"
+    )
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def _parameters(experiment: Experiment) -> dict[str, tuple[Any, Any]]:
+    """Find type and usual value of every setting that is an option."""
+    hints = get_type_hints(experiment.settings, include_extras=True)
+    words = experiment.texts.all.get("options", {})
+    parameters = {}
+    for each in fields(experiment.settings):
+        hint, required = hints[each.name], each.default is MISSING
+        if each.name in words:
+            hint = Annotated[hint, _option(each.name, hint, words[each.name], required=required)]
+        if get_origin(hint) is Annotated:  # others are no options
+            parameters[each.name] = (hint, inspect.Parameter.empty if required else each.default)
+    return parameters
+
+
+def present(study: Study, folder: Path, *, json: bool) -> None:
+    """Save the study and its page, and print what a person or a program wants to see."""
+    save(study, folder)
+    page = write_study(study, folder / PAGE)
+    if json:
+        console.show_json({**study.to_document(), "folder": str(folder), "page": str(page)})
+        return
+    console.show(*study_tables(study))
+    console.show(f"The page: {page} (open it in a browser; it needs no network)")
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that holds something else."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInputError(f"{folder} is a file; choose a folder with --to")
+    if folder.exists() and not (folder / MARKER).exists() and any(folder.iterdir()):
+        raise InvalidInputError(f"{folder} exists and is not of ours; choose another with --to")
+
+
+def save(study: Study, folder: Path) -> None:
+    """Write the tables as CSV and the whole study as JSON."""
+    text = json_format.dumps(
+        plain(study.to_document()), indent=1, ensure_ascii=False, allow_nan=False
+    )
+    write_file(folder / MARKER, text.encode())
+    for name, table in study.tables.items():
+        write_file(folder / f"{name}.csv", table.to_csv(index=False).encode())
+
+
+# Options: their types and usual values are fields of the settings, their words in the YAML file.
+
+
+def _option(name: str, hint: Any, words: str | Mapping[str, Any], *, required: bool) -> Any:
+    """Declare the option of a setting; a field in seconds (``_s``) is given as a time."""
+    more: dict[str, Any] = {"help": words} if isinstance(words, str) else dict(words)
+    kinds = {each for each in (get_args(hint) or (hint,)) if each is not type(None)}
+    if required:
+        return typer.Argument(metavar="FOLDER", **more)
+    names = [f"--{more.pop('name', name.removesuffix('_s')).replace('_', '-')}"]
+    if "one of" in more:
+        choices = more.pop("one of")
+        more |= {"metavar": "|".join(choices), "callback": _one_of(choices)}
+    elif float in kinds and name.endswith("_s"):
+        more |= {"metavar": "TIME", "parser": _time}
+    elif kinds & {int, float}:
+        more = {"metavar": "N", "min": 1 if int in kinds else None, **more}
+    elif bool in kinds:
+        names = names if not more.pop("or not", False) else []
+    return typer.Option(*names, **{"metavar": None if bool in kinds else "PATH", **more})
+
+
+def _time(given: str | float) -> float:
+    return given if isinstance(given, float) else options.seconds(given)
+
+
+def _one_of(words: Iterable[str]) -> Callable[[str | None], str | None]:
+    def check(given: str | None) -> str | None:
+        if given is not None and given not in words:
+            raise typer.BadParameter(f"'{given}' is not one of {', '.join(words)}")
+        return given
+
+    return check
+
+
+# Exhibits, from tables.
+
+
+def grid(
+    title: str,
+    rows: pd.DataFrame | Iterable[Row],
+    columns: str,
+    *,
+    names: int = 1,
+    caption: str = "",
+) -> Grid:
+    """Write rows as a table of texts: columns are headings, each with a template for a row.
+
+    What has no value (None or NaN) is left empty.
+
+    >>> grid("", [{"a": 1, "b": 2.0}, {"a": 2, "b": math.nan}], "x = {a} | y, s = {b:.1f}").rows
+    (('1', '2.0'), ('2', ''))
+    """
+    each = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
+    headings, _, templates = zip(
+        *(one.partition(" = ") for one in columns.split(" | ")), strict=True
+    )
+    texts = tuple(tuple(_text(template, row) for template in templates) for row in each)
+    return Grid(title=title, columns=headings, rows=texts, names=names, caption=caption)
+
+
+def _text(template: str, row: Row) -> str:
+    parts = []
+    for text, name, form, _ in Formatter().parse(template):
+        parts.append(text)
+        if name is not None:
+            first, _, attribute = name.partition(".")
+            value = row[name] if name in row else getattr(row[first], attribute)
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                return ""
+            parts.append(format(value, form or ""))
+    return "".join(parts)
+
+
+def line(across: ArrayLike, up: ArrayLike) -> Points:
+    """Pair the coordinates of a line.
+
+    >>> line([1, 2], [0.5, 0.25])
+    ((1.0, 0.5), (2.0, 0.25))
+    """
+    return tuple((float(x), float(y)) for x, y in zip(list(across), list(up), strict=True))  # type: ignore[arg-type]
+
+
+def lines(
+    table: pd.DataFrame, by: str, across: str, up: str, named: str = "{}"
+) -> dict[str, Points]:
+    """Pair the coordinates of a line for each value of a column, in the order of the table."""
+    return {
+        named.format(value): line(group[across], group[up])
+        for value, group in table.groupby(by, sort=False)
+    }
+
+
+def root_of_squares(errors: pd.Series) -> float:
+    """Compute the standard error of a mean of independent values from their standard errors."""
+    return math.sqrt(float((errors**2).sum())) / len(errors)
