@@ -168,10 +168,14 @@ def _with_errors(answer: Outcome, regime: pd.DataFrame, roughness: Floats) -> Ou
 def _simulated(
     system: System, asked: PredictOptions, wanted: Callable[[Floats], Floats], tell: Progress
 ) -> Outcome:
-    """Simulate until the rows that matter are as precise as wanted, or the seconds end."""
+    """Simulate until the rows that matter are as precise as wanted, or the seconds end.
+
+    Where it is misses that are wanted precisely, and they are few, by splitting.
+    """
     options = SimulationOptions(
         seed=asked.seed,
         precision=wanted,
+        split=read_within(asked.within).of_misses,
         seconds=asked.seconds,
         max_replications=_UNLIMITED,
     )
