@@ -148,9 +148,9 @@ def _feature(refused: UnsupportedError) -> str:
 def _with_errors(answer: Outcome, regime: pd.DataFrame, roughness: Floats) -> Outcome:
     """State theory's measured errors in its rows, and why those are not small."""
     known = measured_errors()
-    stated, where = np.maximum(known.errors(regime), roughness), known.unmeasured(regime)
     rows = answer.subscribers.copy()
     share = rows["on_time"].to_numpy()
+    stated, where = known.tail_errors(regime, 1.0 - share, roughness), known.unmeasured(regime)
     # A share is off by no more than its distance to 0 or 1.
     rows["error"] = np.minimum(stated, np.fmax(share, 1.0 - share))
     rows["by"] = np.where(np.isnan(share), "", "theory")
