@@ -40,7 +40,7 @@ def split_totals(system, misses, number=60, events=50_000, seed=3):
     units = find_units(compiled)
     window = Window(warmup_s=20.0, end_s=20.0 + events / float(compiled.publisher_rates.sum()))
     splitting = find_splitting(compiled, units, np.full(units.count, misses), window, seed)
-    totals = Totals(compiled, units, window.length_s, is_split=True)
+    totals = Totals(compiled, units, window.length_s, splitting=splitting)
     for counts in replications(compiled, window, seed, range(number), splitting=splitting):
         totals.add(counts)
     return totals, splitting
@@ -125,10 +125,11 @@ def test_few_misses_are_split_if_asked_and_many_never():
     found = simulate(rare, precision=wanted, split=True, seed=2)
     plain = simulate(rare, precision=wanted, split=False, seed=2, max_replications=20)
     often = simulate(line(2, 0.05), precision=wanted, split=True, seed=2)
-    assert any("splitting" in each for each in found.provenance["warnings"])
-    assert not any("splitting" in each for each in plain.provenance["warnings"])
-    assert not any("splitting" in each for each in often.provenance["warnings"])
+    assert "levels of backlog" in found.provenance["splitting"]
+    assert "splitting" not in plain.provenance
+    assert "splitting" not in often.provenance
     row = found.subscribers.iloc[0]
+    assert found.provenance["half_width"] == pytest.approx(row["error"])
     assert row["error"] <= 0.1 * (1.0 - row["on_time"]) + 1e-12
     assert row["on_time"] + row["late"] == pytest.approx(1.0, abs=1e-12)
 

@@ -48,6 +48,7 @@ HANDLED = frozenset(
     }
 )
 FEW = 0.02  # misses below which splitting is tried
+FIRST_SPLIT = 10_000_000  # number of the first replication that is split
 COSTS_MORE = 10.0  # how many times as long a replication may take that is split
 # Whoever runs replications of a system, of a window, a seed and these numbers, and gives their
 # counts in order.
@@ -84,56 +85,61 @@ def simulate(
     start_s = time.process_time()
     window, notes = find_window(compiled, chosen, tell, span)
     clock.spend(time.process_time() - start_s)
-    totals = Totals(compiled, find_units(compiled), window.length_s, span)
 
     def run(numbers: range) -> Iterator[Counts]:
         if elsewhere is not None:
             return clock.watched(elsewhere(system, window, chosen.seed, numbers))
         return replications(compiled, window, chosen.seed, numbers, clock.spend)
 
+    totals = Totals(compiled, find_units(compiled), window.length_s, span)
     series = Series(totals, run, chosen, clock, tell)
     series.add(chosen.first_replications)
+    measured = window
     if chosen.split and elsewhere is None and can_split(compiled):
-        series, window, notes = _split_if_better(series, window, notes)
+        series, measured = _split_if_better(series, window)
+    return _told(series, measured, notes)
+
+
+def _told(series: Series, window: Window, notes: list[str]) -> Outcome:
+    """Add replications until they are enough, and tell what they have counted."""
     remarks = series.until_precise()
-    remarks += [] if span is None else span.remarks(series.totals.measured_s)
-    story = provenance_of(series.totals, window, chosen.seed, notes)
-    if chosen.seconds is not None:
+    totals, clock = series.totals, series.clock
+    remarks += [] if totals.span is None else totals.span.remarks(totals.measured_s)
+    story = provenance_of(totals, window, series.options.seed, notes)
+    if clock.seconds is not None:
         story["cpu_s"] = clock.spent_s
-    return outcome_of(series.totals, story, remarks)
+    return outcome_of(totals, story, remarks)
 
 
-def _split_if_better(
-    plain: Series, window: Window, notes: list[str]
-) -> tuple[Series, Window, list[str]]:
+def _split_if_better(plain: Series, window: Window) -> tuple[Series, Window]:
     """Give replications that are split where the same time gets nearer to what is wanted so."""
-    totals, options = plain.totals, plain.options
-    if plain.is_enough or plain.clock.is_over:
-        return plain, window, notes
-    missed = np.full(totals.units.count, np.nan)
+    totals, options, clock = plain.totals, plain.options, plain.clock
     short = totals.units.of_subscriber[plain.times_wanted > 1.0]
+    missed = np.full(totals.units.count, np.nan)
     missed[short] = 1.0 - totals.on_time.value[short]
-    if not np.nanmin(missed) < FEW:
-        return plain, window, notes
+    if clock.is_over or not np.any(missed < FEW):
+        return plain, window
     plain.tell("pilot runs for the levels of splitting")
     start_s = time.process_time()
     splitting = find_splitting(totals.compiled, totals.units, missed, window, options.seed)
-    plain.clock.spend(time.process_time() - start_s)
+    clock.spend(time.process_time() - start_s)
     if splitting is None:
-        return plain, window, notes
+        return plain, window
     shorter = _affordable(plain, window)
 
     def run(numbers: range) -> Iterator[Counts]:
+        # What is counted must not depend on what the levels were chosen by.
+        own = range(FIRST_SPLIT + numbers.start, FIRST_SPLIT + numbers.stop)
         return replications(
-            totals.compiled, shorter, options.seed, numbers, plain.clock.spend, splitting
+            totals.compiled, shorter, options.seed, own, clock.spend, splitting=splitting
         )
 
-    counted = Totals(totals.compiled, totals.units, shorter.length_s, is_split=True)
-    split = Series(counted, run, options, plain.clock, plain.tell)
+    counted = Totals(totals.compiled, totals.units, shorter.length_s, splitting=splitting)
+    split = Series(counted, run, options, clock, plain.tell)
     split.add(options.first_replications)
     if totals.are_known(short) and plain.needed_s < split.needed_s:
-        return plain, window, notes
-    return split, shorter, [*notes, f"misses are counted by splitting: {splitting}"]
+        return plain, window
+    return split, shorter
 
 
 def _affordable(plain: Series, window: Window) -> Window:

@@ -10,6 +10,7 @@ from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.delay_grid import Histogram
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import CompiledSystem
+from tidings.simulation.splitting import Splitting
 from tidings.simulation.tally import Counts, Units
 from tidings.simulation.windows import Span
 
@@ -39,10 +40,10 @@ class Totals:
         length_s: float,
         span: Span | None = None,
         *,
-        is_split: bool = False,
+        splitting: Splitting | None = None,
     ) -> None:
         self.compiled, self.units, self.length_s, self.span = compiled, units, length_s, span
-        self._is_split = is_split
+        self.splitting = splitting
         self._missing = np.zeros(units.count)  # replications in which anything was missed
         self.replications = 0
         self.published = 0
@@ -84,7 +85,7 @@ class Totals:
         replications alone tell.
         """
         floored = self.on_time.share_standard_error
-        if not self._is_split:
+        if self.splitting is None:
             return floored
         return np.where(self._have_misses, self.on_time.standard_error, floored)
 
@@ -109,7 +110,7 @@ class Totals:
 
         Of misses that are split as replications differ, however few there are.
         """
-        errors = self.on_time.standard_error if self._is_split else None
+        errors = None if self.splitting is None else self.on_time.standard_error
         return self.on_time.half_widths(errors=errors)
 
     @property
