@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.prediction.error_table import ErrorTable, measured_errors, stated_errors
+from tidings.prediction.error_table import TAIL, ErrorTable, measured_errors, stated_errors
 from tidings.prediction.regimes import FEATURES, OF_SHARES
 
 # heat ≤ .5: a leaf; else spread ≤ 2 or more. Names are the table's own affair.
@@ -50,6 +50,24 @@ def test_where_nothing_is_approximate_no_more_is_stated_than_was_measured_there(
     assert table.errors(rows((1.0, 0.0), (1.0, 0.01))).tolist() == pytest.approx([0.001, by_trees])
     wide = ErrorTable.from_document(DOCUMENT | {"exact": 0.1})
     assert wide.errors(rows((1.0, 0.0))).tolist() == pytest.approx([by_trees])
+
+
+def test_few_misses_are_off_by_a_part_of_themselves_where_nothing_is_approximate():
+    table = ErrorTable.from_document(
+        DOCUMENT | {"features": ["heat", "sensitivity"], "low": [0.0, 0.0]}
+    )
+    regimes = pd.DataFrame(
+        {"heat": [0.0, 0.0, 0.0, 0.0, 0.1], "sensitivity": [0.0, 0.0, 0.0, 0.5, 0.0]}
+    )
+    missed, roughness = np.array([1e-3, 1e-5, 0.1, 1e-3, 1e-3]), np.full(5, 2e-5)
+    plain = table.errors(regimes)
+    assert plain.min() >= 0.001  # as measured of shares
+    stated = table.tail_errors(regimes, missed, roughness)
+    assert stated[0] == pytest.approx(TAIL * 1e-3 + 2e-5)
+    # Too few or too many to have been measured, waits or something else approximate:
+    assert stated[1:].tolist() == plain[1:].tolist()
+    rough = table.tail_errors(regimes, missed, np.full(5, 0.01))
+    assert rough.tolist() == pytest.approx([0.01] * 5)
 
 
 def test_what_lies_outside_the_measurement_is_not_known():

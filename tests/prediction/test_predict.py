@@ -76,6 +76,9 @@ class Engines:
     def errors(self, regimes):
         return regimes["stated"].fillna(math.inf).to_numpy()
 
+    def tail_errors(self, regimes, missed, roughness):
+        return np.maximum(self.errors(regimes), roughness)
+
     def unmeasured(self, regimes):
         return [""] * len(regimes)
 

@@ -44,7 +44,9 @@ def test_shares_and_losses_make_one_and_events_are_whole():
     assert np.abs(total - 1.0).max() < 1e-12
     assert (found["lost_overflow"] > 0).any()
     counts = replicate(loads(CITY), seed=1, replication=0, warmup_s=1.0, duration_s=50.0)
-    assert counts.wanted.dtype == counts.on_time.dtype == counts.lost.dtype == np.int64
+    assert counts.wanted.dtype == counts.delivered.dtype == np.int64
+    assert (counts.on_time % 1.0 == 0.0).all()
+    assert (counts.wanted == counts.delivered + counts.pair_lost.sum(axis=1)).all()
 
 
 def test_the_same_seed_gives_the_same_outcome_and_another_seed_another():

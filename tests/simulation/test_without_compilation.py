@@ -106,3 +106,48 @@ def test_counts_are_the_same_without_compilation():
         assert duplicates == counts.duplicates, name
         assert (duplicates > 0) == (name == "failing")
         assert delays == pytest.approx(counts.delay_sum_s.tolist(), rel=1e-12)
+
+
+SPLIT = """
+import json, sys
+import numpy as np
+from tidings.kernels.compile import IS_COMPILING
+from tidings.model.reading import loads
+from tidings.simulation.network import compile_system
+from tidings.simulation.run import replications
+from tidings.simulation.splitting import Splitting
+from tidings.simulation.world import Window
+assert IS_COMPILING == (sys.argv[1] == "compiled")
+compiled = compile_system(loads(sys.argv[2]))
+urgency, levels = np.array([100], dtype=np.int64), np.array([100, 200, 400], dtype=np.int64)
+splitting = Splitting(urgency=urgency, upper=levels[1:], lower=levels[:-1], room=64)
+window = Window(warmup_s=0.5, end_s=4.5)
+counts = next(replications(compiled, window, 2, [0], splitting=splitting))
+print(json.dumps([counts.wanted.tolist(), counts.late.tolist(), counts.lost.tolist()]))
+"""
+ONE_QUEUE = """
+tidings: 1
+lifetime: 60ms
+brokers: {hub: {service: {exponential: 8ms}, buffer: 9}}
+publishers: {p: {at: hub, every: {rate: 100/s}, content: {event: {k: 1}}}}
+subscribers: {a: {at: hub, wants: {}}}
+"""
+
+
+@pytest.mark.slow
+def test_retrials_count_the_same_without_compilation():
+    lines = []
+    for how, disable in (("compiled", "0"), ("plain", "1")):
+        done = subprocess.run(
+            [sys.executable, "-c", SPLIT, how, ONE_QUEUE],
+            env=os.environ | {"NUMBA_DISABLE_JIT": disable},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        lines.append(json.loads(done.stdout))
+    assert lines[0] == lines[1]
+    _, late, lost = lines[0]
+    assert late[0] % 1.0 > 0.0  # by weight
+    assert sum(lost[0]) > 0.0

@@ -8,6 +8,7 @@ Without compilation (``NUMBA_DISABLE_JIT=1``) the same accessors look the tables
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -88,6 +89,17 @@ class Layout:
         return World(self, numbers, tables)
 
 
+def _copy_bytes(typing_context: Any, to: Any, source: Any, size: Any) -> Any:
+    """Copy so many bytes from one address to another."""
+
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        to, source = (builder.inttoptr(each, cgutils.voidptr_t) for each in args[:2])
+        cgutils.raw_memcpy(builder, to, source, args[2], 1)  # type: ignore[no-untyped-call]
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), code
+
+
 def _compiled_accessor(code: Callable[..., Any]) -> Callable[..., Any]:
     accessor: Any = intrinsic(code)
     return accessor
@@ -100,6 +112,13 @@ def _load(builder: Any, world: Any, offset: int) -> Any:
     word = builder.load(builder.bitcast(place, cgutils.intp_t.as_pointer()))
     word.set_metadata("invariant.load", builder.module.add_metadata([]))
     return word
+
+
+def _move(to: int, source: int, size: int) -> None:
+    ctypes.memmove(int(to), int(source), int(size))
+
+
+copy_bytes = _compiled_accessor(_copy_bytes) if IS_COMPILING else _move
 
 
 class World:

@@ -62,12 +62,15 @@ class Ratio:
         error = self.standard_error
         return np.where(np.isnan(error), np.nan, np.fmax(error, share_se(self.x, self.w)))
 
-    def half_widths(self, confidence: float = 0.95) -> Floats:
-        """Half the confidence interval of each share (Student's t); NaN where it is not known."""
+    def half_widths(self, confidence: float = 0.95, *, errors: Floats | None = None) -> Floats:
+        """Half the confidence interval of each share (Student's t); NaN where it is not known.
+
+        From standard errors if given, else those of shares.
+        """
         if self.replications < 2:
             return np.full(self.x.size, np.nan)
         t = float(special.stdtrit(self.replications - 1, 0.5 + confidence / 2))
-        return t * self.share_standard_error
+        return t * (self.share_standard_error if errors is None else errors)
 
     def half_width(self, confidence: float = 0.95) -> float:
         """Half the widest confidence interval of the shares (Student's t); NaN if unknown."""

@@ -23,6 +23,10 @@ import pandas as pd
 from tidings.model.arrays import Bools, Floats, Ints, Texts
 
 FILE = "theory_errors.json"
+# By which part of themselves misses are off where all waits are exact, beside arithmetic: the most
+# that was measured on random systems (studies/tails/theory.py), rounded up.
+TAIL = 0.03
+FEWEST, MOST = 1e-4, 0.02  # misses of which that was measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,24 @@ class ErrorTable:
         values = self._values(regimes)
         unknown = self._outside(values).any(axis=1) | np.isnan(values).any(axis=1)
         return np.where(unknown, np.inf, stated)
+
+    def tail_errors(self, regimes: pd.DataFrame, missed: Floats, roughness: Floats) -> Floats:
+        """State the error (half-width, 95 %) of each row with its misses, if few, in view.
+
+        Where nothing is approximate misses are off by a part of themselves and by arithmetic; the
+        latter is what inversion leaves (``roughness``). Elsewhere the errors are those of shares.
+        """
+        stated = np.maximum(self.errors(regimes), roughness)
+        is_tail = self.are_exact(regimes) & (missed >= FEWEST) & (missed <= MOST)
+        return np.where(is_tail, np.minimum(stated, TAIL * missed + roughness), stated)
+
+    def are_exact(self, regimes: pd.DataFrame) -> Bools:
+        """Find the rows in which nothing is approximate, not even waits that are short."""
+        if not self.absent:
+            return np.zeros(len(regimes), dtype=np.bool_)
+        harmless = [*self.absent, "sensitivity"]
+        known: Bools = (regimes[harmless] == 0.0).all(axis=1).to_numpy()
+        return known & np.isfinite(self.errors(regimes))
 
     def unmeasured(self, regimes: pd.DataFrame) -> Texts:
         """Name for each row the first feature that lies outside what was measured; '' if none."""

@@ -151,9 +151,9 @@ def _with_errors(
 ) -> Outcome:
     """State theory's measured errors in its rows, and why those are not small."""
     known = measured_errors()
-    stated, where = np.maximum(known.errors(regime), roughness), known.unmeasured(regime)
     rows = answer.subscribers.copy()
     share = rows["on_time"].to_numpy()
+    stated, where = known.tail_errors(regime, 1.0 - share, roughness), known.unmeasured(regime)
     # A share is off by no more than its distance to 0 or 1.
     rows["error"] = np.minimum(stated, np.fmax(share, 1.0 - share))
     rows["by"] = np.where(np.isnan(share), "", "theory")
@@ -172,10 +172,14 @@ def _with_errors(
 def _simulated(
     system: System, asked: PredictOptions, wanted: Callable[[Floats], Floats], tell: Progress
 ) -> Outcome:
-    """Simulate until the rows that matter are as precise as wanted, or the seconds end."""
+    """Simulate until the rows that matter are as precise as wanted, or the seconds end.
+
+    Where it is misses that are wanted precisely, and they are few, by splitting.
+    """
     options = SimulationOptions(
         seed=asked.seed,
         precision=wanted,
+        split=read_within(asked.within).of_misses,
         seconds=asked.seconds,
         max_replications=_UNLIMITED,
     )

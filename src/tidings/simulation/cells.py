@@ -37,7 +37,7 @@ class Cells:
         found[self.row, self.broker] = np.arange(self.row.size)
         return found
 
-    def summed_along_ways(self, values: Ints) -> Ints:
+    def summed_along_ways(self, values: Floats) -> Floats:
         """What each cell has together with all cells on the way to it, [cell, …]."""
         total = values.copy()
         for depth in range(1, int(self.depth.max(initial=0)) + 1):

@@ -101,7 +101,7 @@ def count_loss(world: Any, index: int, broker: int, cause: int) -> None:
     """Count that a publication was lost on its way to a broker, or there, for all behind it too."""
     row = publication_at(world, index).row
     cell = cell_of_at(world, row * world.broker_count + broker).value
-    loss_at(world, cell * world.cause_count + cause).value += 1
+    loss_at(world, cell * world.cause_count + cause).value += world.weight
     if world.churning:
         passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
@@ -154,7 +154,7 @@ def count_loss_here(world: Any, index: int, broker: int, cause: int) -> None:
         note_loss(world, index, broker, cause)
     else:
         cell = cell_of_at(world, publication.row * world.broker_count + broker).value
-        loss_here_at(world, cell * world.cause_count + cause).value += 1
+        loss_here_at(world, cell * world.cause_count + cause).value += world.weight
         if world.churning:
             passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
@@ -204,7 +204,8 @@ def count_noted(world: Any, index: int) -> None:
         mark = mark_at(world, index * world.broker_count + broker).value
         if mark >= LOST:
             cell = cell_of_at(world, row * world.broker_count + broker).value
-            loss_here_at(world, cell * world.cause_count + mark - LOST).value += 1
+            at = cell * world.cause_count + mark - LOST
+            loss_here_at(world, at).value += world.weight
 
 
 @inlined

@@ -49,12 +49,13 @@ def deliver(world: Any, copy: Any, waited: bool, to_all: bool) -> None:
         delay = world.now - publication.born
         cell = cell_of_at(world, publication.row * world.broker_count + copy.place).value
         counts = cell_at(world, cell)
-        counts.delivered += 1
-        counts.delay_sum += delay
-        if delay <= publication.lifetime + SLACK_S:
-            counts.on_time += 1
-        found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
-        count_delay(curve_at(world, curve * world.bin_count + found), delay)
+        if delay > publication.lifetime + SLACK_S:
+            counts.late += world.weight
+        if not world.is_retrial:
+            counts.delivered += 1
+            counts.delay_sum += delay
+            found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
+            count_delay(curve_at(world, curve * world.bin_count + found), delay)
         if world.recording:
             tape_delivery(world, publication, copy.place, world.now)
     if world.receiver_count > 0:
@@ -77,7 +78,7 @@ def receive(world: Any, publication: Any, index: int, waited: bool) -> None:
     channel.sent += 1
     if loses(world, channel):
         channel.lost += 1
-        receipt_of(world, publication, index).lost += 1
+        receipt_of(world, publication, index).lost += world.weight
         return
     received = world.now
     if not channel.instant:

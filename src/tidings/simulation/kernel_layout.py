@@ -30,6 +30,8 @@ WHOLE, SMALL, TINY = _record(value=_I), _record(value=np.int32), _record(value=n
 MOMENT = _record(value=_F)
 # A bin of a histogram of delays: how many, and between which the delays in it lie.
 BIN = _record(value=_I, lowest=_F, highest=_F)
+# How much there is in the system at a moment.
+SAMPLE = _record(copies=_I, backlog=_I)
 
 # ---- the network -------------------------------------------------------------------------------
 
@@ -88,7 +90,8 @@ RECEIVER = _record(
 # ---- the state ---------------------------------------------------------------------------------
 
 # A station: one queue of a broker. Its waiting copies are a linked list, its idle servers another.
-# A closed gate stops its servers, which keep what is left of their work.
+# A closed gate stops its servers, which keep what is left of their work. ``urgency`` is what a
+# waiting copy adds to the backlog of the system.
 STATION = _record(
     place=_I,
     law=_I,
@@ -106,6 +109,7 @@ STATION = _record(
     busy=_F,
     wait=_F,
     wait_square=_F,
+    urgency=_I,
 )
 SERVER = _record(station=_I, serves=_I, next_idle=_I, left=_F)
 # A copy: at (or on its way to) a place, a broker mostly, over a channel. ``stamp`` is the
@@ -188,8 +192,11 @@ LOST_THERE = -2.0  # ... from here down, lost there by which cause
 
 # ---- what is counted: of measured events only, those born in the window ------------------------
 
+# Misses, late or lost, count by the weight of the trial they happen in (1 without splitting), all
+# else counts in the first trial alone.
+
 # A cell: a row of contents at a broker. What its plain subscribers got.
-CELL = _record(delivered=_I, on_time=_I, delay_sum=_F)
+CELL = _record(delivered=_I, late=_F, delay_sum=_F)
 KERNEL_CAUSES = (
     "link",
     "overflow",
@@ -211,20 +218,29 @@ DELIVERED, LOST = _constants(1, 2)  # ... from LOST on, the first cause
 # What one receiver got of one publisher's events; losses on its link and in its queues, by cause;
 # of a guest all losses there are, and how many events were published while it was there.
 RECEIPT = _record(
-    lost=_I,
+    lost=_F,
     dropped=_I,
     expired=_I,
     broker_down=_I,
     path_down=_I,
-    expired_in_buffer=_I,
+    expired_in_buffer=_F,
     not_restored=_I,
     not_known=_I,
     unsubscribed=_I,
     wanted=_I,
     delivered=_I,
-    on_time=_I,
+    late=_F,
     delay_sum=_F,
 )
+
+# ---- retrials of what leads to misses -----------------------------------------------------------
+
+# A level: its trials begin where the backlog reaches ``upper``, as many as ``trials``, of which
+# ``left`` are to come, and end where it falls below ``lower``.
+LEVEL = _record(upper=_I, lower=_I, trials=_I, left=_I)
+# A stretch of memory that retrials begin with as it was, and where it is kept for the first level.
+SPAN = _record(address=_I, length=_I, kept=_I)
+NEVER = 2**62  # a backlog that is never reached
 
 # ---- what is recorded --------------------------------------------------------------------------
 
@@ -295,6 +311,13 @@ NUMBERS: dict[str, type] = {
     "free_messages": _I,
     "published": _I,
     "measured_alive": _I,
+    "backlog": _I,  # urgencies of all copies that wait
+    "level": _I,  # of the trial; what follows is its own
+    "upper": _I,  # backlog from which trials of the next level begin
+    "lower": _I,  # backlog below which this trial ends
+    "is_retrial": _I,  # whether another trial goes on to the end
+    "weight": _F,
+    "kept_stride": _I,  # bytes that are kept for each level
     "taped_publications": _I,
     "taped_hops": _I,
     "taped_sends": _I,
@@ -374,12 +397,16 @@ TABLES: dict[str, np.dtype[Any]] = {
     "streams": np.dtype(np.uint64),  # four words each
     # the tally
     "cells": CELL,
-    "losses": WHOLE,  # [cell × causes + cause]: lost on the way to this broker or there
-    "losses_here": WHOLE,  # likewise, but lost for those at this broker only
+    "losses": MOMENT,  # [cell × causes + cause]: lost on the way to this broker or there
+    "losses_here": MOMENT,  # likewise, but lost for those at this broker only
     "curves": BIN,  # [curve × bins + bin]: delays of plain deliveries
     "receipts": RECEIPT,  # [receiver × publishers + publisher]
     "receiver_curves": BIN,  # [receiver × bins + bin]
-    "samples": WHOLE,  # copies in the system at regular moments
+    "samples": SAMPLE,  # at regular moments
+    # retrials
+    "levels": LEVEL,
+    "spans": SPAN,
+    "kept": np.dtype(np.uint8),
     # the tape
     "tape_publications": TAPED_PUBLICATION,
     "tape_hops": TAPED_HOP,

@@ -36,12 +36,14 @@ def take_in(world: Any, publication: Any, index: int, received: float, waited: b
         lifetime = min(lifetime, own)
     delay = received - publication.born
     if waited and delay > lifetime + SLACK_S:
-        counts.expired_in_buffer += 1
+        counts.expired_in_buffer += world.weight
+        return
+    if delay > lifetime + SLACK_S:
+        counts.late += world.weight
+    if world.is_retrial:
         return
     counts.delivered += 1
     counts.delay_sum += delay
-    if delay <= lifetime + SLACK_S:
-        counts.on_time += 1
     found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
     count_delay(receiver_curve_at(world, index * world.bin_count + found), delay)
     if world.recording:

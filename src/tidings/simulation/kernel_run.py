@@ -23,6 +23,7 @@ from tidings.simulation.kernel_days import next_of_day
 from tidings.simulation.kernel_failures import start_failing
 from tidings.simulation.kernel_layout import BY_LINK, DONE, NEEDS_ROOM, TAPE_FULL
 from tidings.simulation.kernel_peers import queue_up
+from tidings.simulation.kernel_splitting import split, try_again
 from tidings.simulation.kernel_spreading import fill_tables, hear
 from tidings.simulation.kernel_switches import change, start_switches
 from tidings.simulation.kernel_tables import (
@@ -87,7 +88,9 @@ def run(worlds: Any) -> int:
             if landing:
                 now = landing_at(world, 0).time
             if now > world.end and world.measured_alive == 0:
-                return DONE
+                if not try_again(world, True):
+                    return DONE
+                continue
             while now >= world.next_sample:
                 sample(world)
             world.now = now
@@ -97,6 +100,10 @@ def run(worlds: Any) -> int:
                 strike(world, node_at(world, 1).slot)
         if index >= 0:
             enter(world, index)
+        if world.backlog >= world.upper:
+            split(world)
+        elif world.backlog < world.lower:
+            try_again(world, False)
 
 
 @merged
@@ -125,8 +132,10 @@ def tape_is_short(world: Any) -> bool:
 
 @merged
 def sample(world: Any) -> None:
-    """Note how many copies there are at a regular moment."""
-    sample_at(world, world.samples_taken).value = world.copies_length - world.free_copies
+    """Note how many copies there are at a regular moment, and the backlog."""
+    sample = sample_at(world, world.samples_taken)
+    sample.copies = world.copies_length - world.free_copies
+    sample.backlog = world.backlog
     world.samples_taken += 1
     world.next_sample = (world.samples_taken + 1) * world.sample_every
     if world.samples_taken >= world.samples_length:

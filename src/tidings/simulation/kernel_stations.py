@@ -43,6 +43,7 @@ def join(world: Any, at: int, index: int) -> None:
             copy_at(world, station.tail).next = index
         station.tail = index
         station.waiting += 1
+        world.backlog += station.urgency
     else:
         lose(world, index, BY_OVERFLOW)
 
@@ -77,6 +78,7 @@ def drop_expired(world: Any, at: int) -> None:
                 copy_at(world, before).next = following
             station.tail = before if following < 0 else station.tail
             station.waiting -= 1
+            world.backlog -= station.urgency
             lose(world, index, BY_EXPIRY)
         else:
             publication = publication_at(world, copy_at(world, index).publication)
@@ -111,6 +113,7 @@ def next_waiting(world: Any, station: Any) -> int:
         index = station.head
         station.head = copy_at(world, index).next
         station.waiting -= 1
+        world.backlog -= station.urgency
         if world.expiry < 2 or not is_expired(world, index):
             return index
         lose(world, index, BY_EXPIRY)
@@ -140,6 +143,7 @@ def drop_waiting(world: Any, at: int) -> int:
     if index >= 0:
         station.head = copy_at(world, index).next
         station.waiting -= 1
+        world.backlog -= station.urgency
     return index
 
 

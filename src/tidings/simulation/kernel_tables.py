@@ -75,6 +75,9 @@ receipt_at = LAYOUT.table("receipts")
 receiver_curve_at = LAYOUT.table("receiver_curves")
 sample_at = LAYOUT.table("samples")
 
+level_at = LAYOUT.table("levels")
+span_at = LAYOUT.table("spans")
+
 taped_publication_at = LAYOUT.table("tape_publications")
 taped_hop_at = LAYOUT.table("tape_hops")
 taped_send_at = LAYOUT.table("tape_sends")

@@ -30,6 +30,7 @@ class SimulationOptions:
     events: int | None = None  # ... events published in it, on average
     warmup_s: float | None = None  # left out before; found by pilot runs if not given
     precision: float | Wanted | None = None  # wanted half-width (95 %) of on-time shares
+    split: bool = False  # count few misses by splitting, where that gets further in the same time
     seconds: float | None = None  # CPU seconds of all replications together; no limit if left out
     max_replications: int = 1_000
     max_copies: int = MOST_COPIES  # of events in the system at once; above it, it is unstable

@@ -49,9 +49,11 @@ def provenance_of(
         "messages": _messages(totals),
         "warnings": warnings,
     }
-    half_width = totals.on_time.half_width()
-    if not math.isnan(half_width):
-        found["half_width"] = half_width
+    widths = totals.on_time.half_widths(errors=totals.standard_errors)
+    if np.any(~np.isnan(widths)):
+        found["half_width"] = float(np.nanmax(widths))
+    if totals.splitting is not None:
+        found["splitting"] = str(totals.splitting)  # by which misses were counted
     return found
 
 

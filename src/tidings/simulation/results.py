@@ -52,12 +52,13 @@ def _quantiles(totals: Totals) -> Floats:
 
 def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
     everyone = totals.compiled.system.subscribers
-    wanted, delivered = totals.on_time.w, totals.delay.w
+    wanted = totals.on_time.w
+    delivered = wanted - totals.lost.sum(axis=1)
     by_unit = {
         "wanted_per_s": wanted / (totals.replications * totals.length_s),
         "events": wanted,
         "on_time": totals.on_time.value,
-        "on_time_se": totals.on_time.share_standard_error,
+        "on_time_se": totals.standard_errors,
         "error": totals.half_widths,
         "delivered": _shares(delivered, wanted),
         "late": _shares(delivered - totals.on_time.x, wanted),
@@ -96,7 +97,7 @@ def _pairs(totals: Totals, quantiles: Floats) -> pd.DataFrame:
     publishers = np.array([each.name for each in system.publishers], dtype=object)
     names = np.array([each.name for each in system.subscribers], dtype=object)
     wanted, on_time = totals.pair_on_time.w[pair], totals.pair_on_time.x[pair]
-    delivered = totals.pair_delay.w[pair]
+    delivered = wanted - totals.pair_lost[pair].sum(axis=1)
     only = np.bincount(units.pair_unit, minlength=units.count)[units.pair_unit[pair]] == 1
     known = np.where(only[:, None], quantiles[units.pair_unit[pair]], np.nan)
     columns = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -11,21 +10,21 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import UnstableError
-from tidings.kernels.replications import more_replications, side_by_side
+from tidings.kernels.replications import side_by_side
 from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
-from tidings.model.record_tables import names
-from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
 from tidings.simulation.options import Floats
 from tidings.simulation.options import SimulationOptions as SimulationOptions
+from tidings.simulation.precision import Clock, Series
 from tidings.simulation.provenance import provenance_of
 from tidings.simulation.results import outcome_of
+from tidings.simulation.splitting import Splitting, can_split, find_splitting, run_with_trials
 from tidings.simulation.tally import Counts, count_world, find_units
 from tidings.simulation.totals import Totals
-from tidings.simulation.windows import Progress, find_span, find_window
+from tidings.simulation.windows import PLANNED, Progress, find_span, find_window
 from tidings.simulation.world import Window, make_world, overload_of_peer, run_world
 
 HANDLED = frozenset(
@@ -48,6 +47,9 @@ HANDLED = frozenset(
         "subscription churn",
     }
 )
+FEW = 0.02  # misses below which splitting is tried
+FIRST_SPLIT = 10_000_000  # number of the first replication that is split
+COSTS_MORE = 10.0  # how many times as long a replication may take that is split
 # Whoever runs replications of a system, of a window, a seed and these numbers, and gives their
 # counts in order.
 Replicate = Callable[[System, Window, int, range], Iterator[Counts]]
@@ -83,19 +85,72 @@ def simulate(
     start_s = time.process_time()
     window, notes = find_window(compiled, chosen, tell, span)
     clock.spend(time.process_time() - start_s)
-    totals = Totals(compiled, find_units(compiled), window.length_s, span)
 
     def run(numbers: range) -> Iterator[Counts]:
         if elsewhere is not None:
             return clock.watched(elsewhere(system, window, chosen.seed, numbers))
         return replications(compiled, window, chosen.seed, numbers, clock.spend)
 
-    remarks = _until_precise(totals, run, chosen, clock, tell)
-    remarks += [] if span is None else span.remarks(totals.measured_s)
-    story = provenance_of(totals, window, chosen.seed, notes)
-    if chosen.seconds is not None:
+    totals = Totals(compiled, find_units(compiled), window.length_s, span)
+    series = Series(totals, run, chosen, clock, tell)
+    series.add(chosen.first_replications)
+    measured = window
+    if chosen.split and elsewhere is None and can_split(compiled):
+        series, measured = _split_if_better(series, window)
+    return _told(series, measured, notes)
+
+
+def _told(series: Series, window: Window, notes: list[str]) -> Outcome:
+    """Add replications until they are enough, and tell what they have counted."""
+    remarks = series.until_precise()
+    totals, clock = series.totals, series.clock
+    remarks += [] if totals.span is None else totals.span.remarks(totals.measured_s)
+    story = provenance_of(totals, window, series.options.seed, notes)
+    if clock.seconds is not None:
         story["cpu_s"] = clock.spent_s
     return outcome_of(totals, story, remarks)
+
+
+def _split_if_better(plain: Series, window: Window) -> tuple[Series, Window]:
+    """Give replications that are split where the same time gets nearer to what is wanted so."""
+    totals, options, clock = plain.totals, plain.options, plain.clock
+    short = totals.units.of_subscriber[plain.times_wanted > 1.0]
+    missed = np.full(totals.units.count, np.nan)
+    missed[short] = 1.0 - totals.on_time.value[short]
+    if clock.is_over or not np.any(missed < FEW):
+        return plain, window
+    plain.tell("pilot runs for the levels of splitting")
+    start_s = time.process_time()
+    splitting = find_splitting(totals.compiled, totals.units, missed, window, options.seed)
+    clock.spend(time.process_time() - start_s)
+    if splitting is None:
+        return plain, window
+    shorter = _affordable(plain, window)
+
+    def run(numbers: range) -> Iterator[Counts]:
+        # What is counted must not depend on what the levels were chosen by.
+        own = range(FIRST_SPLIT + numbers.start, FIRST_SPLIT + numbers.stop)
+        return replications(
+            totals.compiled, shorter, options.seed, own, clock.spend, splitting=splitting
+        )
+
+    counted = Totals(totals.compiled, totals.units, shorter.length_s, splitting=splitting)
+    split = Series(counted, run, options, clock, plain.tell)
+    split.add(options.first_replications)
+    if totals.are_known(short) and plain.needed_s < split.needed_s:
+        return plain, window
+    return split, shorter
+
+
+def _affordable(plain: Series, window: Window) -> Window:
+    """Shorten what is measured so that the first replications that are split can be afforded."""
+    clock = plain.clock
+    if clock.seconds is None:
+        return window
+    expected_s = COSTS_MORE * plain.spent_s
+    part = min(1.0, PLANNED * max(clock.seconds - clock.spent_s, 0.0) / expected_s)
+    length_s = max(part * window.length_s, min(window.warmup_s, window.length_s))
+    return dataclasses.replace(window, end_s=window.warmup_s + length_s)
 
 
 def _least(wanted: Floats) -> float | None:
@@ -125,17 +180,21 @@ def replications(
     seed: int,
     numbers: Iterable[int],
     spend: Callable[[float], None] = lambda _: None,
+    splitting: Splitting | None = None,
 ) -> Iterator[Counts]:
     """Replications in order, run side by side: compiled code does not hold the interpreter.
 
-    ``spend`` is told the CPU seconds of each.
+    ``spend`` is told the CPU seconds of each. With ``splitting`` misses are counted by weight.
     """
     units = find_units(compiled)
 
     def replication(number: int) -> Counts:
         start_s = time.thread_time()
-        world = make_world(compiled, window, seed, number)
-        run_world(world, compiled, window)
+        if splitting is not None:
+            world = run_with_trials(compiled, window, splitting, seed, number)
+        else:
+            world = make_world(compiled, window, seed, number)
+            run_world(world, compiled, window)
         counts = count_world(world, compiled, units)
         spend(time.thread_time() - start_s)
         return counts
@@ -183,98 +242,3 @@ def _refuse_overloaded_peers(compiled: CompiledSystem) -> None:
             f"{said}{more}. Its queue would grow without end: give it longer times connected, a "
             "shorter service or fewer events, or a buffer"
         )
-
-
-# ---- how often ---------------------------------------------------------------------------------
-
-
-class Clock:
-    """The CPU seconds that replications have taken, and how many they may take."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds, self.spent_s = seconds, 0.0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is left to spend."""
-        return self.seconds is not None and self.spent_s >= self.seconds
-
-    def spend(self, cpu_s: float) -> None:
-        """Add what one replication took."""
-        self.spent_s += cpu_s
-
-    def watched(self, results: Iterator[Counts]) -> Iterator[Counts]:
-        """Give results of another machine, whose time is taken by the clock on the wall."""
-        start_s = time.perf_counter()
-        for each in results:
-            self.spend(time.perf_counter() - start_s)
-            start_s = time.perf_counter()
-            yield each
-
-
-def _until_precise(
-    totals: Totals,
-    run: Callable[[range], Iterator[Counts]],
-    options: SimulationOptions,
-    clock: Clock,
-    tell: Progress,
-) -> list[Remark]:
-    """Add replications until all shares that matter are known well enough, or no more are allowed.
-
-    Their number grows by at most as many again, so that the half-widths are looked at a few times
-    only, and the first look comes after all the replications that were asked for.
-    """
-    more = options.first_replications
-    while True:
-        done = totals.replications
-        for number, counts in enumerate(run(range(done, done + more)), start=done + 1):
-            totals.add(counts)
-            tell(f"replication {number} of {done + more}")
-            if clock.is_over and number > 1:
-                break
-        short = _shortfall(totals, options)
-        room = options.max_replications - totals.replications
-        if options.precision is None or short <= 1.0:
-            return []
-        if math.isnan(short):
-            return [_NOBODY] if totals.replications > 1 else []
-        if room <= 0 or clock.is_over:
-            return [_not_held(totals, options, clock)]
-        more = more_replications(totals.replications, short, 1.0, options.max_replications)
-        tell(f"{short:.2g} times the error wanted after {totals.replications}, {more} more")
-
-
-_NOBODY = Remark(
-    kind="nobody",
-    what="nobody wants anything that is published, so no share can be known",
-    do="look at what subscribers want and publishers publish",
-)
-
-
-def _missed(totals: Totals, options: SimulationOptions) -> tuple[Floats, Floats]:
-    """Give the half-width of each subscriber's share, and how many times the wanted one it is."""
-    unit = totals.units.of_subscriber
-    widths = totals.half_widths[unit]
-    return widths, widths / options.wanted(totals.on_time.value[unit])
-
-
-def _shortfall(totals: Totals, options: SimulationOptions) -> float:
-    """Give the largest half-width in units of what is wanted of it; NaN where none is known."""
-    _, times = _missed(totals, options)
-    return float(np.nanmax(times)) if np.any(~np.isnan(times)) else math.nan
-
-
-def _not_held(totals: Totals, options: SimulationOptions, clock: Clock) -> Remark:
-    widths, times = _missed(totals, options)
-    rows = np.flatnonzero(times > 1.0)
-    rows = rows[np.argsort(-widths[rows], kind="stable")]
-    named = names(totals.compiled.system.subscribers)
-    bound = "seconds" if clock.is_over else "replications"
-    return Remark(
-        kind="not held",
-        what=f"on-time shares are known less well than wanted when the {bound} allowed ended",
-        where=tuple(named[row] for row in rows[:20]),
-        size=float(widths[rows].max()),
-        unit="(half-width, 95 %)",
-        do=f"allow more {bound}, or want less",
-    )

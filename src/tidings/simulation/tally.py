@@ -111,10 +111,10 @@ class Counts:
     published: Ints  # by row of contents
     wanted: Ints  # by pair, as are the next three
     delivered: Ints
-    on_time: Ints
+    late: Floats  # by weight, as are losses
     delay_sum_s: Floats
-    pair_lost: Ints  # [pair, cause]
-    lost: Ints  # [unit, cause]
+    pair_lost: Floats  # [pair, cause]
+    lost: Floats  # [unit, cause]
     curves: Ints  # [histogram, bin]: of plain deliveries, then of each receiver
     lowest_s: Floats  # the least and the greatest delay in each of these bins, if any is
     highest_s: Floats
@@ -126,6 +126,11 @@ class Counts:
     refreshes: int  # bundles of subscriptions sent over a link
     subscribes: int  # subscriptions sent over a link between brokers, one by one
     unsubscribes: int  # and taken back
+
+    @property
+    def on_time(self) -> Floats:
+        """By pair: what was wanted and neither late nor lost."""
+        return self.wanted - self.late - self.pair_lost.sum(axis=1)
 
 
 _BY_RECEIPT = {
@@ -149,7 +154,7 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     published = world.tables["rows"].published.copy()
     wanted = _by_pair(published[compiled.cells.row], units)
     before = _losses(world, compiled)
-    pair_lost = np.zeros((units.pair_unit.size, len(KERNEL_CAUSES)), dtype=np.int64)
+    pair_lost = np.zeros((units.pair_unit.size, len(KERNEL_CAUSES)))
     for cause, values in enumerate(before[units.entry_cell].T):
         pair_lost[:, cause] = _total(units.entry_pair, values, units.pair_unit.size)
     receiver = units.receiver[units.pair_unit]
@@ -162,7 +167,7 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     for cause, name in _BY_RECEIPT.items():
         pair_lost[followed, cause] += receipts[name][at]
     sums = {}
-    for name in ("delivered", "on_time", "delay_sum"):
+    for name in ("delivered", "late", "delay_sum"):
         sums[name] = _by_pair(cells[name], units)
         sums[name][followed] = receipts[name][at]
     stations, channels = world.tables["stations"], world.tables["channels"]
@@ -170,7 +175,7 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         published=published,
         wanted=wanted,
         delivered=sums["delivered"],
-        on_time=sums["on_time"],
+        late=sums["late"],
         delay_sum_s=sums["delay_sum"],
         pair_lost=pair_lost,
         lost=np.column_stack([_total(units.pair_unit, k, units.count) for k in pair_lost.T]),
@@ -198,7 +203,7 @@ def _by_pair(values: Numbers, units: Units) -> Numbers:
     return _total(units.entry_pair, values[units.entry_cell], units.pair_unit.size)
 
 
-def _losses(world: World, compiled: CompiledSystem) -> Ints:
+def _losses(world: World, compiled: CompiledSystem) -> Floats:
     """Losses for the subscribers of each [cell, cause], wherever on the way they came about."""
     causes = int(compiled.numbers["cause_count"])
     found = compiled.cells.summed_along_ways(world.tables["losses"].value.reshape(-1, causes))

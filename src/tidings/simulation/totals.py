@@ -6,11 +6,13 @@ import numpy as np
 
 from tidings.kernels.ratios import Ratio
 from tidings.model import delay_grid
+from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.delay_grid import Histogram
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import CompiledSystem
+from tidings.simulation.splitting import Splitting
 from tidings.simulation.tally import Counts, Units
-from tidings.simulation.windows import Floats, Span
+from tidings.simulation.windows import Span
 
 # What deliveries cost in messages between brokers: those of events (each attempt one), of brokers
 # that have taken an event over, of subscriptions sent again (a home's for one tree over one link),
@@ -25,15 +27,24 @@ COSTS = (
     "messages",
     "duplicates",
 )
+FEWEST_MISSES = 30.0  # that an error relative to them is believed after
 
 
 class Totals:
     """Everything counted so far, over all replications."""
 
     def __init__(
-        self, compiled: CompiledSystem, units: Units, length_s: float, span: Span | None = None
+        self,
+        compiled: CompiledSystem,
+        units: Units,
+        length_s: float,
+        span: Span | None = None,
+        *,
+        splitting: Splitting | None = None,
     ) -> None:
         self.compiled, self.units, self.length_s, self.span = compiled, units, length_s, span
+        self.splitting = splitting
+        self._missing = np.zeros(units.count)  # replications in which anything was missed
         self.replications = 0
         self.published = 0
         self.costs = Ratio(len(COSTS))  # for each delivery
@@ -67,13 +78,49 @@ class Totals:
         return self.replications * self.length_s
 
     @property
+    def standard_errors(self) -> Floats:
+        """Of each unit's on-time share; at least those of independent trials.
+
+        Misses that splitting counts come by many more trials; so where these misses are many,
+        replications alone tell.
+        """
+        floored = self.on_time.share_standard_error
+        if self.splitting is None:
+            return floored
+        return np.where(self._have_misses, self.on_time.standard_error, floored)
+
+    @property
+    def _have_misses(self) -> Bools:
+        """Of which units so much is missed that replications show how sure that is.
+
+        The error that is seen is no more than a few dozen independent misses leave, and there were
+        some in every replication.
+        """
+        error, missed = self.on_time.standard_error, 1.0 - self.on_time.value
+        many: Bools = error**2 * FEWEST_MISSES <= missed**2
+        return many & (self._missing == self.replications)
+
+    def are_known(self, units: Ints) -> bool:
+        """Whether replications show how sure the misses of all these units are."""
+        return bool(self._have_misses[units].all())
+
+    @property
+    def seen_widths(self) -> Floats:
+        """Half the 95 % interval of each unit's on-time share, by which series are compared.
+
+        Of misses that are split as replications differ, however few there are.
+        """
+        errors = None if self.splitting is None else self.on_time.standard_error
+        return self.on_time.half_widths(errors=errors)
+
+    @property
     def half_widths(self) -> Floats:
         """Half the 95 % interval of each unit's on-time share; NaN where it is not known.
 
         Events of one outage share their fate. So where none missed, or all, what proves that are
         the turns of what fails, not the events: by the rule of three, 3 over their number.
         """
-        widths = self.on_time.half_widths()
+        widths = self.on_time.half_widths(errors=self.standard_errors)
         if self.span is None or self.replications < 2:
             return widths
         alike = (self.on_time.x == 0.0) | (self.on_time.x == self.on_time.w)
@@ -100,6 +147,7 @@ class Totals:
         )
         self.costs.add(self._costs(counts), np.full(len(COSTS), self._heads @ delivered))
         self.on_time.add(on_time, wanted)
+        self._missing += on_time < wanted
         self.delay.add(delay, delivered)
         self.pair_on_time.add(counts.on_time, counts.wanted)
         self.pair_delay.add(counts.delay_sum_s, counts.delivered)

@@ -204,7 +204,7 @@ def _pilot(
         )
         world = make_world(compiled, window, options.seed, number)
         run_world(world, compiled, window)
-        copies: ArrayLike = world.tables["samples"].value
+        copies: ArrayLike = world.tables["samples"].copies
         return copies
 
     return pilot

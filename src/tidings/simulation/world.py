@@ -40,9 +40,15 @@ class Window:
         return self.end_s - self.warmup_s
 
 
-def make_world(compiled: CompiledSystem, window: Window, seed: int, replication: int) -> World:
+def make_world(
+    compiled: CompiledSystem,
+    window: Window,
+    seed: int,
+    replication: int,
+    room: int = FIRST_ROOM,
+) -> World:
     """A world at time 0: queues empty, publishers and peers at a stationary moment of theirs."""
-    room = min(FIRST_ROOM, window.max_copies)
+    room = min(room, window.max_copies)
     given = compiled.tables
     publishers, receivers = len(given["publishers"]), len(given["receivers"])
     streams = stream_states(seed, replication, compiled.stream_keys)
@@ -63,12 +69,13 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
         "flight": np.zeros(room + messages, dtype=LANDING),
         "streams": streams,
         "cells": np.zeros(cells, dtype=layout.CELL),
-        "losses": np.zeros(cells * causes, dtype=layout.WHOLE),
-        "losses_here": np.zeros(cells * causes * compiled.faults.matter, dtype=layout.WHOLE),
+        "losses": np.zeros(cells * causes, dtype=layout.MOMENT),
+        "losses_here": np.zeros(cells * causes * compiled.faults.matter, dtype=layout.MOMENT),
         "curves": np.zeros(compiled.curves * delay_grid.BINS, dtype=layout.BIN),
         "receipts": np.zeros(receivers * publishers, dtype=layout.RECEIPT),
         "receiver_curves": np.zeros(receivers * delay_grid.BINS, dtype=layout.BIN),
-        "samples": np.zeros(window.samples, dtype=layout.WHOLE),
+        "samples": np.zeros(window.samples, dtype=layout.SAMPLE),
+        **{name: np.zeros(0, dtype=kinds[name]) for name in ("levels", "spans", "kept")},
     }
     tables["days"]["position"] = np.floor(-window.warmup_s / tables["days"]["slot"])
     at_once = ("fan_out", "deliveries_at_once", "turns_at_once")
@@ -86,6 +93,8 @@ def make_world(compiled: CompiledSystem, window: Window, seed: int, replication:
             "next_sample": every,
             "recording": int(window.tape > 0),
             "free_copies": room,
+            "upper": layout.NEVER,
+            "weight": 1.0,
         },
         tables,
     )

@@ -1,0 +1,59 @@
+"""Few misses: theory's tail against closed forms, and who answers."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from scipy import special
+
+import tidings as td
+from tidings.model.reading import loads
+
+
+def line(hops, lifetime_s, every="{rate: 60/s}"):
+    names = [f"b{index}" for index in range(hops)]
+    links = [f"{{between: [{one}, {two}]}}" for one, two in itertools.pairwise(names)]
+    return loads(
+        f"""
+        tidings: 1
+        lifetime: {lifetime_s:.9f}s
+        brokers: {{{", ".join(f"{name}: {{service: {{exponential: 10ms}}}}" for name in names)}}}
+        links: [{", ".join(links)}]
+        publishers: {{p: {{at: b0, every: {every}, content: {{event: {{k: 1}}}}}}}}
+        subscribers: {{s: {{at: {names[-1]}, wants: {{k: 1}}}}}}
+        """
+    )
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3, 6])
+@pytest.mark.parametrize("exact", [1e-2, 1e-3, 1.1e-4])
+def test_misses_of_lines_of_mm1_are_within_the_stated_part_of_those_of_erlang(hops, exact):
+    lifetime_s = float(special.gammainccinv(hops, exact)) / 40.0
+    row = td.predict(line(hops, lifetime_s), by="theory").subscribers.iloc[0]
+    missed = 1.0 - row["on_time"]
+    assert abs(missed - exact) <= row["error"]
+    assert abs(missed - exact) < 0.02 * exact  # sharper than what is stated
+    assert row["error"] < 0.5 * exact
+
+
+def test_theory_answers_for_few_misses_where_it_is_exact():
+    system = line(3, float(special.gammainccinv(3, 1e-3)) / 40.0)
+    answer = td.predict(system, within="10% of misses")
+    row = answer.subscribers.iloc[0]
+    assert (row["by"], row["why"]) == ("theory", "")
+    assert row["error"] <= 1e-4
+    assert 1.0 - row["on_time"] == pytest.approx(1e-3, rel=0.03)
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_the_simulator_answers_for_few_misses_where_theory_is_not_exact():
+    """A periodic publisher before two brokers: fewer misses than a Poisson one of that rate."""
+    system = line(2, float(special.gammainccinv(2, 1e-2)) / 40.0, every="16.667ms")
+    answer = td.predict(system, within="10% of misses")
+    row = answer.subscribers.iloc[0]
+    assert row["by"] == "simulation"
+    assert answer.provenance["promise"]["not_held"] == 0
+    assert 1e-5 < 1.0 - row["on_time"] < 1e-2
+    assert row["error"] <= max(0.1 * (1.0 - row["on_time"]), 1e-5) + 1e-12
