@@ -51,18 +51,17 @@ def test_slots_have_their_rates_day_after_day():
 
 
 def test_measured_are_whole_days_after_a_day_of_warm_up():
-    found = simulate(system(), replications=2, events=1_000).provenance
-    assert found["warmup_s"] == 60.0
-    assert found["duration_s"] == 60.0 * 5  # 225 events a day are expected
-    assert found["warnings"] == []
+    found = simulate(system(), replications=2, events=1_000)
+    assert found.provenance["warmup_s"] == 60.0
+    assert found.provenance["duration_s"] == 60.0 * 5  # 225 events a day are expected
+    assert not found.warnings
 
 
 def test_part_of_a_day_is_said_to_be_one():
-    found = simulate(system(), replications=2, duration_s=90.0).provenance
-    assert found["duration_s"] == 90.0
-    assert found["warnings"] == [
-        "measured were 1.5 days of the rates by time of day, from the start of a day; shares are "
-        "of that time"
+    found = simulate(system(), replications=2, duration_s=90.0)
+    assert found.provenance["duration_s"] == 90.0
+    assert [(each.kind, each.size, each.unit) for each in found.remarks] == [
+        ("part of a day", 1.5, "days")
     ]
 
 

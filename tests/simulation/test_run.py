@@ -249,7 +249,7 @@ def test_a_subscriber_that_nothing_is_published_for_has_no_share_and_is_named():
     row = found.subscribers.set_index("subscriber").loc["c"]
     assert row["events"] == 0
     assert math.isnan(row["on_time"])
-    assert any("c" in warning for warning in found.warnings)
+    assert [each.where for each in found.remarks if each.kind == "nothing wanted"] == [("c",)]
 
 
 def test_tables_agree_with_each_other():

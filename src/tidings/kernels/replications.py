@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tidings.kernels.warmup import mser
+from tidings.model.remarks import Remark
 
 PILOTS = 20
 PILOT_SAMPLES = 2_000
@@ -44,8 +45,8 @@ def side_by_side(work: Callable[[int], Any], numbers: Iterable[int]) -> Iterator
 
 def detect_warmup(
     pilot: Callable[[int, float], ArrayLike], length_s: float
-) -> tuple[float, list[str]]:
-    """How long the start of a run shows in a series, by MSER-5 on pilot runs, in seconds; notes.
+) -> tuple[float, list[Remark]]:
+    """Find how long the start of a run shows in a series, by MSER-5 on pilot runs, in seconds.
 
     ``pilot`` gives ``PILOT_SAMPLES`` values at regular moments of a run of a number and a length.
     The pilots are averaged (many short ones show a start better than few long ones) and are not
@@ -64,10 +65,19 @@ def detect_warmup(
         if cut <= PILOT_SAMPLES // 2 or doubling == MOST_PILOT_DOUBLINGS:
             break
         length_s *= 2.0
-    notes = []
-    if cut > PILOT_SAMPLES // 2:
-        notes.append("the system takes very long to settle; give a warm-up yourself to be sure")
-    return 2.0 * cut / PILOT_SAMPLES * length_s, notes
+    warmup_s = 2.0 * cut / PILOT_SAMPLES * length_s
+    settled = cut <= PILOT_SAMPLES // 2
+    return warmup_s, [] if settled else [_slow_to_settle(warmup_s)]
+
+
+def _slow_to_settle(warmup_s: float) -> Remark:
+    return Remark(
+        kind="slow to settle",
+        what="the start of a run still shows in pilot runs as long as this",
+        size=warmup_s,
+        unit="s",
+        do="give a longer warm-up",
+    )
 
 
 def more_replications(done: int, reached: float, wanted: float, most: int) -> int:

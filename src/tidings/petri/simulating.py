@@ -91,7 +91,8 @@ def simulate_net(
         notes += said
     if warmup_s is None:
         pilots = _Pilots(compiled, chosen, growing)
-        warmup_s, said = detect_warmup(pilots, PILOT_FIRINGS * pace_s)
+        warmup_s, remarks = detect_warmup(pilots, PILOT_FIRINGS * pace_s)
+        said = [each.sentence() for each in remarks]
         if said:  # it does not settle: slowly, or never
             pilots.refuse_growth()
         notes += said

@@ -3,41 +3,67 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-from tidings.model.naming import few
 from tidings.model.reading import fingerprint
+from tidings.model.remarks import Remark
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.results import MOST_PAIRS
 from tidings.simulation.totals import COSTS, Totals
 from tidings.simulation.world import Window
 
 
-def provenance_of(
-    totals: Totals, window: Window, seed: int, notes: Sequence[str]
-) -> dict[str, Any]:
-    """How the outcome came about."""
-    warnings = [*notes, *_without_recovery(totals.compiled)]
+def remarks_of(totals: Totals) -> list[Remark]:
+    """List what the reader of a simulated outcome must know of the system and of its tables."""
+    remarks = _without_recovery(totals.compiled)
     idle = totals.on_time.w[totals.units.of_subscriber] == 0
     names = [
         s.name for s, none in zip(totals.compiled.system.subscribers, idle, strict=True) if none
     ]
     if names:
-        warnings.append(f"nothing that these subscribers want was published: {few(names)}")
+        remarks.append(
+            Remark(
+                kind="nothing wanted",
+                what="nothing that these subscribers want was published",
+                where=tuple(names),
+                size=float(len(names)),
+                unit="subscribers",
+                do="look at their filters, or simulate for longer",
+            )
+        )
     routes = totals.compiled.routes
     if routes.sampled:
-        warnings.append(
-            f"contents of {len(routes.sampled)} publishers are too many to enumerate: "
-            f"{routes.sampling.draws:,} events of each were drawn beforehand, and only those occur"
+        publishers = totals.compiled.system.publishers
+        remarks.append(
+            Remark(
+                kind="contents drawn",
+                what="contents of these publishers are too many to enumerate: some events of each "
+                "were drawn beforehand, and only those occur",
+                where=tuple(publishers[each].name for each in sorted(routes.sampled)),
+                size=float(routes.sampling.draws),
+                unit="events of each",
+            )
         )
     members = np.bincount(totals.units.of_subscriber, minlength=totals.units.count)
     if int(members[totals.units.pair_unit].sum()) > MOST_PAIRS:
-        warnings.append(f"pairs are left out: there are more than {MOST_PAIRS:,}")
-    found = {
+        remarks.append(
+            Remark(
+                kind="pairs left out",
+                what="there are more pairs of publishers and subscribers than are listed",
+                size=float(MOST_PAIRS),
+                unit="pairs at most",
+                do="simulate a part of the system to see them",
+            )
+        )
+    return remarks
+
+
+def provenance_of(totals: Totals, window: Window, seed: int) -> dict[str, Any]:
+    """Describe how a simulated outcome came about, as plain data."""
+    story: dict[str, Any] = {
         "version": metadata.version("tidings"),
         "engine": "simulation",
         "system": fingerprint(totals.compiled.system),
@@ -47,14 +73,14 @@ def provenance_of(
         "duration_s": window.length_s,
         "events_published": totals.published,
         "messages": _messages(totals),
-        "warnings": warnings,
+        "warnings": [],
     }
     widths = totals.on_time.half_widths(errors=totals.standard_errors)
     if np.any(~np.isnan(widths)):
-        found["half_width"] = float(np.nanmax(widths))
+        story["half_width"] = float(np.nanmax(widths))
     if totals.splitting is not None:
-        found["splitting"] = str(totals.splitting)  # by which misses were counted
-    return found
+        story["splitting"] = str(totals.splitting)  # by which misses were counted
+    return story
 
 
 def _messages(totals: Totals) -> dict[str, Any]:
@@ -81,15 +107,19 @@ def _messages(totals: Totals) -> dict[str, Any]:
     }
 
 
-def _without_recovery(compiled: CompiledSystem) -> list[str]:
-    """What to know of a system that crashes and does nothing about it."""
+def _without_recovery(compiled: CompiledSystem) -> list[Remark]:
+    """Say what to know of a system that crashes and does nothing about it."""
     brokers = compiled.system.brokers
     failures = compiled.faults.failures if compiled.faults.recovery.scheme == "none" else ()
     failing = {each for _, _, parts in failures for each in parts if each < len(brokers)}
     if not failing:
         return []
-    names = few([brokers[each].name for each in sorted(failing)])
     return [
-        "without a recovery scheme a broker that crashes loses its subscriptions for good; in the "
-        f"long run nothing passes {names}"
+        Remark(
+            kind="no recovery",
+            what="a broker that crashes loses its subscriptions for good: in the long run nothing "
+            "passes it",
+            where=tuple(brokers[each].name for each in sorted(failing)),
+            do="give the system a recovery scheme",
+        )
     ]

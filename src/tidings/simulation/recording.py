@@ -25,7 +25,7 @@ from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
 from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.simulation.network import compile_system
-from tidings.simulation.provenance import provenance_of
+from tidings.simulation.provenance import provenance_of, remarks_of
 from tidings.simulation.results import outcome_of
 from tidings.simulation.run import HANDLED, SimulationOptions, refuse_overload
 from tidings.simulation.tally import count_world, find_units
@@ -101,7 +101,7 @@ def record(
     compiled = compile_system(system)
     refuse_overload(compiled)
     units = find_units(compiled)
-    plain, notes = find_window(compiled, chosen, tell)
+    plain, remarks = find_window(compiled, chosen, tell)
     window = replace(plain, tape=ROWS_AT_ONCE)
     world = make_world(compiled, window, chosen.seed, 0)
     parts: dict[str, list[Any]] = {name: [] for name in _TAPES}
@@ -121,7 +121,11 @@ def record(
         from_ns=EPOCH_NS,
         until_ns=int(nanoseconds(np.array([window.end_s]), window)[0]),
         seed=chosen.seed,
-        outcome=outcome_of(totals, provenance_of(totals, window, chosen.seed, notes)),
+        outcome=outcome_of(
+            totals,
+            provenance_of(totals, window, chosen.seed),
+            [*remarks, *remarks_of(totals)],
+        ),
     )
 
 

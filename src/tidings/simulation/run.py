@@ -14,12 +14,13 @@ from tidings.kernels.replications import side_by_side
 from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
+from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
 from tidings.simulation.options import Floats
 from tidings.simulation.options import SimulationOptions as SimulationOptions
 from tidings.simulation.precision import Clock, Series
-from tidings.simulation.provenance import provenance_of
+from tidings.simulation.provenance import provenance_of, remarks_of
 from tidings.simulation.results import outcome_of
 from tidings.simulation.splitting import Splitting, can_split, find_splitting, run_with_trials
 from tidings.simulation.tally import Counts, count_world, find_units
@@ -83,7 +84,7 @@ def simulate(
     if chosen.seconds is not None:
         _compile(compiled)
     start_s = time.process_time()
-    window, notes = find_window(compiled, chosen, tell, span)
+    window, remarks = find_window(compiled, chosen, tell, span)
     clock.spend(time.process_time() - start_s)
 
     def run(numbers: range) -> Iterator[Counts]:
@@ -97,15 +98,15 @@ def simulate(
     measured = window
     if chosen.split and elsewhere is None and can_split(compiled):
         series, measured = _split_if_better(series, window)
-    return _told(series, measured, notes)
+    return _told(series, measured, remarks)
 
 
-def _told(series: Series, window: Window, notes: list[str]) -> Outcome:
+def _told(series: Series, window: Window, remarks: list[Remark]) -> Outcome:
     """Add replications until they are enough, and tell what they have counted."""
-    remarks = series.until_precise()
+    remarks = [*remarks, *series.until_precise(), *remarks_of(series.totals)]
     totals, clock = series.totals, series.clock
     remarks += [] if totals.span is None else totals.span.remarks(totals.measured_s)
-    story = provenance_of(totals, window, series.options.seed, notes)
+    story = provenance_of(totals, window, series.options.seed)
     if clock.seconds is not None:
         story["cpu_s"] = clock.spent_s
     return outcome_of(totals, story, remarks)

@@ -113,27 +113,27 @@ def find_window(
     options: SimulationOptions,
     tell: Progress,
     span: Span | None = None,
-) -> tuple[Window, list[str]]:
+) -> tuple[Window, list[Remark]]:
     """Find which part of a replication is measured, and what to know about it."""
     rate = float(compiled.publisher_rates.sum())
     told = options.duration_s or (options.events / rate if options.events else None)
     length_s = told or USUAL_EVENTS / rate
     _refuse_endless(rate, length_s + (options.warmup_s or 0.0))
     warmup_s = options.warmup_s
-    notes: list[str] = []
+    remarks: list[Remark] = []
     if compiled.day_s:
-        length_s, notes = _whole_days(compiled, options, length_s)
+        length_s, remarks = _whole_days(compiled, options, length_s)
     if warmup_s is None:
         warmup_s = compiled.day_s  # the day before
         if compiled.has_queues and not compiled.day_s:
             tell("pilot runs for the warm-up")
             events = _pilot_events(compiled, options)
-            warmup_s, notes = detect_warmup(_pilot(compiled, options), events / rate)
+            warmup_s, remarks = detect_warmup(_pilot(compiled, options), events / rate)
         warmup_s = max(warmup_s, compiled.settling_s)
     if told is None and not compiled.day_s:
         length_s = _affordable(compiled, options, length_s, span, warmup_s)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
-    return window, notes
+    return window, remarks
 
 
 def _visits_per_s(compiled: CompiledSystem) -> float:
@@ -178,7 +178,7 @@ def _refuse_endless(rate_per_s: float, length_s: float) -> None:
 
 def _whole_days(
     compiled: CompiledSystem, options: SimulationOptions, length_s: float
-) -> tuple[float, list[str]]:
+) -> tuple[float, list[Remark]]:
     """How long to measure where rates change: from the start of a day, whole days if not told."""
     day_s = compiled.day_s
     if options.duration_s is None:
@@ -187,10 +187,14 @@ def _whole_days(
     days = length_s / day_s
     if abs(days - round(days)) < 1e-9 * days:
         return length_s, []
-    return length_s, [
-        f"measured were {days:.4g} days of the rates by time of day, from the start of a day; "
-        "shares are of that time"
-    ]
+    remark = Remark(
+        kind="part of a day",
+        what="rates change by time of day, and no whole number of days was measured",
+        size=days,
+        unit="days",
+        do="give a duration of whole days",
+    )
+    return length_s, [remark]
 
 
 def _pilot(
