@@ -23,8 +23,9 @@ import pandas as pd
 from tidings.model.arrays import Bools, Floats, Ints, Texts
 
 FILE = "theory_errors.json"
-# By which part of themselves misses are off where all waits are exact, beside arithmetic: the most
-# that was measured on random systems (studies/tails/theory.py), rounded up.
+# By which part of themselves misses are off where all waits are exact, beside arithmetic: a little
+# more than one standard error of the simulations that theory was held against, from which it does
+# not differ (studies/tails/theory.py).
 TAIL = 0.03
 FEWEST, MOST = 1e-4, 0.02  # misses of which that was measured
 
