@@ -50,7 +50,7 @@ def error_rows(seed: int, number: int, truth: dict[str, tuple[float, float]]) ->
         return pd.DataFrame()
     seconds = time.process_time() - began
     shares = answer.outcome.subscribers[["subscriber", "on_time"]]
-    rows = pd.concat([shares, answer.regimes], axis=1)
+    rows = pd.concat([shares, answer.regimes], axis=1).assign(roughness=answer.roughness)
     rows = rows[rows["subscriber"].isin(list(truth))].copy()
     rows["truth"] = [truth[name][0] for name in rows["subscriber"]]
     rows["truth_se"] = [truth[name][1] for name in rows["subscriber"]]
