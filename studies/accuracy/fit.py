@@ -2,10 +2,11 @@
 
     python studies/accuracy/fit.py [--write]
 
-Reads ``errors.csv``. Systems of odd seeds are fitted on, those of even seeds only tested on. Boosted trees
-predict what the logarithm of the error of a row stays below with 95 %, from its regime; the margin
-that is added makes this hold for 98 % of the rows of systems left out of the fit in turn. An error
-is what is left of the difference to the truth beyond one standard error of the latter.
+Reads ``errors.csv``. Systems of odd seeds are fitted on, those of even seeds only tested on.
+Boosted trees predict what the logarithm of the error of a row stays below with 95 %, from its
+regime; the margin that is added makes this hold for 98 % of the rows of systems left out of the
+fit in turn. An error is what is left of the difference to the truth beyond one standard error of
+the latter.
 ``--write`` keeps the trees as the data that ``predict`` reads, and writes the page of the docs.
 Needs scikit-learn.
 """
@@ -29,7 +30,8 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import GroupKFold
 
 from tidings.prediction.error_table import ErrorTable
-from tidings.prediction.regimes import FEATURES, MOST_LOAD, OF_SHARES
+from tidings.prediction.features import FEATURES, OF_SHARES
+from tidings.prediction.regimes import MOST_LOAD
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "src" / "tidings" / "prediction" / "theory_errors.json"

@@ -12,7 +12,7 @@ from tidings.prediction.dispersion import (
     renewal_scv,
 )
 from tidings.prediction.flows import flows
-from tidings.prediction.marked_queues import renewal_stream
+from tidings.prediction.renewal_streams import renewal_stream
 
 
 def test_short_scales_look_poisson_and_long_ones_show_the_variability():

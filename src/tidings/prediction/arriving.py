@@ -6,19 +6,23 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from tidings.model.arrays import Floats, Ints
 from tidings.prediction.audiences import Audience, Streams, lifetime_nodes
-from tidings.prediction.churn import path_arcs, present_share, spread_and_before, weighed_by_stay
+from tidings.prediction.churn import path_arcs, present_share
 from tidings.prediction.delays import Delays, from_law, nothing, stack
 from tidings.prediction.distributions import Distributions, side_by_side
-from tidings.prediction.network import Network
+from tidings.prediction.features import FEATURES
 from tidings.prediction.paths import Paths
-from tidings.prediction.regimes import FEATURES
 from tidings.prediction.repairs.schemes import FailingPaths
+from tidings.prediction.stays import spread_and_before, weighed_by_stay
+
+if TYPE_CHECKING:
+    from tidings.prediction.network import Network
 
 _BLOCK = 1 << 17  # transform values that are put together and inverted at once: they fit in caches
 
@@ -208,6 +212,18 @@ class Leaving:
                     least = min(least, float(rests_s[rests_s > 0.0].min(initial=math.inf)))
                     most = max(most, float(rests_s.max()))
         return least, most
+
+    def on_time_and_mean(self) -> tuple[Floats, Floats]:
+        """Compute on-time shares and mean delays in seconds, [filter], and nothing else."""
+        wanted, arrivals = self.wanted, self.arrivals(0)
+        on_time = self.by_lifetime(arrivals.on_time)
+        total = np.asarray(wanted.sum(axis=1))
+        arriving_per_s = wanted @ arrivals.survival
+        spent_s = wanted @ (arrivals.survival * (arrivals.shift_s + arrivals.mean_s))
+        return (
+            wanted @ on_time / np.where(total > 0.0, total, np.nan),
+            spent_s / np.where(arriving_per_s > 0.0, arriving_per_s, np.nan),
+        )
 
 
 def _blocks(paths: Paths | FailingPaths, rows: Ints) -> Iterator[Ints]:

@@ -8,34 +8,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidings.model.arrays import Bools, Floats, Ints
+from tidings.model.arrays import Bools, Ints
 from tidings.model.laws import Exponential, Law
 from tidings.model.loads import FULL_LOAD
 from tidings.prediction.delays import Delays, all_lost, from_law, nothing, stack
 from tidings.prediction.dispersion import Dispersion, renewal_scv
 from tidings.prediction.flows import Flows
 from tidings.prediction.grids import Grid
-from tidings.prediction.marked_queues import (
+from tidings.prediction.marked_queues import waits
+from tidings.prediction.paths import BrokerStages
+from tidings.prediction.renewal_streams import (
     MOST_PHASES,
     Stream,
     is_phased,
     poisson_stream,
     renewal_stream,
-    waits,
 )
 
 NEARLY_POISSON = 0.01  # |c² − 1| up to which a stream is taken as Poisson
-
-
-@dataclass(frozen=True, kw_only=True)
-class BrokerStages:
-    """What events of every source meet at the broker they arrive at; a row for each source."""
-
-    waiting: Delays
-    serving: Delays
-    own: Floats  # [source]: dispersion of the stream that its queue feels
-    others: Floats  # [source]: dispersion of all that arrives, of the busiest station
-    exact: Bools  # [source]: whether the queue is solved without approximation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from tidings.model.laws import Deterministic, Exponential, Law, PhaseType, unshi
 from tidings.model.loads import FULL_LOAD
 from tidings.prediction.flows import Flows
 from tidings.prediction.grids import euler_rule
-from tidings.prediction.marked_queues import renewal_stream
+from tidings.prediction.renewal_streams import renewal_stream
 
 _POINTS_PER_E = 3.0
 _ROUNDS = 4  # of curves and queues in turn

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from tidings.model.arrays import Floats, Ints
-from tidings.prediction.grids import Grid
+
+if TYPE_CHECKING:
+    from tidings.prediction.grids import Grid
 
 _REFINEMENTS, _PARTS = 12, 16  # of a step between common times, at most
 _REACHED = 1e-7  # by how much of a share a quantile may be too late

@@ -22,8 +22,7 @@ from tidings.model.arrays import Floats
 from tidings.model.record_tables import names
 from tidings.model.system import System
 from tidings.model.uncertainty import Uncertain, uncertain_parameters, with_values
-from tidings.prediction.arriving import arriving
-from tidings.prediction.following import Result, on_time_and_mean
+from tidings.prediction.arriving import Leaving, arriving
 from tidings.prediction.network import Network
 
 UNASKED_S = 30.0  # CPU seconds up to which error bars are worked out unasked
@@ -45,17 +44,20 @@ class Bars:
 
 def parameter_errors(
     network: Network,
-    results: Sequence[Result],
+    left_s: Sequence[tuple[float, float]],
     *,
     asked: bool | None,
     progress: Callable[[str], None],
 ) -> Bars:
-    """Compute standard errors of the result from those of the parameters."""
+    """Compute standard errors of the result from those of the parameters.
+
+    ``left_s`` is what is left of lifetimes after what is certain of delays, least and most.
+    """
     if asked is False or not network.system.standard_errors:
         return Bars()
     groups = _groups(network.system)
     weighed = network.churns or network.failing is not None  # by all of distributions
-    near = replace(network, only_s=None if weighed else _times_s(results), solved={})
+    near = replace(network, only_s=None if weighed else _times_s(left_s), solved={})
     began = time.process_time()
     known = _numbers(near)
     if asked is None and (time.process_time() - began) * len(groups) > UNASKED_S:
@@ -110,10 +112,10 @@ def _moved(near: Network, group: tuple[Uncertain, ...]) -> Network:
     return replace(near, system=system, routes=routes, base=near)
 
 
-def _times_s(results: Sequence[Result]) -> tuple[float, float]:
+def _times_s(left_s: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """The times that are left of lifetimes after what is certain of delays: least and most."""
-    least = min((result.left_s[0] for result in results), default=np.inf)
-    most = max((result.left_s[1] for result in results), default=0.0)
+    least = min((each[0] for each in left_s), default=np.inf)
+    most = max((each[1] for each in left_s), default=0.0)
     if not np.isfinite(least) or most <= 0.0:
         return 1.0, 2.0
     return float(max(least, 1e-4 * most)) / _AROUND, float(most) * _AROUND
@@ -125,7 +127,7 @@ def _numbers(network: Network) -> tuple[Numbers, Numbers]:
     for group in network.by_home():
         came = arriving(network, group, by_publisher=False)
         for audience in group:
-            shares, delays_s = on_time_and_mean(came, audience)
+            shares, delays_s = Leaving(came=came, audience=audience).on_time_and_mean()
             on_time[audience.subscribers] = shares[audience.filter_of]
             mean_s[audience.subscribers] = delays_s[audience.filter_of]
     brokers = {

@@ -15,7 +15,7 @@ from tidings.model.outcome import QUANTILES
 from tidings.prediction.arriving import Arriving, Leaving
 from tidings.prediction.audiences import Audience
 from tidings.prediction.distributions import Distributions
-from tidings.prediction.regimes import ALONG, FAILING
+from tidings.prediction.features import ALONG, FAILING
 from tidings.prediction.repairs.expiry import expiring
 from tidings.prediction.repairs.schemes import FailingPaths
 
@@ -102,20 +102,6 @@ def follow(came: Arriving, audience: Audience, *, whole: bool, by_publisher: boo
         laws=laws,
         left_s=leaving.left_s(arrivals.shift_s),
         followed=followed if by_publisher else None,
-    )
-
-
-def on_time_and_mean(came: Arriving, audience: Audience) -> tuple[Floats, Floats]:
-    """Compute on-time shares and mean delays in seconds, [filter], and nothing else."""
-    leaving = Leaving(came=came, audience=audience)
-    wanted, arrivals = leaving.wanted, leaving.arrivals(0)
-    on_time = leaving.by_lifetime(arrivals.on_time)
-    total = np.asarray(wanted.sum(axis=1))
-    arriving_per_s = wanted @ arrivals.survival
-    spent_s = wanted @ (arrivals.survival * (arrivals.shift_s + arrivals.mean_s))
-    return (
-        wanted @ on_time / np.where(total > 0.0, total, np.nan),
-        spent_s / np.where(arriving_per_s > 0.0, arriving_per_s, np.nan),
     )
 
 

@@ -16,16 +16,17 @@ from tidings.model.record_tables import column
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.prediction.audiences import Audience, Streams, audiences, streams
-from tidings.prediction.brokers import BrokerStages, Solved, broker_stages, processing_stage
+from tidings.prediction.brokers import Solved, broker_stages, processing_stage
 from tidings.prediction.churn import Churn
 from tidings.prediction.delays import Delays, from_law, stack
 from tidings.prediction.dispersion import Dispersion, dispersion
+from tidings.prediction.features import ALONG, FAILING, FEATURES
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.grids import Grid
-from tidings.prediction.paths import Paths, paths
+from tidings.prediction.paths import BrokerStages, Paths, paths
 from tidings.prediction.peers import on_scv_deviation, peer_delay, peer_load, periods
 from tidings.prediction.published import published_stages
-from tidings.prediction.regimes import ALONG, FAILING, FEATURES, Regimes
+from tidings.prediction.regimes import Regimes
 from tidings.prediction.repairs.components import Components
 from tidings.prediction.repairs.crowding import Crowding
 from tidings.prediction.repairs.failing import (

@@ -7,12 +7,22 @@ from functools import cached_property
 
 import numpy as np
 
-from tidings.model.arrays import Ints
+from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.routes import Routes
-from tidings.prediction.brokers import BrokerStages
 from tidings.prediction.delays import Delays, from_law, nothing, stack
 from tidings.prediction.grids import Grid
 from tidings.prediction.outward import Outward
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerStages:
+    """What events of every source meet at the broker they arrive at; a row for each source."""
+
+    waiting: Delays
+    serving: Delays
+    own: Floats  # [source]: dispersion of the stream that its queue feels
+    others: Floats  # [source]: dispersion of all that arrives, of the busiest station
+    exact: Bools  # [source]: whether the queue is solved without approximation
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 from tidings.model.reading import fingerprint
 from tidings.model.remarks import Remark
 from tidings.model.system import System
-from tidings.prediction.error_bars import Bars
 from tidings.prediction.network import Network
 
 
-def provenance(system: System, network: Network, bars: Bars) -> dict[str, Any]:
-    """Describe how an answer came about, as plain data."""
+def provenance(system: System, network: Network, parameters: int) -> dict[str, Any]:
+    """Describe how an answer came about, as plain data; error bars come from some parameters."""
     story: dict[str, Any] = {
         "version": metadata.version("tidings"),
         "engine": "theory",
         "system": fingerprint(system),
         "warnings": [],
     }
-    if bars.parameters:
+    if parameters:
         story["error_bars"] = {
-            "parameters": bars.parameters,
+            "parameters": parameters,
             "method": "to first order, parameters taken as independent",
         }
     if network.routes.sampled:
@@ -35,8 +35,14 @@ def provenance(system: System, network: Network, bars: Bars) -> dict[str, Any]:
     return story
 
 
-def remarks(system: System, network: Network, bars: Bars) -> tuple[Remark, ...]:
-    """List what the reader of an answer must know."""
+def remarks(
+    system: System, network: Network, overloading: Mapping[int, str], left_out: Sequence[str]
+) -> tuple[Remark, ...]:
+    """List what the reader of an answer must know.
+
+    ``overloading`` are brokers that a standard error of a parameter may overload, ``left_out``
+    parameters whose standard errors do not count.
+    """
     brokers = [broker.name for broker in system.brokers]
     said = [
         Remark(
@@ -68,15 +74,15 @@ def remarks(system: System, network: Network, bars: Bars) -> tuple[Remark, ...]:
             where=(brokers[broker],),
             do="measure that parameter for longer",
         )
-        for broker, path in bars.overloading.items()
+        for broker, path in overloading.items()
     ]
-    if bars.left_out:
+    if left_out:
         said.append(
             Remark(
                 kind="standard errors left out",
                 what="standard errors of these parameters do not enter the error bars",
-                where=bars.left_out[:5],
-                size=float(len(bars.left_out)),
+                where=tuple(left_out[:5]),
+                size=float(len(left_out)),
                 unit="parameters",
                 do="",
             )

@@ -25,10 +25,10 @@ from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.laws import Law
 from tidings.model.loads import FULL_LOAD
-from tidings.prediction.brokers import BrokerStages
 from tidings.prediction.delays import Delays, all_lost, from_law, nothing, stack
 from tidings.prediction.flows import Flows
 from tidings.prediction.grids import Grid
+from tidings.prediction.paths import BrokerStages
 
 LEAST_SERVICE_SCV = 0.2  # QNA's: departures are never as regular as constant services
 QUEUE_MODELS = {

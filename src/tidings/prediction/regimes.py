@@ -16,45 +16,14 @@ import numpy as np
 from tidings.model.arrays import Floats, Ints
 from tidings.model.loads import FULL_LOAD
 from tidings.model.routes import Routes
-from tidings.prediction.brokers import BrokerStages
+from tidings.prediction.features import ALONG, LARGEST
 from tidings.prediction.flows import Flows
 from tidings.prediction.outward import Outward
+from tidings.prediction.paths import BrokerStages
 
 OVERLOADED_FOR_A_TIME = 1e3  # stands for the load of such a broker
 MOST_LOAD = 2.0  # to which loads are cut: more is as bad
 BUSY = 0.02  # load from which a broker counts as one that events wait at
-# Per path, the largest over its brokers, or the sum.
-LARGEST = (
-    "load",
-    "load_at_worst",
-    "own_bursts",
-    "own_pacing",
-    "other_bursts",
-    "other_pacing",
-    "service_bursts",
-    "service_pacing",
-)
-SUMS = ("busy_hops", "approximate_hops", "work", "lone_hops")
-ALONG = (*LARGEST, *SUMS)
-# Per path, of what fails: whether anything does and what is done about it (0 or 1), P[something
-# of it is down], failures while it carries an event, and whether waits are known only roughly.
-FAILING = ("failing", "bypass", "buffering", "unavailability", "struck", "rough_repairs")
-# Of the subscriber and of the system.
-OF_PEERS = (
-    "peer",
-    "peer_load",
-    "peer_periods",
-    "peer_unevenness",
-    "mobile_publishers",
-    "moving_and_failing",
-    "own_churn",
-    "any_churn",
-    "own_queue",
-)
-FEATURES = (*ALONG, *FAILING, *OF_PEERS)
-# How much a share moves if waits that are not exact are a step of the grid longer; how far it is
-# from 0 or 1.
-OF_SHARES = ("sensitivity", "distance")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -91,7 +91,8 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
         report(f"paths to subscribers, {len(results)} of {len(network.audiences)}")
         came = arriving(network, group, by_publisher=pairs)
         results += [follow(came, each, whole=whole, by_publisher=pairs) for each in group]
-    bars = parameter_errors(network, results, asked=error_bars, progress=report)
+    left_s = [each.left_s for each in results]
+    bars = parameter_errors(network, left_s, asked=error_bars, progress=report)
     return TheoryAnswer(
         outcome=Outcome(
             source="predicted",
@@ -100,8 +101,8 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
             brokers=brokers_table(system, network).assign(**bars.brokers),
             links=links_table(system, network),
             delays=delays_table(system, results),
-            provenance=provenance(system, network, bars),
-            remarks=remarks(system, network, bars),
+            provenance=provenance(system, network, bars.parameters),
+            remarks=remarks(system, network, bars.overloading, bars.left_out),
         ),
         regimes=regimes_table(system, results),
         roughness=roughness(system, results),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,11 @@ from tidings.model.arrays import Floats, Ints
 from tidings.model.outcome import table
 from tidings.model.record_tables import column, names
 from tidings.model.system import System
-from tidings.prediction.following import Followed, Result
-from tidings.prediction.network import Network
-from tidings.prediction.regimes import FEATURES, OF_SHARES
+from tidings.prediction.features import FEATURES, OF_SHARES
+
+if TYPE_CHECKING:
+    from tidings.prediction.following import Followed, Result
+    from tidings.prediction.network import Network
 
 
 def subscribers_table(system: System, results: list[Result]) -> pd.DataFrame:

@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from tidings.model.arrays import Floats, Ints
 from tidings.prediction.delays import Delays, from_law, nothing, stack
+from tidings.prediction.features import FAILING
 from tidings.prediction.flows import Flows
 from tidings.prediction.grids import Grid
 from tidings.prediction.paths import Paths
-from tidings.prediction.regimes import FAILING
 from tidings.prediction.repairs.components import HOME_DOWN, PATH_DOWN, Path, paths_to
-from tidings.prediction.repairs.failing import Repairs
 from tidings.prediction.repairs.losses import (
     Loss,
     after_loss,
@@ -30,6 +29,9 @@ from tidings.prediction.repairs.losses import (
     of_row,
     up_along,
 )
+
+if TYPE_CHECKING:
+    from tidings.prediction.repairs.failing import Repairs
 
 _ROUNDING = 1e-12  # of a share
 
