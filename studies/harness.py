@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from tidings.cli import console, options
 from tidings.errors import InvalidInputError
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.study import Curves, Finding, Grid, Points, Scatter, Section, Study
 from tidings.model.writing import write_file
 from tidings.reporting.study_page import write_study
@@ -42,7 +43,6 @@ NAMES = (
 MARKER, PAGE = "reproduction.json", "reproduction.html"  # a folder with the first is ours
 USUAL_FOLDER = Path("tidings-reproduction")
 
-Progress = Callable[[str], None]
 Row = Mapping[str, Any]
 Exhibit = Grid | Scatter | Curves
 Folder = Annotated[

@@ -18,10 +18,11 @@ import pandas as pd
 from scipy import stats
 
 from studies.fault_tolerance.uptime_traces import Uptimes, read_uptimes
-from studies.harness import Experiment, Progress, Texts
+from studies.harness import Experiment, Texts
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.plain_files import open_plain
+from tidings.model.progress import Progress
 from tidings.model.study import Study
 
 PUBLISHED = "published_fits.csv"

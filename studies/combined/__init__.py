@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from studies.combined.systems import BROKERS, PARTS, everything, only
-from studies.harness import Experiment, Progress, Texts, line
+from studies.harness import Experiment, Texts, line
 from tidings.cli import options
 from tidings.errors import UnsupportedError
 from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
 from tidings.model.study import Scatter, Study
 from tidings.model.system import System
 from tidings.planning.scenarios import foretell

@@ -24,9 +24,10 @@ from studies.content_timeliness.random_systems import (
     random_system,
     rate_for_load,
 )
-from studies.harness import Experiment, Progress, Texts, lines
+from studies.harness import Experiment, Texts, lines
 from studies.points import errors, points_of, scatter, side_by_side
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.skewness import skewed
 from tidings.model.study import Finding, Scatter, Section, Study
 from tidings.prediction.predict import predict

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from studies.harness import Progress, Texts
+from studies.harness import Texts
 from studies.points import errors, points_of, scatter, side_by_side
 from tidings.model import reading
 from tidings.model.laws import (
@@ -29,6 +29,7 @@ from tidings.model.laws import (
     Uniform,
     law_document,
 )
+from tidings.model.progress import Progress
 from tidings.model.routes import route
 from tidings.model.study import Study
 from tidings.model.system import System

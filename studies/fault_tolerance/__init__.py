@@ -27,11 +27,12 @@ from studies.fault_tolerance.real_uptimes import (
     uptime_tables,
 )
 from studies.fault_tolerance.uptime_traces import read_uptimes
-from studies.harness import Experiment, Progress, Texts
+from studies.harness import Experiment, Texts
 from studies.points import MEAN_SIZE, errors, points_of, scatter
 from tidings.cli import options
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.study import Finding, Grid, Scatter, Section, Study
 from tidings.model.system import System
 from tidings.prediction.predict import predict

@@ -19,12 +19,13 @@ import pandas as pd
 from studies.durations import AS_MEASURED, HOURS, goodness, longer_than
 from studies.fault_tolerance.random_systems import random_system
 from studies.fault_tolerance.uptime_traces import Togetherness, Uptimes, together
-from studies.harness import Progress, Texts
+from studies.harness import Texts
 from tidings.characterisation.duration_laws import Fitted, fit, likeliest
 from tidings.characterisation.durations import Measured, durations, measure
 from tidings.model.arrays import Floats
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential
+from tidings.model.progress import Progress
 from tidings.model.study import Grid, Section
 from tidings.model.system import FailureGroup, System
 from tidings.prediction.predict import predict

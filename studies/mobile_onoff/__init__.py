@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from studies.durations import SECONDS, goodness, longer_than
-from studies.harness import Experiment, Progress, line, lines
+from studies.harness import Experiment, line, lines
 from studies.mobile_onoff.antennas import (
     ANTENNAS,
     CENTRE,
@@ -43,6 +43,7 @@ from studies.mobile_onoff.simulating import (
 from studies.mobile_onoff.varying import VaryingResponse, varying_response
 from tidings.cli import options
 from tidings.model.behaviour import DailyRates
+from tidings.model.progress import Progress
 from tidings.model.study import Curves, Finding, Section, Study
 from tidings.prediction.predict import predict
 

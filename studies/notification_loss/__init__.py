@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 
-from studies.harness import Experiment, Progress, Texts, line, root_of_squares
+from studies.harness import Experiment, Texts, line, root_of_squares
 from studies.notification_loss.overlays import (
     Overlay,
     Times,
@@ -26,6 +26,7 @@ from studies.notification_loss.overlays import (
 )
 from tidings.cli import options
 from tidings.model.arrays import Floats, Ints
+from tidings.model.progress import Progress
 from tidings.model.study import Finding, Section, Study
 from tidings.prediction.notification_loss import exact_share, notified_share, rapidity
 from tidings.simulation.run import simulate

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import typer
 
-from studies.harness import USUAL_FOLDER, Experiment, Folder, Progress, Texts
+from studies.harness import USUAL_FOLDER, Experiment, Folder, Texts
 from studies.performance_methodology.case_study import (
     BROKERS,
     LEAVES,
@@ -36,6 +36,7 @@ from tidings.cli import options
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.laws import Deterministic, Exponential, Gamma, Law
+from tidings.model.progress import Progress
 from tidings.model.study import Finding, Section, Study
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Workload

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from studies.harness import MARKER, Progress, Texts, line
+from studies.harness import MARKER, Texts, line
 from studies.performance_methodology.case_study import (
     BROKERS,
     ROOT,
@@ -29,6 +29,7 @@ from tidings.cli import spark
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
 from tidings.model.study import Curves, Finding, Section, Study
 from tidings.model.system import System
 from tidings.model.system_workload import workload_of

@@ -16,7 +16,7 @@ from tidings.characterisation.cells import BATCHES
 from tidings.characterisation.collecting import statistics_of
 from tidings.characterisation.connectivity import peer_periods
 from tidings.characterisation.folding import asked_attributes
-from tidings.characterisation.gathering import Decided, Progress, gather
+from tidings.characterisation.gathering import Decided, gather
 from tidings.characterisation.job import NEEDED, Characterisation, check_tables, fit
 from tidings.characterisation.partials import (
     Partial,
@@ -46,6 +46,7 @@ from tidings.characterisation.store import (
 from tidings.characterisation.stored_values import check_whole
 from tidings.characterisation.subscribers import changed_subscribers, find_subscribers
 from tidings.errors import InvalidTracesError
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
 from tidings.traces.places import require_tables

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from tidings.characterisation.contents import Contents, read_contents
-from tidings.characterisation.gathering import Progress, gather, texts_of
+from tidings.characterisation.gathering import gather, texts_of
 from tidings.characterisation.partials import Partial, in_stretches
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow

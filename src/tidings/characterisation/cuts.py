@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from tidings.characterisation.cells import BATCHES
+from tidings.model.arrays import Floats
 
 MOST_REGIMES = 6
 LEAST_BATCHES = 2  # of a regime
 LEAST_SCV = 0.01
 _SURPRISE = 1e-4  # chance of a steady system to be parted
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

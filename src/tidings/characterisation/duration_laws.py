@@ -15,7 +15,8 @@ from typing import Protocol
 import numpy as np
 from scipy import optimize, special, stats
 
-from tidings.characterisation.durations import Durations, Floats, measure
+from tidings.characterisation.durations import Durations, measure
+from tidings.model.arrays import Floats
 from tidings.model.laws import Exponential, HyperExponential, Law, LogNormal, Weibull
 
 _LEAST_SHAPE, _MOST_SHAPE = 0.1, 5.0

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.model.arrays import Floats
 from tidings.model.laws import Empirical
 
-Floats = NDArray[np.float64]
 _BINS_PER_E = 20  # of the measured law: atoms this dense in the logarithm of time
 
 

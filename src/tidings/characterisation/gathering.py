@@ -67,13 +67,12 @@ from tidings.characterisation.stays import stay_periods
 from tidings.characterisation.subscribers import changed_subscribers, find_subscribers
 from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.characterisation.usage import sample_counts
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
-
-Progress = Callable[[str], None]
 
 MOST_CELLS = 5_000_000  # counts of publications by content and batch that are brought here
 MOST_BROADCAST = 10_000  # texts that are sent to every machine

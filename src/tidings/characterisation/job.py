@@ -35,7 +35,7 @@ from tidings.characterisation.crossings import well_probed
 from tidings.characterisation.deliveries import TOO_EARLY
 from tidings.characterisation.exhibits import quality_sections
 from tidings.characterisation.fitting import FittedLaw
-from tidings.characterisation.gathering import Progress, nothing_of_links
+from tidings.characterisation.gathering import nothing_of_links
 from tidings.characterisation.loss_runs import loss_runs
 from tidings.characterisation.parameters import Parameter, parameter_table
 from tidings.characterisation.publishers import (
@@ -58,6 +58,7 @@ from tidings.characterisation.subscribers import FoundSubscribers, find_subscrib
 from tidings.characterisation.waiting import waiting_parameters
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
 from tidings.model.study import Section
 from tidings.model.system import Publisher, Subscriber, System
 from tidings.traces.places import require_tables

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from tidings.characterisation.contents import Contents
 from tidings.characterisation.sightings import LOST, REACHED
 from tidings.model import topology
+from tidings.model.arrays import Ints
 from tidings.model.events import canonical_event
 from tidings.model.routes import Routes, route
 from tidings.model.system import Broker, System
 
 Reals = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # A table of what else may have happened: where it is there, absence has more than one explanation.
 _OF_CLIENTS = "sessions"

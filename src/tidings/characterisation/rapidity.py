@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tidings.errors import InvalidTracesError
+from tidings.model.arrays import Floats
 from tidings.model.delay_grid import EDGES_S
-
-Floats = NDArray[np.float64]
 
 _SLOWEST = 10  # gaps below the worst from which its scatter is taken
 

@@ -10,14 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.characterisation.cells import BATCHES
-from tidings.characterisation.cuts import (
-    LEAST_SCV,
-    Floats,
-    counts_of,
-    parted,
-    parted_ring,
-)
-from tidings.characterisation.gathering import Progress
+from tidings.characterisation.cuts import LEAST_SCV, counts_of, parted, parted_ring
 from tidings.characterisation.job import Characterisation, characterise
 from tidings.characterisation.publications import hourly_counts
 from tidings.characterisation.stationarity import (
@@ -28,6 +21,8 @@ from tidings.characterisation.stationarity import (
     drift_test,
     worst_drift,
 )
+from tidings.model.arrays import Floats
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
 from tidings.traces.reading import Traces

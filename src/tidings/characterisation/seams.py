@@ -21,14 +21,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidings.characterisation.folding import folded_contents
-from tidings.characterisation.gathering import (
-    OnSeam,
-    Progress,
-    count_hops,
-    gather,
-    without_copies,
-)
+from tidings.characterisation.gathering import OnSeam, count_hops, gather, without_copies
 from tidings.characterisation.partials import CHANGED_BY_SEAMS, Partial, difference, merge_rows
+from tidings.model.progress import Progress
 from tidings.traces.reading import Traces
 from tidings.traces.window import PartedWindow, TraceWindow
 

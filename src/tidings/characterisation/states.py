@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 
 from tidings.characterisation.cells import delay_bin, seconds
 from tidings.characterisation.duration_laws import fit, likeliest
-from tidings.characterisation.durations import Durations, Floats, measure
+from tidings.characterisation.durations import Durations, measure
 from tidings.characterisation.fitted_periods import FittedPeriods
 from tidings.characterisation.parameters import Parameter
 from tidings.characterisation.sessions import durations_of
+from tidings.model.arrays import Floats
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential, Law
 from tidings.model.naming import few

@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from tidings.model.arrays import Floats
 
 MOST_CONDITION = 1e6  # of throughputs scaled to length 1; above it nothing can be told apart
 CONFIDENCE_SES = 1.96

@@ -13,7 +13,6 @@ import typer
 
 from tidings.characterisation.accumulating import add_traces, characterise_store
 from tidings.characterisation.assembling import check_base
-from tidings.characterisation.gathering import Progress
 from tidings.characterisation.job import NEEDED, Characterisation, check_tables, with_examples
 from tidings.characterisation.job import characterise as characterise_traces
 from tidings.characterisation.quality import SET_ASIDE
@@ -29,6 +28,7 @@ from tidings.cli import console, options, spark
 from tidings.cli.outcomes import check_output
 from tidings.model import reading
 from tidings.model.outcome_files import outcome_document, save_outcome
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.model.writing import check_file, check_new_folder
 from tidings.reporting import terminal

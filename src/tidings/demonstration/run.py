@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from tidings.model import json_text, reading
 from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.outcome_files import plain, save_outcome
 from tidings.model.plain_files import read_text
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.model.writing import check_new_folder, new_folder
 from tidings.prediction.predict import predict
@@ -85,7 +85,7 @@ def demonstrate(
     folder: Path,
     minutes: float = 30.0,
     seed: int = 1,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = lambda _: None,
 ) -> Demonstration:
     """Run the main job and leave traces, systems, outcomes and the page in ``folder``.
 
@@ -138,7 +138,7 @@ def _is_ours(folder: Path) -> bool:
     return isinstance(marker, dict) and marker.get(MARK) == FORMAT_VERSION and names <= NAMES
 
 
-def _play(system: System, seed: int, minutes: float, progress: Callable[[str], None]) -> Recording:
+def _play(system: System, seed: int, minutes: float, progress: Progress) -> Recording:
     return record(
         system,
         seed=seed,

@@ -14,7 +14,7 @@ bucket of time, never by comparing all with all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -34,6 +34,7 @@ from tidings.histories.audiences import (
 from tidings.histories.judging import GUARANTEED, NOTIFICATION, VIOLATIONS, Bounds, owed, verdicts
 from tidings.histories.stays import pairs_of
 from tidings.histories.wanting import parse_filters, wanted_by
+from tidings.model.progress import Progress
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
 from tidings.traces.lives import END_OF_TIME, Buckets, choose_buckets, lives
@@ -51,8 +52,6 @@ COUNTS = (
 )
 MOST_LIVES = 300_000  # (life, bucket) rows of audiences that are sent to every machine
 MOST_CONTENTS = 100_000  # the same of contents; beyond, Spark splits up what is hot
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

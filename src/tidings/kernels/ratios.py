@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from tidings.model.arrays import Floats
 from tidings.model.standard_errors import share_se
-
-Floats = NDArray[np.float64]
 
 
 class Ratio:

@@ -13,10 +13,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.sparse import linalg as sparse_linalg
 
+from tidings.model.arrays import Floats, Ints
 from tidings.model.loads import FULL_LOAD
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _DENSE = 200  # stations up to which plain matrices are as fast
 

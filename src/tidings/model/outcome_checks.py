@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tidings.errors import Problem
+from tidings.model.arrays import Bools
 from tidings.model.document import shorten
 from tidings.model.outcome import ANSWERED, KEYS, LOSSES, TABLES, TEXTS
 
@@ -21,8 +21,6 @@ ROUNDING = 1e-6  # by which shares that were written and read again may miss the
 _SHARES = {"on_time", "delivered", "late", "lost", "arrived", *LOSSES}
 _ALWAYS_KNOWN = {"subscribers": ("count", "wanted_per_s"), "delays": ("delay_s", "arrived")}
 _ENDLESS = ("inf", "-inf")  # as JSON files have them
-
-Bools = NDArray[np.bool_]
 
 
 def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:

@@ -15,10 +15,10 @@ from functools import cached_property
 from typing import Any, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tidings.model.arrays import Ints
 
 Record = TypeVar("Record")
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from tidings.model import topology
+from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.content import IndependentContent
 from tidings.model.content_cells import Cells, Sampling
 from tidings.model.events import Event
@@ -27,9 +27,6 @@ from tidings.model.matching import content_classes, match_matrix
 from tidings.model.record_tables import column
 from tidings.model.system import System
 
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Numbers = TypeVar("Numbers", Ints, Floats)
 # Publisher, event, probability, lifetime, size.
 Draft = tuple[int, int, float, Law | None, float | None]

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError, Problem, UnsupportedError
 from tidings.model import topology
+from tidings.model.arrays import Bools, Floats
 from tidings.model.behaviour import Channel, Station
 from tidings.model.features import require_only
 from tidings.model.laws import Deterministic, Law, from_values
@@ -29,9 +29,6 @@ from tidings.model.workload import (
     Source,
     Workload,
 )
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 HANDLED = frozenset(
     {

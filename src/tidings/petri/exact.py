@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import csgraph
 from scipy.sparse import linalg as sparse_linalg
 
 from tidings.errors import UnsupportedError
+from tidings.model.arrays import Floats
 from tidings.petri.cells import Cells
 from tidings.petri.flattening import flatten
 from tidings.petri.markings import Event, Marking, Markings
@@ -18,8 +18,6 @@ from tidings.petri.outcome import NetOutcome
 from tidings.petri.product_form import ProductForm
 from tidings.petri.reading import checked
 from tidings.petri.traffic import refuse_overload, solve_traffic
-
-Floats = NDArray[np.float64]
 
 MOST_STATES = 20_000
 

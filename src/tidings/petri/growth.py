@@ -10,16 +10,13 @@ traffic equations do not show that they are stable are looked at.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from tidings.errors import UnstableError
+from tidings.model.arrays import Bools, Floats
 from tidings.petri.cells import Cells
 from tidings.petri.compiling import CompiledNet
 from tidings.petri.traffic import Traffic
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 LEGS = 10  # of each run
 LEVEL = 1e-6  # how often, at most, a net in a steady state may be called growing

@@ -17,15 +17,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tidings.model.arrays import Floats
 from tidings.model.laws import Exponential
 from tidings.model.loads import waiting_probability
 from tidings.petri.cells import Cells
 from tidings.petri.net import Mode, Queue
 from tidings.petri.traffic import Traffic
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

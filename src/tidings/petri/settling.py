@@ -15,14 +15,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from tidings.petri.cells import Cells
 from tidings.petri.totals import NetTotals
 from tidings.petri.traffic import Traffic
-
-Floats = NDArray[np.float64]
 
 WARMUP_TIMES = 5.0  # relaxation times to leave out
 RUN_TIMES = 50.0  # and to measure, at least

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tidings.errors import InvalidInputError
 from tidings.kernels.replications import (
@@ -18,6 +18,8 @@ from tidings.kernels.replications import (
     more_replications,
     side_by_side,
 )
+from tidings.model.arrays import Bools, Floats
+from tidings.model.progress import Progress
 from tidings.petri.compiling import CompiledNet, compile_net
 from tidings.petri.growth import LEGS, Growth, may_grow
 from tidings.petri.net import Net
@@ -27,10 +29,6 @@ from tidings.petri.settling import RUN_TIMES, WARMUP_TIMES, slowest, unsettled
 from tidings.petri.totals import RARE, NetCounts, NetTotals
 from tidings.petri.traffic import Traffic, refuse_overload, solve_traffic
 from tidings.petri.world import Window, make_world, run_world
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Progress = Callable[[str], None]
 
 USUAL_FIRINGS = 200_000  # in each replication, about, when nothing else is asked for
 MOST_FIRINGS = 20_000_000  # however slowly a net forgets how it began

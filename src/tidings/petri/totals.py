@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tidings.kernels.ratios import Ratio
 from tidings.model import delay_grid
+from tidings.model.arrays import Bools, Floats
 from tidings.model.delay_grid import Histogram
 from tidings.petri.compiling import CompiledNet
 from tidings.petri.outcome import QUANTILES, NetOutcome
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 RARE = 0.01  # of the departures of the busiest cell; a precision does not wait for fewer
 

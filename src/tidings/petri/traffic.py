@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tidings.errors import UnstableError
+from tidings.model.arrays import Floats
 from tidings.model.flow_balance import balanced, worst_circle
 from tidings.model.loads import FULL_LOAD
 from tidings.petri.cells import Cells
 from tidings.petri.net import Mode
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

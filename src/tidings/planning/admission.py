@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.model.arrays import Bools, Floats
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.system import Subscriber, System
-from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Progress, weigh
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, weigh
 from tidings.planning.newcomers import (
     Effect,
     State,
@@ -27,11 +29,9 @@ from tidings.planning.newcomers import (
     reached_brokers,
     state,
 )
-from tidings.planning.targets import Floats, Target
+from tidings.planning.targets import Target
 
 MOST_PLAYED = 5  # places, best first, until the simulation speaks for one
-
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ costs need not sum to what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import pandas as pd
 from tidings.errors import UnsupportedError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed
 from tidings.planning.effects import EFFECTS, effects_of
@@ -24,8 +25,6 @@ from tidings.planning.scenarios import foretell
 
 MATTERS = 1e-3  # of all events: an effect that costs less gets no remedies tried
 MOST_REMEDIES = 30  # that are tried, the most promising of each kind
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

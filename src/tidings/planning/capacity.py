@@ -10,18 +10,10 @@ from typing import Any
 
 from tidings.errors import InvalidInputError
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.system import Link, Subscriber, System
 from tidings.planning.changes import changed
-from tidings.planning.evidence import (
-    MEETS,
-    MISSES,
-    OPEN,
-    Evidence,
-    Play,
-    Progress,
-    Standing,
-    weigh,
-)
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Standing, weigh
 from tidings.planning.selections import ALL, check_target
 from tidings.planning.targets import Target
 

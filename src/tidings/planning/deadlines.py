@@ -11,24 +11,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
+from tidings.model.arrays import Floats
 from tidings.model.laws import Deterministic
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.planning.changes import changed
-from tidings.planning.evidence import (
-    MEETS,
-    MISSES,
-    OPEN,
-    Play,
-    Progress,
-    better,
-    played,
-    surely_reached,
-)
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Play, better, played, surely_reached
 from tidings.planning.evidence import verdict as judged
 from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Floats, Target
+from tidings.planning.targets import Target
 
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one

@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.errors import UnstableError, UnsupportedError
+from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Floats, Target
+from tidings.planning.targets import Target
 from tidings.simulation.options import Wanted
 
 MEETS, MISSES, OPEN = "meets", "misses", "cannot be told"
 FINEST = 1e-3  # error of a share down to which the simulator is asked
 ENOUGH = 0.8  # of the distance to a target: an error that leaves no doubt
 
-Progress = Callable[[str], None]
 # A simulation of a plan, to half-widths (95 %) that depend on what shares turn out to be.
 Play = Callable[[System, Wanted], Outcome]
 

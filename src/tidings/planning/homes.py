@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.system import System
-from tidings.planning.evidence import MISSES, Evidence, Play, Progress, Standing, weigh
+from tidings.planning.evidence import MISSES, Evidence, Play, Standing, weigh
 from tidings.planning.selections import ALL, check_target, means
 from tidings.planning.targets import Target
 

@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from tidings.errors import InvalidInputError
-from tidings.model.routes import Ints, Routes, route
+from tidings.model.arrays import Floats, Ints
+from tidings.model.routes import Routes, route
 from tidings.model.system import Subscriber, System
 from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Floats
 
 NOTHING = 1e-9  # a change that is rounding: transforms are inverted in parts of other sizes
 _BUSY = ("arrivals_per_s", "utilisation", "wait_mean_s")

@@ -15,8 +15,9 @@ import numpy as np
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.outcome_files import plain
+from tidings.model.progress import Progress
 from tidings.model.system import SCHEMES, Recovery, System
-from tidings.planning.evidence import MEETS, OPEN, Progress, better, deciding, verdict
+from tidings.planning.evidence import MEETS, OPEN, better, deciding, verdict
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
 from tidings.simulation.run import SimulationOptions, simulate

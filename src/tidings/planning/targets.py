@@ -6,13 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
+from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

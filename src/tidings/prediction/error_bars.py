@@ -12,13 +12,14 @@ broker that is then overloaded, has an infinite error.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from tidings.model import topology
 from tidings.model.arrays import Floats
+from tidings.model.progress import Progress
 from tidings.model.record_tables import names
 from tidings.model.system import System
 from tidings.model.uncertainty import Uncertain, uncertain_parameters, with_values
@@ -47,7 +48,7 @@ def parameter_errors(
     left_s: Sequence[tuple[float, float]],
     *,
     asked: bool | None,
-    progress: Callable[[str], None],
+    progress: Progress,
 ) -> Bars:
     """Compute standard errors of the result from those of the parameters.
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from tidings.model.arrays import Bools
 from tidings.model.outcome import Outcome, table
-
-Bools = NDArray[np.bool_]
 
 
 def joined(theory: Outcome, simulated: Outcome, chosen: Bools, **story: Any) -> Outcome:

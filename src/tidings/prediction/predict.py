@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
+from tidings.model.arrays import Bools, Floats
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, table
+from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.prediction.error_table import measured_errors
@@ -32,10 +33,6 @@ ENGINES = ("theory", "simulation")
 MODELS = ("law", "exact")  # of queues and failures, whose errors are measured
 SECONDS = 60.0  # CPU seconds that the simulator may take, unless told otherwise
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,6 +9,7 @@ import pandas as pd
 from tidings.model.arrays import Floats
 from tidings.model.features import require_only
 from tidings.model.outcome import Outcome, table
+from tidings.model.progress import Progress
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.prediction.arriving import arriving
@@ -46,8 +46,6 @@ HANDLED = frozenset(
     }
 )
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay distributions are given unasked
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

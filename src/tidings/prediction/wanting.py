@@ -7,11 +7,9 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
-
-Floats = NDArray[np.float64]
+from tidings.model.arrays import Floats
 
 WITHIN = 0.005  # half a percentage point
 LEAST = 1e-5  # below which nobody wants to know a share

@@ -12,14 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tidings.model.arrays import Ints
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic
 from tidings.model.routes import Routes
 from tidings.model.system import Subscriber, System
-
-Ints = NDArray[np.int64]
 
 
 def is_perfect(channel: Channel) -> bool:

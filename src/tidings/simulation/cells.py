@@ -12,11 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tidings.model.arrays import Floats, Ints
 from tidings.model.routes import Routes
 from tidings.model.system import System
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 _MOST_ROUNDS, _SETTLED = 10_000, 1e-13
 

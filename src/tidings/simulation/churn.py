@@ -14,10 +14,10 @@ from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
 from tidings.kernels.records import make_records
+from tidings.model.arrays import Bools, Ints
 from tidings.model.covering import covers
 from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.record_tables import column
@@ -26,8 +26,6 @@ from tidings.model.system import Subscriber, System
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.cells import Cells
 
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 MOST_ENTRIES = 50_000_000  # of routing tables, followed in one replication
 SPARE_MESSAGES = 256  # room for messages under way in the beginning, beside what one step can send
 SETTLING = 5.0  # cycles of coming and going before who covers whom is as in the long run

@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.errors import UnsupportedError
 from tidings.kernels.records import make_records
+from tidings.model.arrays import Ints
 from tidings.model.behaviour import Failure
 from tidings.model.laws import residual
 from tidings.model.routes import Routes
 from tidings.model.system import Recovery, System
 from tidings.simulation import kernel_layout as layout
 
-Ints = NDArray[np.int64]
 MOST_ENTRIES = 50_000_000  # entries of routing tables that are followed in one replication
 SETTLING = 5.0  # times the slowest mean time that the state of tables and buffers hangs on
 

@@ -15,6 +15,7 @@ from tidings.kernels.bins import bin_tables
 from tidings.kernels.records import make_records
 from tidings.kernels.sampling import encode
 from tidings.model import delay_grid
+from tidings.model.arrays import Ints
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.routes import Routes, route
@@ -38,8 +39,6 @@ from tidings.simulation.peers import (
     met_queues,
     peer_tables,
 )
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

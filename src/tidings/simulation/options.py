@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
+from tidings.model.arrays import Floats
 from tidings.simulation.world import MOST_COPIES
 
-Floats = NDArray[np.float64]
 # From the on-time share of each subscriber, as it is known so far, to the half-width (95 %) that is
 # wanted of it; infinity for rows that do not matter.
 Wanted = Callable[[Floats], Floats]

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tidings.kernels.records import make_records
 from tidings.model.connectivity_traces import Periods, periods_of
@@ -16,7 +15,6 @@ from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.system import Subscriber, System
 from tidings.simulation import kernel_layout as layout
 
-Ints = NDArray[np.int64]
 NO_LIMIT = np.iinfo(np.int64).max
 SETTLING = 5.0  # cycles of ON and OFF before the state of a peer's queue is as in the long run
 _AT_ONCE = Deterministic(value_s=0.0)

@@ -10,12 +10,12 @@ import numpy as np
 
 from tidings.kernels.replications import more_replications
 from tidings.model.arrays import Floats
+from tidings.model.progress import Progress
 from tidings.model.record_tables import names
 from tidings.model.remarks import Remark
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.tally import Counts
 from tidings.simulation.totals import Totals
-from tidings.simulation.windows import Progress
 
 Run = Callable[[range], Iterator[Counts]]  # replications of these numbers, in order
 

@@ -21,6 +21,7 @@ from tidings.errors import InvalidInputError
 from tidings.kernels.memory import World
 from tidings.model.features import require_only
 from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.model.trace_files import write_trace_folder
 from tidings.model.trace_tables import FORMAT_VERSION
@@ -32,7 +33,7 @@ from tidings.simulation.tally import count_world, find_units
 from tidings.simulation.tapes import EPOCH_NS, Tapes, nanoseconds
 from tidings.simulation.totals import Totals
 from tidings.simulation.trace_rows import trace_tables
-from tidings.simulation.windows import Progress, find_window
+from tidings.simulation.windows import find_window
 from tidings.simulation.world import make_world, run_world
 
 ROWS_AT_ONCE = 1 << 16

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tidings.model import delay_grid
+from tidings.model.arrays import Floats
 from tidings.model.outcome import QUANTILES, Outcome, table
 from tidings.model.remarks import Remark
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
@@ -17,8 +17,6 @@ from tidings.simulation.totals import Totals
 
 MOST_PAIRS = 100_000  # rows of pairs that are given unasked
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay laws are given
-
-Floats = NDArray[np.float64]
 
 
 def outcome_of(

@@ -11,13 +11,14 @@ import numpy as np
 
 from tidings.errors import UnstableError
 from tidings.kernels.replications import side_by_side
+from tidings.model.arrays import Floats
 from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
-from tidings.simulation.options import Floats
 from tidings.simulation.options import SimulationOptions as SimulationOptions
 from tidings.simulation.precision import Clock, Series
 from tidings.simulation.provenance import provenance_of, remarks_of
@@ -25,7 +26,7 @@ from tidings.simulation.results import outcome_of
 from tidings.simulation.splitting import Splitting, can_split, find_splitting, run_with_trials
 from tidings.simulation.tally import Counts, count_world, find_units
 from tidings.simulation.totals import Totals
-from tidings.simulation.windows import PLANNED, Progress, find_span, find_window
+from tidings.simulation.windows import PLANNED, find_span, find_window
 from tidings.simulation.world import Window, make_world, overload_of_peer, run_world
 
 HANDLED = frozenset(

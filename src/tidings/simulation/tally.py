@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tidings.kernels.memory import World
 from tidings.model import delay_grid
+from tidings.model.arrays import Floats, Ints
 from tidings.simulation.kernel_layout import (
     BY_BROKER_DOWN,
     BY_EXPIRY,
@@ -29,8 +30,6 @@ from tidings.simulation.kernel_layout import (
 )
 from tidings.simulation.network import CompiledSystem
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Numbers = NDArray[Any]
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tidings.kernels.streams import stream_states
+from tidings.model.arrays import Ints
 from tidings.model.behaviour import Channel
 from tidings.model.connectivity_traces import STATES
 from tidings.model.routes import classes_of, type_of
@@ -19,8 +20,6 @@ from tidings.simulation.network import CompiledSystem
 from tidings.simulation.subscription_rows import subscription_rows
 from tidings.simulation.tapes import Tapes, nanoseconds, turns_in_window
 from tidings.simulation.world import Window
-
-Ints = NDArray[np.int64]
 
 
 def trace_tables(

@@ -12,11 +12,11 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tidings.errors import InvalidInputError
 from tidings.kernels.replications import PILOT_SAMPLES, PILOTS, detect_warmup
+from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.options import SimulationOptions
@@ -32,9 +32,6 @@ FEWEST_CYCLES = 20  # that a half-width is believed after
 VISIT_S = 5e-7
 LEAST = 0.01  # of the usual length, however short the time allowed
 PLANNED = 0.5  # of the seconds allowed, for the first replications; others may follow
-
-Floats = NDArray[np.float64]
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

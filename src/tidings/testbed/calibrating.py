@@ -6,7 +6,7 @@ what servers cost, is in the delays of links: a stage of the prediction like any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from tidings.characterisation.samples import EMPTY
 from tidings.errors import UnstableError
 from tidings.model.behaviour import Channel, Service
 from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
 from tidings.model.system import Subscriber, System
 from tidings.model.trace_files import write_trace_folder
 from tidings.prediction.predict import predict
@@ -29,7 +30,6 @@ from tidings.traces.reading import read_traces
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Progress = Callable[[str], None]
 
 CALIBRATION_LOAD = 0.15  # of the busiest broker at most; nobody publishes faster than stated
 CALIBRATION_LENGTH = 3.0  # beside that of a run

@@ -11,6 +11,7 @@ from nats.aio.msg import Msg
 from nats.errors import OutboundBufferLimitError
 
 from tidings.errors import EngineError
+from tidings.model.progress import Progress
 from tidings.model.system import Publisher
 from tidings.testbed import tracing
 from tidings.testbed.breaking import follow_outages, plain_change
@@ -19,7 +20,7 @@ from tidings.testbed.churning import Visitor
 from tidings.testbed.clients import Clients
 from tidings.testbed.layout import lane_name
 from tidings.testbed.mobile import MobilePublisher, MobileSubscriber, Presence
-from tidings.testbed.pacing import Progress, begin, drain, publish_on_schedule, until
+from tidings.testbed.pacing import begin, drain, publish_on_schedule, until
 from tidings.testbed.relays import EVENT
 from tidings.testbed.runs import Delivery, Run
 from tidings.testbed.servers import Servers

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.testbed.breaking import rejoinings
 from tidings.testbed.outages import Outage, failing, with_reconnection
-from tidings.testbed.pacing import Progress
 from tidings.testbed.running import require_whole, run_testbed
 from tidings.testbed.runs import Rejoining, TestbedOptions
 from tidings.testbed.servers import RECONNECT_S

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from tidings.errors import EngineError
+from tidings.model.progress import Progress
 from tidings.testbed.runs import Run
 from tidings.testbed.workload import Publication
 
-Progress = Callable[[str], None]
 _ABSENCES = 10.0  # mean times away of a peer, until it must have come back and taken all
 Check = Callable[[], None]
 

@@ -12,6 +12,7 @@ from nats.errors import Error as NatsError
 
 from tidings.errors import EngineError, InvalidInputError, UnsupportedError
 from tidings.model.features import FEATURES, require_only
+from tidings.model.progress import Progress
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.testbed.conducting import Conductor
@@ -24,7 +25,6 @@ from tidings.testbed.outages import (
     expected_outages,
     failing,
 )
-from tidings.testbed.pacing import Progress
 from tidings.testbed.precedence import precedence, without_collection
 from tidings.testbed.runs import Run, TestbedOptions
 from tidings.testbed.servers import servers

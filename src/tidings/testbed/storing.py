@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 
+from tidings.model.progress import Progress
 from tidings.testbed.breaking import follow_outages
 from tidings.testbed.carrying import Carrier, Receiver, Works, pass_over
 from tidings.testbed.clients import Clients
 from tidings.testbed.layout import lane_name
-from tidings.testbed.pacing import Progress, begin, drain, publish_on_schedule
+from tidings.testbed.pacing import begin, drain, publish_on_schedule
 from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Rejoining, Run
 from tidings.testbed.servers import Servers

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tidings.model.arrays import Floats
 from tidings.model.content import ContentRow
 from tidings.model.laws import Law
 from tidings.model.system import Publisher, System
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

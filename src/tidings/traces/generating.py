@@ -15,7 +15,7 @@ probes; events are lost as often, but know nothing of each other.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -29,6 +29,7 @@ from pyspark.sql import functions as F
 from tidings.errors import InvalidInputError
 from tidings.model.features import require_only
 from tidings.model.laws import Exponential
+from tidings.model.progress import Progress
 from tidings.model.record_tables import names
 from tidings.model.routes import route
 from tidings.model.system import System
@@ -160,9 +161,7 @@ def generate_traces(
     )
 
 
-def write_generated(
-    generated: Generated, folder: Path, tell: Callable[[str], None] | None = None
-) -> Path:
+def write_generated(generated: Generated, folder: Path, tell: Progress | None = None) -> Path:
     """Write generated tables as Parquet, with their manifest; the folder appears when all is."""
     with new_folder(folder) as place:
         for name, frame in generated.tables.items():

@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from tidings.errors import EngineError, InvalidTracesError, Problem
 from tidings.model import json_text
 from tidings.model.plain_files import read_text
+from tidings.model.progress import Progress
 from tidings.model.trace_tables import FORMAT_VERSION, MANIFEST, TRACE_TABLES
 from tidings.traces.actions import bring_here, run_action
 from tidings.traces.placing import FINISHING, QUARANTINE, Steps, finish, incoming, put_in_place
@@ -35,8 +36,6 @@ from tidings.traces.window import TraceWindow
 ACCOUNT_COLUMNS = ("table", "fate", "reason", "rows")
 USED, SET_ASIDE, DUPLICATE, PASSED_OVER = "used", "set aside", "duplicate", "passed over"
 SAME = "the same in every column as another row"
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

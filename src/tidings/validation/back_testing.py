@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tidings.characterisation.job import Characterisation, characterise
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.prediction.predict import predict
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 from tidings.validation.comparison import Comparison, compare
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

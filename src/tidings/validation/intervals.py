@@ -6,12 +6,10 @@ from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
+from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
-
-Floats = NDArray[np.float64]
 
 OF_95 = NormalDist().inv_cdf(0.975)  # standard deviations in half a 95 % interval
 

@@ -11,8 +11,9 @@ import typer
 from tidings.cli import options
 from tidings.model import reading
 from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
 from tidings.model.system import System
-from tidings.planning.evidence import MEETS, Evidence, Play, Progress, Standing
+from tidings.planning.evidence import MEETS, Evidence, Play, Standing
 from tidings.planning.objectives import read_objectives, with_objectives
 from tidings.planning.targets import Target
 from tidings.reporting import wording

@@ -1,9 +1,10 @@
 """Laws of random times: what they are, how they are written, and how they are computed with."""
 
+from tidings.model.arrays import Complexes
 from tidings.model.laws.absorption import ended_share
 from tidings.model.laws.empirical import Empirical, cumulative, from_quantiles, from_values
 from tidings.model.laws.heavy import LogNormal, Weibull
-from tidings.model.laws.law import Complexes, Law, Reals
+from tidings.model.laws.law import Law, Reals
 from tidings.model.laws.phase_type import HyperExponential, Phases, PhaseType, phases, walk
 from tidings.model.laws.reading import read_law
 from tidings.model.laws.residual import left_share, residual

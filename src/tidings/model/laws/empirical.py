@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import Problem
+from tidings.model.arrays import Complexes
 from tidings.model.laws.law import (
-    Complexes,
     Reals,
     Size,
     as_floats,

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from tidings.model.arrays import Complexes
 from tidings.model.laws.law import (
-    Complexes,
     Reals,
     Size,
     as_nodes,

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import InvalidInputError, Problem
+from tidings.model.arrays import Complexes
 
 Reals = npt.NDArray[np.float64]
-Complexes = npt.NDArray[np.complex128]
 Size = int | tuple[int, ...]
 
 WEIGHT_SLACK = 1e-9  # how far probabilities may sum from 1 before they are refused

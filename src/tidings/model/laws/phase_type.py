@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tidings.errors import Problem
+from tidings.model.arrays import Complexes
 from tidings.model.laws.absorption import ended_share, leaving, time_to_end
 from tidings.model.laws.law import (
     WEIGHT_SLACK,
-    Complexes,
     Law,
     Reals,
     Size,

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from scipy import special
 
 from tidings.errors import Problem
+from tidings.model.arrays import Complexes
 from tidings.model.laws.law import (
-    Complexes,
     Law,
     Reals,
     Size,
