@@ -30,7 +30,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.model_selection import GroupKFold
 
 from tidings.prediction.error_table import ErrorTable
-from tidings.prediction.features import FEATURES, OF_SHARES
+from tidings.prediction.feature_names import FEATURES, OF_SHARES
 from tidings.prediction.regimes import MOST_LOAD
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
 from tidings.prediction.delays import from_law, nothing, stack
 from tidings.prediction.grids import Grid
-from tidings.prediction.stays import weighed_by_stay
+from tidings.prediction.stay_weights import weighed_by_stay
 from tidings.prediction.theory import answer_by_theory
 
 GRID = Grid.spanning(1e-5, 1e5)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tidings.prediction.error_table import TAIL, ErrorTable, measured_errors, stated_errors
-from tidings.prediction.features import FEATURES, OF_SHARES
+from tidings.prediction.feature_names import FEATURES, OF_SHARES
 
 # heat ≤ .5: a leaf; else spread ≤ 2 or more. Names are the table's own affair.
 BRANCHED = [

@@ -16,10 +16,10 @@ from tidings.prediction.audiences import Audience, Streams, lifetime_nodes
 from tidings.prediction.churn import path_arcs, present_share
 from tidings.prediction.delays import Delays, from_law, nothing, stack
 from tidings.prediction.distributions import Distributions, side_by_side
-from tidings.prediction.features import FEATURES
+from tidings.prediction.feature_names import FEATURES
 from tidings.prediction.paths import Paths
 from tidings.prediction.repairs.schemes import FailingPaths
-from tidings.prediction.stays import spread_and_before, weighed_by_stay
+from tidings.prediction.stay_weights import spread_and_before, weighed_by_stay
 
 if TYPE_CHECKING:
     from tidings.prediction.network import Network

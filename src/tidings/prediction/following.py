@@ -15,7 +15,7 @@ from tidings.model.outcome import QUANTILES
 from tidings.prediction.arriving import Arriving, Leaving
 from tidings.prediction.audiences import Audience
 from tidings.prediction.distributions import Distributions
-from tidings.prediction.features import ALONG, FAILING
+from tidings.prediction.feature_names import ALONG, FAILING
 from tidings.prediction.repairs.expiry import expiring
 from tidings.prediction.repairs.schemes import FailingPaths
 

@@ -20,7 +20,7 @@ from tidings.prediction.brokers import Solved, broker_stages, processing_stage
 from tidings.prediction.churn import Churn
 from tidings.prediction.delays import Delays, from_law, stack
 from tidings.prediction.dispersion import Dispersion, dispersion
-from tidings.prediction.features import ALONG, FAILING, FEATURES
+from tidings.prediction.feature_names import ALONG, FAILING, FEATURES
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.grids import Grid
 from tidings.prediction.paths import BrokerStages, Paths, paths

@@ -16,7 +16,7 @@ import numpy as np
 from tidings.model.arrays import Floats, Ints
 from tidings.model.loads import FULL_LOAD
 from tidings.model.routes import Routes
-from tidings.prediction.features import ALONG, LARGEST
+from tidings.prediction.feature_names import ALONG, LARGEST
 from tidings.prediction.flows import Flows
 from tidings.prediction.outward import Outward
 from tidings.prediction.paths import BrokerStages

@@ -12,7 +12,7 @@ from tidings.model.arrays import Floats, Ints
 from tidings.model.outcome import table
 from tidings.model.record_tables import column, names
 from tidings.model.system import System
-from tidings.prediction.features import FEATURES, OF_SHARES
+from tidings.prediction.feature_names import FEATURES, OF_SHARES
 
 if TYPE_CHECKING:
     from tidings.prediction.following import Followed, Result

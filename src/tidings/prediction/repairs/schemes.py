@@ -15,7 +15,7 @@ import numpy as np
 
 from tidings.model.arrays import Floats, Ints
 from tidings.prediction.delays import Delays, from_law, nothing, stack
-from tidings.prediction.features import FAILING
+from tidings.prediction.feature_names import FAILING
 from tidings.prediction.flows import Flows
 from tidings.prediction.grids import Grid
 from tidings.prediction.paths import Paths
