@@ -8,7 +8,7 @@ import pytest
 
 from tidings.characterisation.deliveries import UNASKED, delivery_statistics
 from tidings.characterisation.job import characterise
-from tidings.characterisation.standing import Steps, find_guests
+from tidings.characterisation.standing import Steps, find_churners
 from tidings.characterisation.stays import fit_stays, stay_periods, stays, with_stays
 from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.model import reading
@@ -102,7 +102,7 @@ def test_wanted_is_what_was_published_while_a_subscription_for_it_stood(frame):
     rows = frame(STEPS, SUBSCRIPTIONS.ddl)
     steps = Steps(rows=rows, counted=subscription_statistics(rows).toPandas())
     keys = publications.selectExpr("content", "xxhash64(content) as content_key").distinct()
-    guests = find_guests(steps, publications, keys.toPandas(), WINDOW)
+    guests = find_churners(steps, publications, keys.toPandas(), WINDOW)
     pairs = {(row.event, row.subscriber, row.until_ns) for row in guests.pairs.collect()}
     assert pairs == {
         ("before", "ann", last),
@@ -124,7 +124,7 @@ def test_wanted_is_what_was_published_while_a_subscription_for_it_stood(frame):
 def test_without_anybody_who_comes_and_goes_nothing_is_looked_up(frame):
     rows = frame(life("bob", 1, 0, None), SUBSCRIPTIONS.ddl)
     steps = Steps(rows=rows, counted=subscription_statistics(rows).toPandas())
-    assert find_guests(steps, rows, pd.DataFrame(), WINDOW) is None
+    assert find_churners(steps, rows, pd.DataFrame(), WINDOW) is None
 
 
 def cells(on_s, off_s):

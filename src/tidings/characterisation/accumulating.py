@@ -216,8 +216,10 @@ def _check_order(traces: Traces, counted: Partial, later: Sequence[Part], store:
     if steps is None:
         return
     for part in later:
-        guests = load_partial(store / part.folder, part.tables).tables.get("guests", steps.head(0))
-        met = set(guests["subscriber"]) & set(steps["subscriber"])
+        churners = load_partial(store / part.folder, part.tables).tables.get(
+            "guests", steps.head(0)
+        )
+        met = set(churners["subscriber"]) & set(steps["subscriber"])
         met |= set(counted.tables["guests"]["subscriber"])
         if met:
             raise InvalidTracesError(
@@ -377,13 +379,13 @@ def _with_those_who_stayed(
     if not steps:
         return {}
     rows, window = merge_rows("subscriptions", steps), _window_of(parts)
-    guests = set(changed_subscribers(rows, window))
+    churners = set(changed_subscribers(rows, window))
     wants = {each.name: each.wants for each in find_subscribers(rows, None, window).subscribers}
     begun = rows[rows["action"] == "subscribe"].groupby("subscriber")["first_ns"].min()
     found = {}
     for part in parts:
         counted = loaded[part.folder]
-        others = guests - set(counted.tables.get("guests", rows.head(0))["subscriber"])
+        others = churners - set(counted.tables.get("guests", rows.head(0))["subscriber"])
         there = {n: wants[n] for n in sorted(others) if n in wants and begun[n] <= part.from_ns}
         found[part.folder] = wanted_throughout(counted, there)
     return found

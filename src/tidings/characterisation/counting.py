@@ -81,12 +81,12 @@ def count(
         names=tuple(each.name for each in system.subscribers),
         homes=tuple(each.at for each in system.subscribers),
         filter_of=np.array([number[each.wants] for each in system.subscribers], dtype=np.int64),
-        is_guest=np.isin([each.name for each in system.subscribers], changed),
+        is_churner=np.isin([each.name for each in system.subscribers], changed),
     )
     wanted = wanted_by_batch(seen.publications_by("batches"), seen.contents, filters, BATCHES)
     pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
     by_publisher, unwanted = tallies(pairs, wanted, roster)
-    by_publisher = _with_losses(by_publisher, seen, system, traces, roster.is_guest)
+    by_publisher = _with_losses(by_publisher, seen, system, traces, roster.is_churner)
     total = reduce(Tally.plus, by_publisher.values(), _no_events(len(roster.names)))
     servers = {broker.name: broker.servers for broker in system.brokers}
     return Count(
@@ -151,11 +151,11 @@ def _with_losses(
     seen: Statistics,
     system: System,
     traces: Observed,
-    is_guest: NDArray[np.bool_],
+    is_churner: NDArray[np.bool_],
 ) -> dict[str, Tally]:
     """The tallies with how many events of each publisher links lost, as far as that is known.
 
-    Where events got lost is counted of all of them, not of those that guests wanted: of these
+    Where events got lost is counted of all of them, not of those that churners wanted: of these
     nothing is known.
     """
     failed = ever_down(seen.states)
@@ -165,7 +165,7 @@ def _with_losses(
     for name, tally in by_publisher.items():
         delivered, wanted = tally.delivered.sum(axis=1), tally.wanted.sum(axis=1)
         lost = lost_on_links(reach[name], delivered, wanted, certain) if name in reach else 0.0
-        found[name] = replace(tally, lost_link=tally.lost_link + np.where(is_guest, 0.0, lost))
+        found[name] = replace(tally, lost_link=tally.lost_link + np.where(is_churner, 0.0, lost))
     return found
 
 

@@ -12,7 +12,7 @@ from tidings.characterisation.cells import (
     seconds,
     summed_up,
 )
-from tidings.characterisation.standing import Guests
+from tidings.characterisation.standing import Churners
 from tidings.model.trace_tables import DELIVERIES
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
@@ -42,15 +42,15 @@ def delivery_statistics(
     deliveries: DataFrame,
     publications: DataFrame,
     measured: TraceWindow,
-    guests: Guests | None = None,
+    churners: Churners | None = None,
 ) -> DataFrame:
     """Events delivered and delivered in time, by pair and batch, and delays by subscriber.
 
     ``publications`` are the good ones, every event once. On time is a delay of at most the
     lifetime. An event that a subscriber received more than once counts once, by its first arrival.
-    What one of the ``guests`` received counts if it was wanted, and came before that stay ended.
+    What one of the ``churners`` received counts if it was wanted, and came before that stay ended.
     """
-    rows = _first_arrivals(deliveries, publications, measured, guests)
+    rows = _first_arrivals(deliveries, publications, measured, churners)
     good = F.col(REASON).isNull()
     delay_ns = F.col("received_ns") - F.col("published_ns")
     rows = rows.select(
@@ -99,20 +99,20 @@ def checked_deliveries(
 
 
 def _first_arrivals(
-    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow, guests: Guests | None
+    deliveries: DataFrame, publications: DataFrame, measured: TraceWindow, churners: Churners | None
 ) -> DataFrame:
     """One row per event and subscriber with its publication; what cannot be true is kept apart.
 
-    Also for an event that a guest wanted and did not receive. ``until_ns`` is when the stay ended
-    in which a guest wanted it, ``counts`` whether it was received by then.
+    Also for an event that a churner wanted and did not receive. ``until_ns`` is when the stay ended
+    in which a churner wanted it, ``counts`` whether it was received by then.
     """
     tagged = with_reasons(deliveries, DELIVERIES)
     nothing = F.lit(None).cast("bigint")
     received = tagged.select(
         REASON, "event", "subscriber", "received_ns", nothing.alias("until_ns")
     )
-    if guests is not None:
-        wanted = guests.pairs.withColumns({REASON: F.lit(None), "received_ns": nothing})
+    if churners is not None:
+        wanted = churners.pairs.withColumns({REASON: F.lit(None), "received_ns": nothing})
         received = received.unionByName(wanted)
     # Rows that cannot be used meet nothing: all that have lost their ids would be one task's.
     anywhere = F.xxhash64("event", "subscriber", "received_ns").cast("string")
@@ -128,12 +128,12 @@ def _first_arrivals(
             F.count_if(F.col("until_ns").isNull()).alias("rows"),
         )
     )
-    if guests is None:
+    if churners is None:
         return rows.withColumn("counts", F.lit(True))
-    known_guests = guests.names.withColumn("is_guest", F.lit(True))
-    rows = rows.join(known_guests, "subscriber", "left")
-    unasked = F.col("is_guest") & F.col("until_ns").isNull()
-    in_stay = F.coalesce(F.col("received_ns") < F.col("until_ns"), F.col("is_guest").isNull())
+    known_churners = churners.names.withColumn("is_churner", F.lit(True))
+    rows = rows.join(known_churners, "subscriber", "left")
+    unasked = F.col("is_churner") & F.col("until_ns").isNull()
+    in_stay = F.coalesce(F.col("received_ns") < F.col("until_ns"), F.col("is_churner").isNull())
     return rows.withColumns(
         {
             REASON: F.coalesce(F.col(REASON), F.when(unasked, F.lit(UNASKED))),

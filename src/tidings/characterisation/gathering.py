@@ -61,7 +61,7 @@ from tidings.characterisation.publications import (
     publication_statistics,
 )
 from tidings.characterisation.sightings import PUBLISHED, REPEATED, UNTOLD, sighting_statistics
-from tidings.characterisation.standing import Steps, find_guests
+from tidings.characterisation.standing import Steps, find_churners
 from tidings.characterisation.states import state_periods
 from tidings.characterisation.stays import stay_periods
 from tidings.characterisation.subscribers import changed_subscribers, find_subscribers
@@ -149,8 +149,8 @@ def gather(
             {"subscriber": changed_subscribers(steps.counted, traces.window)}
         )
     texts = texts_of(found["publications"])[["content", "content_key"]]
-    guests = None if steps is None else find_guests(steps, good, texts, traces.window)
-    received = delivery_statistics(traces.tables["deliveries"], good, measured, guests)
+    churners = None if steps is None else find_churners(steps, good, texts, traces.window)
+    received = delivery_statistics(traces.tables["deliveries"], good, measured, churners)
     found["deliveries"] = bring_here(received, _named(traces, "deliveries", "publications"))
     return Partial(
         tables=found,

@@ -265,9 +265,9 @@ def _coming_and_going(
         found = _Peers(senders[0], takers[0], senders[1] + takers[1], said)
     if seen.stays is not None:
         periods, notes = fit_stays(seen.stays)
-        guests, parameters = with_stays(found.subscribers, periods)
+        churners, parameters = with_stays(found.subscribers, periods)
         found = found._replace(
-            subscribers=guests,
+            subscribers=churners,
             parameters=found.parameters + parameters,
             notes=found.notes + notes,
         )

@@ -19,15 +19,15 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roster:
-    """Who subscribes: names, home brokers, which of the distinct filters each has; who is a guest.
+    """Who subscribes: names, home brokers, which of the distinct filters each has; who churns.
 
-    Guests come and go: what they want was counted with what they received.
+    Churners come and go: what they want was counted with what they received.
     """
 
     names: tuple[str, ...]
     homes: tuple[str, ...]
     filter_of: NDArray[np.int64]
-    is_guest: NDArray[np.bool_]
+    is_churner: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def tallies(
                 np.add.at(sums[index], place, part[column].fillna(0.0).to_numpy(dtype=np.float64))
         expected = wanted.get(publisher)
         asked = np.zeros_like(sums[0]) if expected is None else expected[roster.filter_of]
-        asked = np.where(roster.is_guest[:, None], sums[3], asked)
+        asked = np.where(roster.is_churner[:, None], sums[3], asked)
         unwanted += np.maximum(sums[0] - asked, 0.0).sum(axis=1)
         found[publisher] = Tally(
             wanted=np.maximum(asked, sums[0]),

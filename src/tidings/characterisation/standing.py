@@ -39,7 +39,7 @@ MOST_BROADCAST = 300_000  # rows that are sent to every machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guests:
+class Churners:
     """Subscribers that came or went while we watched, and the events that they wanted."""
 
     names: DataFrame  # subscriber
@@ -54,9 +54,9 @@ class Steps:
     counted: pd.DataFrame
 
 
-def find_guests(
+def find_churners(
     steps: Steps, publications: DataFrame, contents: pd.DataFrame, window: TraceWindow
-) -> Guests | None:
+) -> Churners | None:
     """Who came or went, with what each of them wanted of good ``publications``; None: nobody did.
 
     ``contents`` has the distinct texts (``content``), each with its ``content_key``.
@@ -80,7 +80,7 @@ def find_guests(
     numbers = pa.table({"filter": filters, "number": pa.array(range(len(filters)), pa.int32())})
     numbered = stood.join(F.broadcast(spark.createDataFrame(numbers)), "filter")
     wanted = _wanted(spark, contents, filters)
-    return Guests(names=names, pairs=standing(publications, wanted, numbered, buckets, few=few))
+    return Churners(names=names, pairs=standing(publications, wanted, numbered, buckets, few=few))
 
 
 def standing(

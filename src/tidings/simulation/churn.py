@@ -34,18 +34,18 @@ _AT_ONCE = Deterministic(value_s=0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Churn:
-    """The guests of a system, those watched first, and all pieces of subscriptions."""
+    """The churners of a system, those watched first, and all pieces of subscriptions."""
 
-    guests: tuple[tuple[int, int], ...]  # subscriber, receiver (−1: not watched)
+    churners: tuple[tuple[int, int], ...]  # subscriber, receiver (−1: not watched)
     watched: int
-    pieces: tuple[tuple[int, int, int, int], ...]  # home, tree, filter, guest (−1: for ever)
+    pieces: tuple[tuple[int, int, int, int], ...]  # home, tree, filter, churner (−1: for ever)
     system: System
     routes: Routes
 
     @property
     def matters(self) -> bool:
         """Whether any subscription comes and goes."""
-        return bool(self.guests)
+        return bool(self.churners)
 
     @property
     def settling_s(self) -> float:
@@ -55,7 +55,7 @@ class Churn:
 
     @property
     def _subscribers(self) -> list[Subscriber]:
-        return [self.system.subscribers[index] for index, _ in self.guests]
+        return [self.system.subscribers[index] for index, _ in self.churners]
 
     @cached_property
     def subjects(self) -> dict[tuple[int, int], int]:
@@ -63,13 +63,14 @@ class Churn:
         distinct = dict.fromkeys((tree, wanted) for _, tree, wanted, _ in self.pieces)
         return {subject: number for number, subject in enumerate(distinct)}
 
-    def name_of(self, guest: int) -> str:
-        """The name of a guest: of a subscriber with a count, the others have numbers."""
-        index, receiver = self.guests[guest]
+    def name_of(self, churner: int) -> str:
+        """The name of a churner: of a subscriber with a count, the others have numbers."""
+        index, receiver = self.churners[churner]
         name = self.system.subscribers[index].name
         if receiver >= 0:
             return name
-        return f"{name} {2 + sum(other == index for other, _ in self.guests[self.watched : guest])}"
+        before = self.churners[self.watched : churner]
+        return f"{name} {2 + sum(other == index for other, _ in before)}"
 
 
 def find_churn(system: System, routes: Routes, representatives: Sequence[int]) -> Churn:
@@ -81,25 +82,25 @@ def find_churn(system: System, routes: Routes, representatives: Sequence[int]) -
         if each.stays is not None
     ]
     others = [(i, -1) for i, _ in watched for _ in range(system.subscribers[i].count - 1)]
-    guests = tuple(watched + others)
+    churners = tuple(watched + others)
     return Churn(
-        guests=guests,
+        churners=churners,
         watched=len(watched),
-        pieces=tuple(_pieces(system, routes, guests)) if guests else (),
+        pieces=tuple(_pieces(system, routes, churners)) if churners else (),
         system=system,
         routes=routes,
     )
 
 
 def _pieces(
-    system: System, routes: Routes, guests: Sequence[tuple[int, int]]
+    system: System, routes: Routes, churners: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int, int, int]]:
     stays = column(system.subscribers, "stays")
     lasting = np.array([law is None for law in stays.values])[stays.codes]
     homes, filters = routes.home_of_subscriber, routes.filter_of_subscriber
     pairs = zip(homes[lasting].tolist(), filters[lasting].tolist(), strict=True)
     owners = [(home, wanted, -1) for home, wanted in dict.fromkeys(pairs)]
-    owners += [(int(homes[i]), int(filters[i]), number) for number, (i, _) in enumerate(guests)]
+    owners += [(int(homes[i]), int(filters[i]), number) for number, (i, _) in enumerate(churners)]
     trees = [
         [tree for tree in range(len(routes.trees)) if _wants_any(routes, wanted, tree)]
         for wanted in range(routes.wants.shape[1])
@@ -113,7 +114,7 @@ def _wants_any(routes: Routes, wanted: int, tree: int) -> bool:
 
 
 def _periods(subscriber: Subscriber) -> tuple[Law, Law]:
-    """How long a guest stays, and how long it is away."""
+    """How long a churner stays, and how long it is away."""
     assert subscriber.stays is not None
     return subscriber.stays, subscriber.away or _AT_ONCE
 
@@ -125,7 +126,7 @@ def churn_tables(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """Everything the kernel knows of guests and pieces; all of it empty where nobody comes."""
+    """Everything the kernel knows of churners and pieces; all of it empty where nobody comes."""
     subjects, brokers = churn.subjects, len(churn.system.brokers) if churn.matters else 0
     arcs = len(churn.routes.arcs) if churn.matters else 0
     _refuse_too_many(churn, brokers + arcs)
@@ -135,9 +136,9 @@ def churn_tables(
     ]
     ends = np.concatenate([[0], np.cumsum([each.size for each in classes])]).astype(np.int64)
     pieces = []
-    for home, tree, wanted, guest in churn.pieces:
+    for home, tree, wanted, churner in churn.pieces:
         subject = subjects[tree, wanted]
-        pieces.append((home, tree, subject, ends[subject], ends[subject + 1], guest))
+        pieces.append((home, tree, subject, ends[subject], ends[subject + 1], churner))
     arc_names = [
         f"link {churn.system.brokers[arc.source].name}--{churn.system.brokers[arc.target].name}"
         for arc in churn.routes.arcs[:arcs]
@@ -145,7 +146,7 @@ def churn_tables(
     came_from = np.where(cells.parent >= 0, cells.broker[cells.parent], -1)
     of_subject = np.array([piece[2] for piece in pieces], dtype=np.int64)
     return {
-        **_guest_tables(churn, before, laws, streams),
+        **_churner_tables(churn, before, laws, streams),
         **_covering_tables(churn),
         "pieces": make_records(layout.PIECE, pieces),
         "piece_classes": np.concatenate([np.zeros(0, dtype=np.int64), *classes]),
@@ -185,23 +186,23 @@ def _refuse_too_many(churn: Churn, places: int) -> None:
         )
 
 
-def _guest_tables(
+def _churner_tables(
     churn: Churn,
     before: Mapping[str, Any],
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> dict[str, Any]:
-    """Guests with their switches, and for those watched a place where events reach them."""
+    """Churners with their switches, and for those watched a place where events reach them."""
     first_station = len(before["stations"])
     receivers = before["receivers"].copy()
-    guests: list[tuple[Any, ...]] = []
+    churners: list[tuple[Any, ...]] = []
     switches: list[tuple[Any, ...]] = []
     places: list[tuple[Any, ...]] = []
-    owner = [guest for _, _, _, guest in churn.pieces]
-    rest: Any = cache(residual)  # many guests share their laws
-    firsts = np.searchsorted(owner, np.arange(len(churn.guests) + 1)).tolist()
+    owner = [churner for _, _, _, churner in churn.pieces]
+    rest: Any = cache(residual)  # many churners share their laws
+    firsts = np.searchsorted(owner, np.arange(len(churn.churners) + 1)).tolist()
     for number, subscriber in enumerate(churn._subscribers):
-        index, receiver = churn.guests[number]
+        index, receiver = churn.churners[number]
         name = f"subscriber {churn.name_of(number)}"
         stays, away = _periods(subscriber)
         present = stays.mean_s / (stays.mean_s + away.mean_s)
@@ -209,18 +210,18 @@ def _guest_tables(
         switches.append((present, *all_four, streams(name, "subscription"), 0, 0, -1))
         home, delay = churn.routes.home_of_subscriber[index], laws(subscriber.link.delay)
         stream = streams(name, "subscription delay")
-        guests.append((home, firsts[number], firsts[number + 1], delay, stream, receiver))
+        churners.append((home, firsts[number], firsts[number + 1], delay, stream, receiver))
         if receiver >= 0:
-            receivers["guest"][receiver] = number
+            receivers["churner"][receiver] = number
             if receivers["taken_in_at"][receiver] < 0:
                 receivers["taken_in_at"][receiver] = len(before["places"]) + len(places)
                 places.append((first_station, first_station, layout.AT_SUBSCRIBER, receiver))
-    wanted = [np.flatnonzero(churn.routes.wanted_by(i)) for i, _ in churn.guests[: churn.watched]]
+    wanted = [np.flatnonzero(churn.routes.wanted_by(i)) for i, _ in churn.churners[: churn.watched]]
     classes = np.concatenate([np.zeros(0, dtype=np.int64), *wanted])
     who = np.repeat(np.arange(len(wanted)), [each.size for each in wanted])
     return {
-        "guests": make_records(layout.GUEST, guests),
-        **_listed("guests", classes, who, churn.routes.class_count),
+        "churners": make_records(layout.CHURNER, churners),
+        **_listed("churners", classes, who, churn.routes.class_count),
         "switches": _joined(before["switches"], layout.SWITCH, switches),
         "places": _joined(before["places"], layout.PLACE, places),
         "receivers": receivers,
@@ -268,7 +269,7 @@ def _covering(churn: Churn) -> Bools:
 
 
 def churn_numbers(churn: Churn, tables: Mapping[str, Any]) -> dict[str, float]:
-    """The kernel's numbers of guests and messages."""
+    """The kernel's numbers of churners and messages."""
     if not churn.matters:
         return {"churning": 0}
     degree = int(np.diff(tables["out_first"]).max(initial=0))
@@ -276,7 +277,7 @@ def churn_numbers(churn: Churn, tables: Mapping[str, Any]) -> dict[str, float]:
     at_once = max(degree * (1 + uncovered), len(churn.routes.trees))
     return {
         "churning": 1,
-        "first_guest": len(tables["switches"]) - len(churn.guests),
+        "first_churner": len(tables["switches"]) - len(churn.churners),
         "watched_count": churn.watched,
         "subject_count": len(churn.subjects),
         "messages_at_once": at_once,

@@ -133,8 +133,8 @@ def count_loss_of_peer(world: Any, index: int, cause: int) -> None:
     if place.kind == FROM_PUBLISHER:
         count_loss(world, copy.publication, publisher_at(world, place.owner).home, cause)
         return
-    guest = receiver_at(world, place.owner).guest
-    if guest >= 0 and not stop_wanting(world, copy.publication, guest) > 0.0:
+    churner = receiver_at(world, place.owner).churner
+    if churner >= 0 and not stop_wanting(world, copy.publication, churner) > 0.0:
         return
     publisher = row_at(world, publication_at(world, copy.publication).row).publisher
     counts = receipt_at(world, place.owner * world.publisher_count + publisher)

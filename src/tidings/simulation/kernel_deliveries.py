@@ -36,7 +36,7 @@ def is_wanted_at(world: Any, broker: int, content_class: int) -> bool:
 
 @primitive
 def deliver(world: Any, copy: Any, waited: bool, to_all: bool) -> None:
-    """Hand an event to the subscribers at a broker that want it, or to guests alone.
+    """Hand an event to the subscribers at a broker that want it, or to churners alone.
 
     Subscribers with perfect links and no lifetime of their own all see the same, so that they
     are counted once for all. An event that is not measured matters only to queues; ``waited``: it
@@ -63,7 +63,7 @@ def deliver(world: Any, copy: Any, waited: bool, to_all: bool) -> None:
         for position in range(first, last):
             index = receivers_of_at(world, position).value
             receiver = receiver_at(world, index)
-            if not to_all and receiver.guest < 0:
+            if not to_all and receiver.churner < 0:
                 continue
             if receiver.waits_at >= 0 or receiver.taken_in_at >= 0:
                 approach(world, copy.publication, index, waited)

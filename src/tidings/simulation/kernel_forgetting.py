@@ -44,8 +44,8 @@ def tell_again(world: Any, bundle: int, step: Any, was_told: bool) -> None:
             bring(world, number, step)
         elif not was_told:
             is_there = 1
-            if piece.guest >= 0:
-                is_there = switch_at(world, world.first_guest + piece.guest).is_on
+            if piece.churner >= 0:
+                is_there = switch_at(world, world.first_churner + piece.churner).is_on
             at = number * world.broker_count + piece.home
             known_at(world, at).value = FROM_HERE if is_there else 0
 

@@ -82,9 +82,9 @@ CHANNEL = _record(
 # A receiver: a subscriber that is followed on its own, because its link loses or delays events or
 # because it has a lifetime of its own (a law, or −1), or because it has queues of its own: events
 # wait for it to connect at one place and are taken in at another (−1: there is none), or because
-# its subscription comes and goes (its guest; −1: it is always there).
+# its subscription comes and goes (its churner; −1: it is always there).
 RECEIVER = _record(
-    channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, taken_in_at=_I, guest=_I
+    channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, taken_in_at=_I, churner=_I
 )
 
 # ---- the state ---------------------------------------------------------------------------------
@@ -173,14 +173,16 @@ STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
 
 # ---- subscriptions that come and go, and how brokers hear of them -------------------------------
 
-# A guest: a subscriber that comes and goes, its pieces [first, last), the law of the way of its
+# A churner: a subscriber that comes and goes, its pieces [first, last), the law of the way of its
 # messages to its home broker (those of one way keep their order: none lands before ``latest``), and
 # its receiver (−1: it is not watched, another one stands for it). Its switch has the same position
-# among those of guests.
-GUEST = _record(home=_I, first_piece=_I, last_piece=_I, delay=_I, stream=_I, receiver=_I, latest=_F)
+# among those of churners.
+CHURNER = _record(
+    home=_I, first_piece=_I, last_piece=_I, delay=_I, stream=_I, receiver=_I, latest=_F
+)
 # A piece: a subscription as far as one tree is concerned. Its *subject* is tree and filter, its
-# classes [first, last) those of the tree that the filter wants. Guest −1: it is there for ever.
-PIECE = _record(home=_I, tree=_I, subject=_I, first_class=_I, last_class=_I, guest=_I)
+# classes [first, last) those of the tree that the filter wants. Churner −1: it is there for ever.
+PIECE = _record(home=_I, tree=_I, subject=_I, first_class=_I, last_class=_I, churner=_I)
 # A message over an arc (−1: from the subscriber): that a piece is there from now on, or no more.
 MESSAGE = _record(next=_I, piece=_I, arc=_I, is_on=_I, since=_F)
 # What a broker knows of a piece: 0 nothing, or where it heard of it: ...
@@ -212,11 +214,11 @@ BY_LINK, BY_OVERFLOW, BY_EXPIRY = _constants(0, 3)
 PLAIN_CAUSES = 3  # the causes that there are where nothing fails
 BY_BROKER_DOWN, BY_PATH_DOWN, BY_EXPIRY_IN_BUFFER, BY_NOT_RESTORED = _constants(PLAIN_CAUSES, 4)
 FAILING_CAUSES = PLAIN_CAUSES + 4
-BY_NOT_KNOWN, BY_UNSUBSCRIBED = _constants(FAILING_CAUSES, 2)  # only of guests, by receipt
+BY_NOT_KNOWN, BY_UNSUBSCRIBED = _constants(FAILING_CAUSES, 2)  # only of churners, by receipt
 # What is known of an event at a broker, where copies may come twice: 0, or ...
 DELIVERED, LOST = _constants(1, 2)  # ... from LOST on, the first cause
 # What one receiver got of one publisher's events; losses on its link and in its queues, by cause;
-# of a guest all losses there are, and how many events were published while it was there.
+# of a churner all losses there are, and how many events were published while it was there.
 RECEIPT = _record(
     lost=_F,
     dropped=_I,
@@ -250,7 +252,7 @@ TAPED_HOP = _record(number=_I, broker=_I, channel=_I, sent=_I, entered=_F, start
 TAPED_DELIVERY = _record(number=_I, content_class=_I, place=_I, received=_F)
 # ``what``: a component, or −1 − switch for a peer. Also how each is in the beginning.
 TAPED_TURN = _record(what=_I, is_on=_I, turned=_F)
-# When a broker heard of a piece whose guest had come at ``since``.
+# When a broker heard of a piece whose churner had come at ``since``.
 TAPED_LEARNT = _record(piece=_I, broker=_I, since=_F, learnt=_F)
 
 NUMBERS: dict[str, type] = {
@@ -284,8 +286,8 @@ NUMBERS: dict[str, type] = {
     "first_round": _I,  # ... homes that refresh their subscriptions, ...
     "first_end": _I,  # ... and homes whose subscriptions time out
     "churning": _I,  # whether subscriptions come and go; if not, the next do not matter
-    "first_guest": _I,  # of the switches
-    "watched_count": _I,  # guests with a receiver; they come first
+    "first_churner": _I,  # of the switches
+    "watched_count": _I,  # churners with a receiver; they come first
     "subject_count": _I,
     "starting": _I,  # tables are being filled before the run: messages take no time
     "messages_at_once": _I,  # most that one step can send
@@ -353,9 +355,9 @@ TABLES: dict[str, np.dtype[Any]] = {
     "bundles": BUNDLE,
     "bundle_classes": WANTED,
     "bundle_of": SMALL,  # [tree × brokers + broker]; −1: nobody there wants anything
-    "guests": GUEST,  # those watched first
-    "guests_first": WHOLE,  # [class (+ 1)]: where the watched ones that want it begin in ...
-    "guests_of": WHOLE,  # ... this
+    "churners": CHURNER,  # those watched first
+    "churners_first": WHOLE,  # [class (+ 1)]: where the watched ones that want it begin in ...
+    "churners_of": WHOLE,  # ... this
     "pieces": PIECE,
     "piece_classes": WHOLE,
     "wider_first": WHOLE,  # [subject (+ 1)]: where the subjects that cover it begin in ...
@@ -384,7 +386,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "sent_subjects": SMALL,  # [arc × subjects + subject]: pieces that were
     "latest": MOMENT,  # [arc]: no message lands before
     "messages": MESSAGE,
-    "wanted": MOMENT,  # [publication × watched + guest]: until when the guest would stay; 0: not
+    "wanted": MOMENT,  # [publication × watched + churner]: until when that would stay; 0: not
     "passages": MOMENT,  # [publication × brokers + broker]: where it is, see NOT_THERE
     "buffers": BUFFER,
     "marks": TINY,  # [publication × brokers + broker], where events may come twice

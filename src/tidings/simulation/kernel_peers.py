@@ -66,7 +66,7 @@ def leave_peer(world: Any, index: int) -> None:
         set_out(world, index, place.owner)
     elif place.kind == AT_SUBSCRIBER:
         publication = publication_at(world, copy.publication)
-        if publication.measured and receiver_at(world, place.owner).guest >= 0:
+        if publication.measured and receiver_at(world, place.owner).churner >= 0:
             welcome(world, copy.publication, place.owner, has_waited(world, index))
         elif publication.measured:
             take_in(world, publication, place.owner, world.now, has_waited(world, index))
@@ -99,7 +99,7 @@ def set_out(world: Any, index: int, owner: int) -> None:
 def approach(world: Any, publication: int, index: int, waited: bool) -> None:
     """An event sets out from its home broker to a receiver with queues, or one that is known."""
     receiver = receiver_at(world, index)
-    if receiver.guest >= 0 and not is_known_at_home(world, publication, receiver.guest):
+    if receiver.churner >= 0 and not is_known_at_home(world, publication, receiver.churner):
         return
     if receiver.waits_at >= 0:
         copy = new_copy(world, publication, receiver.waits_at, receiver.channel)
@@ -115,19 +115,19 @@ def approach(world: Any, publication: int, index: int, waited: bool) -> None:
 
 @merged
 def welcome(world: Any, index: int, owner: int, waited: bool) -> None:
-    """A measured event reaches a guest, while it is there or too late.
+    """A measured event reaches a churner, while it is there or too late.
 
     What comes in a later stay is a notification, but not one of what was wanted then.
     """
     publication = publication_at(world, index)
-    guest = receiver_at(world, owner).guest
-    until = stop_wanting(world, index, guest)
+    churner = receiver_at(world, owner).churner
+    until = stop_wanting(world, index, churner)
     if until > world.now:
         take_in(world, publication, owner, world.now, waited)
         return
     if until > 0.0:
         receipt_of(world, publication, owner).unsubscribed += 1
-    if world.recording and switch_at(world, world.first_guest + guest).is_on:
+    if world.recording and switch_at(world, world.first_churner + churner).is_on:
         tape_delivery(world, publication, -1 - owner, world.now)
 
 
@@ -143,8 +143,8 @@ def cross(world: Any, index: int, owner: int) -> None:
     delay = 0.0
     if loses(world, channel):
         channel.lost += measured
-        if receiver.guest >= 0:
-            measured = 1 if stop_wanting(world, copy.publication, receiver.guest) > 0.0 else 0
+        if receiver.churner >= 0:
+            measured = 1 if stop_wanting(world, copy.publication, receiver.churner) > 0.0 else 0
         receipt_of(world, publication, owner).lost += measured
         release(world, index)
     elif receiver.taken_in_at >= 0:

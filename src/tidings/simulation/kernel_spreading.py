@@ -18,9 +18,9 @@ from tidings.kernels.sampling import draw
 from tidings.simulation.kernel_layout import FROM_ARC, FROM_HERE
 from tidings.simulation.kernel_tables import (
     channel_at,
+    churner_at,
     component_at,
     flight_of,
-    guest_at,
     interest_at,
     known_at,
     landing_at,
@@ -60,8 +60,8 @@ def fill_tables(world: Any) -> None:
     """Let brokers know of everybody who is there when the run begins, one after the other."""
     world.starting = 1
     for number in range(world.pieces_length):
-        guest = piece_at(world, number).guest
-        if guest < 0 or switch_at(world, world.first_guest + guest).is_on:
+        churner = piece_at(world, number).churner
+        if churner < 0 or switch_at(world, world.first_churner + churner).is_on:
             post(world, number, -1, 1, world.now)
             while world.in_flight > 0:
                 index = -1 - landing_at(world, 0).cargo
@@ -73,9 +73,9 @@ def fill_tables(world: Any) -> None:
 
 @merged
 def announce(world: Any, number: int, is_on: int) -> None:
-    """A guest tells its home broker that it has come, or that it goes."""
-    guest = guest_at(world, number)
-    for piece in range(guest.first_piece, guest.last_piece):
+    """A churner tells its home broker that it has come, or that it goes."""
+    churner = churner_at(world, number)
+    for piece in range(churner.first_piece, churner.last_piece):
         post(world, piece, -1, is_on, world.now)
 
 
@@ -109,16 +109,16 @@ def arrival(world: Any, piece: int, arc: int) -> float:
         stream = message_stream_at(world, arc).value
         before = latest_at(world, arc).value
     else:
-        guest = guest_at(world, piece_at(world, piece).guest)
-        law = law_at(world, guest.delay)
-        stream = guest.stream
-        before = guest.latest
+        churner = churner_at(world, piece_at(world, piece).churner)
+        law = law_at(world, churner.delay)
+        stream = churner.stream
+        before = churner.latest
     delay = draw(law.kind, law.offset, law_params_of(world), streams_of(world), stream)
     due = max(world.now + delay, before)
     if arc >= 0:
         latest_at(world, arc).value = due
     else:
-        guest_at(world, piece_at(world, piece).guest).latest = due
+        churner_at(world, piece_at(world, piece).churner).latest = due
     return due
 
 
@@ -179,7 +179,7 @@ def is_repeated(world: Any, piece: int, arc: int) -> bool:
 @inlined
 def is_offline(world: Any, piece: int) -> bool:
     """Whether the subscriber of a piece has to wait until it is connected again."""
-    receiver = guest_at(world, piece_at(world, piece).guest).receiver
+    receiver = churner_at(world, piece_at(world, piece).churner).receiver
     if receiver < 0 or receiver_at(world, receiver).waits_at < 0:
         return False
     place = place_at(world, receiver_at(world, receiver).waits_at)
@@ -284,10 +284,10 @@ def find_known(world: Any, subject: int, arc: int, broker: int) -> int:
 
 @primitive
 def is_known_at_home(world: Any, publication: int, number: int) -> bool:
-    """Whether a guest's home broker knows what it wants of the tree of an event."""
-    guest = guest_at(world, number)
+    """Whether a churner's home broker knows what it wants of the tree of an event."""
+    churner = churner_at(world, number)
     tree = publication_at(world, publication).tree
-    for piece in range(guest.first_piece, guest.last_piece):
+    for piece in range(churner.first_piece, churner.last_piece):
         if piece_at(world, piece).tree == tree:
-            return known_at(world, piece * world.broker_count + guest.home).value > 0
+            return known_at(world, piece * world.broker_count + churner.home).value > 0
     return False

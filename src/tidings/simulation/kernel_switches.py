@@ -49,14 +49,14 @@ def start_switches(world: Any) -> None:
                 close_gate(world, switch.gate)
             if world.recording:
                 tape_turn(world, -1 - number, switch.is_on)
-        elif world.recording and is_guest(world, number):
+        elif world.recording and is_churner(world, number):
             tape_turn(world, -1 - number, switch.is_on)
 
 
 @inlined
-def is_guest(world: Any, number: int) -> bool:
+def is_churner(world: Any, number: int) -> bool:
     """Whether a switch is that of a subscriber whose subscription comes and goes."""
-    return world.churning > 0 and number >= world.first_guest
+    return world.churning > 0 and number >= world.first_churner
 
 
 @merged
@@ -107,10 +107,10 @@ def turn(world: Any, number: int) -> None:
                 let_go(world)
         else:
             close_gate(world, switch.gate)
-    elif is_guest(world, number):
+    elif is_churner(world, number):
         if world.recording:
             tape_turn(world, -1 - number, switch.is_on)
-        announce(world, number - world.first_guest, switch.is_on)
+        announce(world, number - world.first_churner, switch.is_on)
 
 
 @primitive

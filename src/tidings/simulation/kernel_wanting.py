@@ -27,10 +27,10 @@ from tidings.simulation.kernel_layout import (
 from tidings.simulation.kernel_tables import (
     came_from_at,
     cell_of_at,
+    churner_at,
+    churner_of_at,
+    churners_first_at,
     copy_at,
-    guest_at,
-    guest_of_at,
-    guests_first_at,
     nodes_of,
     passage_at,
     publication_at,
@@ -50,15 +50,17 @@ def note_wanted(world: Any, index: int) -> None:
         passage_at(world, index * world.broker_count + broker).value = NOT_THERE
     at = publication.content_class
     publisher = row_at(world, publication.row).publisher
-    for position in range(guests_first_at(world, at).value, guests_first_at(world, at + 1).value):
-        guest = guest_of_at(world, position).value
-        switch = world.first_guest + guest
+    for position in range(
+        churners_first_at(world, at).value, churners_first_at(world, at + 1).value
+    ):
+        churner = churner_of_at(world, position).value
+        switch = world.first_churner + churner
         until = 0.0
         if switch_at(world, switch).is_on:
             until = key_of(nodes_of(world), world.first_switch + switch)
-            receipt = guest_at(world, guest).receiver * world.publisher_count + publisher
+            receipt = churner_at(world, churner).receiver * world.publisher_count + publisher
             receipt_at(world, receipt).wanted += 1
-        wanted_at(world, index * world.watched_count + guest).value = until
+        wanted_at(world, index * world.watched_count + churner).value = until
 
 
 @primitive
@@ -71,11 +73,11 @@ def note_passage(world: Any, index: int) -> None:
 
 
 @primitive
-def stop_wanting(world: Any, index: int, guest: int) -> float:
-    """What becomes of an event for a guest is decided: the end of its stay, 0 if not wanted."""
+def stop_wanting(world: Any, index: int, churner: int) -> float:
+    """What becomes of an event for a churner is decided: the end of its stay, 0 if not wanted."""
     if not publication_at(world, index).measured:
         return 0.0
-    wanted = wanted_at(world, index * world.watched_count + guest)
+    wanted = wanted_at(world, index * world.watched_count + churner)
     until = wanted.value
     wanted.value = 0.0
     return until
@@ -83,15 +85,17 @@ def stop_wanting(world: Any, index: int, guest: int) -> float:
 
 @merged
 def count_missed(world: Any, index: int) -> None:
-    """Count, with its cause, what guests miss of an event of which no copy is left."""
+    """Count, with its cause, what churners miss of an event of which no copy is left."""
     publication = publication_at(world, index)
     at = publication.content_class
     publisher = row_at(world, publication.row).publisher
-    for position in range(guests_first_at(world, at).value, guests_first_at(world, at + 1).value):
-        guest = guest_of_at(world, position).value
-        until = wanted_at(world, index * world.watched_count + guest).value
+    for position in range(
+        churners_first_at(world, at).value, churners_first_at(world, at + 1).value
+    ):
+        churner = churner_of_at(world, position).value
+        until = wanted_at(world, index * world.watched_count + churner).value
         if until > 0.0:
-            record = guest_at(world, guest)
+            record = churner_at(world, churner)
             cause = why_missed(world, index, record.home, until)
             at_receipt = record.receiver * world.publisher_count + publisher
             count_cause(receipt_at(world, at_receipt), cause)

@@ -27,9 +27,9 @@ def subscription_rows(compiled: CompiledSystem, tapes: Tapes, window: Window) ->
     lasting = subscription_table([each for each in everyone if each.stays is None], EPOCH_NS)
     turns = _turns(compiled, tapes, window)
     rows = pd.concat([turns, _learnt(compiled, tapes, window, turns)], ignore_index=True)
-    guests = [everyone[index] for index, _ in compiled.churn.guests]
-    names = np.array([each.name for each in guests], dtype=object)[rows["guest"]]
-    filters = subscription_table(guests, EPOCH_NS)["filter"].to_numpy()[rows["guest"]]
+    churners = [everyone[index] for index, _ in compiled.churn.churners]
+    names = np.array([each.name for each in churners], dtype=object)[rows["churner"]]
+    filters = subscription_table(churners, EPOCH_NS)["filter"].to_numpy()[rows["churner"]]
     columns = {
         "subscription": names + "/" + rows["stay"].astype(str).to_numpy(),
         "subscriber": names,
@@ -42,15 +42,15 @@ def subscription_rows(compiled: CompiledSystem, tapes: Tapes, window: Window) ->
 
 
 def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pd.DataFrame:
-    """Every coming and going, by guest and number of the stay."""
+    """Every coming and going, by churner and number of the stay."""
     what, is_on, at_ns = turns_in_window(tapes.turns, window, until_s=math.inf)
-    guest = -1 - what - int(compiled.numbers["first_guest"])
-    found = pd.DataFrame({"guest": guest, "is_on": is_on, "at_ns": at_ns})[guest >= 0]
-    found["stay"] = found.groupby("guest")["is_on"].cumsum()
+    churner = -1 - what - int(compiled.numbers["first_churner"])
+    found = pd.DataFrame({"churner": churner, "is_on": is_on, "at_ns": at_ns})[churner >= 0]
+    found["stay"] = found.groupby("churner")["is_on"].cumsum()
     # Whoever is away when the window begins has not been seen to leave.
     found = found[found["stay"] > 0].reset_index(drop=True)
-    homes = [compiled.system.subscribers[index].at for index, _ in compiled.churn.guests]
-    found["broker"] = np.array(homes, dtype=object)[found["guest"]]
+    homes = [compiled.system.subscribers[index].at for index, _ in compiled.churn.churners]
+    found["broker"] = np.array(homes, dtype=object)[found["churner"]]
     found["action"] = np.where(found["is_on"] == 1, "subscribe", "unsubscribe")
     return found
 
@@ -58,7 +58,7 @@ def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pd.DataFra
 def _learnt(
     compiled: CompiledSystem, tapes: Tapes, window: Window, turns: pd.DataFrame
 ) -> pd.DataFrame:
-    """When brokers learnt of what was subscribed in the window, by guest and number of the stay.
+    """When brokers learnt of what was subscribed in the window, by churner and number of the stay.
 
     What began so late that the run may have ended before all had heard of it is left out.
     """
@@ -69,12 +69,12 @@ def _learnt(
     brokers = np.array([each.name for each in compiled.system.brokers], dtype=object)
     learnt = pd.DataFrame(
         {
-            "guest": compiled.tables["pieces"]["guest"][taped["piece"]],
+            "churner": compiled.tables["pieces"]["churner"][taped["piece"]],
             "since_ns": nanoseconds(taped["since"], window),
             "broker": brokers[taped["broker"]],
             "action": "learnt",
             "at_ns": nanoseconds(taped["learnt"], window),
         }
     )
-    began = turns[turns["is_on"] == 1][["guest", "at_ns", "stay"]]
-    return learnt.merge(began.rename(columns={"at_ns": "since_ns"}), on=["guest", "since_ns"])
+    began = turns[turns["is_on"] == 1][["churner", "at_ns", "stay"]]
+    return learnt.merge(began.rename(columns={"at_ns": "since_ns"}), on=["churner", "since_ns"])

@@ -159,10 +159,10 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     receiver = units.receiver[units.pair_unit]
     followed = receiver >= 0
     at = receiver[followed] * len(compiled.system.publishers) + units.pair_publisher[followed]
-    guests = followed.copy()
-    guests[followed] = compiled.tables["receivers"]["guest"][receiver[followed]] >= 0
-    pair_lost[guests] = 0  # all that a guest misses is in its receipts
-    wanted[guests] = receipts["wanted"][at[guests[followed]]]
+    churners = followed.copy()
+    churners[followed] = compiled.tables["receivers"]["churner"][receiver[followed]] >= 0
+    pair_lost[churners] = 0  # all that a churner misses is in its receipts
+    wanted[churners] = receipts["wanted"][at[churners[followed]]]
     for cause, name in _BY_RECEIPT.items():
         pair_lost[followed, cause] += receipts[name][at]
     sums = {}

@@ -63,12 +63,14 @@ def cycles(compiled: CompiledSystem) -> Iterator[Cycle]:
         if queue.periods is not None:
             down = 1.0 - queue.periods.connected
             yield Cycle(name=queue.peer, length_s=queue.cycle_s, down=down)
-    for index, _ in compiled.churn.guests[: compiled.churn.watched]:
-        guest = compiled.system.subscribers[index]
-        assert guest.stays is not None
-        away_s = guest.away.mean_s if guest.away is not None else 0.0
+    for index, _ in compiled.churn.churners[: compiled.churn.watched]:
+        churner = compiled.system.subscribers[index]
+        assert churner.stays is not None
+        away_s = churner.away.mean_s if churner.away is not None else 0.0
         # How soon a subscription is known decides its shares, so that each stay counts.
-        yield Cycle(name=f"subscriber {guest.name}", length_s=guest.stays.mean_s + away_s, down=0.5)
+        yield Cycle(
+            name=f"subscriber {churner.name}", length_s=churner.stays.mean_s + away_s, down=0.5
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,8 +91,10 @@ def check_periods(system: System, span_s: float) -> None:
     groups = [each.failure for each in system.failure_groups]
     cycles_s += [each.up.mean_s + each.down.mean_s for each in groups]
     cycles_s += [on.mean_s + off.mean_s for _, on, off in _coming_and_going(system)]
-    guests = [(each.stays, each.away) for each in system.subscribers]
-    cycles_s += [on.mean_s + off.mean_s for on, off in guests if on is not None and off is not None]
+    churners = [(each.stays, each.away) for each in system.subscribers]
+    cycles_s += [
+        on.mean_s + off.mean_s for on, off in churners if on is not None and off is not None
+    ]
     expected = sum(span_s / each for each in cycles_s)
     if expected > MOST_PERIODS:
         raise UnsupportedError(
