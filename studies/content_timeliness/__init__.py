@@ -29,8 +29,8 @@ from studies.points import errors, points_of, scatter, side_by_side
 from tidings.model.outcome_files import plain
 from tidings.model.skewness import skewed
 from tidings.model.study import Finding, Scatter, Section, Study
+from tidings.prediction.choices import QUEUE_MODELS
 from tidings.prediction.predict import predict
-from tidings.prediction.published import QUEUE_MODELS
 from tidings.simulation.run import simulate
 
 LOADS = {"low": 0.3, "high": 0.75}  # utilisation of the busiest broker

@@ -17,7 +17,8 @@ from tidings.cli.workloads import (
     TracesInstead,
     find_workload,
 )
-from tidings.prediction.operational.analysing import FORMULAS, Analysis
+from tidings.prediction.choices import FORMULAS
+from tidings.prediction.operational.analysing import Analysis
 from tidings.prediction.operational.analysing import analyse as analyse_workload
 from tidings.prediction.operational.audiences import delivery_rows
 from tidings.prediction.operational.scaling import scaled

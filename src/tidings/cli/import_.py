@@ -40,15 +40,6 @@ class Format(StrEnum):
     PROBES = "probes"
 
 
-_TABLES = {
-    Format.OTLP: (*otlp.TABLES, "hops"),
-    Format.NATS: nats.TABLES,
-    Format.UP_DOWN: (UP_AND_DOWN.table,),
-    Format.CONNECTIVITY: (CONNECTIVITY.table,),
-    Format.PROBES: ("probes",),
-}
-
-
 def import_(
     format_: Annotated[
         Format,
@@ -138,7 +129,13 @@ def import_(
 def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
     """The tables that an import will write."""
     if columns is None:
-        return _TABLES[format_]
+        return {
+            Format.OTLP: (*otlp.TABLES, "hops"),
+            Format.NATS: nats.TABLES,
+            Format.UP_DOWN: (UP_AND_DOWN.table,),
+            Format.CONNECTIVITY: (CONNECTIVITY.table,),
+            Format.PROBES: ("probes",),
+        }[format_]
     names = tuple(table.name for table in columns.tables)
     return (*names, "hops") if broker is not None and "publications" in names else names
 

@@ -10,11 +10,9 @@ from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
 from tidings.model import reading
 from tidings.model.skewness import skewed
-from tidings.prediction.predict import SECONDS, PredictOptions
+from tidings.prediction.choices import FAULT_MODELS, QUEUE_MODELS, SECONDS, WITHIN
+from tidings.prediction.predict import PredictOptions
 from tidings.prediction.predict import predict as predict_outcome
-from tidings.prediction.published import QUEUE_MODELS
-from tidings.prediction.repairs.failing import FAULT_MODELS
-from tidings.prediction.wanting import WITHIN
 from tidings.reporting.terminal import interval_table
 from tidings.validation.intervals import intervals
 

@@ -14,8 +14,8 @@ from tidings.model import reading
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.model.writing import check_new_folder
+from tidings.simulation.options import SimulationOptions
 from tidings.simulation.recording import record, write_traces
-from tidings.simulation.run import SimulationOptions
 from tidings.simulation.run import simulate as simulate_outcome
 
 USUAL = SimulationOptions()

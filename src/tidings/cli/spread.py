@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
     Step = Any
 
-TABLES = (*NEEDED, "hops")
 SHOWN = (0.1, 0.5, 0.9, 0.99)  # of B, with errors
 
 
@@ -82,14 +81,15 @@ def spread(
     Example: [bold]tidings spread traces/ --stays 10s,30s,2min[/]
     """
     edges_s = None if stays is None else sorted(map(options.seconds, stays.split(",")))
+    tables = (*NEEDED, "hops")
     names = table_names(traces)
     if names is not None:
-        require_tables(traces, TABLES, names)
+        require_tables(traces, tables, names)
     with console.progress("measuring how things spread") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:
             found = read_traces(session, traces)
-            require_tables(traces, TABLES, found.tables)
+            require_tables(traces, tables, found.tables)
             document = {"source": found.source, **_measured(found, edges_s, bins, step)}
     if json:
         console.show_json(document)

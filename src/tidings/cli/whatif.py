@@ -21,8 +21,8 @@ from tidings.planning.scenarios import (
     foretell,
     read_scenarios,
 )
-from tidings.prediction.predict import SECONDS, PredictOptions, predict
-from tidings.prediction.wanting import WITHIN
+from tidings.prediction.choices import SECONDS, WITHIN
+from tidings.prediction.predict import PredictOptions, predict
 from tidings.reporting.what_ifs import causes_table, difference_table, scenario_table
 from tidings.simulation.run import simulate
 

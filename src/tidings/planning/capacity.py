@@ -12,6 +12,7 @@ from tidings.errors import InvalidInputError
 from tidings.model.outcome_files import plain
 from tidings.model.system import Link, Subscriber, System
 from tidings.planning.changes import changed
+from tidings.planning.choices import ALL
 from tidings.planning.evidence import (
     MEETS,
     MISSES,
@@ -22,7 +23,7 @@ from tidings.planning.evidence import (
     Standing,
     weigh,
 )
-from tidings.planning.selections import ALL, check_target
+from tidings.planning.selections import check_target
 from tidings.planning.targets import Target
 
 SLOWEST, FASTEST = 1 / 64, 64.0

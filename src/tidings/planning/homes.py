@@ -20,8 +20,9 @@ from scipy import optimize, sparse
 
 from tidings.model.outcome_files import plain
 from tidings.model.system import System
+from tidings.planning.choices import ALL
 from tidings.planning.evidence import MISSES, Evidence, Play, Progress, Standing, weigh
-from tidings.planning.selections import ALL, check_target, means
+from tidings.planning.selections import check_target, means
 from tidings.planning.targets import Target
 
 MET = 10.0  # how much more a met target counts than any on-time share

@@ -18,9 +18,10 @@ from tidings.cli.workloads import (
     TracesInstead,
     find_workload,
 )
-from tidings.model.system_workload import FLOWS
+from tidings.model.flow_kinds import FLOWS
 from tidings.model.writing import check_file
-from tidings.petri.generating import FORWARDING, generate_net
+from tidings.petri.generating import generate_net
+from tidings.petri.options import FORWARDING
 from tidings.petri.reading import checked, dumps_net, net_document, save_net
 
 

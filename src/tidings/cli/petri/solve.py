@@ -9,8 +9,9 @@ import typer
 
 from tidings.cli import console, options
 from tidings.petri.exact import solve_exactly
+from tidings.petri.options import NetOptions
 from tidings.petri.reading import load_net
-from tidings.petri.simulating import NetOptions, simulate_net
+from tidings.petri.simulating import simulate_net
 from tidings.reporting.analyses import net_tables
 
 USUAL = NetOptions()

@@ -21,8 +21,8 @@ from tidings.cli.plan.asking import (
     told,
 )
 from tidings.planning.capacity import Capacity, Option, least_copies, least_speed
+from tidings.planning.choices import ALL
 from tidings.planning.evidence import OPEN
-from tidings.planning.selections import ALL
 from tidings.reporting.plans import capacity_table
 
 

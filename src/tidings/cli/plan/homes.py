@@ -21,9 +21,9 @@ from tidings.cli.plan.asking import (
     playing,
     told,
 )
+from tidings.planning.choices import ALL
 from tidings.planning.evidence import OPEN
 from tidings.planning.homes import HomesAdvice, assign_homes, search_for
-from tidings.planning.selections import ALL
 from tidings.reporting.plans import homes_table
 
 

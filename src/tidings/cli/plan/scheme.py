@@ -8,10 +8,11 @@ import typer
 
 from tidings.cli import console, options
 from tidings.cli.plan.asking import Of, Share, Slo, asked, conclude
+from tidings.planning.choices import SCHEME_SECONDS
 from tidings.planning.evidence import MEETS, MISSES
-from tidings.planning.schemes import SECONDS, SchemeAdvice, compare_schemes
+from tidings.planning.schemes import SchemeAdvice, compare_schemes
 from tidings.reporting.plans import scheme_tables
-from tidings.simulation.run import SimulationOptions
+from tidings.simulation.options import SimulationOptions
 
 USUAL = SimulationOptions()
 
@@ -31,7 +32,7 @@ def scheme(
     seconds: Annotated[
         float,
         typer.Option(metavar="N", min=0.1, help="CPU seconds that simulating one scheme may take."),
-    ] = SECONDS,
+    ] = SCHEME_SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:

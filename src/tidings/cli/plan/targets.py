@@ -20,8 +20,6 @@ from tidings.cli.plan.asking import (
 )
 from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
 
-_PASSED = {MEETS: True, MISSES: False, OPEN: None}
-
 
 def targets(
     system: options.SystemFile,
@@ -59,9 +57,10 @@ def targets(
             }
         )
     else:
+        passed = {MEETS: True, MISSES: False, OPEN: None}
         for each in (evidence.predicted, evidence.simulated):
             if each is not None:
-                console.show_checked(_PASSED[each.tells], ("met", "not met", "open"), told(each))
+                console.show_checked(passed[each.tells], ("met", "not met", "open"), told(each))
         if evidence.verdict == OPEN:
             console.show(f"Whether the targets are met cannot be told: {DOUBT}.")
     conclude(evidence.verdict)
