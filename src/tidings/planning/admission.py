@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
 from tidings.model.system import Subscriber, System
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Progress, weigh
 from tidings.planning.newcomers import (

@@ -9,7 +9,7 @@ from itertools import count, islice
 from typing import Any
 
 from tidings.errors import InvalidInputError
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
 from tidings.model.system import Link, Subscriber, System
 from tidings.planning.changes import changed
 from tidings.planning.choices import ALL

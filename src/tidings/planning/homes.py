@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
 from tidings.model.system import System
 from tidings.planning.choices import ALL
 from tidings.planning.evidence import MISSES, Evidence, Play, Progress, Standing, weigh

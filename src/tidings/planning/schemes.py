@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import InvalidInputError
+from tidings.model.json_text import plain
 from tidings.model.outcome import Outcome
-from tidings.model.outcome_files import plain
 from tidings.model.system import SCHEMES, Recovery, System
 from tidings.planning.choices import SCHEME_SECONDS
 from tidings.planning.evidence import MEETS, OPEN, Progress, better, deciding, verdict

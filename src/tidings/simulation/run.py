@@ -11,12 +11,12 @@ import numpy as np
 
 from tidings.errors import UnstableError
 from tidings.kernels.replications import side_by_side
+from tidings.model.arrays import Floats
 from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
-from tidings.simulation.options import Floats
 from tidings.simulation.options import SimulationOptions as SimulationOptions
 from tidings.simulation.precision import Clock, Series
 from tidings.simulation.provenance import provenance_of

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import console, options
 from tidings.cli.plan.asking import Of, Share, Slo, asked, conclude
 from tidings.planning.choices import SCHEME_SECONDS
-from tidings.planning.evidence import MEETS, MISSES
-from tidings.planning.schemes import SchemeAdvice, compare_schemes
-from tidings.reporting.plans import scheme_tables
 from tidings.simulation.options import SimulationOptions
+
+if TYPE_CHECKING:
+    from tidings.planning.schemes import SchemeAdvice
+
 
 USUAL = SimulationOptions()
 
@@ -38,8 +39,12 @@ def scheme(
 ) -> None:
     """Compare all recovery schemes; name the cheapest that gives subscribers their target.
 
-    Example: [bold]tidings plan scheme city.yaml --target 0.99 --of 0.95[/]
+    Example: tidings plan scheme city.yaml --target 0.99 --of 0.95
     """
+    from tidings.planning.evidence import MEETS, MISSES
+    from tidings.planning.schemes import compare_schemes
+    from tidings.reporting.plans import scheme_tables
+
     found, wanted = asked(system, slo, target, of)
     chosen = SimulationOptions(
         seed=seed,

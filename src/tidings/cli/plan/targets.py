@@ -18,7 +18,6 @@ from tidings.cli.plan.asking import (
     playing,
     told,
 )
-from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
 
 
 def targets(
@@ -41,8 +40,10 @@ def targets(
 
     Where a target is within the prediction's error, the simulation decides, if it can in time.
 
-    Example: [bold]tidings plan targets city.yaml --slo objectives.yaml[/]
+    Example: tidings plan targets city.yaml --slo objectives.yaml
     """
+    from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
+
     found, wanted = asked(system, slo, target, of)
     with console.progress("predicting") as step:
         play = playing(simulate is not False, seed, seconds, step)
