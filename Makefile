@@ -32,6 +32,7 @@ bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	else \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'; \
 	fi
+	$(BIN)/python benchmarks/help.py --write
 	$(BIN)/python benchmarks/simulator.py --write
 	$(BIN)/python benchmarks/prediction.py --write
 	$(BIN)/python benchmarks/failures.py --write

@@ -7,47 +7,31 @@ saved as tables, as JSON and as a page.
 
 from __future__ import annotations
 
-import inspect
 import json as json_format
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pandas as pd
-import typer
-import yaml
 from numpy.typing import ArrayLike
 
-from tidings.cli import console, options
+from studies.commands import words_of
+from tidings.cli import console
 from tidings.errors import InvalidInputError
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.study import Curves, Finding, Grid, Points, Scatter, Section, Study
 from tidings.model.writing import write_file
 from tidings.reporting.study_page import write_study
 from tidings.reporting.study_tables import study_tables
 
-NAMES = (
-    "content-timeliness",
-    "fault-tolerance",
-    "mobile-onoff",
-    "notification-loss",
-    "performance-methodology",
-    "published-fits",
-    "combined",
-)
 MARKER, PAGE = "reproduction.json", "reproduction.html"  # a folder with the first is ours
-USUAL_FOLDER = Path("tidings-reproduction")
 
 Row = Mapping[str, Any]
 Exhibit = Grid | Scatter | Curves
-Folder = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Where points, errors and the page go.")
-]
 
 
 def silent(_: str) -> None:
@@ -61,9 +45,8 @@ class Texts:
     """
 
     def __init__(self, name: str) -> None:
-        file = Path(__file__).parent / f"{name.replace('-', '_')}.yaml"
         self.name = name
-        self.all: dict[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
+        self.all = words_of(name)
 
     def claim(self, key: str, holds: bool | None, **values: object) -> Finding:
         """Answer a claim by what was measured, and whether it holds (None: within the noise)."""
@@ -134,55 +117,6 @@ class Experiment:
     run: Callable[[Any, Progress], Study]
 
 
-def command(name: str) -> Any:
-    """Build the command that runs a study, or None if there is none of this name."""
-    if name not in NAMES:
-        return None
-    experiment: Experiment = import_module(f"studies.{name.replace('-', '_')}").EXPERIMENT
-    alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    alone.command(name)(_function(experiment))
-    return typer.main.get_command(alone)
-
-
-def _function(experiment: Experiment) -> Callable[..., None]:
-    """Make a function that runs and shows the experiment, with a parameter for each setting."""
-    words, options_of = experiment.texts.all, _parameters(experiment)
-    usual = {"to": (Folder, USUAL_FOLDER), "json": (options.Json, False)}
-
-    def call(*, to: Path, json: bool, **given: Any) -> None:
-        check_folder(to)
-        own = {"to": to} if "to" in options_of else {}
-        with console.progress("reproducing") as step:
-            study = experiment.run(experiment.settings(**given, **own), step)
-        present(study, to, json=json)
-
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=hint, default=default)
-        for name, (hint, default) in {**options_of, **usual}.items()
-    ]
-    call.__doc__ = (
-        f"{words['purpose']}\n\nExample: [bold]tidings reproduce {experiment.texts.name} "
-        f"{words['example']}[/]"
-    )
-    call.__annotations__ = {each.name: each.annotation for each in parameters}
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return call
-
-
-def _parameters(experiment: Experiment) -> dict[str, tuple[Any, Any]]:
-    """Find type and usual value of every setting that is an option."""
-    hints = get_type_hints(experiment.settings, include_extras=True)
-    words = experiment.texts.all.get("options", {})
-    parameters = {}
-    for each in fields(experiment.settings):
-        hint, required = hints[each.name], each.default is MISSING
-        if each.name in words:
-            hint = Annotated[hint, _option(each.name, hint, words[each.name], required=required)]
-        if get_origin(hint) is Annotated:  # others are no options
-            parameters[each.name] = (hint, inspect.Parameter.empty if required else each.default)
-    return parameters
-
-
 def present(study: Study, folder: Path, *, json: bool) -> None:
     """Save the study and its page, and print what a person or a program wants to see."""
     save(study, folder)
@@ -210,41 +144,6 @@ def save(study: Study, folder: Path) -> None:
     write_file(folder / MARKER, text.encode())
     for name, table in study.tables.items():
         write_file(folder / f"{name}.csv", table.to_csv(index=False).encode())
-
-
-# Options: their types and usual values are fields of the settings, their words in the YAML file.
-
-
-def _option(name: str, hint: Any, words: str | Mapping[str, Any], *, required: bool) -> Any:
-    """Declare the option of a setting; a field in seconds (``_s``) is given as a time."""
-    more: dict[str, Any] = {"help": words} if isinstance(words, str) else dict(words)
-    kinds = {each for each in (get_args(hint) or (hint,)) if each is not type(None)}
-    if required:
-        return typer.Argument(metavar="FOLDER", **more)
-    names = [f"--{more.pop('name', name.removesuffix('_s')).replace('_', '-')}"]
-    if "one of" in more:
-        choices = more.pop("one of")
-        more |= {"metavar": "|".join(choices), "callback": _one_of(choices)}
-    elif float in kinds and name.endswith("_s"):
-        more |= {"metavar": "TIME", "parser": _time}
-    elif kinds & {int, float}:
-        more = {"metavar": "N", "min": 1 if int in kinds else None, **more}
-    elif bool in kinds:
-        names = names if not more.pop("or not", False) else []
-    return typer.Option(*names, **{"metavar": None if bool in kinds else "PATH", **more})
-
-
-def _time(given: str | float) -> float:
-    return given if isinstance(given, float) else options.seconds(given)
-
-
-def _one_of(words: Iterable[str]) -> Callable[[str | None], str | None]:
-    def check(given: str | None) -> str | None:
-        if given is not None and given not in words:
-            raise typer.BadParameter(f"'{given}' is not one of {', '.join(words)}")
-        return given
-
-    return check
 
 
 # Exhibits, from tables.

@@ -9,7 +9,6 @@ published.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from scipy import stats
 
 from studies.fault_tolerance.uptime_traces import Uptimes, read_uptimes
 from studies.harness import Experiment, Texts
+from studies.settings.published_fits import Settings
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.plain_files import open_plain
@@ -29,13 +29,6 @@ PUBLISHED = "published_fits.csv"
 COLUMNS = ("trace", "state", "dist", "p1", "p2", "p1_name", "p2_name")
 STATES = {"available": True, "unavailable": False}
 TEXTS = Texts("published-fits")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Where the traces and the published laws are."""
-
-    traces: Path
 
 
 def fit_exponential(hours: Floats) -> dict[str, float]:

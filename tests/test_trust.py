@@ -20,7 +20,7 @@ import pytest
 from snapshots import everything_below
 from stopped_imports import mark_for
 from tidings.cli import spark as cli_spark
-from tidings.cli.characterise import _Places
+from tidings.cli.characterising import Places
 from tidings.cli.commands import run
 from tidings.demonstration import run as demonstrating
 from tidings.errors import EngineError
@@ -160,7 +160,7 @@ def test_fitted_systems_are_written_through_no_link(mine, name):
         Path(place).symlink_to(mine / "letter")
     before, fitted = everything_below(mine), SimpleNamespace(system=load("system.yaml"))
     parts = SimpleNamespace(regimes=[SimpleNamespace(found=fitted)] * 2)
-    places = _Places(to=Path("fitted.yaml"), measured=None, regimes=Path("taken"), report=None)
+    places = Places(to=Path("fitted.yaml"), measured=None, regimes=Path("taken"), report=None)
     places.check()
     places.save(fitted, parts, "traces")
     for place in ("fitted.yaml", "taken/regime-1.yaml", "taken/regime-2.yaml"):
@@ -330,7 +330,7 @@ def test_that_spark_listens_on_the_network_is_said(master, exposed, monkeypatch,
     def none(*_, **__):
         raise EngineError("not today")
 
-    monkeypatch.setattr(cli_spark, "spark_session", none)
+    monkeypatch.setattr("tidings.traces.session.spark_session", none)
     with pytest.raises(EngineError), cli_spark.started(master):
         pass
     said = capsys.readouterr().err

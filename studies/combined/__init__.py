@@ -17,7 +17,7 @@ import pandas as pd
 
 from studies.combined.systems import BROKERS, PARTS, everything, only
 from studies.harness import Experiment, Texts, line
-from tidings.cli import options
+from studies.settings.combined import Settings
 from tidings.errors import UnsupportedError
 from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
@@ -29,18 +29,6 @@ from tidings.simulation.run import SimulationOptions, simulate
 
 WANTED = 0.02  # mean absolute error with everything on
 TEXTS = Texts("combined")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is run, and how long."""
-
-    scheme: str = "periodic"
-    events: int = 60_000
-    events_of_all: int = 300_000
-    replications: int = 10
-    pairs: bool = True
-    seed: options.Seed = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

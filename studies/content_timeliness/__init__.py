@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -19,24 +17,20 @@ import typer
 from studies.content_timeliness import other_traffic
 from studies.content_timeliness.latencies import link_delays
 from studies.content_timeliness.random_systems import (
-    INTERVALS,
-    MATCHINGS,
     random_system,
     rate_for_load,
 )
 from studies.harness import Experiment, Texts, lines
 from studies.points import errors, points_of, scatter, side_by_side
-from tidings.model.outcome_files import plain
+from studies.settings.content_timeliness import LOADS, Settings
+from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.skewness import skewed
 from tidings.model.study import Finding, Scatter, Section, Study
+from tidings.prediction.choices import QUEUE_MODELS
 from tidings.prediction.predict import predict
-from tidings.prediction.published import QUEUE_MODELS
 from tidings.simulation.run import simulate
 
-LOADS = {"low": 0.3, "high": 0.75}  # utilisation of the busiest broker
-SETTINGS = tuple(product(INTERVALS, MATCHINGS))
-ALPHAS = (0.5, 0.75, 1.0, 1.5, 2.0)
 WARMUP_S = 100.0  # the busiest broker forgets an empty start within some ten seconds
 ALMOST_ALL = 0.95  # what we read "almost all" as
 SAME = 1e-9  # two models that "produce the same result"
@@ -47,50 +41,6 @@ POINT_COLUMNS = (
     "alpha",  # skewness of the content law that the prediction was made from; 1 is the truth
     *("subscriber", "broker", "events", "predicted", "actual", "actual_se"),
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is run: how many systems, how long, under which loads; None: what is usual."""
-
-    systems: int | None = None
-    seeds: int | None = None
-    duration_s: float | None = None
-    load: str | None = None
-    latencies: Path | None = None
-    where_it_holds: bool = False
-    seed: int | None = None
-    settings: tuple[tuple[str, str], ...] = SETTINGS
-    alphas: tuple[float, ...] = ALPHAS
-    models: tuple[str, ...] = tuple(QUEUE_MODELS)
-
-    @property
-    def loads(self) -> tuple[str, ...]:
-        """The loads that are run."""
-        return tuple(LOADS) if self.load in (None, "both") else (str(self.load),)
-
-    @property
-    def plan(self) -> dict[str, Any]:
-        """What is run, as plain data, with what is usual filled in."""
-        return {
-            "systems": self.systems or 5,
-            "replications": self.seeds or 16,  # phases of each system
-            "duration_s": self.duration_s or 2_500.0,
-            "loads": {load: LOADS[load] for load in self.loads},
-            "settings": self.settings,
-            "alphas": self.alphas,
-            "models": self.models,
-            "seed": 1 if self.seed is None else self.seed,  # of the first system
-        }
-
-    @property
-    def runs(self) -> list[tuple[int, str, str, str]]:
-        """(seed, load, publishing, matching) of every run."""
-        first, systems = self.plan["seed"], self.plan["systems"]
-        seeds = range(first, first + systems)
-        return [
-            (n, load, *setting) for load in self.loads for setting in self.settings for n in seeds
-        ]
 
 
 def run(settings: Settings, progress: Progress) -> Study:

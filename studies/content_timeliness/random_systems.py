@@ -13,6 +13,7 @@ import numpy as np
 
 from studies.content_timeliness.latencies import LinkDelays, wide_area
 from studies.points import zipf
+from studies.settings.content_timeliness import INTERVALS, MATCHINGS
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.laws import Deterministic, Exponential, Law, Uniform, law_document
@@ -29,8 +30,6 @@ LIFETIME_S = 1.0
 MATCHING_S = 1e-3  # a stored subscription
 VALUES = 10  # of each attribute
 CONTENTS_PER_TOPIC = 30
-INTERVALS = ("exponential", "deterministic", "uniform")
-MATCHINGS = ("exponential", "uniform")
 _TRIAL_RATE_PER_S = 1e-3  # so low that no broker is overloaded and loads are proportional to it
 
 

@@ -12,13 +12,12 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
 import typer
 
-from studies.fault_tolerance.random_systems import MACHINES, TOPOLOGIES, random_system
+from studies.fault_tolerance.random_systems import random_system
 from studies.fault_tolerance.real_uptimes import (
     Effort,
     TraceFindings,
@@ -29,17 +28,14 @@ from studies.fault_tolerance.real_uptimes import (
 from studies.fault_tolerance.uptime_traces import read_uptimes
 from studies.harness import Experiment, Texts
 from studies.points import MEAN_SIZE, errors, points_of, scatter
-from tidings.cli import options
+from studies.settings.fault_tolerance import Settings
 from tidings.model.outcome import Outcome
-from tidings.model.outcome_files import plain
 from tidings.model.progress import Progress
 from tidings.model.study import Finding, Grid, Scatter, Section, Study
 from tidings.model.system import System
 from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
 
-SCHEMES = ("periodic", "buffering", "bypass", "bypass-buffering")
-STATIC = ("periodic", "buffering")  # in a tree there is nothing to bypass
 NOISE = {"low-end": 0.002, "high-end": 0.0003}  # a third of the error that is worth knowing
 MOST_RUNS = 4_000
 NEAR = 0.02  # what we read "accurately" as: the mean absolute error of on-time shares
@@ -54,44 +50,6 @@ POINT_COLUMNS = [
     *("seed", *RUN, "model", "subscriber", "broker", "events"),
     *("predicted", "actual", "actual_se"),
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is run: how many systems, how long or how precisely."""
-
-    systems: int = 2
-    replications: int = 10
-    duration_s: float = 14 * 86_400.0
-    every_s: float = 60.0
-    machines: str = "both"
-    precise: bool = False
-    uptimes: list[Path] | None = None
-    leave_out: list[str] | None = None
-    seed: options.Seed = 1  # of the first system; the others follow
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of machines that are run."""
-        return {"both": tuple(MACHINES), "none": ()}.get(self.machines, (self.machines,))
-
-    @property
-    def runs(self) -> list[tuple[int, str, str, str]]:
-        """(seed, topology, machines, scheme) of every run."""
-        return [
-            (seed, topology, machines, scheme)
-            for topology in TOPOLOGIES
-            for machines in self.kinds
-            for scheme in (STATIC if topology == "tree" else SCHEMES)
-            for seed in range(self.seed, self.seed + self.systems)
-        ]
-
-    @property
-    def plan(self) -> dict[str, Any]:
-        """What is run, as plain data."""
-        names = ("systems", "replications", "duration_s", "every_s", "precise", "seed")
-        given = {name: getattr(self, name) for name in names}
-        return dict(plain({**given, "topologies": TOPOLOGIES, "machines": self.kinds}))
 
 
 def run(settings: Settings, progress: Progress) -> Study:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studies.points import zipf
+from studies.settings.fault_tolerance import MACHINES, TOPOLOGIES
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.system import SCHEMES, System
@@ -24,10 +25,7 @@ SUBSCRIBERS = 500
 DEGREE = 4  # of the random graph, on average
 PERIOD_S = 60_000.0
 LINK_AVAILABILITY = 0.99
-MACHINES = {"low-end": (0.90, 0.95), "high-end": (0.99, 0.999)}
 LIFETIME_S = 3_600.0
-
-TOPOLOGIES = ("tree", "graph, own trees", "graph, one tree")
 
 
 def random_system(

@@ -41,7 +41,7 @@ from studies.mobile_onoff.simulating import (
     trace_rows,
 )
 from studies.mobile_onoff.varying import VaryingResponse, varying_response
-from tidings.cli import options
+from studies.settings.mobile_onoff import Settings
 from tidings.model.behaviour import DailyRates
 from tidings.model.progress import Progress
 from tidings.model.study import Curves, Finding, Section, Study
@@ -65,24 +65,6 @@ CASES = {f"T_ON = T_OFF = {t:g} s": (SERVICE_S, t, t) for t in PERIODS_S} | {
 }
 WITHIN = 1e-3  # what "comes out" means for a row
 PAPER_WITHIN = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is run: real traces in place of synthetic ones, and how much is simulated."""
-
-    sessions: Path | None = None
-    activity: Path | None = None
-    runs: int = 20
-    cycles: float = 1000.0
-    off_kbps: float = 20.0
-    seed: options.Seed = 1
-    master: options.Master = None
-
-    @property
-    def effort(self) -> Effort:
-        """How much is simulated for every number."""
-        return Effort(runs=self.runs, cycles=self.cycles, seed=self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +91,8 @@ class Results:
 def run(settings: Settings, progress: Progress) -> Study:
     """Work the experiments out, with real traces where there are any."""
     real = _from_traces(settings, progress)
-    return study(work_out(settings.effort, real, progress), settings.effort, real)
+    effort = Effort(runs=settings.runs, cycles=settings.cycles, seed=settings.seed)
+    return study(work_out(effort, real, progress), effort, real)
 
 
 def _from_traces(settings: Settings, progress: Progress) -> Real:

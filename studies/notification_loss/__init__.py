@@ -24,7 +24,7 @@ from studies.notification_loss.overlays import (
     drawn_after_s,
     random_overlay,
 )
-from tidings.cli import options
+from studies.settings.notification_loss import Settings
 from tidings.model.arrays import Floats, Ints
 from tidings.model.progress import Progress
 from tidings.model.study import Finding, Section, Study
@@ -42,16 +42,6 @@ NEAR = 0.05  # the paper's own word: "within 5 %"
 CLOSE = 0.01  # of the exact expectation, where the closed form is meant to hold
 SHAPE = TransitStub()
 TEXTS = Texts("notification-loss")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is run."""
-
-    topologies: int = 5
-    couples: int = 250
-    publications: int = 1
-    seed: options.Seed = 1  # of the first topology; the others follow
 
 
 @dataclass(frozen=True, kw_only=True)

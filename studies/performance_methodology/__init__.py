@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 
-from studies.harness import USUAL_FOLDER, Experiment, Folder, Texts
+from studies.harness import Experiment, Texts
 from studies.performance_methodology.case_study import (
     BROKERS,
     LEAVES,
@@ -32,8 +31,7 @@ from studies.performance_methodology.shared_network import (
     shared_network,
 )
 from studies.performance_methodology.systems import case_system
-from tidings.cli import options
-from tidings.errors import InvalidInputError
+from studies.settings.performance_methodology import Settings
 from tidings.model.arrays import Floats
 from tidings.model.laws import Deterministic, Exponential, Gamma, Law
 from tidings.model.progress import Progress
@@ -49,41 +47,6 @@ PUBLISHERS = [f"p{place}" for place in range(1, len(LEAVES) + 1)]
 LETTER = "eq. 11 alone"
 ACCURATE, AGREE = 0.10, 0.03  # how claims are read, see the last of the choices
 TEXTS = Texts("performance-methodology")
-_NOT_REAL, _REAL = ("events", "seeds"), ("factor", "load", "duration_s", "repetitions")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What is run: how precisely and by which seed, or how on real brokers; None: what is usual."""
-
-    precision: float = 0.01
-    events: int | None = None
-    seeds: int | None = None
-    real: bool = False
-    factor: float | None = None
-    load: float | None = None
-    duration_s: float | None = None
-    repetitions: int | None = None
-    seed: options.Seed = 1
-    to: Folder = USUAL_FOLDER
-
-    def __post_init__(self) -> None:
-        for name in _NOT_REAL if self.real else _REAL:
-            if getattr(self, name) is not None:
-                does = "does not go" if self.real else "goes only"
-                raise typer.BadParameter(f"--{name.removesuffix('_s')} {does} with --real")
-        if not self.precision > 0:
-            raise InvalidInputError(f"precision is {self.precision}; wants a number above 0")
-
-    @property
-    def plan(self) -> dict[str, Any]:
-        """What is run by the three engines, as plain data, with what is usual filled in."""
-        return {
-            "precision": self.precision,  # half-width of residence times, as a share of them
-            "events": self.events or 100_000,  # published in each replication of the simulator
-            "replications": self.seeds or 10,
-            "seed": self.seed,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

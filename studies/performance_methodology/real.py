@@ -50,7 +50,7 @@ from tidings.testbed.reality_study import (
 from tidings.testbed.runs import TestbedOptions
 
 if TYPE_CHECKING:
-    from studies.performance_methodology import Settings
+    from studies.settings.performance_methodology import Settings
 
 TESTBED = "testbed"  # the folder of traces and fitted systems, in that of the study
 MOST_ERRORS = 3.0  # of a routing probability, in standard errors

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import typer
 
-from tidings.cli import characterise, console
+from tidings.cli import console
 from tidings.cli.commands import COMMANDS, name_in_python, run
 from tidings.errors import TidingsError
 from tidings.model.outcome_files import load_outcome
-from tidings.simulation.run import SimulationOptions
+from tidings.simulation.options import SimulationOptions
 
 SYSTEM = """
 tidings: 1
@@ -154,7 +154,7 @@ def test_a_fault_is_a_document_too_and_never_a_traceback(system, capsys, monkeyp
     def fail(*_, **__):
         raise ZeroDivisionError("oh [dear]")
 
-    monkeypatch.setattr("tidings.cli.predict.predict_outcome", fail)
+    monkeypatch.setattr("tidings.prediction.predict.predict", fail)
     code, out, err = result(capsys, "predict", system, "--json")
     assert code == json.loads(out)["error"]["exit_code"] == 70
     assert "ZeroDivisionError: oh [dear]" in err
@@ -476,7 +476,7 @@ def test_the_command_simulates_with_the_defaults_of_the_library(system, capsys, 
         asked.update(options)
         raise TidingsError("enough")
 
-    monkeypatch.setattr("tidings.cli.simulate.simulate_outcome", stop)
+    monkeypatch.setattr("tidings.simulation.run.simulate", stop)
     result(capsys, "simulate", system)
     usual = SimulationOptions()
     assert asked["max_replications"] == usual.max_replications
@@ -488,18 +488,21 @@ def test_the_command_simulates_with_the_defaults_of_the_library(system, capsys, 
 @pytest.mark.parametrize(
     ("command", "work"),
     [
-        (["simulate", "SYSTEM", "-o", "PLACE.json"], "simulate.simulate_outcome"),
-        (["simulate", "SYSTEM", "-o", "PLACE"], "simulate.simulate_outcome"),
-        (["simulate", "SYSTEM", "--traces", "PLACE"], "simulate.record"),
-        (["report", "SYSTEM", "nowhere.json", "--to", "PLACE.html"], "report.load_outcome"),
-        (["demo", "--to", "PLACE"], "spark.spark_session"),
+        (["simulate", "SYSTEM", "-o", "PLACE.json"], "simulation.run.simulate"),
+        (["simulate", "SYSTEM", "-o", "PLACE"], "simulation.run.simulate"),
+        (["simulate", "SYSTEM", "--traces", "PLACE"], "simulation.recording.record"),
+        (
+            ["report", "SYSTEM", "nowhere.json", "--to", "PLACE.html"],
+            "model.outcome_files.load_outcome",
+        ),
+        (["demo", "--to", "PLACE"], "traces.session.spark_session"),
     ],
 )
 def test_a_place_that_cannot_be_written_is_told_before_the_work(
     command, work, system, capsys, tmp_path, monkeypatch
 ):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(f"tidings.cli.{work}", lambda *_, **__: pytest.fail("the work began"))
+    monkeypatch.setattr(f"tidings.{work}", lambda *_, **__: pytest.fail("the work began"))
     place = str(tmp_path / "file" / "x")
     words = [system if each == "SYSTEM" else each.replace("PLACE", place) for each in command]
     code, _, err = result(capsys, *words)
@@ -614,7 +617,7 @@ def test_the_tables_of_a_result_include_links(capsys, system):
 
 
 def test_all_missing_trace_tables_are_told_before_spark_starts(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(characterise.spark, "started", None)  # whoever starts it fails
+    monkeypatch.setattr("tidings.cli.spark.started", None)  # whoever starts it fails
     (tmp_path / "publications.csv").write_text("event\n")
     code, _, err = result(capsys, "characterise", tmp_path)
     assert code == 2

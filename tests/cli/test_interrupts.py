@@ -60,11 +60,10 @@ def test_an_interrupted_import_is_one_line(tmp_path, how):
 # has to wait long for the end of it here.
 WAITING = """
 import sys
-import pyarrow.csv
 from tidings.cli import commands, interrupts, main
 interrupts.TIDYING_S = interrupts._LONGEST_TIDYING_S = 1.0
 def wait(arguments):
-    commands.app(["check", "--help"], standalone_mode=False)
+    import pyarrow.csv
     print("waiting", flush=True)
     {reads}
 commands.run = wait

@@ -44,7 +44,7 @@ def world(tmp_path, monkeypatch):
         path.write_text(text)
         play = played_by(*truth)
         monkeypatch.setattr(
-            "tidings.cli.plan.asking.simulate",
+            "tidings.simulation.run.simulate",
             lambda plan, options, **_: play(plan, options.precision),
         )
         return str(path)

@@ -23,7 +23,7 @@ from tidings.planning.newcomers import newcomer_like
 from tidings.planning.restructuring import check_whole
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
-from tidings.prediction.wanting import WITHIN
+from tidings.prediction.choices import WITHIN
 from tidings.simulation.run import simulate
 
 # ---- deadlines -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tidings.model.laws import Deterministic, Exponential, LogNormal, Uniform
 from tidings.model.outcome import LOSSES
 from tidings.model.reading import loads
 from tidings.model.system import Broker, Link, Publisher, Subscriber, System
-from tidings.prediction.published import QUEUE_MODELS
+from tidings.prediction.choices import QUEUE_MODELS
 from tidings.prediction.theory import answer_by_theory
 
 

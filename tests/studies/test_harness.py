@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from studies import harness
-from studies.harness import NAMES, Experiment, Texts, grid
+from studies import commands
+from studies.commands import NAMES
+from studies.harness import Experiment, Texts, grid
 from tidings.model.study import Study
 
-FOLDER = Path(harness.__file__).parent
+FOLDER = Path(commands.__file__).parent
 
 
 def experiment_of(name):
@@ -44,14 +45,14 @@ def test_every_option_is_a_setting_and_has_help(name):
     experiment = experiment_of(name)
     fields = {each.name for each in dataclasses.fields(experiment.settings)}
     assert set(experiment.texts.all["options"]) <= fields
-    built = harness.command(name)
+    built = commands.command(name)
     helps = {each.name: each.help for each in built.params}
     assert set(helps) - fields <= {"to", "json", "help"}
     assert all(helps.values())
 
 
 def test_a_name_that_is_none_has_no_command():
-    assert harness.command("another-paper") is None
+    assert commands.command("another-paper") is None
 
 
 def made_up(tmp_path, monkeypatch):
@@ -61,7 +62,7 @@ def made_up(tmp_path, monkeypatch):
         "sections: {all: {title: All of it}}\n"
         "curves: {line: {title: Time, x: load, y: s, log: y}}\n"
     )
-    monkeypatch.setattr(harness, "__file__", str(tmp_path / "harness.py"))
+    monkeypatch.setattr(commands, "__file__", str(tmp_path / "commands.py"))
     return Texts("made-up")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from planning.small_systems import one_queue
 from tidings.errors import InvalidInputError
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
 from tidings.planning.scenarios import Scenario, assess, foretell
 from tidings.sweeps.what_if import assess_all, summaries
 

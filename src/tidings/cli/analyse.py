@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,18 +17,11 @@ from tidings.cli.workloads import (
     TracesInstead,
     find_workload,
 )
-from tidings.prediction.operational.analysing import FORMULAS, Analysis
-from tidings.prediction.operational.analysing import analyse as analyse_workload
-from tidings.prediction.operational.audiences import delivery_rows
-from tidings.prediction.operational.scaling import scaled
+from tidings.prediction.choices import FORMULAS
 from tidings.reporting import wording
-from tidings.reporting.analyses import (
-    centre_table,
-    connection_table,
-    delivery_table,
-    routing_table,
-    service_table,
-)
+
+if TYPE_CHECKING:
+    from tidings.prediction.operational.analysing import Analysis
 
 
 def analyse(
@@ -61,10 +54,21 @@ def analyse(
 ) -> None:
     """Rates, utilisation, responses and delivery latencies from means; the bottleneck, headroom.
 
-    Example: [bold]tidings analyse city.yaml --rate all=2 --speed hub=1.5[/]
+    Example: tidings analyse city.yaml --rate all=2 --speed hub=1.5
 
-    Example: [bold]tidings analyse --traces traces/ --services utilisation --event-type kind[/]
+    Example: tidings analyse --traces traces/ --services utilisation --event-type kind
     """
+    from tidings.prediction.operational.analysing import analyse as analyse_workload
+    from tidings.prediction.operational.audiences import delivery_rows
+    from tidings.prediction.operational.scaling import scaled
+    from tidings.reporting.analyses import (
+        centre_table,
+        connection_table,
+        delivery_table,
+        routing_table,
+        service_table,
+    )
+
     if formula not in FORMULAS:
         raise typer.BadParameter(f"'{formula}' is not one of {', '.join(FORMULAS)}")
     rates, speeds = _factors(rate or []), _factors(speed or [])

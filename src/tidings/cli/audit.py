@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli import console, options, spark
-from tidings.histories.checking import NEEDED, checked_history
-from tidings.histories.judging import Bounds
-from tidings.histories.summary import summary
 from tidings.model.writing import check_new_folder
-from tidings.reporting.histories import history_tables
-from tidings.traces.actions import run_action
-from tidings.traces.places import require_tables, table_names
-from tidings.traces.reading import read_traces
-from tidings.traces.window import NANOSECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,8 +50,16 @@ def audit(
 
     Exit code 1 where anything is violated.
 
-    Example: [bold]tidings audit traces/ --subscription-delay 12s --diffusion-delay 8s[/]
+    Example: tidings audit traces/ --subscription-delay 12s --diffusion-delay 8s
     """
+    from tidings.histories.checking import NEEDED, checked_history
+    from tidings.histories.judging import Bounds
+    from tidings.histories.summary import summary
+    from tidings.reporting.histories import history_tables
+    from tidings.traces.places import require_tables, table_names
+    from tidings.traces.reading import read_traces
+    from tidings.traces.window import NANOSECONDS
+
     bounds_s = [options.seconds(t, or_zero=True) for t in (subscription_delay, diffusion_delay)]
     if to is not None:
         check_new_folder(to)
@@ -95,4 +95,6 @@ def audit(
 
 
 def _write(frame: DataFrame, place: Path) -> None:
+    from tidings.traces.actions import run_action
+
     run_action(lambda: frame.write.parquet(place.resolve().as_uri()), "the history")

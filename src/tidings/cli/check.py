@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
 from tidings.cli import console, options
-from tidings.model import reading
-from tidings.model.features import used_features
-from tidings.model.graph_files import read_topology
-from tidings.model.schema import system_schema
-from tidings.model.system import System
-from tidings.model.yaml_text import dump
+
+if TYPE_CHECKING:
+    from tidings.model.system import System
 
 
 def check(
@@ -41,8 +36,16 @@ def check(
 ) -> None:
     """Check a system file; all its problems are reported at once, each with its place.
 
-    Example: [bold]tidings check city.yaml[/]
+    Example: tidings check city.yaml
     """
+    from rich.table import Table
+    from rich.text import Text
+
+    from tidings.model import reading
+    from tidings.model.graph_files import read_topology
+    from tidings.model.schema import system_schema
+    from tidings.model.yaml_text import dump
+
     if schema:
         if system is not None:
             raise typer.BadParameter(f"--schema is that of every system; leave {system} out")
@@ -73,6 +76,9 @@ def check(
 
 
 def _facts(system: System) -> dict[str, Any]:
+    from tidings.model import reading
+    from tidings.model.features import used_features
+
     return {
         "description": system.description or "",
         "brokers": len(system.brokers),

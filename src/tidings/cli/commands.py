@@ -13,45 +13,32 @@ from __future__ import annotations
 import keyword
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from tidings.cli import console, interrupts
-from tidings.cli.outlines import purpose
+from tidings.cli.listing import Listing
 from tidings.errors import InvalidSystemError, TidingsError
 
 FAULT = 70
-# Each is the function of this name in the module of this name, or ``app`` for a group of them; a
-# word of Python's own has an underscore there.
-COMMANDS = (
-    "check",
-    "predict",
-    "simulate",
-    "generate",
-    "analyse",
-    "petri",
-    "import",
-    "characterise",
-    "audit",
-    "spread",
-    "validate",
-    "report",
-    "demo",
-    "explain",
-    "whatif",
-    "plan",
-    "testbed",
-    "reproduce",
-)
+# Listed by what they are for. Each is the function of this name in the module of this name, or
+# ``app`` for a group of them; a word of Python's own has an underscore there.
+GROUPS = {
+    "Model": ("check", "petri"),
+    "Data": ("import", "generate", "characterise", "audit", "spread"),
+    "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo"),
+    "Decide": ("explain", "whatif", "plan"),
+    "Research": ("testbed", "reproduce"),
+}
+COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 # The root of all errors in how a command is used; typer may or may not bring a click of its own.
 UsageProblem: Any = typer.BadParameter.__mro__[2]
 EPILOGUE = (
-    "Begin with: [bold]tidings demo[/]\n\n"
+    "Begin with: tidings demo\n\n"
     "Exit codes: 0 all is well, 1 a check did not hold, 2 wrong input, 3 right input that this "
     "engine does not handle, 4 a queue grows without limit, 5 Spark or Java is missing, 70 a "
     "fault of Tidings, 130 interrupted. With --json an error is a JSON document on stdout too."
@@ -67,18 +54,17 @@ def name_in_python(command: str) -> str:
     return f"{command}_" if keyword.iskeyword(command) else command
 
 
-class Commands(TyperGroup):
-    """The commands, each imported when it is asked for: not all need Spark and the compiler."""
+class Commands(Listing):
+    """The commands, each imported when it is asked for; what it works with, when it works."""
 
-    _listing = False
+    def headings(self, ctx: Any) -> Mapping[str, Sequence[str]]:
+        """Their names, by what they are for."""
+        return GROUPS
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """What each is for, which takes no import of any."""
-        self._listing = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self._listing = False
+    def help_of(self, ctx: Any, name: str) -> str:
+        """The help of a command, whose options need not be looked at for it."""
+        made = _made(name)
+        return str(made.info.help if isinstance(made, typer.Typer) else made.__doc__)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names, in the order of the help."""
@@ -88,19 +74,19 @@ class Commands(TyperGroup):
         """The command of this name, or None."""
         if cmd_name not in COMMANDS:
             return None
-        own_name = name_in_python(cmd_name)
-        place = f"tidings.cli.{own_name}"
-        if self._listing:
-            return TyperCommand(cmd_name, help=purpose(place, own_name))
-        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        module = import_module(place)
-        if "pyarrow" in sys.modules:  # its own handlers set a mark that it may never come to read
-            sys.modules["pyarrow"].enable_signal_handlers(False)
-        if hasattr(module, "app"):
-            alone.add_typer(module.app, name=cmd_name)
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        made = _made(cmd_name)
+        if isinstance(made, typer.Typer):
+            alone.add_typer(made, name=cmd_name)
         else:
-            alone.command(cmd_name)(getattr(module, own_name))
+            alone.command(cmd_name)(made)
         return typer.main.get_group(alone).commands[cmd_name]
+
+
+def _made(command: str) -> Any:
+    own_name = name_in_python(command)
+    module = import_module(f"tidings.cli.{own_name}")
+    return getattr(module, "app", None) or getattr(module, own_name)
 
 
 app = typer.Typer(
@@ -109,10 +95,8 @@ app = typer.Typer(
     help="Will it arrive in time? Predicts, simulates and measures on-time delivery in "
     "publish/subscribe systems.",
     epilog=EPILOGUE,
-    no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -150,7 +134,7 @@ def _root(
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and give its exit code."""
     try:
-        code = app(list(arguments), standalone_mode=False)
+        code = app(list(arguments), prog_name="tidings", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except (KeyboardInterrupt, typer.Abort):
         return interrupts.EXIT_CODE

@@ -1,4 +1,7 @@
-"""What every command prints with: results on stdout, progress and problems on stderr."""
+"""What every command prints with: results on stdout, progress and problems on stderr.
+
+What prints is imported when there is something to print, for help needs none of it.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import IO, Any, TextIO, cast
-
-from rich.console import Console, RenderableType
-from rich.text import Text
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 from tidings.cli import interrupts
 from tidings.errors import InvalidInputError, TidingsError
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
 _CONTROL = re.compile(
     r"\x1b(?!\[[0-9;]*m)|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\ud800-\udfff]"
@@ -27,12 +31,16 @@ SHOW_AFTER_S, AGAIN_S = 2.0, 10.0
 
 def out() -> Console:
     """The console for results; in a pipe it is wide, so that no table is cut."""
+    from rich.console import Console
+
     width = None if sys.stdout.isatty() else 120
     return Console(file=cast(IO[str], _Tame(sys.stdout)), soft_wrap=False, width=width)
 
 
 def err() -> Console:
     """The console for everything that is not the result."""
+    from rich.console import Console
+
     return Console(file=cast(IO[str], _Tame(sys.stderr)), soft_wrap=True)
 
 
@@ -53,11 +61,18 @@ class _Tame:
         return getattr(self._stream, name)
 
 
+def _text(*parts: str | tuple[str, str]) -> Text:
+    """Texts one after the other, as they are; a pair is a text and its colour."""
+    from rich.text import Text
+
+    return Text.assemble(*parts)
+
+
 def show(*parts: RenderableType) -> None:
     """Print results for a person; texts as they are, for names may look like markup or emoji."""
     console = out()
     for part in parts:
-        console.print(Text(part) if isinstance(part, str) else part)
+        console.print(_text(part) if isinstance(part, str) else part)
 
 
 def show_checked(passed: bool | None, words: tuple[str, ...], text: str) -> None:
@@ -66,12 +81,12 @@ def show_checked(passed: bool | None, words: tuple[str, ...], text: str) -> None
     The third, where there is one, if that cannot be told.
     """
     which, colour = {True: (0, "green"), False: (1, "red"), None: (2, "yellow")}[passed]
-    show(Text.assemble((words[which].ljust(max(map(len, words))), colour), f" {text}"))
+    show(_text((words[which].ljust(max(map(len, words))), colour), f" {text}"))
 
 
 def note(text: str) -> None:
     """Print, beside the result, what was done."""
-    err().print(Text(text))
+    err().print(_text(text))
 
 
 def show_json(document: Any) -> None:
@@ -83,22 +98,22 @@ def show_json(document: Any) -> None:
 def warn(messages: tuple[str, ...]) -> None:
     """Print what the reader of a result must know."""
     for message in messages:
-        err().print(Text.assemble(("warning:", "yellow"), f" {message}"))
+        err().print(_text(("warning:", "yellow"), f" {message}"))
 
 
 def complain(error: TidingsError) -> None:
     """Print a deliberate error: one readable line, or a headline and a list."""
     console = err()
-    console.print(Text.assemble(("error:", "red"), f" {_headline(error)}"))
+    console.print(_text(("error:", "red"), f" {_headline(error)}"))
     if isinstance(error, InvalidInputError):
         for problem in error.problems:
-            console.print(Text(f"  {problem}"))
+            console.print(_text(f"  {problem}"))
 
 
 def complain_of_fault(message: str) -> None:
     """Print that Tidings itself is wrong, and what helps to find out why."""
     advice = "Please report it; with TIDINGS_DEBUG=1 it shows where."
-    err().print(Text.assemble(("a fault of Tidings itself:", "red"), f" {message}\n{advice}"))
+    err().print(_text(("a fault of Tidings itself:", "red"), f" {message}\n{advice}"))
 
 
 def failure_document(error: Exception, *, kind: str, message: str, code: int) -> dict[str, Any]:
@@ -158,9 +173,9 @@ def progress(name: str) -> Iterator[Callable[[str], None]]:
             tell()
 
     console = err()
-    with console.status(Text(str(task))) if console.is_terminal else nullcontext() as status:
+    with console.status(_text(str(task))) if console.is_terminal else nullcontext() as status:
         if status is not None:
-            arguments = (lambda: status.update(Text(str(task))), 0.5)
+            arguments = (lambda: status.update(_text(str(task))), 0.5)
         else:
             arguments = (task.tell, 0.1)
         watcher = threading.Thread(target=watch, args=arguments, daemon=True)

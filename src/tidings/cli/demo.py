@@ -8,10 +8,6 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options, spark
-from tidings.demonstration.run import check_place, demonstrate
-from tidings.demonstration.sample_system import market_and_weather
-from tidings.model import reading
-from tidings.reporting import terminal
 
 DISAGREE = 1
 
@@ -37,8 +33,13 @@ def demo(
     A system is played as "reality" and recorded; its traces are characterised on Spark; what was
     learnt is predicted and simulated; measured, predicted and simulated are set side by side.
 
-    Example: [bold]tidings demo --to /tmp/demo[/]
+    Example: tidings demo --to /tmp/demo
     """
+    from tidings.demonstration.run import check_place, demonstrate
+    from tidings.demonstration.sample_system import market_and_weather
+    from tidings.model import reading
+    from tidings.reporting import terminal
+
     found = reading.load(system) if system is not None else market_and_weather()
     check_place(to)  # before Spark takes its time to start
     with console.progress("demo") as step:

@@ -7,11 +7,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.model import reading
-from tidings.planning.budget import draw_up
-from tidings.planning.changes import quoted
 from tidings.reporting import wording
-from tidings.reporting.budgets import delay_table, effect_table, remedy_table, worst_table
 
 
 def explain(
@@ -28,8 +24,13 @@ def explain(
 ) -> None:
     """Which effect costs whom how much on-time share and delay; the bottleneck; what helps most.
 
-    Example: [bold]tidings explain city.yaml[/]
+    Example: tidings explain city.yaml
     """
+    from tidings.model import reading
+    from tidings.planning.budget import draw_up
+    from tidings.planning.changes import quoted
+    from tidings.reporting.budgets import delay_table, effect_table, remedy_table, worst_table
+
     found = reading.load(system)
     with console.progress("explaining") as step:
         budget = draw_up(found, remedies=remedies, progress=step)

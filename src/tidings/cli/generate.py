@@ -9,17 +9,8 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options, spark
-from tidings.model import reading, units
+from tidings.model import units
 from tidings.model.writing import check_new_folder
-from tidings.traces.dirt import Dirt
-from tidings.traces.generating import (
-    Planting,
-    check_planting,
-    generate_traces,
-    rows_written,
-    span_of,
-    write_generated,
-)
 
 USUAL_EVENTS = 50_000
 
@@ -77,10 +68,21 @@ def generate(
     """Make traces of any size on Spark, with planted rates, laws, losses, failures and dirt.
 
     Brokers serve all events at once, so that every number is as the system states it, and nobody
-    waits; for traces with queues, see [bold]tidings simulate --traces[/].
+    waits; for traces with queues, see tidings simulate --traces.
 
-    Example: [bold]tidings generate city.yaml --into traces/ --events 1000000 --probes 5000[/]
+    Example: tidings generate city.yaml --into traces/ --events 1000000 --probes 5000
     """
+    from tidings.model import reading
+    from tidings.traces.dirt import Dirt
+    from tidings.traces.generating import (
+        Planting,
+        check_planting,
+        generate_traces,
+        rows_written,
+        span_of,
+        write_generated,
+    )
+
     if events is not None and duration is not None:
         raise typer.BadParameter("--events and --duration both say how much; give one of them")
     planting = Planting(

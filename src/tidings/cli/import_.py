@@ -10,23 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli import console, options, spark
-from tidings.reporting import terminal
-from tidings.traces import importing
-from tidings.traces.placing import QUARANTINE
-from tidings.traces.readers import nats, otlp
-from tidings.traces.readers.flat import read_flat
-from tidings.traces.readers.lines import expand
-from tidings.traces.readers.mapping import TraceMapping, read_mapping
-from tidings.traces.readers.nats import read_nats
-from tidings.traces.readers.otlp import read_otlp
-from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN, read_periods
-from tidings.traces.readers.probes import read_probes
-from tidings.traces.readers.pseudonyms import Pseudonyms, with_pseudonyms
-from tidings.traces.readers.reading import Keep, Reading
-from tidings.traces.readers.times import NANOSECONDS_PER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tidings.traces.readers.mapping import TraceMapping
+    from tidings.traces.readers.reading import Keep, Reading
 
 
 class Format(StrEnum):
@@ -38,15 +27,6 @@ class Format(StrEnum):
     UP_DOWN = "updown"
     CONNECTIVITY = "connectivity"
     PROBES = "probes"
-
-
-_TABLES = {
-    Format.OTLP: (*otlp.TABLES, "hops"),
-    Format.NATS: nats.TABLES,
-    Format.UP_DOWN: (UP_AND_DOWN.table,),
-    Format.CONNECTIVITY: (CONNECTIVITY.table,),
-    Format.PROBES: ("probes",),
-}
 
 
 def import_(
@@ -97,8 +77,16 @@ def import_(
 ) -> None:
     """Make trace tables of what you have; every line is used or set aside with its reason.
 
-    Example: [bold]tidings import table log.csv.gz --mapping mine.yaml --to traces/[/]
+    Example: tidings import table log.csv.gz --mapping mine.yaml --to traces/
     """
+    from tidings.reporting import terminal
+    from tidings.traces import importing
+    from tidings.traces.placing import QUARANTINE
+    from tidings.traces.readers.lines import expand
+    from tidings.traces.readers.mapping import read_mapping
+    from tidings.traces.readers.pseudonyms import Pseudonyms, with_pseudonyms
+    from tidings.traces.readers.times import NANOSECONDS_PER
+
     if unit not in NANOSECONDS_PER:
         raise typer.BadParameter(f"'{unit}' is not a unit; wants {', '.join(NANOSECONDS_PER)}")
     if (format_ is Format.TABLE) != (mapping is not None):
@@ -137,8 +125,17 @@ def import_(
 
 def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
     """The tables that an import will write."""
+    from tidings.traces.readers import nats, otlp
+    from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN
+
     if columns is None:
-        return _TABLES[format_]
+        return {
+            Format.OTLP: (*otlp.TABLES, "hops"),
+            Format.NATS: nats.TABLES,
+            Format.UP_DOWN: (UP_AND_DOWN.table,),
+            Format.CONNECTIVITY: (CONNECTIVITY.table,),
+            Format.PROBES: ("probes",),
+        }[format_]
     names = tuple(table.name for table in columns.tables)
     return (*names, "hops") if broker is not None and "publications" in names else names
 
@@ -150,6 +147,12 @@ def _reader(
     columns: TraceMapping | None,
     unit: str,
 ) -> Callable[[Keep], Reading]:
+    from tidings.traces.readers.flat import read_flat
+    from tidings.traces.readers.nats import read_nats
+    from tidings.traces.readers.otlp import read_otlp
+    from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN, read_periods
+    from tidings.traces.readers.probes import read_probes
+
     readers: dict[Format, Callable[[Keep], Reading]] = {
         Format.OTLP: lambda keep: read_otlp(session, files, keep),
         Format.NATS: lambda keep: read_nats(session, files, keep),

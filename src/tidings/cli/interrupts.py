@@ -15,6 +15,9 @@ import signal
 import sys
 import threading
 import time
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from typing import Any, NoReturn
 
 EXIT_CODE = 130
@@ -62,6 +65,27 @@ def look_on() -> None:
     os.set_blocking(written, False)
     signal.set_wakeup_fd(written, warn_on_full_buffer=False)  # whatever the main thread does
     threading.Thread(target=_end, args=(coming,), daemon=True).start()
+    sys.meta_path.insert(0, _QuietArrow)
+
+
+class _QuietArrow(MetaPathFinder):
+    """Import pyarrow without its own signal handlers: they set a mark it may never come to read."""
+
+    @classmethod
+    def find_spec(cls, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if name != "pyarrow":
+            return None
+        sys.meta_path.remove(cls)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_quietly(module: Any) -> None:
+                load(module)
+                module.enable_signal_handlers(False)
+
+            spec.loader.exec_module = load_quietly  # type: ignore[method-assign]
+        return spec
 
 
 def _end(coming: int) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import pandas as pd
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from tidings.cli import console
-from tidings.model.outcome import Outcome
-from tidings.model.outcome_files import check_outcome_place, outcome_document, save_outcome
-from tidings.reporting import terminal
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tidings.model.outcome import Outcome
 
 
 def check_output(output: Path | None) -> None:
     """Refuse a place where the outcome cannot be saved, before the long work."""
+    from tidings.model.outcome_files import check_outcome_place
+
     if output is not None:
         check_outcome_place(output)
 
@@ -28,6 +30,11 @@ def present(
     intervals: pd.DataFrame | None = None,
 ) -> None:
     """Save an outcome where asked, and show it to a person, or with intervals to a program."""
+    from rich.text import Text
+
+    from tidings.model.outcome_files import outcome_document, save_outcome
+    from tidings.reporting import terminal
+
     if output is not None:
         save_outcome(outcome, output)
     if json:

@@ -8,15 +8,7 @@ import typer
 
 from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
-from tidings.model import reading
-from tidings.model.skewness import skewed
-from tidings.prediction.predict import SECONDS, PredictOptions
-from tidings.prediction.predict import predict as predict_outcome
-from tidings.prediction.published import QUEUE_MODELS
-from tidings.prediction.repairs.failing import FAULT_MODELS
-from tidings.prediction.wanting import WITHIN
-from tidings.reporting.terminal import interval_table
-from tidings.validation.intervals import intervals
+from tidings.prediction.choices import FAULT_MODELS, QUEUE_MODELS, SECONDS, WITHIN
 
 
 def predict(
@@ -82,9 +74,16 @@ def predict(
 
     Each row says how far it can be off and by which engine it was answered.
 
-    Example: [bold]tidings predict city.yaml --within 0.001[/], or with error bars end to end:
-    [bold]tidings predict fitted.yaml --interval 0.9[/]
+    Example: tidings predict city.yaml --within 0.001, or with error bars end to end:
+    tidings predict fitted.yaml --interval 0.9
     """
+    from tidings.model import reading
+    from tidings.model.skewness import skewed
+    from tidings.prediction.predict import PredictOptions
+    from tidings.prediction.predict import predict as predict_outcome
+    from tidings.reporting.terminal import interval_table
+    from tidings.validation.intervals import intervals
+
     if model not in QUEUE_MODELS:
         raise typer.BadParameter(f"'{model}' is not one of {', '.join(QUEUE_MODELS)}")
     if faults not in FAULT_MODELS:

@@ -9,12 +9,7 @@ import typer
 
 from tidings.cli import console, options
 from tidings.errors import InvalidInputError
-from tidings.model import reading
-from tidings.model.outcome_files import load_outcome
 from tidings.model.writing import check_file
-from tidings.reporting.annexes import load_annex
-from tidings.reporting.page import Report, write_page
-from tidings.validation.origins import doubts
 
 
 def report(
@@ -43,8 +38,14 @@ def report(
 ) -> None:
     """Write one self-contained HTML page about a system and its outcomes.
 
-    Example: [bold]tidings report city.yaml predicted.json measured.json --to city.html[/]
+    Example: tidings report city.yaml predicted.json measured.json --to city.html
     """
+    from tidings.model import reading
+    from tidings.model.outcome_files import load_outcome
+    from tidings.reporting.annexes import load_annex
+    from tidings.reporting.page import Report, write_page
+    from tidings.validation.origins import doubts
+
     check_file(to)
     found = reading.load(system)
     loaded = {}

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
+from tidings.cli.listing import Listing
 from tidings.errors import UnsupportedError
 
 STUDIES = "studies"  # the folder, and the package that it is
@@ -22,11 +22,11 @@ SOURCE = Path(__file__).resolve().parents[3]  # of the package: a clone, or wher
 
 def clone() -> Path | None:
     """Find the clone that this package is part of; no code of another folder is ever run."""
-    wanted = (f"{STUDIES}/harness.py", "src/tidings/__init__.py")
+    wanted = (f"{STUDIES}/commands.py", "src/tidings/__init__.py")
     return SOURCE if all((SOURCE / each).is_file() for each in wanted) else None
 
 
-class Studies(TyperGroup):
+class Studies(Listing):
     """A command for each study of the clone; without a clone, word of where they are."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -52,16 +52,15 @@ def _studies() -> Any:
     root = str(clone())
     if root not in sys.path:
         sys.path.insert(0, root)
-    return import_module(f"{STUDIES}.harness")
+    return import_module(f"{STUDIES}.commands")
 
 
 app = typer.Typer(
     cls=Studies,
     help="Run the experiments of a paper again: predicted against simulated, errors, claims, plots."
     " They are in the folder studies of a clone."
-    "\n\nExample: [bold]tidings reproduce content-timeliness --systems 2 --load high[/]",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+    "\n\nExample: tidings reproduce content-timeliness --systems 2 --load high",
+    rich_markup_mode=None,
 )
 
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidings.cli import console, options
 from tidings.cli.outcomes import check_output, present
-from tidings.model import reading
-from tidings.model.outcome import Outcome
-from tidings.model.system import System
 from tidings.model.writing import check_new_folder
-from tidings.simulation.recording import record, write_traces
-from tidings.simulation.run import SimulationOptions
-from tidings.simulation.run import simulate as simulate_outcome
+from tidings.simulation.options import SimulationOptions
+
+if TYPE_CHECKING:
+    from tidings.model.outcome import Outcome
+    from tidings.model.system import System
+
 
 USUAL = SimulationOptions()
 OF_MANY_RUNS = ("replications", "precision", "seconds", "max_replications")
@@ -96,8 +96,12 @@ def simulate(
 ) -> None:
     """Simulate a system: on-time shares with standard errors, or traces to learn from.
 
-    Example: [bold]tidings simulate city.yaml --precision 0.005[/]
+    Example: tidings simulate city.yaml --precision 0.005
     """
+    from tidings.model import reading
+    from tidings.simulation.recording import record, write_traces
+    from tidings.simulation.run import simulate as simulate_outcome
+
     duration_s = None if duration is None else options.seconds(duration)
     check_output(output)
     if precision is None and _given(context, ("max_replications",)):
@@ -142,6 +146,7 @@ def simulate(
 def _on_spark(master: str, step: Callable[[str], None]) -> Callable[..., Outcome]:
     """The simulation with its replications on some Spark, started when there is work for it."""
     from tidings.cli import spark
+    from tidings.simulation.run import simulate as simulate_outcome
     from tidings.sweeps.replications import replicate_on
 
     def simulated(system: System, **asked: Any) -> Outcome:

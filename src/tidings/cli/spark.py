@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tidings.cli import console, interrupts
-from tidings.traces.session import end_java, is_exposed, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,6 +17,8 @@ def started(
     master: str | None, *, memory: str | None = None, small: bool = False
 ) -> Iterator[SparkSession]:
     """A session for one command. Interrupted, it takes the embedded Java with it at once."""
+    from tidings.traces.session import end_java, is_exposed, spark_session
+
     if is_exposed(master):
         console.note(
             f"Spark listens on this machine's network, where the workers of {master} must reach "

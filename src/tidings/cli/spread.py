@@ -8,38 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidings.characterisation.couples import couple_shares, read_couples
-from tidings.characterisation.rapidity import (
-    Spreading,
-    fit_rapidity,
-    rapidity_by_area,
-    read_reached,
-    read_spreading,
-)
-from tidings.characterisation.spreading import (
-    publication_spreads,
-    reached_by,
-    spread_statistics,
-    subscription_spreads,
-)
 from tidings.cli import console, options, spark
-from tidings.histories.checking import NEEDED, told_pairs
-from tidings.histories.stays import (
-    Margins,
-    area_s,
-    by_moment,
-    by_stay,
-    measured_curves,
-    measured_shares,
-    stay_edges_s,
-)
 from tidings.model.trace_tables import TRACE_TABLES
-from tidings.prediction.notification_loss import notified_share
-from tidings.reporting.diffusion import diffusion_tables
-from tidings.traces.actions import bring_here
-from tidings.traces.places import require_tables, table_names
-from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.reading import read_traces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,12 +17,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
+    from tidings.characterisation.rapidity import Spreading
     from tidings.traces.reading import Traces
     from tidings.traces.window import TraceWindow
 
     Step = Any
 
-TABLES = (*NEEDED, "hops")
 SHOWN = (0.1, 0.5, 0.9, 0.99)  # of B, with errors
 
 
@@ -79,17 +49,23 @@ def spread(
 
     Needs subscriptions with when brokers learnt of them, publications, hops and deliveries.
 
-    Example: [bold]tidings spread traces/ --stays 10s,30s,2min[/]
+    Example: tidings spread traces/ --stays 10s,30s,2min
     """
+    from tidings.histories.checking import NEEDED
+    from tidings.reporting.diffusion import diffusion_tables
+    from tidings.traces.places import require_tables, table_names
+    from tidings.traces.reading import read_traces
+
     edges_s = None if stays is None else sorted(map(options.seconds, stays.split(",")))
+    tables = (*NEEDED, "hops")
     names = table_names(traces)
     if names is not None:
-        require_tables(traces, TABLES, names)
+        require_tables(traces, tables, names)
     with console.progress("measuring how things spread") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:
             found = read_traces(session, traces)
-            require_tables(traces, TABLES, found.tables)
+            require_tables(traces, tables, found.tables)
             document = {"source": found.source, **_measured(found, edges_s, bins, step)}
     if json:
         console.show_json(document)
@@ -99,6 +75,23 @@ def spread(
 
 
 def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step) -> dict[str, Any]:
+    from tidings.characterisation.couples import couple_shares, read_couples
+    from tidings.characterisation.rapidity import fit_rapidity, rapidity_by_area
+    from tidings.characterisation.spreading import publication_spreads, subscription_spreads
+    from tidings.histories.checking import told_pairs
+    from tidings.histories.stays import (
+        Margins,
+        area_s,
+        by_moment,
+        by_stay,
+        measured_curves,
+        measured_shares,
+        stay_edges_s,
+    )
+    from tidings.prediction.notification_loss import notified_share
+    from tidings.traces.actions import bring_here
+    from tidings.traces.quarantine import REASON, with_reasons
+
     good = {
         name: with_reasons(traces.tables[name], TRACE_TABLES[name]).where(f"{REASON} is null")
         for name in ("subscriptions", "publications", "hops")
@@ -140,6 +133,10 @@ def _spreading(
     spreads: DataFrame, window: TraceWindow, what: str
 ) -> tuple[Spreading, list[dict[str, float | None]]]:
     """How something spreads, and B with errors where it reaches the shares that are shown."""
+    from tidings.characterisation.rapidity import read_reached, read_spreading
+    from tidings.characterisation.spreading import reached_by, spread_statistics
+    from tidings.traces.actions import bring_here
+
     rows = bring_here(spread_statistics(spreads, window), "the history")
     found = read_spreading(rows, what)
     times_s = list(dict.fromkeys(found.times_to_s(SHOWN)))  # one moment may reach several shares

@@ -8,10 +8,6 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.model.outcome_files import load_outcome
-from tidings.reporting import terminal
-from tidings.validation.comparison import compare, verdict
-from tidings.validation.origins import doubts
 
 DISAGREE = 1
 
@@ -49,8 +45,13 @@ def validate(
 ) -> int:
     """Compare two outcomes; the exit code is 0 where they agree and 1 where they do not.
 
-    Example: [bold]tidings validate predicted.json measured.json --max-mae 0.02[/]
+    Example: tidings validate predicted.json measured.json --max-mae 0.02
     """
+    from tidings.model.outcome_files import load_outcome
+    from tidings.reporting import terminal
+    from tidings.validation.comparison import compare, verdict
+    from tidings.validation.origins import doubts
+
     outcomes = [load_outcome(a), load_outcome(b)]
     comparison = compare(*outcomes)
     warnings = doubts(outcomes)

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tidings.cli import console, options
 from tidings.errors import InvalidInputError
-from tidings.model import reading
-from tidings.model.system import System
 from tidings.model.writing import check_new_folder
-from tidings.planning.scenarios import (
-    Difference,
-    Scenario,
-    assess,
-    difference,
-    foretell,
-    read_scenarios,
-)
-from tidings.prediction.predict import SECONDS, PredictOptions, predict
-from tidings.prediction.wanting import WITHIN
-from tidings.reporting.what_ifs import causes_table, difference_table, scenario_table
-from tidings.simulation.run import simulate
+from tidings.prediction.choices import SECONDS, WITHIN
+
+if TYPE_CHECKING:
+    from tidings.model.system import System
+    from tidings.planning.scenarios import Difference, Scenario
+    from tidings.prediction.predict import PredictOptions
+
 
 ON_SPARK_FROM = 50  # scenarios; starting Spark takes as long as some predictions
 Step = Callable[[str], None]
@@ -69,8 +62,13 @@ def whatif(
 
     One scenario is predicted within the error wanted; many are by theory, with its errors.
 
-    Example: [bold]tidings whatif city.yaml 'rate all x2' 'speed hub x2'[/]
+    Example: tidings whatif city.yaml 'rate all x2' 'speed hub x2'
     """
+    from tidings.model import reading
+    from tidings.planning.scenarios import read_scenarios
+    from tidings.prediction.predict import PredictOptions
+    from tidings.reporting.what_ifs import scenario_table
+
     if bool(changes) == (scenarios is not None):
         raise typer.BadParameter("give changes, or a file of --scenarios; one of the two")
     if scenarios is not None and simulated:
@@ -112,6 +110,9 @@ def _one(
     simulated: bool,
     step: Step,
 ) -> list[Difference]:
+    from tidings.planning.scenarios import Scenario, difference
+    from tidings.prediction.predict import predict
+
     scenario = Scenario(name=", ".join(changes), changes=changes)
     found = [difference(system, scenario, lambda each: predict(each, asked, progress=step))]
     if simulated:
@@ -120,6 +121,8 @@ def _one(
 
 
 def _show(differences: list[Difference], *, json: bool, limit: int) -> None:
+    from tidings.reporting.what_ifs import causes_table, difference_table
+
     documents = [each.to_document() for each in differences]
     if json:
         sources = {each["source"]: each for each in documents}
@@ -132,10 +135,15 @@ def _show(differences: list[Difference], *, json: bool, limit: int) -> None:
 
 
 def _played(system: System, scenario: Scenario, seed: int, step: Step) -> Difference:
+    from tidings.planning.scenarios import difference
+    from tidings.simulation.run import simulate
+
     return difference(system, scenario, lambda each: simulate(each, seed=seed, progress=step))
 
 
 def _one_by_one(system: System, scenarios: tuple[Scenario, ...]) -> list[dict[str, Any]]:
+    from tidings.planning.scenarios import assess, foretell
+
     rows = []
     with console.progress("what if") as step:
         step("as it is")

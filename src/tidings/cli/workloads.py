@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidings.model import reading, units
-from tidings.model.routes import route
-from tidings.model.system_workload import workload_of
-from tidings.model.workload import Workload
-from tidings.prediction.operational.audiences import Audience, audiences_behind, audiences_of
+from tidings.model import units
+
+if TYPE_CHECKING:
+    from tidings.model.workload import Workload
+    from tidings.prediction.operational.audiences import Audience
+
 
 SystemIfAny = Annotated[
     Path | None,
@@ -90,6 +91,11 @@ class Found:
 
 def find_workload(origin: Origin, step: Callable[[str], None], *, by: str = "type") -> Found:
     """The workload of a system, or of traces."""
+    from tidings.model import reading
+    from tidings.model.routes import route
+    from tidings.model.system_workload import workload_of
+    from tidings.prediction.operational.audiences import audiences_of
+
     if origin.system is not None:
         system = reading.load(origin.system)
         routes = route(system)
@@ -106,6 +112,7 @@ def _measured(origin: Origin, step: Callable[[str], None]) -> Found:
     from tidings.characterisation.wires import Bandwidths
     from tidings.characterisation.workloads import Measuring, measure_workload
     from tidings.cli import spark
+    from tidings.prediction.operational.audiences import audiences_behind
     from tidings.traces.places import require_tables, table_names
     from tidings.traces.reading import read_traces
 

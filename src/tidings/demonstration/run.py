@@ -11,8 +11,9 @@ from tidings.characterisation.job import Characterisation, characterise
 from tidings.demonstration.truth import with_truth
 from tidings.errors import InvalidInputError
 from tidings.model import json_text, reading
+from tidings.model.json_text import plain
 from tidings.model.outcome import SOURCES, Outcome
-from tidings.model.outcome_files import plain, save_outcome
+from tidings.model.outcome_files import save_outcome
 from tidings.model.plain_files import read_text
 from tidings.model.progress import Progress
 from tidings.model.system import System

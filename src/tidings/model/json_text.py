@@ -1,8 +1,10 @@
-"""JSON texts to plain values: what is nested too deeply is refused like any other bad text."""
+"""JSON texts to plain values and back: what is nested too deeply is refused like any bad text."""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Mapping
 from typing import Any
 
 MOST_DEPTH = 60  # of lists and mappings in one another; honest documents have far fewer
@@ -24,6 +26,19 @@ def parse(text: str | bytes, **hooks: Any) -> Any:
         level = [inner for each in level for inner in _nested(each)]
     if level:
         raise ValueError(TOO_DEEP)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: NaN and infinity become null, NumPy numbers plain ones."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model import json_text
+from tidings.model.json_text import plain
 from tidings.model.outcome import SOURCES, TABLES, TEXTS, Outcome, table
 from tidings.model.outcome_checks import table_problems
 from tidings.model.plain_files import open_plain, read_text
@@ -57,19 +58,6 @@ def _cell(value: Any) -> Any:
     where the column is one of numbers.
     """
     return str(value) if isinstance(value, float) and math.isinf(value) else plain(value)
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON knows it: NaN and infinity become null, NumPy numbers plain ones."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def check_outcome_place(path: str | os.PathLike[str]) -> None:

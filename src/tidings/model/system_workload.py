@@ -16,6 +16,7 @@ from tidings.model import topology
 from tidings.model.arrays import Bools, Floats
 from tidings.model.behaviour import Channel, Station
 from tidings.model.features import require_only
+from tidings.model.flow_kinds import FLOWS
 from tidings.model.laws import Deterministic, Law, from_values
 from tidings.model.routes import Routes, route, type_of
 from tidings.model.system import Broker, System
@@ -43,7 +44,6 @@ HANDLED = frozenset(
         "one tree per topic",
     }
 )
-FLOWS = ("type", "content")
 
 
 def workload_of(

@@ -20,11 +20,11 @@ from functools import cached_property
 from tidings.model.laws import Exponential, Law
 from tidings.model.workload import NO_TIME, SHARES_ROUND_BY, Flow, Workload
 from tidings.petri.net import FORMAT_VERSION, Arc, Mode, Net, Place, Queue, Subnet, Transition
+from tidings.petri.options import FORWARDING
 
 CLOCK = "clock"  # the colour of tokens that stand for publishers
 COME, DONE = "come", "done"  # ends of a subnet some of whose queues are passed without stopping
 # How copies to several brokers hang together: as measured where that is known, or not at all.
-FORWARDING = ("joint", "independent")
 
 
 def generate_net(workload: Workload, *, forwarding: str = FORWARDING[0]) -> Net:

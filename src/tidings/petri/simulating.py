@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from tidings.model.progress import Progress
 from tidings.petri.compiling import CompiledNet, compile_net
 from tidings.petri.growth import LEGS, Growth, may_grow
 from tidings.petri.net import Net
+from tidings.petri.options import NetOptions
 from tidings.petri.outcome import NetOutcome
 from tidings.petri.reading import checked
 from tidings.petri.settling import RUN_TIMES, WARMUP_TIMES, slowest, unsettled
@@ -35,28 +34,6 @@ MOST_FIRINGS = 20_000_000  # however slowly a net forgets how it began
 PILOT_FIRINGS = 10_000
 TRIAL_FIRINGS = 2_000
 MOST_CURVES = 2_000  # places and colours whose quantiles are kept: 30 kB each, for every run
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NetOptions:
-    """How long and how often to simulate a net."""
-
-    seed: int = 1
-    replications: int = 10  # at least so many; with a precision more, up to max_replications
-    duration_s: float | None = None  # measured time of each replication
-    warmup_s: float | None = None  # left out before; found by pilot runs if not given
-    precision: float | None = None  # wanted half-width (95 %) of mean residence times, as a share
-    max_replications: int = 1_000
-    max_tokens: int = 1_000_000  # in the net at once; above it, a population keeps growing
-    quantiles: bool = True
-
-    def __post_init__(self) -> None:
-        for name in ("replications", "duration_s", "precision", "max_replications", "max_tokens"):
-            value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise InvalidInputError(f"{name} is {value}; wants a number above 0")
-        if self.warmup_s is not None and not 0 <= self.warmup_s < math.inf:
-            raise InvalidInputError(f"warmup_s is {self.warmup_s}; wants 0 or more")
 
 
 def simulate_net(

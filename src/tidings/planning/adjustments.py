@@ -24,7 +24,8 @@ from tidings.model.content import Content, ContentTable
 from tidings.model.laws import Exponential, Law
 from tidings.model.records import Kind
 from tidings.model.system import Broker, Link, Publisher, Recovery, System
-from tidings.planning.selections import ALL, edited
+from tidings.planning.choices import ALL
+from tidings.planning.selections import edited
 
 _FACTOR = re.compile(r"[x×*]\s*(.+)")
 _NOTHING = "none"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.model.arrays import Bools, Floats
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.system import Subscriber, System
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, weigh

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 
 from tidings.errors import UnsupportedError
+from tidings.model.json_text import plain
 from tidings.model.outcome import Outcome
-from tidings.model.outcome_files import plain
 from tidings.model.progress import Progress
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed

@@ -9,12 +9,13 @@ from itertools import count, islice
 from typing import Any
 
 from tidings.errors import InvalidInputError
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.system import Link, Subscriber, System
 from tidings.planning.changes import changed
+from tidings.planning.choices import ALL
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Standing, weigh
-from tidings.planning.selections import ALL, check_target
+from tidings.planning.selections import check_target
 from tidings.planning.targets import Target
 
 SLOWEST, FASTEST = 1 / 64, 64.0

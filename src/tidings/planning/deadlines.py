@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
+from tidings.model.json_text import plain
 from tidings.model.laws import Deterministic
 from tidings.model.outcome import Outcome
-from tidings.model.outcome_files import plain
 from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.planning.changes import changed

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
-from tidings.model.outcome_files import plain
+from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.system import System
+from tidings.planning.choices import ALL
 from tidings.planning.evidence import MISSES, Evidence, Play, Standing, weigh
-from tidings.planning.selections import ALL, check_target, means
+from tidings.planning.selections import check_target, means
 from tidings.planning.targets import Target
 
 MET = 10.0  # how much more a met target counts than any on-time share

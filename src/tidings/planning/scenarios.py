@@ -17,9 +17,9 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError, TidingsError, UnsupportedError
 from tidings.model import yaml_text
+from tidings.model.json_text import plain
 from tidings.model.named_files import folders_of
 from tidings.model.outcome import CAUSES, LOSSES, Outcome
-from tidings.model.outcome_files import plain
 from tidings.model.system import System
 from tidings.planning.changes import changed
 from tidings.prediction.predict import predict

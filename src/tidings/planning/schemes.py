@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import InvalidInputError
+from tidings.model.json_text import plain
 from tidings.model.outcome import Outcome
-from tidings.model.outcome_files import plain
 from tidings.model.progress import Progress
 from tidings.model.system import SCHEMES, Recovery, System
+from tidings.planning.choices import SCHEME_SECONDS
 from tidings.planning.evidence import MEETS, OPEN, better, deciding, verdict
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
 from tidings.simulation.run import SimulationOptions, simulate
 
-SECONDS = 30.0  # CPU seconds that simulating one scheme may take, unless told otherwise
 SURELY = 2.0  # standard errors within which costs are not told apart
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
 
@@ -143,7 +143,7 @@ def compare_schemes(
         predicted = foretell(changed)
         if chosen.duration_s is None and chosen.events is None:
             precision = deciding(changed, target, predicted)
-            chosen = replace(chosen, precision=precision, seconds=chosen.seconds or SECONDS)
+            chosen = replace(chosen, precision=precision, seconds=chosen.seconds or SCHEME_SECONDS)
         simulated = simulate(changed, chosen, progress=_prefixed(progress, scheme))
         reports.append(_report(changed, target, predicted, simulated))
     return SchemeAdvice(target=target, reports=tuple(reports))

@@ -10,8 +10,9 @@ from typing import Any
 from tidings.errors import InvalidInputError
 from tidings.model.record_tables import names
 from tidings.model.system import Broker, Link, Subscriber, System
+from tidings.planning.choices import ALL
 
-ALL, AT, GROUP = "all", "at:", "group:"
+AT, GROUP = "at:", "group:"
 Edit = Callable[[Any], Any]  # a record as it will be; None where there is nothing to change
 
 

@@ -23,15 +23,15 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.model.system import System
+from tidings.prediction.choices import SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.joining import joined
 from tidings.prediction.theory import answer_by_theory
-from tidings.prediction.wanting import WITHIN, Within, read_within
+from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.run import SimulationOptions, simulate
 
 ENGINES = ("theory", "simulation")
 MODELS = ("law", "exact")  # of queues and failures, whose errors are measured
-SECONDS = 60.0  # CPU seconds that the simulator may take, unless told otherwise
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit
 
 

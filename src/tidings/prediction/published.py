@@ -25,17 +25,13 @@ from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.laws import Law
 from tidings.model.loads import FULL_LOAD
+from tidings.prediction.choices import QUEUE_MODELS
 from tidings.prediction.delays import Delays, all_lost, from_law, nothing, stack
 from tidings.prediction.flows import Flows
 from tidings.prediction.grids import Grid
 from tidings.prediction.paths import BrokerStages
 
 LEAST_SERVICE_SCV = 0.2  # QNA's: departures are never as regular as constant services
-QUEUE_MODELS = {
-    "law": "the whole distribution of the wait that each stream finds at each broker",
-    "gg1": "the wait at each broker taken as constant, its mean by QNA from one number a stream",
-    "mm1": "the wait at each broker taken as constant, the mean of an M/M/1 queue",
-}
 
 
 def require_queue_model(name: str) -> None:

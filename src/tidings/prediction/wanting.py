@@ -11,7 +11,6 @@ import numpy as np
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 
-WITHIN = 0.005  # half a percentage point
 LEAST = 1e-5  # below which nobody wants to know a share
 _NUMBER = r"\s*([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*"
 _TEXT = re.compile(rf"{_NUMBER}(%?)(\s*of\s+(?:the\s+)?misses\s*)?", re.IGNORECASE)

@@ -1,21 +1,22 @@
-"""How long, how often and how precisely to simulate."""
+"""How long, how often and how precisely to simulate; light to import, for help shows it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING, TypeAlias
 
 from tidings.errors import InvalidInputError
-from tidings.model.arrays import Floats
-from tidings.simulation.world import MOST_COPIES
+
+if TYPE_CHECKING:
+    from tidings.model.arrays import Floats
 
 # From the on-time share of each subscriber, as it is known so far, to the half-width (95 %) that is
 # wanted of it; infinity for rows that do not matter.
-Wanted = Callable[[Floats], Floats]
+Wanted: TypeAlias = "Callable[[Floats], Floats]"
 
+MOST_COPIES = 1_000_000
 USUAL_SECONDS = 60.0  # CPU seconds that a default window is chosen for
 
 
@@ -68,6 +69,8 @@ class SimulationOptions:
 
     def wanted(self, shares: Floats) -> Floats:
         """Give the half-width (95 %) wanted of each on-time share; infinity: it does not matter."""
+        import numpy as np
+
         if callable(self.precision):
             return self.precision(shares)
         return np.full(shares.shape, math.inf if self.precision is None else self.precision)

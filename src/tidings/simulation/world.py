@@ -18,10 +18,10 @@ from tidings.model.loads import FULL_LOAD, overload
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_run import run, schedule_first
 from tidings.simulation.network import CompiledSystem
+from tidings.simulation.options import MOST_COPIES
 
 ALLOW_MORE = "allow more with --max-copies"
 FIRST_ROOM = 4096  # copies and publications there is room for in the beginning
-MOST_COPIES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,6 @@ import pytest
 
 from studies.content_timeliness import (
     POINT_COLUMNS,
-    SETTINGS,
-    Settings,
     by_setting,
     by_skewness,
     simulate_all,
@@ -17,6 +15,7 @@ from studies.content_timeliness import (
 )
 from studies.content_timeliness.latencies import wide_area
 from studies.harness import check_folder, save, silent
+from studies.settings.content_timeliness import SETTINGS, Settings
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 

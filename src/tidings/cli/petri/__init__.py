@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from tidings.cli.listing import Listing
 from tidings.cli.petri import check, generate, solve
 
 app = typer.Typer(
+    cls=Listing,
     help="Queueing Petri nets: check a net, solve it by simulation, make one of a system."
-    "\n\nExample: [bold]tidings petri solve net.yaml --precision 0.01[/]",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+    "\n\nExample: tidings petri solve net.yaml --precision 0.01",
+    rich_markup_mode=None,
 )
 app.command("check")(check.check)
 app.command("solve")(solve.solve)

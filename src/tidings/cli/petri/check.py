@@ -9,10 +9,6 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.petri.cells import Cells
-from tidings.petri.flattening import flatten
-from tidings.petri.reading import load_net, net_schema
-from tidings.petri.traffic import refuse_overload, solve_traffic
 
 
 def check(
@@ -26,8 +22,13 @@ def check(
 ) -> None:
     """Check a net: all its problems at once, transitions that never fire, overloaded places.
 
-    Example: [bold]tidings petri check net.yaml[/]
+    Example: tidings petri check net.yaml
     """
+    from tidings.petri.cells import Cells
+    from tidings.petri.flattening import flatten
+    from tidings.petri.reading import load_net, net_schema
+    from tidings.petri.traffic import refuse_overload, solve_traffic
+
     if schema:
         console.show_json(net_schema())
         return

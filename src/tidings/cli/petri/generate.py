@@ -18,10 +18,9 @@ from tidings.cli.workloads import (
     TracesInstead,
     find_workload,
 )
-from tidings.model.system_workload import FLOWS
+from tidings.model.flow_kinds import FLOWS
 from tidings.model.writing import check_file
-from tidings.petri.generating import FORWARDING, generate_net
-from tidings.petri.reading import checked, dumps_net, net_document, save_net
+from tidings.petri.options import FORWARDING
 
 
 def generate(
@@ -54,8 +53,11 @@ def generate(
 ) -> None:
     """Make the queueing Petri net of a system: brokers and networks as places, events as tokens.
 
-    Example: [bold]tidings petri generate city.yaml --to net.yaml[/]
+    Example: tidings petri generate city.yaml --to net.yaml
     """
+    from tidings.petri.generating import generate_net
+    from tidings.petri.reading import checked, dumps_net, net_document, save_net
+
     for value, known in ((forwarding, FORWARDING), (colours, FLOWS)):
         if value not in known:
             raise typer.BadParameter(f"'{value}' is not one of {', '.join(known)}")

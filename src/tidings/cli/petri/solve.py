@@ -8,10 +8,7 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.petri.exact import solve_exactly
-from tidings.petri.reading import load_net
-from tidings.petri.simulating import NetOptions, simulate_net
-from tidings.reporting.analyses import net_tables
+from tidings.petri.options import NetOptions
 
 USUAL = NetOptions()
 
@@ -57,8 +54,13 @@ def solve(
 ) -> None:
     """Solve a queueing Petri net by simulation, or exactly where it is small.
 
-    Example: [bold]tidings petri solve net.yaml --precision 0.01[/]
+    Example: tidings petri solve net.yaml --precision 0.01
     """
+    from tidings.petri.exact import solve_exactly
+    from tidings.petri.reading import load_net
+    from tidings.petri.simulating import simulate_net
+    from tidings.reporting.analyses import net_tables
+
     if exact and not (precision is None and duration is None and warmup is None):
         raise typer.BadParameter("--exact simulates nothing; --precision and times go without it")
     chosen = NetOptions(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from tidings.cli.listing import Listing
 from tidings.cli.plan import admission, capacity, deadline, homes, scheme, targets
 
 app = typer.Typer(
+    cls=Listing,
     help="What to change so that everybody gets what they should; exit code 1 where nothing does."
-    "\n\nExample: [bold]tidings plan scheme city.yaml --target 0.99[/]",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+    "\n\nExample: tidings plan scheme city.yaml --target 0.99",
+    rich_markup_mode=None,
 )
 app.command("targets")(targets.targets)
 app.command("admission")(admission.admission)

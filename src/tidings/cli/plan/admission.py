@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,11 +20,10 @@ from tidings.cli.plan.asking import (
     playing,
     told,
 )
-from tidings.planning.admission import Admission, Admissions
-from tidings.planning.evidence import OPEN
-from tidings.planning.newcomers import newcomer_like
 from tidings.reporting import wording
-from tidings.reporting.plans import admission_table
+
+if TYPE_CHECKING:
+    from tidings.planning.admission import Admission
 
 
 def admission(
@@ -47,8 +46,12 @@ def admission(
 ) -> None:
     """Whether newcomers get their target at some broker, and nobody falls below theirs.
 
-    Example: [bold]tidings plan admission city.yaml --like alice --count 1000 --target 0.95[/]
+    Example: tidings plan admission city.yaml --like alice --count 1000 --target 0.95
     """
+    from tidings.planning.admission import Admissions
+    from tidings.planning.newcomers import newcomer_like
+    from tidings.reporting.plans import admission_table
+
     found, wanted = asked(system, slo, target, of)
     newcomer = newcomer_like(found, like, count)
     share = newcomer.target if newcomer.target is not None else target
@@ -70,6 +73,8 @@ def admission(
 
 
 def _answer(answer: Admission) -> str:
+    from tidings.planning.evidence import OPEN
+
     who = wording.plural(answer.count, "newcomer")
     if answer.choice is not None:
         place = answer.choice

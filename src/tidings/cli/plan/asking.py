@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import options
-from tidings.model import reading
-from tidings.model.outcome import Outcome
-from tidings.model.progress import Progress
-from tidings.model.system import System
-from tidings.planning.evidence import MEETS, Evidence, Play, Standing
-from tidings.planning.objectives import read_objectives, with_objectives
-from tidings.planning.targets import Target
 from tidings.reporting import wording
 from tidings.simulation.options import SimulationOptions, Wanted
-from tidings.simulation.run import simulate
+
+if TYPE_CHECKING:
+    from tidings.model.outcome import Outcome
+    from tidings.model.progress import Progress
+    from tidings.model.system import System
+    from tidings.planning.evidence import Evidence, Play, Standing
+    from tidings.planning.targets import Target
+
 
 Share = Annotated[
     float | None,
@@ -45,6 +45,10 @@ DOUBT = "the target is within the error of shares, or prediction and simulation 
 
 def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tuple[System, Target]:
     """The system with its targets; refuses to begin where nothing is asked of anybody."""
+    from tidings.model import reading
+    from tidings.planning.objectives import read_objectives, with_objectives
+    from tidings.planning.targets import Target
+
     found = reading.load(system)
     if slo is not None:
         found = with_objectives(found, read_objectives(slo))
@@ -58,6 +62,8 @@ def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play
 
     Each may take half of the seconds that are left, so that all of them together end in time.
     """
+    from tidings.simulation.run import simulate
+
     left_s = seconds
 
     def play(plan: System, precision: Wanted) -> Outcome:
@@ -90,5 +96,7 @@ def backed(evidence: Evidence) -> str:
 
 def conclude(verdict: str) -> None:
     """End with the exit code that a verdict asks for: 0 only where the target is met."""
+    from tidings.planning.evidence import MEETS
+
     if verdict != MEETS:
         raise typer.Exit(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,10 +20,10 @@ from tidings.cli.plan.asking import (
     playing,
     told,
 )
-from tidings.planning.capacity import Capacity, Option, least_copies, least_speed
-from tidings.planning.evidence import OPEN
-from tidings.planning.selections import ALL
-from tidings.reporting.plans import capacity_table
+from tidings.planning.choices import ALL
+
+if TYPE_CHECKING:
+    from tidings.planning.capacity import Capacity, Option
 
 
 def capacity(
@@ -48,8 +48,11 @@ def capacity(
 ) -> None:
     """The least speed of brokers, or the least number of them, with which the target is met.
 
-    Example: [bold]tidings plan capacity city.yaml --broker hub --target 0.95[/]
+    Example: tidings plan capacity city.yaml --broker hub --target 0.95
     """
+    from tidings.planning.capacity import least_copies, least_speed
+    from tidings.reporting.plans import capacity_table
+
     found, wanted = asked(system, slo, target, of)
     with console.progress("sizing") as step:
         play = playing(simulate, seed, seconds, step)
@@ -79,6 +82,8 @@ def _answer(answer: Capacity) -> str:
 
 
 def _none(answer: Capacity, whose: str) -> str:
+    from tidings.planning.evidence import OPEN
+
     if answer.verdict == OPEN:
         return (
             f"Whether any size of {whose} that was tried meets the target cannot be told: {DOUBT}."

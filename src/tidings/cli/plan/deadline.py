@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import console, options
 from tidings.cli.plan.asking import DOUBT, SECONDS, Simulated, conclude, playing
-from tidings.model import reading
-from tidings.planning.deadlines import LEVELS, Deadlines, shortest_lifetimes
-from tidings.planning.evidence import MISSES, OPEN
-from tidings.reporting.plans import deadline_table
+
+if TYPE_CHECKING:
+    from tidings.planning.deadlines import Deadlines
 
 
 def deadline(
@@ -33,8 +32,12 @@ def deadline(
 
     Exit code 1 where somebody loses too many events for any lifetime; its best share is told.
 
-    Example: [bold]tidings plan deadline city.yaml --at 0.99[/]
+    Example: tidings plan deadline city.yaml --at 0.99
     """
+    from tidings.model import reading
+    from tidings.planning.deadlines import LEVELS, shortest_lifetimes
+    from tidings.reporting.plans import deadline_table
+
     found = reading.load(system)
     with console.progress("finding deadlines") as step:
         play = playing(simulate, seed, seconds, step)
@@ -48,6 +51,8 @@ def deadline(
 
 
 def _answer(answer: Deadlines) -> Iterator[str]:
+    from tidings.planning.evidence import MISSES, OPEN
+
     for level, verdict in zip(answer.levels, answer.verdicts, strict=True):
         if verdict == MISSES:
             yield f"{100 * level:g} % cannot be promised to everybody."

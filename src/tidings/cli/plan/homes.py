@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,10 +21,10 @@ from tidings.cli.plan.asking import (
     playing,
     told,
 )
-from tidings.planning.evidence import OPEN
-from tidings.planning.homes import HomesAdvice, assign_homes, search_for
-from tidings.planning.selections import ALL
-from tidings.reporting.plans import homes_table
+from tidings.planning.choices import ALL
+
+if TYPE_CHECKING:
+    from tidings.planning.homes import HomesAdvice
 
 
 def homes(
@@ -51,8 +51,11 @@ def homes(
 ) -> None:
     """Home brokers with which most subscribers get their target, and then the best shares.
 
-    Example: [bold]tidings plan homes city.yaml --who group:desk --most 50 --target 0.95[/]
+    Example: tidings plan homes city.yaml --who group:desk --most 50 --target 0.95
     """
+    from tidings.planning.homes import assign_homes, search_for
+    from tidings.reporting.plans import homes_table
+
     found, wanted = asked(system, slo, target, of)
     with console.progress("assigning homes") as step:
         search = search_for(
@@ -68,6 +71,8 @@ def homes(
 
 
 def _answer(answer: HomesAdvice) -> Iterator[str]:
+    from tidings.planning.evidence import OPEN
+
     evidence = answer.best.evidence
     if answer.limit != answer.most:
         yield (

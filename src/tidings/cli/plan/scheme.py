@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import console, options
 from tidings.cli.plan.asking import Of, Share, Slo, asked, conclude
-from tidings.planning.evidence import MEETS, MISSES
-from tidings.planning.schemes import SECONDS, SchemeAdvice, compare_schemes
-from tidings.reporting.plans import scheme_tables
-from tidings.simulation.run import SimulationOptions
+from tidings.planning.choices import SCHEME_SECONDS
+from tidings.simulation.options import SimulationOptions
+
+if TYPE_CHECKING:
+    from tidings.planning.schemes import SchemeAdvice
+
 
 USUAL = SimulationOptions()
 
@@ -31,14 +33,18 @@ def scheme(
     seconds: Annotated[
         float,
         typer.Option(metavar="N", min=0.1, help="CPU seconds that simulating one scheme may take."),
-    ] = SECONDS,
+    ] = SCHEME_SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
     """Compare all recovery schemes; name the cheapest that gives subscribers their target.
 
-    Example: [bold]tidings plan scheme city.yaml --target 0.99 --of 0.95[/]
+    Example: tidings plan scheme city.yaml --target 0.99 --of 0.95
     """
+    from tidings.planning.evidence import MEETS, MISSES
+    from tidings.planning.schemes import compare_schemes
+    from tidings.reporting.plans import scheme_tables
+
     found, wanted = asked(system, slo, target, of)
     chosen = SimulationOptions(
         seed=seed,

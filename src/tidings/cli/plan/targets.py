@@ -18,9 +18,6 @@ from tidings.cli.plan.asking import (
     playing,
     told,
 )
-from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
-
-_PASSED = {MEETS: True, MISSES: False, OPEN: None}
 
 
 def targets(
@@ -43,8 +40,10 @@ def targets(
 
     Where a target is within the prediction's error, the simulation decides, if it can in time.
 
-    Example: [bold]tidings plan targets city.yaml --slo objectives.yaml[/]
+    Example: tidings plan targets city.yaml --slo objectives.yaml
     """
+    from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
+
     found, wanted = asked(system, slo, target, of)
     with console.progress("predicting") as step:
         play = playing(simulate is not False, seed, seconds, step)
@@ -59,9 +58,10 @@ def targets(
             }
         )
     else:
+        passed = {MEETS: True, MISSES: False, OPEN: None}
         for each in (evidence.predicted, evidence.simulated):
             if each is not None:
-                console.show_checked(_PASSED[each.tells], ("met", "not met", "open"), told(each))
+                console.show_checked(passed[each.tells], ("met", "not met", "open"), told(each))
         if evidence.verdict == OPEN:
             console.show(f"Whether the targets are met cannot be told: {DOUBT}.")
     conclude(evidence.verdict)

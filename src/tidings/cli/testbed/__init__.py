@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import typer
 
+from tidings.cli.listing import Listing
 from tidings.cli.testbed import compare, run
 
 app = typer.Typer(
+    cls=Listing,
     help="Run a system on real brokers, and watch the mathematics be right or wrong."
-    "\n\nExample: [bold]tidings testbed run city.yaml --to traces[/]",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+    "\n\nExample: tidings testbed run city.yaml --to traces",
+    rich_markup_mode=None,
 )
 app.command("run")(run.run)
 app.command("compare")(compare.compare)

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli import console, options, spark
-from tidings.model import reading
-from tidings.model.outcome_files import save_outcome
 from tidings.model.writing import check_new_folder
-from tidings.reporting import terminal
-from tidings.reporting.page import Report, write_page
-from tidings.reporting.study_page import write_study
 
 if TYPE_CHECKING:
     from tidings.testbed.comparing import Reality, Repetition
@@ -53,8 +48,11 @@ def compare(
     by more than 10 %; where something fails, comes or goes, either by more than three standard
     errors; and where this machine was too busy for any run to be believed.
 
-    Example: [bold]tidings testbed compare city.yaml --to city-for-real[/]
+    Example: tidings testbed compare city.yaml --to city-for-real
     """
+    from tidings.model import reading
+    from tidings.reporting import terminal
+
     # The client library comes with an extra; help must not depend on it.
     from tidings.testbed.calibrating import Bench, calibrate
     from tidings.testbed.comparing import confront
@@ -153,6 +151,10 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
 
 
 def _write(result: Reality, title: str, place: Path) -> None:
+    from tidings.model import reading
+    from tidings.model.outcome_files import save_outcome
+    from tidings.reporting.page import Report, write_page
+    from tidings.reporting.study_page import write_study
     from tidings.testbed.reality_study import first_text, reality_study, rejoining
 
     reading.save(result.fitted, place / "fitted.yaml")

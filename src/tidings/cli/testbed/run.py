@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from tidings.cli import console, options
-from tidings.model import reading
-from tidings.model.trace_files import write_trace_folder
 from tidings.model.writing import check_new_folder
 
 
@@ -42,8 +40,11 @@ def run(
     every server traces every message itself. All of it is gone at the end. Ctrl-C keeps what
     there is, marked incomplete.
 
-    Example: [bold]tidings testbed run city.yaml --to traces --duration 30s[/]
+    Example: tidings testbed run city.yaml --to traces --duration 30s
     """
+    from tidings.model import reading
+    from tidings.model.trace_files import write_trace_folder
+
     # The client library comes with an extra; help must not depend on it.
     from tidings.testbed.running import require_whole, run_testbed
     from tidings.testbed.runs import TestbedOptions

@@ -19,12 +19,12 @@ from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.laws import Law
 from tidings.model.workload import NO_TIME, Centre, Workload
+from tidings.prediction.choices import FORMULAS
 from tidings.prediction.operational.paths import DeliveryPath, delivery_paths
 from tidings.prediction.operational.responses import Demands, responses_s
 from tidings.prediction.operational.visits import visit_ratios
 
 # How queues respond: as their discipline says, or all as the paper has it (eqs. 4 and 8).
-FORMULAS = ("discipline", "paper")
 _POISSON = 0.05  # how far c² may be from 1 before it is worth a word
 
 

@@ -14,6 +14,7 @@ from tidings.model.behaviour import Failure
 from tidings.model.features import used_features
 from tidings.model.routes import Routes
 from tidings.model.system import Recovery, System
+from tidings.prediction.choices import FAULT_MODELS
 from tidings.prediction.delays import Delays
 from tidings.prediction.grids import Grid
 from tidings.prediction.repairs.components import (
@@ -37,10 +38,6 @@ from tidings.prediction.repairs.waits import (
     typical_wait_s,
 )
 
-FAULT_MODELS = {
-    "exact": "exact wherever that is feasible",
-    "paper": "the published formulas: disjoint paths, exponential times, ideal refresh",
-}
 BUFFERING = ("buffering", "bypass-buffering")
 BYPASSING = ("bypass", "bypass-buffering")
 _CLOSE = 2e-3  # bounds of a probability are taken where they are so close

@@ -1,0 +1,198 @@
+"""The work behind ``tidings characterise``: what is read, where results go, how they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from tidings.characterisation.accumulating import add_traces, characterise_store
+from tidings.characterisation.job import NEEDED, Characterisation, check_tables, with_examples
+from tidings.characterisation.job import characterise as characterise_traces
+from tidings.characterisation.quality import SET_ASIDE
+from tidings.characterisation.regimes import (
+    Regime,
+    Regimes,
+    characterise_regimes,
+    hours_of,
+)
+from tidings.cli import console, spark
+from tidings.cli.outcomes import check_output
+from tidings.model import reading
+from tidings.model.outcome_files import outcome_document, save_outcome
+from tidings.model.progress import Progress
+from tidings.model.system import System
+from tidings.model.writing import check_file, check_new_folder
+from tidings.reporting import terminal
+from tidings.reporting.page import Report, write_page
+from tidings.traces.places import require_tables, table_names
+from tidings.traces.reading import Traces, read_traces
+from tidings.traces.window import DailyHours
+
+if TYPE_CHECKING:
+    from tidings.validation.back_testing import BackTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where results go: a fitted system, the measured outcome, systems of regimes, a page."""
+
+    to: Path | None
+    measured: Path | None
+    regimes: Path | None
+    report: Path | None
+    quarantine: Path | None = None
+
+    def check(self) -> None:
+        """Refuse places where nothing can be written."""
+        if self.to is not None:
+            reading.check_system_place(self.to)
+        check_output(self.measured)
+        if self.report is not None:
+            check_file(self.report)
+        if self.quarantine is not None:
+            check_new_folder(self.quarantine)
+
+    def save(self, found: Characterisation, parts: Regimes, traces: str) -> None:
+        """Write everything that has a place."""
+        if self.to is not None:
+            reading.save(found.system, self.to)
+        if self.measured is not None:
+            save_outcome(found.measured, self.measured)
+        if self.regimes is not None:
+            for number, part in enumerate(parts.regimes, start=1):
+                reading.save(part.found.system, self.regimes / f"regime-{number}.yaml")
+        if self.report is not None:
+            _write_report(found, traces, self.report)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is read, with which Spark."""
+
+    traces: str
+    base: System | None
+    settle_s: float
+    master: str | None
+    memory: str | None
+
+    def characterised(
+        self, places: Places, back_test: float | None
+    ) -> tuple[Characterisation, BackTest | None, Regimes]:
+        """What the traces tell; and, if asked, what their first part foretells, and regimes."""
+        names = table_names(self.traces)
+        if names is not None:
+            check_tables(self.traces, names, self.base)
+        tested: BackTest | None = None
+        parts = Regimes()
+        asked: Any = {"base": self.base, "settle_s": self.settle_s}
+        with self._started() as (given, step):
+            found = characterise_traces(given, **asked, progress=step)
+            if places.quarantine is not None or places.report is not None:
+                step("rows set aside")
+                found = with_examples(found, given, settle_s=self.settle_s, to=places.quarantine)
+            if places.regimes is not None:
+                parts = characterise_regimes(given, found, **asked, progress=step)
+            if back_test is not None:
+                from tidings.validation.back_testing import back_test as test_back
+
+                tested = test_back(given, share=back_test, **asked, progress=step)
+        return found, tested, parts
+
+    def added(self, store: Path, margin_s: float | None) -> Characterisation:
+        """What a store tells when the traces have been added to it."""
+        names = table_names(self.traces)
+        if names is not None:
+            require_tables(self.traces, NEEDED, names)
+        with self._started() as (given, step):
+            add_traces(
+                given,
+                store,
+                base=self.base,
+                settle_s=self.settle_s,
+                margin_s=margin_s,
+                progress=step,
+            )
+        return characterise_store(store, self.base)
+
+    @contextmanager
+    def _started(self) -> Iterator[tuple[Traces, Progress]]:
+        with console.progress("characterising") as step:
+            step("starting Spark")
+            with spark.started(self.master, memory=self.memory) as session:
+                yield read_traces(session, self.traces), step
+
+
+def say_set_aside(found: Characterisation, quarantine: Path | None) -> None:
+    """Say where rows that were set aside can be looked at, if there are any."""
+    rows = int(found.quality.loc[found.quality["fate"] == SET_ASIDE, "rows"].sum())
+    if rows and quarantine is not None:
+        console.note(f"set aside, with file and line: {quarantine}")
+    elif rows:
+        console.note(
+            f"{rows:,} rows were set aside: --quarantine FOLDER writes them with file and line"
+        )
+
+
+def _write_report(found: Characterisation, traces: str, path: Path) -> None:
+    page = Report(
+        title=f"What {traces} tells",
+        system=found.system,
+        outcomes={"measured": found.measured},
+        parameters=_told_numbers(found),
+        sections=found.sections,
+    )
+    console.note(f"The page: {write_page(page, path)} (open it in a browser; it needs no network)")
+
+
+def _told_numbers(found: Characterisation) -> pd.DataFrame:
+    """All numbers that have a standard error: those of the system, and waits at its brokers."""
+    return pd.concat([found.parameters, found.waits], ignore_index=True)
+
+
+def document(
+    found: Characterisation, tested: BackTest | None, parts: Regimes | None
+) -> dict[str, Any]:
+    """Everything that traces told, for a program."""
+    return {
+        "system": reading.system_document(found.system),
+        "parameters": found.parameters.to_dict("records"),
+        "waits": found.waits.to_dict("records"),
+        "measured": outcome_document(found.measured),
+        "quality": found.quality.to_dict("records"),
+        "set_aside": found.examples.to_dict("records"),
+        "coverage": found.coverage.to_dict("records"),
+        "stationarity": found.stationarity.to_dict("records"),
+        "clocks": found.clocks.to_dict("records"),
+        "regimes": [] if parts is None else [_regime_document(each) for each in parts.regimes],
+        "regimes_verdict": None if parts is None else parts.verdict,
+        "back_test": None if tested is None else tested.to_document(),
+        "notes": list(found.notes),
+    }
+
+
+def _regime_document(regime: Regime) -> dict[str, Any]:
+    window = regime.window
+    return {
+        "from_ns": window.from_ns,
+        "until_ns": window.until_ns,
+        "hours_utc": list(hours_of(window)) if isinstance(window, DailyHours) else None,
+        "observed_s": window.seconds,
+        "system": reading.system_document(regime.found.system),
+    }
+
+
+def show(found: Characterisation, tested: BackTest | None, limit: int) -> None:
+    """Print what traces told as tables."""
+    console.show(
+        terminal.parameters_table(_told_numbers(found), limit=limit),
+        terminal.outcome_table(found.measured, limit=limit),
+        terminal.quality_table(found.quality),
+        terminal.coverage_table(found.coverage),
+    )
+    if tested is not None:
+        console.show(terminal.comparison_table(tested.comparison, limit=limit), tested.text)
