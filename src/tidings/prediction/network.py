@@ -230,7 +230,8 @@ class Network:
         publishers = self.system.publishers
         scvs = np.array([1.0 if each.every is None else each.every.scv for each in publishers])
         rates = np.array([each.rate_per_s for each in publishers])
-        return float(np.average(np.abs(np.log((scvs + 0.1) / 1.1)), weights=rates))
+        apart = np.abs(np.log((scvs + 0.1) / 1.1))
+        return float(apart @ rates / rates.sum()) if publishers else 0.0
 
     @cached_property
     def publishers_move(self) -> bool:
