@@ -294,6 +294,17 @@ def in_table(name, **columns):
     return damage
 
 
+def without_column(name, column):
+    """Damage of a store of an earlier version: a column of one table is gone."""
+
+    def damage(folder, periods):
+        nobody_wrote_types_down(folder, periods)
+        file = folder / f"{name}.parquet"
+        pd.read_parquet(file).drop(columns=column).to_parquet(file, index=False)
+
+    return damage
+
+
 def nobody_wrote_types_down(folder, periods):
     for each in (folder, periods):
         decided = json.loads((each / "decided.json").read_text())
@@ -323,6 +334,7 @@ DAMAGES = {
     "a moment outside": in_table("intervals", first_ns=lambda _: -7),
     "no moment": in_table("intervals", first_ns=lambda _: None),
     "no bin": in_table("crossings", bin=lambda frame: frame["bin"] * 0 - 1),
+    "no column": without_column("crossings", "logs"),
     "no statistic": without("crossings"),
     "no clocks": without("clocks"),
     "no guests": without("guests"),

@@ -138,3 +138,33 @@ def test_a_part_whose_tables_are_not_those_written_is_refused(place, damage):
     damage(folder / "hops.parquet")
     with pytest.raises(InvalidTracesError, match=r"cannot be read \(got the table .* as written"):
         load_partial(folder)
+
+
+@pytest.mark.parametrize("name", ["silent", "folded", "notes"])
+@pytest.mark.parametrize("value", [[1, 2], [["a"]], [{}], [None], [float("inf")], "a", {"a": 1}])
+def test_what_was_decided_are_lists_of_texts(place, name, value):
+    folder = place / "store" / OURS
+    decided = json.loads((folder / "decided.json").read_text())
+    (folder / "decided.json").write_text(json.dumps({**decided, name: value}))
+    with pytest.raises(InvalidTracesError, match=r"cannot be read \(.*texts are wanted"):
+        load_partial(folder)
+
+
+CATALOGUES = {
+    "endless seconds": {"settle_s": 10**400},
+    "a list for a folder": {"periods": []},
+    "a number for a folder": {"periods": 0},
+    "a time beyond all": {"parts": [{"folder": OURS, **PART, "until_ns": 10**400}]},
+}
+
+
+@pytest.mark.parametrize("values", CATALOGUES.values(), ids=CATALOGUES)
+def test_a_catalogue_with_other_values_is_refused(place, values):
+    store = place / "store"
+    write(store, parts=[OURS])
+    document = json.loads((store / "store.json").read_text())
+    (store / "store.json").write_text(json.dumps({**document, **values}))
+    with pytest.raises(
+        InvalidTracesError, match=r"store\.json: not readable .* (wanted|none of a store)"
+    ):
+        read_catalogue(store)

@@ -98,6 +98,30 @@ def test_quantile_is_the_least_time_that_reaches_the_share(law):
     assert np.all((before <= u) | np.isclose(before, u, rtol=0, atol=1e-9))
 
 
+TINY = {
+    "phase-type": PhaseType(initial=(1.0,), generator=((-1e300,),)),
+    "hyperexponential": HyperExponential(weights=(0.5, 0.5), means_s=(1e-300, 2e-300)),
+}
+
+
+@pytest.mark.parametrize("law", TINY.values(), ids=TINY)
+@pytest.mark.parametrize("u", [1e-12, 0.3, 0.999])
+def test_quantiles_of_tiny_times_are_found(law, u):
+    time = law.quantile(u)
+    assert law.cdf(time) >= u > law.cdf(time * (1.0 - 1e-9))
+
+
+@pytest.mark.parametrize("u", [1e-300, 1e-200])
+def test_quantiles_of_tiny_shares_are_found(u):
+    for law in (
+        PhaseType(initial=(1.0,), generator=((-1.0,),)),
+        HyperExponential(weights=(0.5, 0.5), means_s=(1.0, 2.0)),
+    ):
+        time = law.quantile(u)
+        assert 0.0 < time < 1e3 * u
+        assert law.cdf(time) >= u
+
+
 @EVERY
 def test_quantiles_end_where_the_law_ends(law):
     low, high = law.quantile([0.0, 1.0])

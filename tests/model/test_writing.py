@@ -244,3 +244,9 @@ def test_what_comes_up_at_the_last_moment_is_kept(tmp_path, monkeypatch):
         fill(target, nothing)
     assert names(target) == ["theirs"]
     assert names(tmp_path) == ["out"]
+
+
+def test_the_root_of_all_folders_has_none_above_it():
+    with pytest.raises(InvalidInputError, match="exists already"):
+        check_new_folder("/")
+    check_new_folder("/", replace=True)  # whether it is ours to replace is for others to say

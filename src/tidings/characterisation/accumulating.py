@@ -45,7 +45,7 @@ from tidings.characterisation.store import (
 )
 from tidings.characterisation.stored_values import check_whole
 from tidings.characterisation.subscribers import changed_subscribers, find_subscribers
-from tidings.errors import InvalidTracesError
+from tidings.errors import InvalidTracesError, TidingsError
 from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
@@ -118,23 +118,37 @@ def add_traces(
 def characterise_store(store: Path, base: System | None = None) -> Characterisation:
     """What all parts of a store together tell: the system, the outcome, and how far to trust both.
 
-    Needs no Spark: everything has been counted.
+    Needs no Spark: everything has been counted. A store may come from somebody else: what of it
+    cannot be put together is refused, whatever it makes of the arithmetic.
     """
     if base is not None:
         check_base(base)
     with locked(store, alone=False):
-        found = read_catalogue(store)
-        if found is None or not found.parts:
+        catalogue = read_catalogue(store)
+        if catalogue is None or not catalogue.parts:
             raise InvalidTracesError(
                 f"{store}: got no store; wants a folder to which traces were added"
             )
-        counted = _whole(store, found)
-    stretches = _stretches(found.parts)
-    tables = tuple(dict.fromkeys(name for part in found.parts for name in part.tables))
+        try:
+            return _characterised(store, catalogue, base)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
+            if isinstance(problem, TidingsError):
+                raise
+            raise InvalidTracesError(
+                f"{store}: got statistics that do not fit together "
+                f"({type(problem).__name__}: {problem}); wants those that were counted: add the "
+                "traces again"
+            ) from problem
+
+
+def _characterised(store: Path, catalogue: Catalogue, base: System | None) -> Characterisation:
+    counted = _whole(store, catalogue)
+    stretches = _stretches(catalogue.parts)
+    tables = tuple(dict.fromkeys(name for part in catalogue.parts for name in part.tables))
     check_tables(str(store), tables, base)
-    window = _window_of(found.parts)
-    measured = window.shortened(found.settle_s)
-    more_ns = round(found.settle_s * 1e9) * (len(stretches) - 1)
+    window = _window_of(catalogue.parts)
+    measured = window.shortened(catalogue.settle_s)
+    more_ns = round(catalogue.settle_s * 1e9) * (len(stretches) - 1)
     measured = replace(measured, unobserved_ns=measured.unobserved_ns + more_ns)
     _check_folding(counted, store, base, window)
     said = (
@@ -143,9 +157,8 @@ def characterise_store(store: Path, base: System | None = None) -> Characterisat
         else [f"nobody watched between {len(stretches)} stretches of time"]
     )
     observed = Accumulated(tables=tables, window=window, source=str(store), notes=tuple(said))
-    seen = replace(
-        statistics_of(counted), batches_s=_batches_s(found.parts, stretches, found.settle_s)
-    )
+    batches_s = _batches_s(catalogue.parts, stretches, catalogue.settle_s)
+    seen = replace(statistics_of(counted), batches_s=batches_s)
     return fit(observed, seen, measured, base)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 import re
 import secrets
@@ -37,6 +36,7 @@ from tidings.traces.window import TraceWindow
 
 STORE_FILE = "store.json"
 _VERSION = 3
+_LONGEST_S, _LATEST_NS = 1e12, 1 << 63  # of times in a catalogue
 _DECIDED = "decided.json"
 _OURS = "counted-"  # how the names of our folders begin
 _NAME = re.compile(rf"{_OURS}[0-9a-f]{{16}}")
@@ -123,14 +123,17 @@ def _check_values(catalogue: Catalogue) -> None:
     """Raise where a catalogue has other values than one that was written."""
     seconds = [catalogue.margin_s, catalogue.settle_s, *(each.settle_s for each in catalogue.seams)]
     for value in seconds:
-        if not isinstance(value, int | float) or not 0.0 <= value < math.inf:
+        if not isinstance(value, int | float) or not 0.0 <= value <= _LONGEST_S:
             raise ValueError(f"{value!r} where a number of seconds is wanted")
     for part in catalogue.parts:
         times_ns = (part.from_ns, part.until_ns)
-        if not all(type(each) is int for each in times_ns) or part.from_ns > part.until_ns:
+        whole = all(type(each) is int and abs(each) < _LATEST_NS for each in times_ns)
+        if not whole or part.from_ns > part.until_ns:
             raise ValueError(f"{times_ns} where a beginning and an end in nanoseconds are wanted")
         if not all(isinstance(each, str) for each in (part.source, *part.tables)):
             raise ValueError(f"{part.source!r} and {part.tables} where names are wanted")
+    if not (catalogue.periods is None or isinstance(catalogue.periods, str)):
+        raise ValueError(f"it names the folder {catalogue.periods!r}, which is none of a store")
 
 
 def _check_folders(store: Path, catalogue: Catalogue) -> None:
@@ -224,14 +227,20 @@ def load_partial(
         folded = decided["folded"]
         return Partial(
             tables=tables,
-            silent=frozenset(decided["silent"]),
-            folded=None if folded is None else tuple(folded),
-            notes=tuple(decided["notes"]),
+            silent=frozenset(_names(decided["silent"])),
+            folded=None if folded is None else _names(folded),
+            notes=_names(decided["notes"]),
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
         raise InvalidTracesError(
             f"{folder}: cannot be read ({problem}); add the traces of that time again"
         ) from problem
+
+
+def _names(texts: Any) -> tuple[str, ...]:
+    if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        raise ValueError(f"got {texts!r} where texts are wanted")
+    return tuple(texts)
 
 
 def _types(schema: pyarrow.Schema) -> dict[str, str]:

@@ -118,7 +118,7 @@ def check_place(path: str | os.PathLike[str], *, suffixes: tuple[str, ...], what
 def _check_parent(target: Path) -> None:
     """The nearest folder above that is there already must take new entries: one is tried."""
     parents = target.absolute().parents
-    nearest = next(each for each in parents if os.path.lexists(each))
+    nearest = next((each for each in parents if os.path.lexists(each)), target)
     if not nearest.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, f"{nearest} is not a folder")
     if not os.access(nearest, os.W_OK | os.X_OK):

@@ -21,6 +21,7 @@ Size = int | tuple[int, ...]
 
 WEIGHT_SLACK = 1e-9  # how far probabilities may sum from 1 before they are refused
 LOOK_BACK = 64  # numbers before a quantile; rounding lets some reach the share, seen up to 40 back
+MOST_LOOKS = 64  # times that the numbers before are looked at
 _AT_ONCE = 1 << 14  # times looked at together
 
 
@@ -136,11 +137,12 @@ def invert(cdf: Callable[[npt.ArrayLike], Reals], u: Reals, typical_s: float) ->
     """The t > 0 at which a continuous increasing ``cdf`` reaches each u of (cdf(0), 1), in seconds.
 
     ``cdf``, as computed, is at least u at t and below u at each of the ``LOOK_BACK`` floating-point
-    numbers before it, if it gives a time the same share in any array. ``typical_s`` (a mean, say)
+    numbers before it, if it gives a time the same share in any array and wavers no further than
+    ``MOST_LOOKS`` times as many. ``typical_s`` (a mean, say)
     is where the search for a bracket begins.
     """
     low = np.full(u.shape, typical_s)
-    while np.any(above := (cdf(low) >= u) & (low > 1e-290)):
+    while np.any(above := (cdf(low) >= u) & (low > 0.0)):
         low = np.where(above, low * 0.125, low)
     high = np.full(u.shape, typical_s)
     while np.any(below := (cdf(high) < u) & (high < 1e290)):
@@ -156,14 +158,16 @@ def invert(cdf: Callable[[npt.ArrayLike], Reals], u: Reals, typical_s: float) ->
 
 def _earliest(cdf: Callable[[npt.ArrayLike], Reals], u: Reals, times: Reals) -> Reals:
     """Go back to the first of neighbouring numbers that reaches u, where rounding makes one do."""
-    found, some = times.copy(), max(1, _AT_ONCE // LOOK_BACK)
+    earliest, some = times.copy(), max(1, _AT_ONCE // LOOK_BACK)
     for begin in range(0, u.size, some):
         asked = np.arange(begin, min(begin + some, u.size))
-        while asked.size:
-            bits = found[asked].view(np.int64)[:, None] - np.arange(LOOK_BACK, 0, -1)
+        for _ in range(MOST_LOOKS):
+            bits = earliest[asked].view(np.int64)[:, None] - np.arange(LOOK_BACK, 0, -1)
             before = np.maximum(bits, 0).view(np.float64)
             reached = cdf(before) >= u[asked, None]
             rows = np.flatnonzero(reached.any(axis=1))
             asked = asked[rows]
-            found[asked] = before[rows, reached[rows].argmax(axis=1)]
-    return found
+            earliest[asked] = before[rows, reached[rows].argmax(axis=1)]
+            if not asked.size:
+                break
+    return earliest
