@@ -52,6 +52,8 @@ class Places:
         if self.to is not None:
             reading.check_system_place(self.to)
         check_output(self.measured)
+        if self.regimes is not None:
+            check_file(self.regimes / "regime-1.yaml")
         if self.report is not None:
             check_file(self.report)
         if self.quarantine is not None:
