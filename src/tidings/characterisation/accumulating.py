@@ -365,6 +365,7 @@ def _whole(store: Path, found: Catalogue) -> Partial:
     }
     tables = {part.folder: part.tables for part in found.parts}
     loaded = {folder: load_partial(store / folder, tables.get(folder)) for folder in owner}
+    _check_columns(store, loaded)
     loaded |= _with_those_who_stayed(loaded, found.parts)
     partials = [
         in_stretch(shifted(loaded[folder], BATCHES * numbers[part]), stretch_of[part])
@@ -381,6 +382,18 @@ def _whole(store: Path, found: Catalogue) -> Partial:
             f"{store}: its statistics cannot be ({problem}); add the traces again, to a new store"
         ) from problem
     return whole
+
+
+def _check_columns(store: Path, loaded: Mapping[str, Partial]) -> None:
+    """Raise where a table has other columns in one part than in another."""
+    columns: dict[str, set[str]] = {}
+    for folder, part in loaded.items():
+        for name, table in part.tables.items():
+            if columns.setdefault(name, set(table.columns)) != set(table.columns):
+                raise InvalidTracesError(
+                    f"{store / folder}: got the table {name} with other columns than in other "
+                    "parts; wants the same: add the traces of that time again"
+                )
 
 
 def _with_those_who_stayed(

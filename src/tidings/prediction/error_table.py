@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.model.arrays import Bools, Floats, Ints, Texts
+from tidings.prediction.feature_names import NEVER_BELIEVED
 
 FILE = "theory_errors.json"
 # By which part of themselves misses are off where all waits are exact, beside arithmetic: a little
@@ -106,6 +107,8 @@ class ErrorTable:
             stated = np.where(known, np.minimum(stated, self.exact), stated)
         values = self._values(regimes)
         unknown = self._outside(values).any(axis=1) | np.isnan(values).any(axis=1)
+        for rows in _never_believed(regimes).values():
+            unknown |= rows
         return np.where(unknown, np.inf, stated)
 
     def tail_errors(self, regimes: pd.DataFrame, missed: Floats, roughness: Floats) -> Floats:
@@ -132,6 +135,8 @@ class ErrorTable:
         first = np.full(len(outside), "", dtype=object)
         for feature, rows in zip(self.features[::-1], outside.T[::-1], strict=True):
             first[rows] = feature
+        for feature, rows in _never_believed(regimes).items():
+            first[rows] = feature
         return first
 
     def _values(self, regimes: pd.DataFrame) -> Floats:
@@ -140,6 +145,11 @@ class ErrorTable:
 
     def _outside(self, values: Floats) -> Bools:
         return ~((values >= self.low) & (values <= self.high))
+
+
+def _never_believed(regimes: pd.DataFrame) -> dict[str, Bools]:
+    names = [name for name in NEVER_BELIEVED if name in regimes]
+    return {name: (regimes[name] > 0.0).to_numpy() for name in names}
 
 
 def _tree(

@@ -30,7 +30,10 @@ OF_PEERS = (
     "any_churn",
     "own_queue",
 )
-FEATURES = (*ALONG, *FAILING, *OF_PEERS)
+# 0 or 1: theory is never believed where one is 1. Streams of publishers that are not Poisson and
+# come over a random delay of their own; a subscriber's own queue of what is not Poisson.
+NEVER_BELIEVED = ("displaced_streams", "uneven_own_queue")
+FEATURES = (*ALONG, *FAILING, *OF_PEERS, *NEVER_BELIEVED)
 # How much a share moves if waits that are not exact are a step of the grid longer; how far it is
 # from 0 or 1.
 OF_SHARES = ("sensitivity", "distance")

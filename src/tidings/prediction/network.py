@@ -11,7 +11,7 @@ import numpy as np
 
 from tidings.model import topology
 from tidings.model.arrays import Floats, Ints
-from tidings.model.laws import Law
+from tidings.model.laws import Exponential, Law
 from tidings.model.record_tables import column
 from tidings.model.routes import Routes
 from tidings.model.system import System
@@ -39,6 +39,7 @@ from tidings.prediction.repairs.failing import (
 from tidings.prediction.repairs.schemes import FailingPaths
 
 _MANY_PATHS = 100_000  # brokers · publishers from which on grids of paths are thinner
+_EVEN = 0.05  # unevenness of publishers up to which a queue behind them is as measured
 _BEFORE, _BEHIND = 1e-3, 1.3  # of lifetimes, between which the influence of waits is worked out
 
 
@@ -238,6 +239,15 @@ class Network:
         """Whether any publisher is away at times."""
         return any(each.connectivity is not None for each in self.system.publishers)
 
+    @cached_property
+    def displaced(self) -> bool:
+        """Whether a publisher that is not Poisson sends its events over a random delay."""
+        return any(
+            not isinstance(law, Exponential) and publisher.link.delay.scv > 0.0
+            for publisher, law in zip(self.system.publishers, self.emitted, strict=True)
+            if law is not None
+        )
+
     def of_peers(self, audience: Audience, rate_per_s: float) -> Floats:
         """Features of an audience's regime that do not depend on its paths."""
         one = audience.example
@@ -254,6 +264,8 @@ class Network:
                 float(one.stays is not None),
                 float(self.churns),
                 0.0 if one.processing is None else min(rate_per_s * one.processing.mean_s, 1.0),
+                float(self.displaced),
+                float(one.processing is not None and self.unevenness > _EVEN),
             ]
         )
 

@@ -62,10 +62,11 @@ def renewal_stream(
 
 
 def is_phased(law: Law) -> bool:
-    """Tell whether a law is taken as it is: phase-type with few phases, never 0."""
+    """Tell whether a law is taken as it is: phase-type with few phases, never 0, not shifted."""
     chain = phases(law)
-    few = chain is not None and chain.initial.size <= MOST_ERLANG
-    return few and chain is not None and float(chain.initial.sum()) > 1.0 - 1e-12
+    if chain is None or chain.shift_s > 0.0 or chain.initial.size > MOST_ERLANG:
+        return False
+    return float(chain.initial.sum()) > 1.0 - 1e-12
 
 
 def _mixture(law: Law, scale_s: float) -> tuple[Floats, Floats]:
