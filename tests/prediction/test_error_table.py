@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tidings.prediction.error_table import TAIL, ErrorTable, measured_errors, stated_errors
-from tidings.prediction.feature_names import FEATURES, OF_SHARES
+from tidings.prediction.feature_names import FEATURES, NEVER_BELIEVED, OF_SHARES
 
 # heat ≤ .5: a leaf; else spread ≤ 2 or more. Names are the table's own affair.
 BRANCHED = [
@@ -95,7 +95,8 @@ def test_the_walk_agrees_with_going_down_row_by_row():
 
 def test_the_table_that_comes_with_this_version_fits_the_regimes_of_theory():
     table = measured_errors()
-    assert list(table.features) == [*FEATURES, *OF_SHARES]
+    measured = [each for each in (*FEATURES, *OF_SHARES) if each not in NEVER_BELIEVED]
+    assert list(table.features) == measured
     assert np.all(table.low <= table.high)
     middle = pd.DataFrame([(table.low + table.high) / 2], columns=list(table.features))
     assert np.isfinite(stated_errors(middle)).all()
@@ -103,6 +104,15 @@ def test_the_table_that_comes_with_this_version_fits_the_regimes_of_theory():
         inner = tree.feature >= 0
         children = [*tree.left[inner], *tree.right[inner]]
         assert sorted(children) == list(range(1, tree.feature.size))
+
+
+@pytest.mark.parametrize("flag", NEVER_BELIEVED)
+def test_some_regimes_are_never_believed_whatever_was_measured(flag):
+    table = measured_errors()
+    middle = pd.DataFrame([(table.low + table.high) / 2], columns=list(table.features))
+    assert np.isinf(table.errors(middle.assign(**{flag: 1.0}))).all()
+    assert table.unmeasured(middle.assign(**{flag: 1.0})).tolist() == [flag]
+    assert np.isfinite(table.errors(middle.assign(**{flag: 0.0}))).all()
 
 
 def test_a_table_survives_its_way_through_a_file():
