@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 from scipy import special
@@ -57,3 +58,22 @@ def test_the_simulator_answers_for_few_misses_where_theory_is_not_exact():
     assert answer.provenance["promise"]["not_held"] == 0
     assert 1e-5 < 1.0 - row["on_time"] < 1e-2
     assert row["error"] <= max(0.1 * (1.0 - row["on_time"]), 1e-5) + 1e-12
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_no_miss_among_many_events_of_few_long_queues_proves_little(seed):
+    """At load .9 the first replications miss nothing; a ten-thousandth is missed in truth."""
+    exact = 1e-4
+    system = loads(
+        f"""
+        tidings: 1
+        lifetime: {math.log(1.0 / exact) / (100.0 / 0.9 - 100.0)}s
+        brokers: {{h: {{service: {{exponential: 9ms}}}}}}
+        publishers: {{p: {{at: h, every: {{exponential: 10ms}}, content: {{event: {{k: 1}}}}}}}}
+        subscribers: {{s: {{at: h, wants: {{}}}}}}
+        """
+    )
+    row = td.predict(system, within="10% of misses", by="simulation", seed=seed).subscribers.iloc[0]
+    assert abs(1.0 - row["on_time"] - exact) <= 4.0 * row["error"] / 1.96
+    plain = td.simulate(system, seed=seed, replications=10, events=50_000).subscribers.iloc[0]
+    assert plain["error"] >= abs(1.0 - plain["on_time"] - exact)

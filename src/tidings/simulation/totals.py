@@ -28,6 +28,7 @@ COSTS = (
     "duplicates",
 )
 FEWEST_MISSES = 30.0  # that an error relative to them is believed after
+FEWEST_WITH_MISSES = 5  # replications with misses from which on their spread tells how sure that is
 
 
 class Totals:
@@ -117,15 +118,48 @@ class Totals:
     def half_widths(self) -> Floats:
         """Half the 95 % interval of each unit's on-time share; NaN where it is not known.
 
-        Events of one outage share their fate. So where none missed, or all, what proves that are
-        the turns of what fails, not the events: by the rule of three, 3 over their number.
+        Events of one outage, or of one long queue, share their fate. So where none missed, or all,
+        or some in few replications, what proves that are not the events but the turns of what
+        fails and the times that a queue grew long: by the rule of three, 3 over their number.
         """
         widths = self.on_time.half_widths(errors=self.standard_errors)
-        if self.span is None or self.replications < 2:
+        if self.replications < 2:
             return widths
         alike = (self.on_time.x == 0.0) | (self.on_time.x == self.on_time.w)
-        least = min(1.0, 3.0 / self.span.trials(self.measured_s))
-        return np.where(alike & ~np.isnan(widths), np.fmax(widths, least), widths)
+        few = (alike | (self._missing < FEWEST_WITH_MISSES)) & ~np.isnan(widths)
+        seen = np.minimum(self._missing, self.replications)
+        together = np.fmax(self._together, (1.0 - self.on_time.value) / np.fmax(seen, 1.0))
+        least = np.fmin((3.0 + 2.0 * np.sqrt(np.where(alike, 0.0, seen))) * together, 1.0)
+        widths = np.where(few, np.fmax(widths, least), widths)
+        if self.span is None:
+            return widths
+        turns = min(1.0, 3.0 / self.span.trials(self.measured_s))
+        return np.where(alike & ~np.isnan(widths), np.fmax(widths, turns), widths)
+
+    @property
+    def _together(self) -> Floats:
+        """Which share of a unit's events shares its fate, at the broker of its paths that is worst.
+
+        Long waits come in clusters of 1/(1 − ρ)² events, as in M/M/1 (its extremal index).
+        """
+        compiled = self.compiled
+        spare = np.fmax(1.0 - self.utilisation.value, 0.01)
+        served = np.fmax(self.wait.w, 1.0)
+        at_broker = np.zeros(len(compiled.system.brokers))
+        owner = np.asarray(compiled.tables["stations"]["place"])
+        brokers = owner < at_broker.size  # others are of peers
+        each = np.nan_to_num(1.0 / (spare**2 * served))
+        np.maximum.at(at_broker, owner[brokers], each[brokers])
+        cells = compiled.cells
+        along = at_broker[cells.broker]
+        behind = cells.parent
+        while np.any(behind >= 0):
+            along = np.where(behind >= 0, np.fmax(along, at_broker[cells.broker[behind]]), along)
+            behind = np.where(behind >= 0, cells.parent[behind], -1)
+        worst = 1.0 / np.fmax(self.on_time.w, 1.0)
+        entries = self.units.pair_unit[self.units.entry_pair]
+        np.maximum.at(worst, entries, along[self.units.entry_cell])
+        return worst
 
     def delays(self, unit: int) -> Histogram:
         """How many events reached a unit in each bin of the delay grid, and how late."""
