@@ -1,9 +1,9 @@
 """What variance reduction gains where misses are few, and whether its stated errors hold.
 
-    python studies/tails/measure.py gains      # of each way tried, over plain runs of the same time
+    python studies/tails/measure.py gains      # of each method tried, over plain runs of the same time
     python studies/tails/measure.py coverage   # how often the stated 95 % hold the exact value
 
-The gain is (variance × CPU time) of plain replications over that of the way tried.
+The gain is (variance × CPU time) of plain replications over that of the method tried.
 """
 
 from __future__ import annotations
@@ -140,11 +140,13 @@ def gains() -> Iterator[str]:
 
 def coverage(seeds: int) -> Iterator[str]:
     """Count how often what `predict` would state holds the exact share of misses."""
-    yield "| system | misses | runs | held | mean half-width | CPU s |"
-    yield "|---|---|---|---|---|---|"
+    yield "| system | load | misses | runs | held | mean half-width | CPU s |"
+    yield "|---|---|---|---|---|---|---|"
     for miss in RARE:
-        for hops in (1, 3):
-            system = line(hops, erlang_lifetime(hops, 40.0, miss))
+        for hops, load in ((1, 0.3), (1, 0.6), (3, 0.6), (1, 0.9)):
+            service_s = load / 60.0
+            lifetime_s = erlang_lifetime(hops, 1.0 / service_s - 60.0, miss)
+            system = line(hops, lifetime_s, f"{{exponential: {service_s}s}}")
             held, widths, start_s = 0, [], time.process_time()
             for seed in range(1, seeds + 1):
                 outcome = simulate(
@@ -155,7 +157,7 @@ def coverage(seeds: int) -> Iterator[str]:
                 widths.append(row["error"] / miss)
             cpu_s = (time.process_time() - start_s) / seeds
             yield (
-                f"| M/M/1, {hops} in line | {miss:g} | {seeds} | {held / seeds:.3f} "
+                f"| M/M/1, {hops} in line | {load:g} | {miss:g} | {seeds} | {held / seeds:.3f} "
                 f"| {np.mean(widths):.3f} of the misses | {cpu_s:.2g} |"
             )
 

@@ -369,3 +369,22 @@ def test_what_theory_only_seems_to_solve_is_held_all_the_same(case):
     truth = td.simulate(system, seed=9, events=50_000, replications=10).subscribers.iloc[0]
     spread = math.hypot(stated["error"] / 1.96, truth["on_time_se"])
     assert abs(stated["on_time"] - truth["on_time"]) <= 4.0 * spread
+
+
+def test_an_own_queue_of_one_bursty_stream_among_many_even_ones_is_not_believed():
+    system = loads(
+        """
+        tidings: 1
+        lifetime: 60ms
+        brokers: {h: {service: {exponential: 0.1ms}}}
+        publishers:
+          even: {at: h, every: {exponential: 1ms}, content: {event: {k: 1}}}
+          bursty:
+            at: h
+            every: {hyperexponential: [{p: 0.9, mean: 20ms}, {p: 0.1, mean: 1820ms}]}
+            content: {event: {k: 2}}
+        subscribers: {s: {at: h, wants: {k: 2}, processing: {exponential: 60ms}}}
+        """
+    )
+    row = predict(system).subscribers.iloc[0]
+    assert (row["by"], row["why"]) == ("simulation", "theory not measured: uneven_own_queue")

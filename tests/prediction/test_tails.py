@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import pytest
 from scipy import special
 
 import tidings as td
-from tidings.model.reading import loads
-
-
-def line(hops, lifetime_s, every="{rate: 60/s}"):
-    names = [f"b{index}" for index in range(hops)]
-    links = [f"{{between: [{one}, {two}]}}" for one, two in itertools.pairwise(names)]
-    return loads(
-        f"""
-        tidings: 1
-        lifetime: {lifetime_s:.9f}s
-        brokers: {{{", ".join(f"{name}: {{service: {{exponential: 10ms}}}}" for name in names)}}}
-        links: [{", ".join(links)}]
-        publishers: {{p: {{at: b0, every: {every}, content: {{event: {{k: 1}}}}}}}}
-        subscribers: {{s: {{at: {names[-1]}, wants: {{k: 1}}}}}}
-        """
-    )
+from systems.lines import line
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 6])
@@ -64,15 +48,8 @@ def test_the_simulator_answers_for_few_misses_where_theory_is_not_exact():
 def test_no_miss_among_many_events_of_few_long_queues_proves_little(seed):
     """At load .9 the first replications miss nothing; a ten-thousandth is missed in truth."""
     exact = 1e-4
-    system = loads(
-        f"""
-        tidings: 1
-        lifetime: {math.log(1.0 / exact) / (100.0 / 0.9 - 100.0)}s
-        brokers: {{h: {{service: {{exponential: 9ms}}}}}}
-        publishers: {{p: {{at: h, every: {{exponential: 10ms}}, content: {{event: {{k: 1}}}}}}}}
-        subscribers: {{s: {{at: h, wants: {{}}}}}}
-        """
-    )
+    lifetime_s = math.log(1.0 / exact) / (100.0 / 0.9 - 100.0)
+    system = line(1, lifetime_s, "service: {exponential: 9ms}", every="{exponential: 10ms}")
     row = td.predict(system, within="10% of misses", by="simulation", seed=seed).subscribers.iloc[0]
     assert abs(1.0 - row["on_time"] - exact) <= 4.0 * row["error"] / 1.96
     plain = td.simulate(system, seed=seed, replications=10, events=50_000).subscribers.iloc[0]

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy import special
 
-from tidings.model.reading import loads
+from systems.lines import line
 from tidings.simulation.network import compile_system
 from tidings.simulation.run import replications, simulate
 from tidings.simulation.splitting import TRIALS, can_split, find_splitting
 from tidings.simulation.tally import find_units
 from tidings.simulation.totals import Totals
 from tidings.simulation.world import Window
-
-
-def line(hops, lifetime_s, broker="service: {exponential: 10ms}", subscriber=""):
-    names = [f"b{index}" for index in range(hops)]
-    links = [f"{{between: [{one}, {two}]}}" for one, two in itertools.pairwise(names)]
-    return loads(
-        f"""
-        tidings: 1
-        lifetime: {lifetime_s:.9f}s
-        brokers: {{{", ".join(f"{name}: {{{broker}}}" for name in names)}}}
-        links: [{", ".join(links)}]
-        publishers: {{p: {{at: b0, every: {{rate: 60/s}}, content: {{event: {{k: 1}}}}}}}}
-        subscribers: {{s: {{at: {names[-1]}, wants: {{k: 1}}{subscriber}}}}}
-        """
-    )
 
 
 def split_totals(system, misses, number=60, events=50_000, seed=3):

@@ -216,8 +216,8 @@ def load_partial(
         tables, types = {}, {}
         for each in sorted(folder.glob("*.parquet")):
             with open_plain(each) as file:
-                found = pyarrow.parquet.read_table(file)
-            tables[each.stem], types[each.stem] = found.to_pandas(), _types(found.schema)
+                table = pyarrow.parquet.read_table(file)
+            tables[each.stem], types[each.stem] = table.to_pandas(), _types(table.schema)
         wanted = decided.get("tables", types)  # earlier versions did not write them down
         if types != wanted:
             raise ValueError(_differing(types, wanted))

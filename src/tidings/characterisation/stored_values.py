@@ -87,11 +87,11 @@ def check_whole(tables: Mapping[str, pd.DataFrame], window: TraceWindow) -> None
     What lies on a seam between two parts may take away from both.
     """
     for name, frame in tables.items():
-        found = list(_impossible(frame))
+        impossible = list(_impossible(frame))
         if name == "intervals":
-            found.append(("first_ns", ~(frame["first_ns"] >= window.from_ns)))
-            found.append(("last_ns", ~(frame["last_ns"] <= window.until_ns)))
-        for column, wrong in found:
+            impossible.append(("first_ns", ~(frame["first_ns"] >= window.from_ns)))
+            impossible.append(("last_ns", ~(frame["last_ns"] <= window.until_ns)))
+        for column, wrong in impossible:
             if wrong.any():
                 cell = frame.loc[wrong, column].iloc[0]
                 raise ValueError(f"{name}, {column}: got {cell}, which no counting gives")

@@ -39,7 +39,7 @@ from tidings.prediction.repairs.failing import (
 from tidings.prediction.repairs.schemes import FailingPaths
 
 _MANY_PATHS = 100_000  # brokers · publishers from which on grids of paths are thinner
-_EVEN = 0.05  # unevenness of publishers up to which a queue behind them is as measured
+_EVEN = 0.05  # |log c²| of publishers up to which they count as Poisson
 _BEFORE, _BEHIND = 1e-3, 1.3  # of lifetimes, between which the influence of waits is worked out
 
 
@@ -228,11 +228,15 @@ class Network:
     @cached_property
     def unevenness(self) -> float:
         """How far publishers are from Poisson: |log c²| of their intervals, the mean by events."""
-        publishers = self.system.publishers
-        scvs = np.array([1.0 if each.every is None else each.every.scv for each in publishers])
-        rates = np.array([each.rate_per_s for each in publishers])
-        apart = np.abs(np.log((scvs + 0.1) / 1.1))
-        return float(apart @ rates / rates.sum()) if publishers else 0.0
+        rates = np.array([each.rate_per_s for each in self.system.publishers])
+        return float(self._uneven @ rates / rates.sum()) if rates.size else 0.0
+
+    @cached_property
+    def _uneven(self) -> Floats:
+        """[publisher]: |log c²| of its intervals, nearly."""
+        laws = [each.every for each in self.system.publishers]
+        scvs = np.array([1.0 if law is None else law.scv for law in laws])
+        return np.abs(np.log((scvs + 0.1) / 1.1))
 
     @cached_property
     def publishers_move(self) -> bool:
@@ -265,7 +269,7 @@ class Network:
                 float(self.churns),
                 0.0 if one.processing is None else min(rate_per_s * one.processing.mean_s, 1.0),
                 float(self.displaced),
-                float(one.processing is not None and self.unevenness > _EVEN),
+                float(one.processing is not None and bool(np.any(self._uneven > _EVEN))),
             ]
         )
 

@@ -102,7 +102,6 @@ def predict(
         return _told(answer, within, asked, "an overloaded system does not settle")
     except UnsupportedError as refused:
         return _told(answer, within, asked, f"simulation has no {_feature(refused)}")
-    # Control variates would enter here: theory's numbers for the simulated events.
     better = simulated.subscribers["error"] < answer.subscribers["error"]
     simulated.subscribers["why"] = answer.subscribers["why"]
     chosen = (missed & better).to_numpy()

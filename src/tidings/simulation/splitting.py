@@ -87,7 +87,7 @@ def find_splitting(
 
 
 def _urgency(compiled: CompiledSystem, units: Units, chosen: Bools) -> Ints:
-    """[station]: the work of a copy that waits, in steps, on the ways to units that matter."""
+    """[station]: the work of a copy that waits, in steps, on paths to units that matter."""
     cells = compiled.cells
     near = np.unique(units.entry_cell[chosen[units.pair_unit[units.entry_pair]]])
     matters = np.zeros(cells.row.size, dtype=np.bool_)
