@@ -1,6 +1,6 @@
 """What variance reduction gains where misses are few, and whether its stated errors hold.
 
-    python studies/tails/measure.py gains      # of each method tried, over plain runs of the same time
+    python studies/tails/measure.py gains      # of each method, over plain runs of the same time
     python studies/tails/measure.py coverage   # how often the stated 95 % hold the exact value
 
 The gain is (variance × CPU time) of plain replications over that of the method tried.

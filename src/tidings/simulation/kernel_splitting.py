@@ -1,7 +1,7 @@
 """Splitting: what may lead to misses is tried again and again, and counts for less each time.
 
-Where the backlog rises to a level, a run is split into trials that begin alike and go on
-differently. All but the last end where the backlog has fallen again; the last goes on below (RESTART,
+Where the backlog rises to a level, a run is split into trials that begin alike and end apart. All
+but the last end where the backlog has fallen again; the last goes on below (RESTART,
 Villén-Altamirano 1991). A miss counts by the weight of its trial, so that sums are right in the
 mean whatever the levels are.
 """
