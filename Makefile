@@ -35,6 +35,7 @@ bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	$(BIN)/python benchmarks/help.py --write
 	$(BIN)/python benchmarks/simulator.py --write
 	$(BIN)/python benchmarks/prediction.py --write
+	$(BIN)/python benchmarks/error_bars.py --write
 	$(BIN)/python benchmarks/failures.py --write
 	$(BIN)/python benchmarks/mobility.py --write
 	$(BIN)/python benchmarks/petri_nets.py --write

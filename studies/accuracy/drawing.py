@@ -40,7 +40,8 @@ RARE = {
     "own queues": 0.15,
     "stations": 0.2,
 }
-FIRST_RARE = 3  # seed
+SHIFTED = {"shifted": 0.7, "own links": 0.1, "own queues": 0.1}
+FIRST_RARE, FIRST_SHIFTED = 3, 5  # seeds
 
 INTERVALS: dict[str, Callable[[float, Rng], Any]] = {
     "exponential": lambda mean, _: {"exponential": mean},
@@ -76,7 +77,7 @@ def _hyperexponential(mean: float, scv: float) -> Any:
 def draw_system(seed: int, number: int) -> tuple[System, str]:
     """Draw one system and name its effect ("" where nothing fails, moves or churns)."""
     rng = np.random.default_rng([seed, number])
-    effect = _draw_effect(rng, RARE if seed >= FIRST_RARE else COMMON)
+    effect = _draw_effect(rng, _shares_of(seed))
     brokers, links = _draw_topology(rng)
     publishers, topics = _draw_publishers(rng, brokers, effect)
     subscribers = _draw_subscribers(rng, brokers, publishers, topics, effect)
@@ -91,12 +92,20 @@ def draw_system(seed: int, number: int) -> tuple[System, str]:
     if effect == "own links":
         _set_own_links(rng, document)
     _set_services(rng, document, effect)
+    if effect == "shifted":
+        _shift_times(rng, document)
     if effect == "own queues":
         _set_own_queues(rng, document)
     _set_lifetimes(rng, document)
     if "failing" in effect:
         _set_failures(rng, document, effect)
     return from_document(document), effect
+
+
+def _shares_of(seed: int) -> dict[str, float]:
+    if seed >= FIRST_SHIFTED:
+        return SHIFTED
+    return RARE if seed >= FIRST_RARE else COMMON
 
 
 def _draw_effect(rng: Rng, shares_of: dict[str, float]) -> str:
@@ -265,6 +274,26 @@ def _set_lifetimes(rng: Rng, document: Document) -> None:
                 if each.connectivity is not None and each.connectivity.off is not None
             )
             subscriber["lifetime"] = mean_off_s * float(rng.lognormal(0.0, 0.7))
+
+
+def _shift_times(rng: Rng, document: Document) -> None:
+    """Let intervals, services and links take a least time and something random beyond it."""
+
+    def shifted(mean_s: float) -> Document:
+        least_s = mean_s * float(rng.uniform(0.05, 0.95))
+        kind = str(rng.choice(["exponential", "erlang", "hyperexponential"]))
+        return {**SERVICES[kind](mean_s - least_s, rng), "shift": least_s}
+
+    system = from_document(document)
+    for publisher in system.publishers:
+        if rng.random() < 0.7:
+            document["publishers"][publisher.name]["every"] = shifted(1.0 / publisher.rate_per_s)
+    for broker in system.brokers:
+        if rng.random() < 0.5 and broker.service is not None:
+            document["brokers"][broker.name]["service"] = shifted(broker.service.law.mean_s)
+    for link, given in zip(system.links, document["links"], strict=True):
+        if rng.random() < 0.5 and link.there.delay.mean_s > 0.0:
+            given["delay"] = shifted(link.there.delay.mean_s)
 
 
 def _set_own_links(rng: Rng, document: Document) -> None:

@@ -37,7 +37,7 @@ def known_systems(path: Path = TRUTH) -> set[tuple[int, int]]:
 def simulate_rows(seed: int, number: int) -> list[tuple[int, int, str, str, str]]:
     """Simulate one system; a row for every subscriber, none where a queue grows without limit."""
     system, effect = draw_system(seed, number)
-    varies = effect not in ("", "stations", "own links", "own queues")
+    varies = effect not in ("", "stations", "own links", "own queues", "shifted")
     events = EVENTS_IF_PERIODS_VARY if varies else EVENTS
     try:
         outcome = simulate(system, seed=number + 1, replications=REPLICATIONS, events=events)

@@ -89,7 +89,8 @@ def compare(seed: int, number: int) -> pd.DataFrame:
     system = draw_system(seed, number)
     answer = answer_by_theory(system, delays=False)
     missed = 1.0 - answer.outcome.subscribers["on_time"].to_numpy()
-    chosen = measured_errors().are_exact(answer.regimes)
+    known, regimes = measured_errors(), answer.regimes
+    chosen = known.are_exact(regimes) & np.isfinite(known.errors(regimes))
     chosen &= (missed >= FEWEST) & (missed <= MOST)
     if not chosen.any():
         return pd.DataFrame()

@@ -68,6 +68,11 @@ def canonical_value(value: Value) -> Value:
     return as_float if as_float == value else int(value)
 
 
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
 def canonical_event(event: Mapping[str, Value | None]) -> str:
     """An event as one line of JSON: equal events have equal texts, different events different ones.
 
@@ -79,9 +84,7 @@ def canonical_event(event: Mapping[str, Value | None]) -> str:
     """
     known = {name: canonical_value(value) for name, value in event.items() if value is not None}
     try:
-        return json.dumps(
-            known, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-        )
+        return _ENCODER.encode(known)
     except ValueError as problem:
         raise InvalidInputError(f"an event holds a number that is not finite: {known}") from problem
 

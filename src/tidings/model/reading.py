@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from tidings.model import records, tables, yaml_text
 from tidings.model.checks import check_system
 from tidings.model.document import Place
 from tidings.model.named_files import folders_of, kept_below
+from tidings.model.record_tables import RecordTable
 from tidings.model.system import System
 from tidings.model.writing import check_place, write_file
 
@@ -94,5 +96,12 @@ def fingerprint(system: System) -> str:
 
     It is the same however the system was written: equal systems have equal documents.
     """
-    text = json.dumps(system_document(system), separators=(",", ":"))
+    subscribers = system.subscribers
+    if not isinstance(subscribers, RecordTable) or not subscribers:
+        text = json.dumps(system_document(system), separators=(",", ":"))
+    else:  # of very many, each kind is written once
+        document = system_document(replace(system, subscribers=(subscribers[0],)))
+        mark = "\0"
+        whole = json.dumps({**document, "subscribers": mark}, separators=(",", ":"))
+        text = whole.replace(json.dumps(mark), records.table_json(subscribers))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tidings.model import units
+from tidings.model.arrays import Ints
 from tidings.model.document import MOST_WHOLE, Place
 from tidings.model.record_tables import RecordTable
 
@@ -203,20 +207,52 @@ def _named_documents(records: Sequence[Any]) -> dict[str, Any]:
     """The documents of records by name; of a table, every distinct value is written once."""
     if not isinstance(records, RecordTable):
         return {each.name: record_document(each) for each in records}
-    columns = []
-    record: Any = records.record
+    columns = [(key, values, codes.tolist()) for key, values, codes in _written(records)]
+    return {
+        name: {
+            key: values[codes[index]]
+            for key, values, codes in columns
+            if values[codes[index]] is not REQUIRED
+        }
+        for index, name in enumerate(records.names)
+    }
+
+
+def _written(table: RecordTable[Any]) -> Iterator[tuple[str, list[Any], Ints]]:
+    """Give the columns that a table's documents need: key, distinct values, and their codes.
+
+    A value that need not be written is REQUIRED.
+    """
+    record: Any = table.record
     for key, field in document_fields(record).items():
-        column = records.column(field.name)
+        column = table.column(field.name)
         write = field.metadata["kind"].write
         needed = [field.default is REQUIRED or each != field.default for each in column.values]
         if any(needed):
             pairs = zip(column.values, needed, strict=True)
-            texts = [write(each) if need else REQUIRED for each, need in pairs]
-            columns.append((key, [texts[code] for code in column.codes]))
-    return {
-        name: {key: texts[index] for key, texts in columns if texts[index] is not REQUIRED}
-        for index, name in enumerate(records.names)
-    }
+            yield key, [write(each) if need else REQUIRED for each, need in pairs], column.codes
+
+
+def table_json(table: RecordTable[Any]) -> str:
+    """Write a table's documents by name as JSON without spaces, each kind of row once."""
+    columns = list(_written(table))
+    keys = np.zeros(len(table), dtype=np.int64)
+    for _, values, codes in columns:
+        keys = np.unique(keys * len(values) + codes, return_inverse=True)[1]
+    _, first, kind_of = np.unique(keys, return_index=True, return_inverse=True)
+    texts = [
+        json.dumps(
+            {
+                key: values[codes[row]]
+                for key, values, codes in columns
+                if values[codes[row]] is not REQUIRED
+            },
+            separators=(",", ":"),
+        )
+        for row in first.tolist()
+    ]
+    rows = zip(map(json.dumps, table.names), kind_of.tolist(), strict=True)
+    return "{" + ",".join([f"{name}:{texts[kind]}" for name, kind in rows]) + "}"
 
 
 def named(record: type, shorthand: Callable[[Place], Place] = lambda place: place) -> Kind:

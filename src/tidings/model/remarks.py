@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from tidings.model.naming import few
+from tidings.model.system import System
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +53,24 @@ class Remark:
             raise TypeError("kind, what, where, unit and do are texts")
         size = None if fields["size"] is None else float(fields["size"])
         return cls(**{**fields, "where": tuple(fields["where"]), "size": size})
+
+
+def without_recovery(system: System) -> list[Remark]:
+    """Say what to know of a system whose brokers crash and that does nothing about it."""
+    if system.recovery is not None and system.recovery.scheme != "none":
+        return []
+    grouped = {name for group in system.failure_groups for name in group.members}
+    crashing = tuple(
+        each.name for each in system.brokers if each.failure is not None or each.name in grouped
+    )
+    if not crashing:
+        return []
+    return [
+        Remark(
+            kind="no recovery",
+            what="a broker that crashes loses its subscriptions for good: in the long run nothing "
+            "passes it",
+            where=crashing,
+            do="give the system a recovery scheme",
+        )
+    ]

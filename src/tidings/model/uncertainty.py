@@ -53,6 +53,11 @@ class Uncertain:
         return min(self.value + self.standard_error, most)
 
     @property
+    def moved(self) -> float:
+        """One standard error more, or less where more is not possible."""
+        return self.high if self.high > self.value else self.low
+
+    @property
     def path(self) -> str:
         """Its name in the table of standard errors."""
         return f"{self.section}.{self.owner}.{self.field}"
@@ -89,15 +94,15 @@ def with_values(system: System, values: Mapping[Uncertain, float]) -> System:
         sections.setdefault(one.section, {}).setdefault(one.owner, []).append((one.field, value))
     parts: dict[str, Any] = {}
     for section, changes in sections.items():
-        changed = list(getattr(system, section))
+        records = list(getattr(system, section))
         place_of = _places(system, section)
         for owner, fields in changes.items():
-            record = changed[place_of[owner]]
+            record = records[place_of[owner]]
             for field, value in fields:
                 both = f"links.{owner}.back.{field}" not in told
-                record = _changed(record, field, value, both=both)
-            changed[place_of[owner]] = record
-        parts[section] = tuple(changed)
+                record = changed(record, field, value, both=both)
+            records[place_of[owner]] = record
+        parts[section] = tuple(records)
     return replace(system, **parts)
 
 
@@ -129,7 +134,7 @@ def _value(owner: Any, field: str) -> float | None:
     if field in _OWN_TIMES:
         return None if getattr(owner, field) is None else float(getattr(owner, field).mean_s)
     if field in _PERIODS:
-        failure = _failure(owner)
+        failure = failure_of(owner)
         return None if failure is None else float(getattr(failure, _PERIODS[field]).mean_s)
     if field.startswith("connectivity."):
         law = getattr(owner.connectivity, field.rpartition(".")[2], None)
@@ -139,10 +144,10 @@ def _value(owner: Any, field: str) -> float | None:
     return value or None
 
 
-def _failure(owner: Any) -> Failure | None:
-    """How a component fails: a link with both its directions."""
-    found: Failure | None = owner.there.failure if isinstance(owner, Link) else owner.failure
-    return found
+def failure_of(owner: Any) -> Failure | None:
+    """Give how a component fails: a link with both its directions."""
+    failure: Failure | None = owner.there.failure if isinstance(owner, Link) else owner.failure
+    return failure
 
 
 def _channel(owner: Any, field: str) -> Channel:
@@ -152,7 +157,11 @@ def _channel(owner: Any, field: str) -> Channel:
     return channel
 
 
-def _changed(owner: Any, field: str, value: float, *, both: bool) -> Any:
+def changed(owner: Any, field: str, value: float, *, both: bool = True) -> Any:
+    """Give a broker, link or peer with another value of one of its parameters.
+
+    Of a link ``both`` directions change where they are alike.
+    """
     if field == "service":
         service = owner.service
         return replace(owner, service=replace(service, law=_with_mean(service.law, value)))

@@ -106,6 +106,7 @@ class Leaving:
 
     came: Arriving
     audience: Audience
+    faster: float = 1.0  # by which factor its own queue gets more events than it wants
 
     @cached_property
     def demand(self) -> sparse.csr_array:
@@ -123,7 +124,7 @@ class Leaving:
     @cached_property
     def exit(self) -> Delays:
         """From the home broker to the subscriber."""
-        return self.came.network.exit(self.audience, self.rate_per_s)
+        return self.came.network.exit(self.audience, self.faster * self.rate_per_s)
 
     @cached_property
     def nothing_happens(self) -> bool:
@@ -151,9 +152,10 @@ class Leaving:
     def distributions(self, paths: Paths | FailingPaths) -> Distributions:
         """[row]: from the publisher to the subscriber."""
         blocks = _blocks(paths, self.rows)
-        return side_by_side([self._delays(paths, rows).distributions for rows in blocks])
+        return side_by_side([self.delays(paths, rows).distributions for rows in blocks])
 
-    def _delays(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
+    def delays(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
+        """[row]: of some streams that come, from the publisher to the subscriber."""
         whole = self.came.along(paths, rows).series(self.exit.on(paths.grid))
         if self.audience.example.stays is None:
             return whole
@@ -186,36 +188,38 @@ class Leaving:
     @cached_property
     def lifetimes_s(self) -> dict[int, Floats]:
         """By lifetime of streams: times in seconds, equally likely, after which events expire."""
-        streams, own = self.came.streams, self.audience.example.lifetime
-        codes = np.unique(streams.lifetime_of[self.came.used[self.rows]])
-        return {int(code): lifetime_nodes(streams.lifetimes[code], own) for code in codes}
+        laws, own = self.came.streams.lifetimes, self.audience.example.lifetime
+        return {int(c): lifetime_nodes(laws[c], own) for c in np.unique(self.lifetime_codes)}
+
+    @cached_property
+    def lifetime_codes(self) -> Ints:
+        """[row]: which of all lifetimes its stream has."""
+        return self.came.streams.lifetime_of[self.came.used[self.rows]]
 
     def by_lifetime(self, of_rows: Callable[[Floats, Ints], Floats]) -> Floats:
         """[row]: a number that depends on the lifetime of its stream."""
-        code_of = self.came.streams.lifetime_of[self.came.used[self.rows]]
         number = np.zeros(self.rows.size)
         for code, lifetimes_s in self.lifetimes_s.items():
-            chosen = np.flatnonzero(code_of == code)
+            chosen = np.flatnonzero(self.lifetime_codes == code)
             number[chosen] = of_rows(lifetimes_s, chosen)
         return number
 
     def left_s(self, shift_s: Floats) -> tuple[float, float]:
         """Find what is left of lifetimes after what is certain of delays [row]: least and most."""
         least, most = math.inf, 0.0
-        code_of = self.came.streams.lifetime_of[self.came.used[self.rows]]
         for code in self.lifetimes_s:
             laws = (self.came.streams.lifetimes[code], self.audience.example.lifetime)
             for lifetime in laws:
                 if lifetime is not None:
                     ends_s = np.asarray(lifetime.quantile(np.array([0.01, 0.99])))
-                    rests_s = np.subtract.outer(ends_s, shift_s[code_of == code])
+                    rests_s = np.subtract.outer(ends_s, shift_s[self.lifetime_codes == code])
                     least = min(least, float(rests_s[rests_s > 0.0].min(initial=math.inf)))
                     most = max(most, float(rests_s.max()))
         return least, most
 
-    def on_time_and_mean(self) -> tuple[Floats, Floats]:
+    def on_time_and_mean(self, paths: Paths | FailingPaths) -> tuple[Floats, Floats]:
         """Compute on-time shares and mean delays in seconds, [filter], and nothing else."""
-        wanted, arrivals = self.wanted, self.arrivals(0)
+        wanted, arrivals = self.wanted, self.distributions(paths)
         on_time = self.by_lifetime(arrivals.on_time)
         total = np.asarray(wanted.sum(axis=1))
         arriving_per_s = wanted @ arrivals.survival

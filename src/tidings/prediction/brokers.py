@@ -54,47 +54,67 @@ class _Arrival:
 Solved = dict[tuple[tuple[_Arrival, ...], Law], list[Delays]]
 
 
-def broker_stages(
-    grid: Grid,
-    rates: Flows,
-    curves: Dispersion,
-    emitted: Sequence[Law | None],
-    solved: Solved,
-) -> BrokerStages:
-    """Solve the queues of all brokers, for every stream that crosses them."""
-    count = rates.into.size
-    quiet = nothing(grid)
-    waiting: list[Delays] = [quiet] * count
-    serving: list[Delays] = [quiet] * count
-    own, others, exact = np.ones(count), np.ones(count), np.ones(count, dtype=bool)
-    poisson = poisson_sources(rates, emitted)
-    given = np.arange(count) < len(emitted)
-    given[: len(emitted)] = [law is not None for law in emitted]
-    for broker, laws in enumerate(rates.services):
-        sources = np.flatnonzero((rates.into == broker) & (rates.source_rates > 0.0))
-        if not sources.size:
-            continue
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queues:
+    """The queues of all brokers, each solved when it is asked for."""
+
+    grid: Grid
+    rates: Flows
+    curves: Dispersion
+    emitted: Sequence[Law | None]
+    poisson: Bools  # [source]: by theorem
+    solved: Solved
+
+    def sources(self, broker: int) -> Ints:
+        """List what brings events to a broker."""
+        rates = self.rates
+        return np.flatnonzero((rates.into == broker) & (rates.source_rates > 0.0))
+
+    def at(self, broker: int) -> BrokerStages:
+        """Solve the queues of one broker; a row for each of its sources."""
+        sources, laws = self.sources(broker), self.rates.services[broker]
+        waiting = serving = [nothing(self.grid)] * sources.size
+        own, others = np.ones(sources.size), np.ones(sources.size)
+        exact = np.ones(sources.size, dtype=np.bool_)
+        given = np.array([self._law(source) is not None for source in sources], dtype=np.bool_)
         busiest = max((law.mean_s for law in laws), default=0.0)
         for place, law in enumerate(laws):
-            arrivals, scale_s = _arrivals(rates, curves, emitted, sources, (broker, law, place))
+            where = (broker, law, place)
+            arrivals, scale_s = _arrivals(self.rates, self.curves, self.emitted, sources, where)
             key = (tuple(arrivals), law)
-            if key not in solved:
-                solved[key] = _waits(grid, arrivals, law, scale_s)
+            if key not in self.solved:
+                self.solved[key] = _waits(self.grid, arrivals, law, scale_s)
             # What leaves one station for the next is known only if it is Poisson by theorem.
             memoryless = all(isinstance(each, Exponential) for each in laws[:place])
-            fresh = given[sources] & (place == 0)
-            known = memoryless and _exactly(arrivals, poisson[sources] | fresh)
-            served = from_law(grid, law)
-            for source, wait, arrival in zip(sources, solved[key], arrivals, strict=True):
-                waiting[source] = waiting[source].series(wait)
-                serving[source] = serving[source].series(served)
-                exact[source] &= known
-                if law.mean_s == busiest:
-                    own[source] = arrival.scv
-                    others[source] = _mean_felt(arrivals)
-    return BrokerStages(
-        waiting=stack(waiting), serving=stack(serving), own=own, others=others, exact=exact
-    )
+            exact &= memoryless and _exactly(arrivals, self.poisson[sources] | given & (place == 0))
+            served = from_law(self.grid, law)
+            waiting = [a.series(b) for a, b in zip(waiting, self.solved[key], strict=True)]
+            serving = [each.series(served) for each in serving]
+            if law.mean_s == busiest:
+                own, others[:] = np.array([each.scv for each in arrivals]), _mean_felt(arrivals)
+        return BrokerStages(
+            waiting=stack(waiting), serving=stack(serving), own=own, others=others, exact=exact
+        )
+
+    def _law(self, source: int) -> Law | None:
+        return self.emitted[source] if source < len(self.emitted) else None
+
+
+def broker_stages(queues: Queues) -> BrokerStages:
+    """Solve the queues of all brokers, for every stream that crosses them."""
+    rates, grid = queues.rates, queues.grid
+    count = rates.into.size
+    waiting, serving = nothing(grid, count), nothing(grid, count)
+    own, others, exact = np.ones(count), np.ones(count), np.ones(count, dtype=np.bool_)
+    for broker in range(len(rates.services)):
+        sources = queues.sources(broker)
+        if not sources.size:
+            continue
+        here = queues.at(broker)
+        waiting = waiting.overwritten(sources, here.waiting)
+        serving = serving.overwritten(sources, here.serving)
+        own[sources], others[sources], exact[sources] = here.own, here.others, here.exact
+    return BrokerStages(waiting=waiting, serving=serving, own=own, others=others, exact=exact)
 
 
 def poisson_sources(rates: Flows, emitted: Sequence[Law | None]) -> Bools:

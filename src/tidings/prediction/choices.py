@@ -13,4 +13,5 @@ FAULT_MODELS = {
     "exact": "exact wherever that is feasible",
     "paper": "the published formulas: disjoint paths, exponential times, ideal refresh",
 }
+MODELS = ("law", "exact")  # of queues and failures, whose errors are measured
 FORMULAS = ("discipline", "paper")  # of operational analysis: responses of queues

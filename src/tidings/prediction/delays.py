@@ -94,6 +94,13 @@ class Delays:
             lost=lost,
         )
 
+    def take_series(self, rows: Ints, then: Delays, places: Ints) -> Delays:
+        """Select some of the delays, each followed by one of others, without a copy of either."""
+        values = self.values[rows]
+        values *= then.values[places]
+        first, second = (replace(each, values=each.values[:, :0]) for each in (self, then))
+        return replace(first.take(rows).series(second.take(places)), values=values)
+
     def overwritten(self, rows: Ints, part: Delays) -> Delays:
         """Put other delays in the place of some; what was there is gone."""
         lost = {cause: np.array(share) for cause, share in self.lost.items()}
@@ -212,12 +219,11 @@ class Delays:
 
 def nothing(grid: Grid, count: int = 1) -> Delays:
     """Build delays of 0 seconds that lose nothing."""
-    zero = np.zeros(count)
     return Delays(
         grid=grid,
         survival=np.ones(count),
-        shift_s=zero,
-        mean_s=zero,
+        shift_s=np.zeros(count),
+        mean_s=np.zeros(count),
         atom=np.ones(count),
         values=np.ones((count, grid.z.size), dtype=np.complex128),
     )

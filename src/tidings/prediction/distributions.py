@@ -68,21 +68,37 @@ class Distributions:
         """P[random part ≤ t], [chosen, times]."""
         grid_s, step = self.grid.times_s, self.grid.step
         row = chosen[:, None]
-        place = np.log(np.clip(rest_s, grid_s[0], grid_s[-1]) / grid_s[0]) / step
+        place = np.clip(rest_s, grid_s[0], grid_s[-1])
+        np.log(place / grid_s[0], out=place)
+        place /= step
         at = np.minimum(place.astype(np.int64), grid_s.size - 2)
         # Both tables seen as one long row each: that is faster to look up.
         below, slope = self.below.ravel(), self.slope.ravel()
-        here = row * grid_s.size + at
-        inside = cubic(below[here], below[here + 1], slope[here], slope[here + 1], place - at)
-        atom = self.atom[row]
-        early = atom + (self.below[row, 0] - atom) * np.clip(rest_s / grid_s[0], 0.0, 1.0)
-        left = np.maximum(1.0 - self.below[row, -1], 1e-300)
-        hazard = np.maximum(self.slope[row, -1] / (step * left), 1.0)  # per log-time at the end
-        late = 1.0 - left * np.exp(-hazard * np.maximum(rest_s / grid_s[-1] - 1.0, 0.0))
-        value = np.where(rest_s < grid_s[0], early, np.where(rest_s > grid_s[-1], late, inside))
-        value[rest_s == np.inf] = 1.0
-        value[rest_s < 0.0] = 0.0
+        place -= at
+        at += row * grid_s.size
+        value = cubic(below[at], below[at + 1], slope[at], slope[at + 1], place)
+        self._set_early(value, rest_s, chosen)
+        self._set_late(value, rest_s, chosen)
         return value
+
+    def _set_early(self, value: Floats, rest_s: Floats, chosen: Ints) -> None:
+        """Put in what arrives before the first time of the grid: straight from the atom on."""
+        early = np.nonzero(rest_s < self.grid.times_s[0])
+        if early[0].size:
+            row = chosen[early[0]]
+            rest, atom = rest_s[early], self.atom[row]
+            part = np.clip(rest / self.grid.times_s[0], 0.0, 1.0)
+            value[early] = np.where(rest < 0.0, 0.0, atom + (self.below[row, 0] - atom) * part)
+
+    def _set_late(self, value: Floats, rest_s: Floats, chosen: Ints) -> None:
+        """Put in what arrives after the last time of the grid: it goes on as it does there."""
+        last_s = self.grid.times_s[-1]
+        late = np.nonzero(rest_s > last_s)
+        if late[0].size:
+            row, rest = chosen[late[0]], rest_s[late]
+            left = np.maximum(1.0 - self.below[row, -1], 1e-300)
+            hazard = np.maximum(self.slope[row, -1] / (self.grid.step * left), 1.0)  # a log-time
+            value[late] = 1.0 - left * np.exp(-hazard * (rest / last_s - 1.0))
 
     def on_time(self, lifetimes_s: Floats, rows: Ints) -> Floats:
         """Compute which share arrives within lifetimes [node], equally likely, [rows]."""

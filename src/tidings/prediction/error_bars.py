@@ -1,12 +1,10 @@
 """How sure a prediction is, given how sure the parameters are that it was made from.
 
 To first order, parameters being independent: each parameter θ with standard error s is moved by s,
-and se(f)² = Σ (f(θ + s) − f(θ))². A moved system shares with the first one its dispersion and all
-queues that the parameter does not touch, and distributions are worked out only around lifetimes,
-unless something weighs all of them: who is still there, or what fails meanwhile.
-Parameters that concern one subscriber each, as those of its own link, are moved together: nobody
-else's share depends on them. A number that one standard error makes unknown, as the delay behind a
-broker that is then overloaded, has an infinite error.
+and se(f)² = Σ (∂f/∂θ · s)². What parameters of brokers, links and publishers do is known from
+derivatives, all of them at once; those of subscribers' own links change only the last stage; what
+fails, comes and goes is predicted anew with each parameter moved. A number that one standard error
+makes unknown, as the delay behind a broker that is then overloaded, has an infinite error.
 """
 
 from __future__ import annotations
@@ -14,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -21,13 +20,19 @@ from tidings.model import topology
 from tidings.model.arrays import Floats
 from tidings.model.progress import Progress
 from tidings.model.record_tables import names
-from tidings.model.system import System
-from tidings.model.uncertainty import Uncertain, uncertain_parameters, with_values
+from tidings.model.uncertainty import Uncertain, changed, uncertain_parameters, with_values
 from tidings.prediction.arriving import Leaving, arriving
+from tidings.prediction.choices import MODELS
+from tidings.prediction.influence import response, stages_of_streams
+from tidings.prediction.moves import Moves
 from tidings.prediction.network import Network
+from tidings.prediction.paths import Paths
+from tidings.prediction.repairs.failing import acknowledged
+from tidings.prediction.repairs.schemes import FailingPaths
 
 UNASKED_S = 30.0  # CPU seconds up to which error bars are worked out unasked
 _AROUND = 1.3  # factor around lifetimes up to which distributions are worked out
+_FASTER = 0.01  # relative change of what a subscriber wants, to see what its own queue makes of it
 
 Numbers = dict[str, Floats]
 
@@ -41,6 +46,7 @@ class Bars:
     parameters: int = 0
     left_out: tuple[str, ...] = ()  # paths whose influence is not known
     overloading: dict[int, str] = field(default_factory=dict)  # broker: the first path that may
+    seconds: float | None = None  # that error bars would take, where they were left out
 
 
 def parameter_errors(
@@ -56,19 +62,28 @@ def parameter_errors(
     """
     if asked is False or not network.system.standard_errors:
         return Bars()
-    groups = _groups(network.system)
-    weighed = network.churns or network.failing is not None  # by all of distributions
-    near = replace(network, only_s=None if weighed else _times_s(left_s), solved={})
+    parameters, left_out = uncertain_parameters(network.system)
+    anew = [one for one in parameters if not _is_derived(network, one)]
+    rest = [one for one in parameters if one not in anew]
+    progress("error bars")
     began = time.process_time()
-    known = _numbers(near)
-    if asked is None and (time.process_time() - began) * len(groups) > UNASKED_S:
-        return Bars()
-    squares = [{name: np.zeros(each.size) for name, each in part.items()} for part in known]
-    overloading: dict[int, str] = {}
+    known = _numbers(network) if anew else ({}, {})
+    groups = _groups(anew)
+    seconds = (time.process_time() - began) * len(groups)
+    if asked is None and seconds > UNASKED_S:
+        return Bars(seconds=seconds)
+    derived = _Derived(
+        network=network,
+        paths=_near(network, left_s),
+        parameters=[one for one in rest if one.section != "subscribers"],
+        own=[one for one in rest if one.section == "subscribers"],
+    )
+    squares = derived.of_subscribers(), derived.of_brokers()
+    overloading = derived.overloading()
     place_of = {name: index for index, name in enumerate(names(network.system.subscribers))}
     for number, group in enumerate(groups):
         progress(f"error bars, {number} of {len(groups)}")
-        moved = _numbers(_moved(near, group))
+        moved = _numbers(_moved(network, group))
         touched = _touched(group, place_of)
         for square, before, after in zip(squares, known, moved, strict=True):
             _add(square, before, after, touched if square is squares[0] else slice(None))
@@ -80,17 +95,143 @@ def parameter_errors(
     return Bars(
         subscribers=subscribers,
         brokers=brokers,
-        parameters=sum(map(len, groups)),
-        left_out=tuple(uncertain_parameters(network.system)[1]),
+        parameters=len(parameters),
+        left_out=tuple(left_out),
         overloading=overloading,
     )
 
 
-def _groups(system: System) -> list[tuple[Uncertain, ...]]:
+def _is_derived(network: Network, one: Uncertain) -> bool:
+    """Whether derivatives reach a parameter: not who comes and goes, not how often detours help."""
+    if network.churns or (network.model, network.faults) != MODELS:
+        return False
+    detours = network.repairs is not None and network.repairs.bypassing
+    return not (detours and one.field.startswith("failure."))
+
+
+def _near(network: Network, left_s: Sequence[tuple[float, float]]) -> Paths | FailingPaths:
+    """Give paths around lifetimes, or at all times where something weighs all of them."""
+    first = network.followed[0]
+    if network.churns or isinstance(first, FailingPaths):
+        return first
+    least = min((each[0] for each in left_s), default=np.inf)
+    most = max((each[1] for each in left_s), default=0.0)
+    if not np.isfinite(least) or most <= 0.0:
+        least, most = 1.0, 2.0
+    return first.on(first.grid.between(max(least, 1e-4 * most) / _AROUND, most * _AROUND))
+
+
+# ---- by derivatives ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Derived:
+    """Squared errors by derivatives."""
+
+    network: Network
+    paths: Paths | FailingPaths  # at the times that matter
+    parameters: Sequence[Uncertain]  # of brokers, links and publishers
+    own: Sequence[Uncertain]  # of single subscribers
+
+    @cached_property
+    def moves(self) -> Moves:
+        paths = self.paths if isinstance(self.paths, Paths) else self.paths.paths
+        return Moves(network=self.network, paths=paths, parameters=self.parameters)
+
+    def overloading(self) -> dict[int, str]:
+        """By broker, the path of the first parameter that decides whether it is overloaded."""
+        return {broker: self.parameters[at].path for broker, at in reversed(self.moves.overloading)}
+
+    def of_subscribers(self) -> Numbers:
+        """Compute squared errors of what subscribers get."""
+        count = len(self.network.system.subscribers)
+        on_time, delay_s = np.zeros((2, count))
+        for group in self.network.by_home():
+            came = arriving(self.network, group, by_publisher=True)
+            for audience in group:
+                leaving = Leaving(came=came, audience=audience)
+                mine = audience.subscribers
+                for total, derivatives in zip(
+                    (on_time, delay_s), self._of_filters(leaving), strict=True
+                ):
+                    total[mine] = (derivatives**2).sum(axis=1)[audience.filter_of]
+                self._add_own(leaving, (on_time, delay_s))
+        return {"on_time_se": on_time, "delay_mean_se_s": delay_s}
+
+    def _of_filters(self, leaving: Leaving) -> tuple[Floats, Floats]:
+        """By how much shares and mean delays change, [filter, parameter]."""
+        answer = response(leaving, self.paths, self.moves.changes)
+        into = self.network.rates.into
+        for broker, at in self.moves.overloading:
+            met = stages_of_streams(leaving)[:, : into.size]
+            lost = np.any(met[:, into == broker], axis=1)
+            answer.on_time_by[lost, at] = -answer.on_time[lost]
+            answer.delay_by_s[lost, at] = np.inf
+        published = self.moves.of_published[leaving.came.publishers[leaving.rows]]
+        on_time, delay_s = answer.of_filters(leaving.wanted, published)
+        one = leaving.audience.example
+        if one.processing is None and one.connectivity is None:
+            return on_time, delay_s
+        busiest = int(np.argmax(leaving.wanted.sum(axis=1)))
+        more = (leaving.wanted[[busiest]] @ published)[0] / leaving.rate_per_s
+        by_rate = self._differences(leaving, replace(leaving, faster=1.0 + _FASTER))
+        return (
+            on_time + np.outer(by_rate[0], more) / _FASTER,
+            delay_s + np.outer(by_rate[1], more) / _FASTER,
+        )
+
+    def _differences(self, leaving: Leaving, moved: Leaving) -> tuple[Floats, Floats]:
+        """By how much shares and mean delays differ behind another exit, [filter]."""
+        known, other = (each.on_time_and_mean(self.paths) for each in (leaving, moved))
+        return other[0] - known[0], other[1] - known[1]
+
+    @cached_property
+    def _own_of(self) -> dict[str, list[Uncertain]]:
+        own: dict[str, list[Uncertain]] = {}
+        for one in self.own:
+            own.setdefault(one.owner, []).append(one)
+        return own
+
+    def _add_own(self, leaving: Leaving, totals: tuple[Floats, Floats]) -> None:
+        """Add what subscribers' own links and periods make of it; all of an audience are alike."""
+        if not self.own:
+            return
+        audience, subscribers = leaving.audience, self.network.system.subscribers
+        by_field: dict[str, list[tuple[int, int, Uncertain]]] = {}
+        for place, subscriber in enumerate(audience.subscribers.tolist()):
+            for one in self._own_of.get(subscribers[subscriber].name, ()):
+                row = int(audience.filter_of[place])
+                by_field.setdefault(one.field, []).append((subscriber, row, one))
+        for name, members in by_field.items():
+            first = max((one for _, _, one in members), key=lambda each: each.standard_error)
+            moved = changed(audience.example, name, first.moved)
+            other = replace(leaving, audience=replace(audience, example=moved))
+            for total, difference in zip(totals, self._differences(leaving, other), strict=True):
+                for subscriber, row, one in members:
+                    part = one.standard_error / first.standard_error
+                    total[subscriber] += (part * difference[row]) ** 2
+
+    def of_brokers(self) -> Numbers:
+        """Compute squared errors of loads and of mean waits."""
+        moves, rates = self.moves, self.network.rates
+        loads = np.minimum(moves.loads, 1.0) - np.minimum(rates.loads, 1.0)[:, None]
+        waits_s = moves.mean_waits_s
+        for broker, at in moves.overloading:
+            waits_s[broker, at] = np.inf
+        return {
+            "utilisation_se": (loads**2).sum(axis=1),
+            "wait_mean_se_s": (waits_s**2).sum(axis=1),
+        }
+
+
+# ---- by predicting anew --------------------------------------------------------------------------
+
+
+def _groups(parameters: Sequence[Uncertain]) -> list[tuple[Uncertain, ...]]:
     """Parameters to be moved together: each alone, those of single subscribers all at once."""
     alone: list[tuple[Uncertain, ...]] = []
     by_field: dict[str, list[Uncertain]] = {}
-    for one in uncertain_parameters(system)[0]:
+    for one in parameters:
         if one.section == "subscribers":
             by_field.setdefault(one.field, []).append(one)
         else:
@@ -105,21 +246,11 @@ def _touched(group: tuple[Uncertain, ...], place_of: dict[str, int]) -> slice | 
     return [place_of[one.owner] for one in group]
 
 
-def _moved(near: Network, group: tuple[Uncertain, ...]) -> Network:
+def _moved(network: Network, group: tuple[Uncertain, ...]) -> Network:
     """The network with some parameters a standard error higher, or lower where they cannot be."""
-    values = {one: one.high if one.high > one.value else one.low for one in group}
-    system = with_values(near.system, values)
-    routes = replace(near.routes, arcs=topology.arcs(system))
-    return replace(near, system=system, routes=routes, base=near)
-
-
-def _times_s(left_s: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """The times that are left of lifetimes after what is certain of delays: least and most."""
-    least = min((each[0] for each in left_s), default=np.inf)
-    most = max((each[1] for each in left_s), default=0.0)
-    if not np.isfinite(least) or most <= 0.0:
-        return 1.0, 2.0
-    return float(max(least, 1e-4 * most)) / _AROUND, float(most) * _AROUND
+    system = with_values(network.system, {one: one.moved for one in group})
+    routes = acknowledged(system, replace(network.routes, arcs=topology.arcs(system)))
+    return replace(network, system=system, routes=routes, base=network)
 
 
 def _numbers(network: Network) -> tuple[Numbers, Numbers]:
@@ -128,7 +259,8 @@ def _numbers(network: Network) -> tuple[Numbers, Numbers]:
     for group in network.by_home():
         came = arriving(network, group, by_publisher=False)
         for audience in group:
-            shares, delays_s = Leaving(came=came, audience=audience).on_time_and_mean()
+            leaving = Leaving(came=came, audience=audience)
+            shares, delays_s = leaving.on_time_and_mean(network.followed[0])
             on_time[audience.subscribers] = shares[audience.filter_of]
             mean_s[audience.subscribers] = delays_s[audience.filter_of]
     brokers = {

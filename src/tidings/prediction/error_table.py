@@ -117,8 +117,10 @@ class ErrorTable:
         Where nothing is approximate misses are off by a part of themselves and by arithmetic; the
         latter is what inversion leaves (``roughness``). Elsewhere the errors are those of shares.
         """
-        stated = np.maximum(self.errors(regimes), roughness)
-        is_tail = self.are_exact(regimes) & (missed >= FEWEST) & (missed <= MOST)
+        of_shares = self.errors(regimes)
+        stated = np.maximum(of_shares, roughness)
+        is_exact = self.are_exact(regimes) & np.isfinite(of_shares)
+        is_tail = is_exact & (missed >= FEWEST) & (missed <= MOST)
         return np.where(is_tail, np.minimum(stated, TAIL * missed + roughness), stated)
 
     def are_exact(self, regimes: pd.DataFrame) -> Bools:
@@ -127,7 +129,7 @@ class ErrorTable:
             return np.zeros(len(regimes), dtype=np.bool_)
         harmless = [*self.absent, "sensitivity"]
         known: Bools = (regimes[harmless] == 0.0).all(axis=1).to_numpy()
-        return known & np.isfinite(self.errors(regimes))
+        return known
 
     def unmeasured(self, regimes: pd.DataFrame) -> Texts:
         """Name for each row the first feature that lies outside what was measured; '' if none."""

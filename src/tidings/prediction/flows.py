@@ -132,7 +132,7 @@ def flows(system: System, routes: Routes, open_to: Floats | None = None) -> Flow
         open_to=(routes.interest > 0).astype(np.float64) if open_to is None else open_to,
     )
     for _ in range(_MOST_ROUNDS):
-        offered = rates.open_to * _offered(routes, at_broker, rates.passes)
+        offered = rates.open_to * offered_to_arcs(routes, at_broker, rates.passes)
         arrivals = _arrivals(routes, at_broker, offered)
         rates = replace(rates, offered=offered, arrivals=arrivals)
         wanted = 1.0 / np.maximum(rates.loads, 1.0)
@@ -151,11 +151,12 @@ def _arrivals(routes: Routes, at_broker: Floats, offered: Floats) -> Floats:
     return arrivals
 
 
-def _offered(routes: Routes, at_broker: Floats, passes: Floats) -> Floats:
-    """What is sent into each arc, [arc, class]: two sweeps over each tree.
+def offered_to_arcs(routes: Routes, at_broker: Floats, passes: Floats) -> Floats:
+    """Compute what is sent into each arc, [arc, class], in events per second.
 
-    From the leaves inwards every broker hands on what entered behind it; then from the root
-    outwards every broker hands to each neighbour what came from all the others.
+    ``at_broker`` is what enters at brokers, [broker, class]. Two sweeps over each tree: from the
+    leaves inwards every broker hands on what entered behind it; then from the root outwards every
+    broker hands to each neighbour what came from all the others.
     """
     offered = np.zeros((len(routes.arcs), routes.class_count))
     reliability = np.array([arc.channel.reliability for arc in routes.arcs])

@@ -73,14 +73,19 @@ class Grid:
         return Grid(self.times_s[points], z.ravel(), self.weights, self.fine_s)
 
     @cached_property
-    def _rule(self) -> Floats:
-        """[time, part of node, 2]: what gives a CDF and its slope from real and imaginary parts."""
+    def rules(self) -> tuple[Complexes, Complexes]:
+        """[time, node], twice: weights of transforms whose real sums are a CDF and its slope."""
         z = self.z.reshape(self.times_s.size, -1)
         below: Complexes = self.weights / (z * self.times_s[:, None])
         slope: Complexes = np.broadcast_to(self.weights * self.step + 0j, z.shape)
-        both = np.stack([below, slope], axis=-1)
+        return below, slope
+
+    @cached_property
+    def _rule(self) -> Floats:
+        """[time, part of node, 2]: the same for real and imaginary parts side by side."""
+        both = np.stack(self.rules, axis=-1)
         parts = np.stack([both.real, -both.imag], axis=2)  # Re(ab) = Re a · Re b − Im a · Im b
-        return parts.reshape(z.shape[0], -1, 2)
+        return parts.reshape(len(both), -1, 2)
 
     def invert(self, values: Complexes) -> tuple[Floats, Floats]:
         """Compute CDFs and their slopes per grid step from transforms [n, time · node]."""

@@ -34,7 +34,7 @@ def joined(theory: Outcome, simulated: Outcome, chosen: Bools, **story: Any) -> 
         links=simulated.links,
         delays=_mixed(theory.delays, simulated.delays, names),
         provenance={**_story(theory, simulated, bool(chosen.all())), **story},
-        remarks=(*theory.remarks, *simulated.remarks),
+        remarks=tuple(dict.fromkeys((*theory.remarks, *simulated.remarks))),
     )
 
 

@@ -14,9 +14,15 @@ from tidings.model.arrays import Floats, Ints
 from tidings.model.laws import Exponential, Law
 from tidings.model.record_tables import column
 from tidings.model.routes import Routes
-from tidings.model.system import System
+from tidings.model.system import Publisher, System
 from tidings.prediction.audiences import Audience, Streams, audiences, streams
-from tidings.prediction.brokers import Solved, broker_stages, processing_stage
+from tidings.prediction.brokers import (
+    Queues,
+    Solved,
+    broker_stages,
+    poisson_sources,
+    processing_stage,
+)
 from tidings.prediction.churn import Churn
 from tidings.prediction.delays import Delays, from_law, stack
 from tidings.prediction.dispersion import Dispersion, dispersion
@@ -52,7 +58,6 @@ class Network:
     model: str = "law"
     faults: str = "exact"
     base: Network | None = None  # a like one, whose grid, dispersion and queues serve here, too
-    only_s: tuple[float, float] | None = None  # times between which distributions are asked for
     solved: Solved = field(default_factory=dict)  # queues, by their streams and service
 
     @cached_property
@@ -111,8 +116,7 @@ class Network:
             shortest, longest_wait = repair_times_s(self.failing)
             known.append(shortest)
             longest = max(longest, longest_wait)
-        grid = Grid.spanning(0.01 * min(known), 30.0 * max(longest, min([longest, *limits])))
-        return grid if self.only_s is None else grid.between(*self.only_s)
+        return Grid.spanning(0.01 * min(known), 30.0 * max(longest, min([longest, *limits])))
 
     @cached_property
     def failing(self) -> Components | None:
@@ -125,11 +129,23 @@ class Network:
         return self.system.recovery is not None and self.system.recovery.scheme in BUFFERING
 
     @cached_property
+    def queues(self) -> Queues:
+        """How the queues of brokers are solved."""
+        return Queues(
+            grid=self.grid,
+            rates=self.rates,
+            curves=self.dispersion,
+            emitted=self.emitted,
+            poisson=poisson_sources(self.rates, self.emitted),
+            solved=self.solved,
+        )
+
+    @cached_property
     def stages(self) -> BrokerStages:
         """What events meet at brokers."""
         if self.model != "law":
             return published_stages(self.grid, self.rates, self.emitted, self.model)
-        stages = broker_stages(self.grid, self.rates, self.dispersion, self.emitted, self.solved)
+        stages = broker_stages(self.queues)
         if self.failing is None:
             return stages
         return replace(stages, exact=np.zeros_like(stages.exact))  # what is lost does not arrive
@@ -314,11 +330,7 @@ class Network:
             key = (each.link, each.connectivity, each.connectivity and each.rate_per_s)
             if key not in kinds:
                 kinds[key] = len(delays)
-                delay = from_law(self.grid, each.link.delay, each.link.reliability)
-                if each.connectivity is not None:
-                    waiting = peer_delay(self.grid, each.connectivity, each.rate_per_s)
-                    delay = waiting.series(delay)
-                delays.append(delay)
+                delays.append(entry_delay(self.grid, each))
             kind_of[index] = kinds[key]
         return stack(delays), kind_of
 
@@ -337,3 +349,11 @@ class Network:
             return last
         arriving = rate_per_s * float(last.survival[0])
         return last.series(processing_stage(self.grid, arriving, one.processing))
+
+
+def entry_delay(grid: Grid, publisher: Publisher) -> Delays:
+    """Compute what events take from a publisher to its home broker, its own wait included."""
+    delay = from_law(grid, publisher.link.delay, publisher.link.reliability)
+    if publisher.connectivity is None:
+        return delay
+    return peer_delay(grid, publisher.connectivity, publisher.rate_per_s).series(delay)

@@ -67,7 +67,7 @@ class Paths:
     def from_publishers(self, publishers: Ints, home: int, tree: int) -> Delays:
         """[publisher]: from its home broker, its wait there included, to after that of the home."""
         starts = self.routes.home_of_publisher[publishers]
-        return self.at_broker.take(publishers).series(self.tails(home, tree).take(starts))
+        return self.at_broker.take_series(publishers, self.tails(home, tree), starts)
 
 
 def paths(grid: Grid, routes: Routes, brokers: BrokerStages) -> Paths:

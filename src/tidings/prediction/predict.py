@@ -23,7 +23,7 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
 from tidings.model.system import System
-from tidings.prediction.choices import SECONDS, WITHIN
+from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.joining import joined
 from tidings.prediction.theory import answer_by_theory
@@ -31,7 +31,6 @@ from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.run import SimulationOptions, simulate
 
 ENGINES = ("theory", "simulation")
-MODELS = ("law", "exact")  # of queues and failures, whose errors are measured
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit
 
 
@@ -155,8 +154,8 @@ def _with_errors(
     rows["by"] = np.where(np.isnan(share), "", "theory")
     why = np.full(len(rows), "", dtype=object)
     for row in np.flatnonzero(rows["error"] > within.half_widths(share)):
-        measured = f"± {stated[row]:.2g}" if not where[row] else f"not measured: {where[row]}"
-        why[row] = f"theory {measured}"
+        unmeasured = where[row].replace("_", " ")
+        why[row] = f"theory not measured: {unmeasured}" if unmeasured else "theory less sure"
     rows["why"] = why
     pairs = answer.pairs.copy()
     if len(pairs):
@@ -213,14 +212,15 @@ def _wanted(within: Within, rows: Bools) -> Callable[[Floats], Floats]:
 
 
 def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = "") -> Outcome:
-    """Say of each row that is not held by how much, and clear reasons where none is needed."""
+    """Say of each row that is not held why, and clear reasons where none is needed."""
     rows = answer.subscribers.copy()
     missed = _exceeds(answer, within)
+    do = "" if reason else "allow more seconds (--seconds), or ask for less (--within)"
+    reason = reason or "seconds ran out"
     if asked.by_theory_alone:
-        reason = "by theory, as asked"
-    hint = reason or f"after {asked.seconds:g} s; give --seconds"
+        reason, do = "by theory, as asked", "let the simulator answer, too (without --by theory)"
     why = np.where(rows["by"] == "simulation", rows["why"], "").astype(object)
-    why[missed] = [f"not held: ± {error:.2g}, {hint}" for error in rows["error"][missed]]
+    why[missed] = f"not held: {reason}"
     rows["why"] = why
     counts = rows["by"].value_counts()
     promise = {
@@ -233,7 +233,7 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
         answer,
         subscribers=rows,
         provenance={**answer.provenance, "promise": promise},
-        remarks=(*answer.remarks, *_not_held(rows, missed, hint)),
+        remarks=(*answer.remarks, *_not_held(rows, missed, reason, do)),
     )
 
 
@@ -248,17 +248,17 @@ def _overload(answer: Outcome) -> Remark:
     )
 
 
-def _not_held(rows: pd.DataFrame, missed: Bools, hint: str) -> list[Remark]:
+def _not_held(rows: pd.DataFrame, missed: Bools, reason: str, do: str) -> list[Remark]:
     worst = rows[missed].sort_values("error", ascending=False, kind="stable")
     if worst.empty:
         return []
     return [
         Remark(
             kind="not held",
-            what="on-time shares are known less well than wanted",
+            what=f"on-time shares are known less well than wanted: {reason}",
             where=tuple(worst["subscriber"][:20]),
             size=float(worst["error"].iloc[0]),
             unit="(half-width, 95 %)",
-            do=hint,
+            do=do,
         )
     ]

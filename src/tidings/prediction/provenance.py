@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 from tidings.model.reading import fingerprint
-from tidings.model.remarks import Remark
+from tidings.model.remarks import Remark, without_recovery
 from tidings.model.system import System
+from tidings.prediction.error_bars import Bars
 from tidings.prediction.network import Network
 
 
@@ -35,14 +35,8 @@ def provenance(system: System, network: Network, parameters: int) -> dict[str, A
     return story
 
 
-def remarks(
-    system: System, network: Network, overloading: Mapping[int, str], left_out: Sequence[str]
-) -> tuple[Remark, ...]:
-    """List what the reader of an answer must know.
-
-    ``overloading`` are brokers that a standard error of a parameter may overload, ``left_out``
-    parameters whose standard errors do not count.
-    """
+def remarks(system: System, network: Network, bars: Bars) -> tuple[Remark, ...]:
+    """List what the reader of an answer must know."""
     brokers = [broker.name for broker in system.brokers]
     said = [
         Remark(
@@ -70,21 +64,30 @@ def remarks(
     said += [
         Remark(
             kind="nearly overloaded",
-            what=f"one standard error of {path} decides whether it is overloaded",
-            where=(brokers[broker],),
+            what="one standard error of a parameter decides whether a broker is overloaded",
+            where=(brokers[broker], path),
             do="measure that parameter for longer",
         )
-        for broker, path in overloading.items()
+        for broker, path in bars.overloading.items()
     ]
-    if left_out:
+    if bars.left_out:
         said.append(
             Remark(
                 kind="standard errors left out",
                 what="standard errors of these parameters do not enter the error bars",
-                where=tuple(left_out[:5]),
-                size=float(len(left_out)),
+                where=bars.left_out[:5],
+                size=float(len(bars.left_out)),
                 unit="parameters",
-                do="",
             )
         )
-    return tuple(said)
+    if bars.seconds is not None:
+        said.append(
+            Remark(
+                kind="error bars left out",
+                what="error bars were left out because they would take long",
+                size=bars.seconds,
+                unit="CPU seconds",
+                do="ask for them (--error-bars)",
+            )
+        )
+    return (*said, *without_recovery(system))

@@ -100,7 +100,7 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
             links=links_table(system, network),
             delays=delays_table(system, results),
             provenance=provenance(system, network, bars.parameters),
-            remarks=remarks(system, network, bars.overloading, bars.left_out),
+            remarks=remarks(system, network, bars),
         ),
         regimes=regimes_table(system, results),
         roughness=roughness(system, results),

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from tidings.model.reading import fingerprint
-from tidings.model.remarks import Remark
-from tidings.simulation.network import CompiledSystem
+from tidings.model.remarks import Remark, without_recovery
 from tidings.simulation.results import MOST_PAIRS
 from tidings.simulation.totals import COSTS, Totals
 from tidings.simulation.world import Window
@@ -18,7 +17,7 @@ from tidings.simulation.world import Window
 
 def remarks_of(totals: Totals) -> list[Remark]:
     """List what the reader of a simulated outcome must know of the system and of its tables."""
-    remarks = _without_recovery(totals.compiled)
+    remarks = without_recovery(totals.compiled.system)
     idle = totals.on_time.w[totals.units.of_subscriber] == 0
     names = [
         s.name for s, none in zip(totals.compiled.system.subscribers, idle, strict=True) if none
@@ -105,21 +104,3 @@ def _messages(totals: Totals) -> dict[str, Any]:
             for name, value, se in each
         },
     }
-
-
-def _without_recovery(compiled: CompiledSystem) -> list[Remark]:
-    """Say what to know of a system that crashes and does nothing about it."""
-    brokers = compiled.system.brokers
-    failures = compiled.faults.failures if compiled.faults.recovery.scheme == "none" else ()
-    failing = {each for _, _, parts in failures for each in parts if each < len(brokers)}
-    if not failing:
-        return []
-    return [
-        Remark(
-            kind="no recovery",
-            what="a broker that crashes loses its subscriptions for good: in the long run nothing "
-            "passes it",
-            where=tuple(brokers[each].name for each in sorted(failing)),
-            do="give the system a recovery scheme",
-        )
-    ]
