@@ -234,8 +234,19 @@ def test_precision_is_reached_or_said_not_to_be():
     short = simulate_net(
         model, precision=0.001, duration_s=100.0, replications=2, max_replications=3
     )
-    assert "the most allowed" in short.provenance["notes"][-1]
+    assert "when the replications allowed ended" in short.provenance["notes"][-1]
     assert short.provenance["replications"] == 3
+
+
+def test_seconds_bound_the_replications_of_a_net():
+    model = net(
+        {"cpu": queue(exponential(0.8))}, {"come": come("cpu.job"), "go": [mode("cpu.job")]}
+    )
+    short = simulate_net(
+        model, precision=1e-5, duration_s=1_000.0, warmup_s=0.0, replications=2, seconds=0.2
+    )
+    assert "when the seconds allowed ended" in short.provenance["notes"][-1]
+    assert short.provenance["replications"] < 1_000
 
 
 def test_a_long_start_is_left_out():

@@ -19,12 +19,14 @@ class NetOptions:
     duration_s: float | None = None  # measured time of each replication
     warmup_s: float | None = None  # left out before; found by pilot runs if not given
     precision: float | None = None  # wanted half-width (95 %) of mean residence times, as a share
+    seconds: float | None = None  # CPU seconds of all replications together; no limit if left out
     max_replications: int = 1_000
     max_tokens: int = 1_000_000  # in the net at once; above it, a population keeps growing
     quantiles: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("replications", "duration_s", "precision", "max_replications", "max_tokens"):
+        above_0 = ("replications", "duration_s", "precision", "seconds", "max_replications")
+        for name in (*above_0, "max_tokens"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
                 raise InvalidInputError(f"{name} is {value}; wants a number above 0")

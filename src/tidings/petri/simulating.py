@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from tidings.errors import InvalidInputError
 from tidings.kernels.replications import (
     PILOT_SAMPLES,
     detect_warmup,
-    more_replications,
     side_by_side,
 )
+from tidings.kernels.series import Clock, Series
 from tidings.model.arrays import Bools, Floats
 from tidings.model.progress import Progress
 from tidings.petri.compiling import CompiledNet, compile_net
@@ -76,19 +77,23 @@ def simulate_net(
     totals = NetTotals(compiled, quantiles=chosen.quantiles)
     growth = Growth(compiled, growing)
 
-    def add(first: int, count: int) -> Iterator[int]:
-        numbers = range(first, first + count)
-        for counts in side_by_side(
-            lambda number: _replication(compiled, chosen, warmup_s, length_s, number), numbers
-        ):
-            totals.add(counts)
+    clock = Clock(chosen.seconds)
+
+    def run(numbers: range) -> Iterator[NetCounts]:
+        for counts in side_by_side(replication, numbers):
             growth.add(counts.present)
-            yield totals.replications
+            yield counts
         growth.refuse(length_s)
 
-    for done in add(0, chosen.replications):
-        tell(f"replication {done} of {chosen.replications}")
-    notes += _until_precise(totals, add, chosen, tell)
+    def replication(number: int) -> NetCounts:
+        start_s = time.thread_time()
+        counts = _replication(compiled, chosen, warmup_s, length_s, number)
+        clock.spend(time.thread_time() - start_s)
+        return counts
+
+    series = Series(totals, run, clock, tell)
+    series.add(chosen.replications)
+    notes += _until_precise(series, totals, chosen)
     notes += unsettled(totals, traffic, length_s)
     return totals.outcome(
         {
@@ -280,29 +285,20 @@ class _Pilots:
         growth.refuse(max(length_s for length_s, _ in self._latest.values()) / 2.0)
 
 
-def _until_precise(
-    totals: NetTotals,
-    add: Callable[[int, int], Iterator[int]],
-    options: NetOptions,
-    tell: Progress,
-) -> list[str]:
+def _until_precise(series: Series[NetCounts], totals: NetTotals, options: NetOptions) -> list[str]:
     """Add replications until mean residence times are known well enough, or there are too many."""
     wanted = options.precision
-    while wanted is not None:
-        reached, done = totals.relative_half_width(), totals.replications
-        if reached <= wanted:
-            break
-        if done >= options.max_replications:
-            return [
-                f"the half-width wanted of mean residence times is {wanted:g} of them; after "
-                f"{done} replications, the most allowed, it is {reached:.2g}",
-                *_left_out(totals),
-            ]
-        more = more_replications(done, reached, wanted, options.max_replications)
-        tell(f"±{reached:.2g} after {done} replications, {more} more")
-        for _ in add(done, more):
-            pass
-    return _left_out(totals) if wanted is not None else []
+    if wanted is None:
+        return []
+    if series.until(lambda: totals.relative_half_width() / wanted, options.max_replications):
+        return _left_out(totals)
+    bound = "seconds" if series.clock.is_over else "replications"
+    reached = totals.relative_half_width()
+    return [
+        f"mean residence times are known to {reached:.2g} of them (half-width, 95 %), not to "
+        f"{wanted:g}, when the {bound} allowed ended: allow more, or want less",
+        *_left_out(totals),
+    ]
 
 
 def _left_out(totals: NetTotals) -> list[str]:

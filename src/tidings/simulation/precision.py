@@ -1,14 +1,13 @@
-"""How often to simulate: until all shares that matter are known as well as is wanted."""
+"""Whether shares are known as well as is wanted, and what to say where they are not."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tidings.kernels.replications import more_replications
+from tidings.kernels.series import Clock, Series
 from tidings.model.arrays import Floats
 from tidings.model.progress import Progress
 from tidings.model.record_tables import names
@@ -17,52 +16,20 @@ from tidings.simulation.options import SimulationOptions
 from tidings.simulation.tally import Counts
 from tidings.simulation.totals import Totals
 
-Run = Callable[[range], Iterator[Counts]]  # replications of these numbers, in order
 
-
-class Clock:
-    """The CPU seconds that replications have taken, and how many they may take."""
-
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds, self.spent_s = seconds, 0.0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether nothing is left to spend."""
-        return self.seconds is not None and self.spent_s >= self.seconds
-
-    def spend(self, cpu_s: float) -> None:
-        """Add what one replication took."""
-        self.spent_s += cpu_s
-
-    def watched(self, results: Iterator[Counts]) -> Iterator[Counts]:
-        """Give results of another machine, whose time is taken by the clock on the wall."""
-        start_s = time.perf_counter()
-        for each in results:
-            self.spend(time.perf_counter() - start_s)
-            start_s = time.perf_counter()
-            yield each
-
-
-class Series:
-    """Replications of one kind: what they have counted, and how far that is from what is wanted."""
+class Shares(Series[Counts]):
+    """Replications of a system, and how far the shares that matter are from what is wanted."""
 
     def __init__(
-        self, totals: Totals, run: Run, options: SimulationOptions, clock: Clock, tell: Progress
+        self,
+        totals: Totals,
+        run: Callable[[range], Iterator[Counts]],
+        options: SimulationOptions,
+        clock: Clock,
+        tell: Progress,
     ) -> None:
-        self.totals, self._run, self.options = totals, run, options
-        self.clock, self.tell = clock, tell
-        self.spent_s = 0.0
-
-    def add(self, more: int) -> None:
-        """Run more replications, fewer if the seconds end."""
-        done, before_s = self.totals.replications, self.clock.spent_s
-        for number, counts in enumerate(self._run(range(done, done + more)), start=done + 1):
-            self.totals.add(counts)
-            self.tell(f"replication {number} of {done + more}")
-            if self.clock.is_over and number > 1:
-                break
-        self.spent_s += self.clock.spent_s - before_s
+        super().__init__(totals, run, clock, tell)
+        self.totals, self.options = totals, options
 
     @property
     def times_wanted(self) -> Floats:
@@ -85,27 +52,14 @@ class Series:
         wanted = self.options.wanted(self.totals.on_time.value[unit])
         return self.spent_s * float(np.nanmax(self.totals.seen_widths[unit] / wanted)) ** 2
 
-    @property
-    def is_enough(self) -> bool:
-        """Whether nothing more is wanted, or can be known."""
-        return self.options.precision is None or not self.shortfall > 1.0
-
     def until_precise(self) -> list[Remark]:
-        """Add replications until all that matters is known well enough, or no more are allowed.
-
-        Their number grows by at most as many again, so that the half-widths are looked at a few
-        times only.
-        """
-        most = self.options.max_replications
-        while not self.is_enough:
-            short, done = self.shortfall, self.totals.replications
-            if most <= done or self.clock.is_over:
-                return [self._not_held()]
-            more = more_replications(done, short, 1.0, most)
-            self.tell(f"{short:.2g} times the error wanted after {done}, {more} more")
-            self.add(more)
-        unknown = self.options.precision is not None and math.isnan(self.shortfall)
-        return [_NOBODY] if unknown and self.totals.replications > 1 else []
+        """Add replications until all that matters is known well enough, or no more are allowed."""
+        if self.options.precision is None:
+            return []
+        if not self.until(lambda: self.shortfall, self.options.max_replications):
+            return [self._not_held()]
+        unknown = math.isnan(self.shortfall) and self.totals.replications > 1
+        return [_NOBODY] if unknown else []
 
     def _not_held(self) -> Remark:
         widths = self.totals.half_widths[self.totals.units.of_subscriber]

@@ -11,6 +11,7 @@ import numpy as np
 
 from tidings.errors import UnstableError
 from tidings.kernels.replications import side_by_side
+from tidings.kernels.series import Clock
 from tidings.model.arrays import Floats
 from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
@@ -20,7 +21,7 @@ from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
 from tidings.simulation.options import SimulationOptions as SimulationOptions
-from tidings.simulation.precision import Clock, Series
+from tidings.simulation.precision import Shares
 from tidings.simulation.provenance import provenance_of, remarks_of
 from tidings.simulation.results import outcome_of
 from tidings.simulation.splitting import Splitting, can_split, find_splitting, run_with_trials
@@ -94,7 +95,7 @@ def simulate(
         return replications(compiled, window, chosen.seed, numbers, clock.spend)
 
     totals = Totals(compiled, find_units(compiled), window.length_s, span)
-    series = Series(totals, run, chosen, clock, tell)
+    series = Shares(totals, run, chosen, clock, tell)
     series.add(chosen.first_replications)
     measured = window
     if chosen.split and elsewhere is None and can_split(compiled):
@@ -102,7 +103,7 @@ def simulate(
     return _told(series, measured, remarks)
 
 
-def _told(series: Series, window: Window, remarks: list[Remark]) -> Outcome:
+def _told(series: Shares, window: Window, remarks: list[Remark]) -> Outcome:
     """Add replications until they are enough, and tell what they have counted."""
     remarks = [*remarks, *series.until_precise(), *remarks_of(series.totals)]
     totals, clock = series.totals, series.clock
@@ -113,7 +114,7 @@ def _told(series: Series, window: Window, remarks: list[Remark]) -> Outcome:
     return outcome_of(totals, story, remarks)
 
 
-def _split_if_better(plain: Series, window: Window) -> tuple[Series, Window]:
+def _split_if_better(plain: Shares, window: Window) -> tuple[Shares, Window]:
     """Give replications that are split where the same time gets nearer to what is wanted so."""
     totals, options, clock = plain.totals, plain.options, plain.clock
     short = totals.units.of_subscriber[plain.times_wanted > 1.0]
@@ -137,14 +138,14 @@ def _split_if_better(plain: Series, window: Window) -> tuple[Series, Window]:
         )
 
     counted = Totals(totals.compiled, totals.units, shorter.length_s, splitting=splitting)
-    split = Series(counted, run, options, clock, plain.tell)
+    split = Shares(counted, run, options, clock, plain.tell)
     split.add(options.first_replications)
     if totals.are_known(short) and plain.needed_s < split.needed_s:
         return plain, window
     return split, shorter
 
 
-def _affordable(plain: Series, window: Window) -> Window:
+def _affordable(plain: Shares, window: Window) -> Window:
     """Shorten what is measured so that the first replications that are split can be afforded."""
     clock = plain.clock
     if clock.seconds is None:

@@ -22,6 +22,14 @@ def solve(
             help="Go on until every mean residence time is known to this share of it (95 %).",
         ),
     ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N",
+            min=0.1,
+            help="CPU seconds that all runs together may take; no limit if left out.",
+        ),
+    ] = None,
     replications: Annotated[
         int, typer.Option(metavar="N", min=1, help="Independent runs, at least.")
     ] = USUAL.replications,
@@ -67,6 +75,7 @@ def solve(
         seed=seed,
         replications=replications,
         precision=precision,
+        seconds=seconds,
         max_replications=max_replications,
         duration_s=None if duration is None else options.seconds(duration),
         warmup_s=None if warmup is None else options.seconds(warmup, or_zero=True),
