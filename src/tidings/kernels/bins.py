@@ -58,5 +58,5 @@ def bin_of(delay: float, guess: Any, edges: Any) -> int:
     cell = (np.float64(delay).view(np.int64) >> _SHIFT) - _FIRST
     if cell >= guess.size:
         return edges.size - 1
-    found = guess[cell]
-    return found + 1 if delay > edges[found] else found
+    place = guess[cell]
+    return place + 1 if delay > edges[place] else place

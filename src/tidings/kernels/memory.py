@@ -67,18 +67,18 @@ class Layout:
 
         def array(typing_context: Any, world: Any) -> Any:
             def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                found = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
+                view = make_array(kind)(context, builder)  # type: ignore[no-untyped-call]
                 word = context.get_value_type(types.intp)
-                data = builder.inttoptr(_load(builder, args[0], at), found.data.type)
+                data = builder.inttoptr(_load(builder, args[0], at), view.data.type)
                 populate_array(  # type: ignore[no-untyped-call]
-                    found,
+                    view,
                     data=data,
                     shape=[_load(builder, args[0], at + _WORD), *map(word, shape)],
                     strides=list(map(word, strides)),
                     itemsize=word(size),
                     meminfo=None,
                 )
-                return found._getvalue()
+                return view._getvalue()
 
             return kind(world), code
 

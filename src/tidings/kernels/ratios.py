@@ -86,5 +86,5 @@ class Ratio:
 
 
 def _divided(x: Floats, w: Floats) -> Floats:
-    found: Floats = np.divide(x, w, out=np.full(x.shape, np.nan), where=w > 0)
-    return found
+    ratios: Floats = np.divide(x, w, out=np.full(x.shape, np.nan), where=w > 0)
+    return ratios

@@ -9,8 +9,8 @@ import numpy as np
 
 def make_records(kind: np.dtype[Any], rows: list[tuple[Any, ...]]) -> Any:
     """Records from their first fields; what is not given (counts) begins at zero."""
-    found = np.zeros(len(rows), dtype=kind)
+    records = np.zeros(len(rows), dtype=kind)
     assert kind.names is not None
     for name, values in zip(kind.names, zip(*rows, strict=True), strict=False):
-        found[name] = values
-    return found
+        records[name] = values
+    return records

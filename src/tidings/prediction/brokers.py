@@ -206,9 +206,9 @@ def _solved(
     streams = [each.stream() for each in uneven]
     if math.prod(stream.size for stream in streams) <= MOST_PHASES:
         apart = [*streams, *([poisson_stream(rest_rate)] if poisson else [])]
-        found = waits(grid, apart, service)
-        answers = dict(zip(uneven, found, strict=False))
-        return answers | dict.fromkeys(poisson, found[-1])
+        delays = waits(grid, apart, service)
+        answers = dict(zip(uneven, delays, strict=False))
+        return answers | dict.fromkeys(poisson, delays[-1])
     others = list(arrivals)
     others.remove(own)
     rest_rate, felt = sum(each.rate_per_s for each in others), _mean_felt(others)

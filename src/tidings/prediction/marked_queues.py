@@ -72,8 +72,8 @@ def _values(
     """W(z), [node, phase]."""
     size = len(silent)
     if size == 1:
-        found: Complexes = (z * idle / (z + silent[0, 0] + together[0, 0] * served))[:, None]
-        return found
+        values: Complexes = (z * idle / (z + silent[0, 0] + together[0, 0] * served))[:, None]
+        return values
     values = np.empty((z.size, size), dtype=np.complex128)
     block = max(1, _BLOCK // size**2)
     for begin in range(0, z.size, block):

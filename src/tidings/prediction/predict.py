@@ -202,8 +202,8 @@ def _by_simulation_alone(
 def _exceeds(answer: Outcome, within: Within) -> Bools:
     """Find the rows whose error is more than is wanted."""
     rows = answer.subscribers
-    found: Bools = (rows["error"] > within.half_widths(rows["on_time"].to_numpy())).to_numpy()
-    return found
+    exceeds: Bools = (rows["error"] > within.half_widths(rows["on_time"].to_numpy())).to_numpy()
+    return exceeds
 
 
 def _wanted(within: Within, rows: Bools) -> Callable[[Floats], Floats]:

@@ -49,10 +49,10 @@ def _brought(
 
     asked = spark.range(numbers.start, numbers.stop, numPartitions=len(numbers))
     try:
-        found = asked.mapInArrow(on_worker, _RUN).collect()
+        runs = asked.mapInArrow(on_worker, _RUN).collect()
     except Exception as problem:
         raise EngineError(f"Spark failed on the replications: {reason_of(problem)}") from None
-    for row in sorted(found, key=lambda row: int(row.number)):
+    for row in sorted(runs, key=lambda row: int(row.number)):
         counts = pickle.loads(row.counts)
         if isinstance(counts, TidingsError):
             raise counts

@@ -79,7 +79,7 @@ def summaries(rows: DataFrame, to: Path | None = None) -> list[dict[str, Any]]:
         if to is not None:
             rows.write.parquet(str(to))
             rows = rows.sparkSession.read.parquet(str(to))
-        found: Any = rows.drop("subscribers").toPandas()
+        answers: Any = rows.drop("subscribers").toPandas()
     except Exception as problem:
         raise EngineError(f"Spark failed on the scenarios: {reason_of(problem)}") from None
-    return [{str(key): value for key, value in row.items()} for row in found.to_dict("records")]
+    return [{str(key): value for key, value in row.items()} for row in answers.to_dict("records")]

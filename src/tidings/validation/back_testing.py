@@ -33,12 +33,12 @@ class BackTest:
     @property
     def text(self) -> str:
         """What came of it: whether chance explains it, or the model, or that times changed."""
-        found, steady = self.comparison.summary, self.steadiness.summary
+        apart, steady = self.comparison.summary, self.steadiness.summary
         return (
             f"fitted to the first part, predicted for the rest: on-time shares are off by "
-            f"{found.mean_absolute:.3g} on average and {found.maximum:.3g} at most; "
-            f"{found.within_2se:.0%} of {found.with_se} subscribers lie within two standard "
-            f"errors, {found.within_error:.0%} if the error stated with each counts too. What was "
+            f"{apart.mean_absolute:.3g} on average and {apart.maximum:.3g} at most; "
+            f"{apart.within_2se:.0%} of {apart.with_se} subscribers lie within two standard "
+            f"errors, {apart.within_error:.0%} if the error stated with each counts too. What was "
             "measured in both parts, which needs no model, agrees so for "
             f"{steady.within_2se:.0%}"
         )

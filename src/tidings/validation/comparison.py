@@ -136,7 +136,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One demand on a comparison: what was found, what is allowed, and whether that will do."""
+    """One demand on a comparison: what was seen, what is allowed, and whether that will do."""
 
     name: str
     value: float
@@ -188,23 +188,23 @@ def verdict(
 
     A limit that cannot be checked, such as one in standard errors where nobody knows any, fails.
     """
-    found = comparison.summary
+    summary = comparison.summary
     missing = len(comparison.only_a) + len(comparison.only_b)
     checks = [
-        _check("compared", found.compared, 1, at_least=True, text="subscribers compared"),
+        _check("compared", summary.compared, 1, at_least=True, text="subscribers compared"),
         _check("missing", missing, max_missing, text="subscribers that only one side has"),
-        _check("mean_absolute", found.mean_absolute, max_mae, text="mean absolute error"),
-        _check("maximum", found.maximum, max_error, text="largest error"),
+        _check("mean_absolute", summary.mean_absolute, max_mae, text="mean absolute error"),
+        _check("maximum", summary.maximum, max_error, text="largest error"),
         _check(
             "within_2se",
-            found.within_2se,
+            summary.within_2se,
             min_within_2se,
             at_least=True,
             text="share within two combined standard errors",
         ),
         _check(
             "within_error",
-            found.within_error,
+            summary.within_error,
             min_within_error,
             at_least=True,
             text="share within the errors stated",

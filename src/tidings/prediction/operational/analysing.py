@@ -139,12 +139,12 @@ class Analysis:
                     "type": load.flows[flow].event_type,
                     "publisher": load.sources[load.flows[flow].source].name,
                     "broker": load.nodes[node].name,
-                    "paths": len(found),
-                    "hops": min(len(path.connections) for path in found),
+                    "paths": len(paths),
+                    "hops": min(len(path.connections) for path in paths),
                     "arrivals_per_s": self.rates_per_s[flow, node],
-                    "latency_mean_s": self.mean_latency_s(found, weighted=True),
+                    "latency_mean_s": self.mean_latency_s(paths, weighted=True),
                 }
-                for (flow, node), found in by_end.items()
+                for (flow, node), paths in by_end.items()
             ],
             columns=list(_DELIVERY_COLUMNS),
         )
@@ -173,8 +173,8 @@ class Analysis:
     @property
     def headroom(self) -> float:
         """By which factor all rates can grow until the bottleneck is overloaded."""
-        found = self.centres["headroom"]
-        return float(found.min()) if len(found) else float("inf")
+        spare = self.centres["headroom"]
+        return float(spare.min()) if len(spare) else float("inf")
 
     def latency_s(self, path: DeliveryPath) -> float:
         """Mean time along one path: every queue of its nodes, every connection between them."""
@@ -196,11 +196,11 @@ class Analysis:
 
     @cached_property
     def _at_node(self) -> dict[tuple[int, int], list[float]]:
-        found: dict[tuple[int, int], list[float]] = {}
+        responses_s: dict[tuple[int, int], list[float]] = {}
         for visit in self.at_centres:
             if visit.node is not None:
-                found.setdefault((visit.flow, visit.node), []).append(visit.response_s)
-        return found
+                responses_s.setdefault((visit.flow, visit.node), []).append(visit.response_s)
+        return responses_s
 
     @cached_property
     def _on_connection(self) -> dict[tuple[int, int], float]:
@@ -256,13 +256,13 @@ def analyse(workload: Workload, *, formula: str = FORMULAS[0]) -> Analysis:
     visits = visits.reshape(len(workload.flows), len(workload.nodes))
     published = np.array([workload.rate_per_s(flow) for flow in workload.flows])
     rates = published[:, None] * visits
-    found = list(_visits(workload, rates))
+    at_centres = list(_visits(workload, rates))
     return Analysis(
         workload=workload,
         formula=formula,
         visits=visits,
         rates_per_s=rates,
-        at_centres=tuple(_answered(workload, found, formula)),
+        at_centres=tuple(_answered(workload, at_centres, formula)),
     )
 
 

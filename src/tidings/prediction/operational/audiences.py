@@ -44,12 +44,12 @@ def audiences_of(system: System, routes: Routes, *, by: str = "type") -> Iterato
         shape=(len(pairs), wanting.shape[1]),
     )
     numbers = asking.tocsr() @ wanting.T.astype(np.int64)  # [pair, flow]
-    found: dict[tuple[str, float, int], int] = {}
+    by_audience: dict[tuple[str, float, int], int] = {}
     for pair, flow in np.argwhere(numbers > 0).tolist():
         home, link = pairs[pair]
         key = (str(homes.values[home]), float(links.values[link].delay.mean_s), flow)
-        found[key] = found.get(key, 0) + int(numbers[pair, flow])
-    for (broker, link_mean_s, flow), number in found.items():
+        by_audience[key] = by_audience.get(key, 0) + int(numbers[pair, flow])
+    for (broker, link_mean_s, flow), number in by_audience.items():
         yield Audience(broker=broker, link_mean_s=link_mean_s, subscribers=number, flow=flow)
 
 
@@ -81,5 +81,5 @@ def delivery_rows(analysis: Analysis, audiences: Iterable[Audience] | None) -> p
 
 
 def _names(workload: Workload, flow: int) -> tuple[str, str]:
-    found = workload.flows[flow]
-    return found.event_type, workload.sources[found.source].name
+    wanted = workload.flows[flow]
+    return wanted.event_type, workload.sources[wanted.source].name

@@ -62,10 +62,10 @@ def delivery_paths(workload: Workload, flow: int) -> Iterator[DeliveryPath]:
 
 
 def _leaving(workload: Workload, flow: Flow) -> dict[int, list[tuple[int, float]]]:
-    found: dict[int, list[tuple[int, float]]] = {}
+    onwards: dict[int, list[tuple[int, float]]] = {}
     for connection, share in flow.forwarding:
         if share > 0.0:
-            found.setdefault(workload.connections[connection].source, []).append(
+            onwards.setdefault(workload.connections[connection].source, []).append(
                 (connection, share)
             )
-    return found
+    return onwards

@@ -68,8 +68,8 @@ def responses_s(centre: Centre, demands: Demands) -> Floats:
     if centre.discipline == "priority":
         return _by_priority(centre, demands, squares)
     if centre.servers == 1:
-        found: Floats = means + 0.5 * squares / (1.0 - load)
-        return found
+        responses_s: Floats = means + 0.5 * squares / (1.0 - load)
+        return responses_s
     total = float(rates.sum())
     if total == 0.0 or demands.offered == 0.0:
         return means
@@ -91,5 +91,5 @@ def _by_priority(centre: Centre, demands: Demands, squares: float) -> Floats:
     ranks = np.zeros(loads.size) if demands.priorities is None else demands.priorities
     above = np.array([loads[ranks > rank].sum() for rank in ranks])
     with_own = np.array([loads[ranks >= rank].sum() for rank in ranks])
-    found: Floats = demands.means_s + 0.5 * squares / ((1.0 - above) * (1.0 - with_own))
-    return found
+    responses_s: Floats = demands.means_s + 0.5 * squares / ((1.0 - above) * (1.0 - with_own))
+    return responses_s
