@@ -35,7 +35,7 @@ from tidings.characterisation.publications import publication_statistics
 from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.model.reading import loads
 from tidings.model.trace_tables import MANIFEST
-from tidings.traces.generating import Planting, generate_traces, span_of, write_generated
+from tidings.sweeps.generating import Planting, generate_traces, span_of, write_generated
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.session import spark_session
 from tidings.traces.window import TraceWindow

@@ -73,8 +73,8 @@ def generate(
     Example: tidings generate city.yaml --into traces/ --events 1000000 --probes 5000
     """
     from tidings.model import reading
-    from tidings.traces.dirt import Dirt
-    from tidings.traces.generating import (
+    from tidings.sweeps.dirt import Dirt
+    from tidings.sweeps.generating import (
         Planting,
         check_planting,
         generate_traces,

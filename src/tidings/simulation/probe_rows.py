@@ -23,14 +23,14 @@ def probe_rows(
     for source, target, channel in _links(system):
         generator = generator_of(seed, replication, f"probe {source}--{target}", "probe")
         part = (generator.random() + np.arange(count)) / max(count, 1)
-        sent_s = window.warmup_s + part * window.length_s
+        sent_ns = nanoseconds(window.warmup_s + part * window.length_s, window)
         lost = _lost(channel, generator, count)
-        received_s = sent_s + channel.delay.sample(generator, count)
+        took_ns = np.floor(channel.delay.sample(generator, count) * 1e9 + 0.5).astype(np.int64)
         columns = {
             "source": [source] * count,
             "target": [target] * count,
-            "sent_ns": nanoseconds(sent_s, window),
-            "received_ns": pa.array(nanoseconds(received_s, window), mask=lost),
+            "sent_ns": sent_ns,
+            "received_ns": pa.array(sent_ns + took_ns, mask=lost),
         }
         yield trace_table("probes", columns)
 
