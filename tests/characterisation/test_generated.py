@@ -108,7 +108,7 @@ FEW = ("failure", "connectivity", "stays", "away", "loss_burst", "hub--west.reli
 )
 def test_what_is_planted_is_found(spark, few_rows, tmp_path, monkeypatch, dirt):
     monkeypatch.setattr(gathering, "MOST_CONTENTS", 1)  # so that contents are folded, too
-    planting = Planting(seed=3, probes=3000, sample_s=0.5, ahead_s={"west": AHEAD_S}, dirt=dirt)
+    planting = Planting(seed=3, probes=6000, sample_s=0.5, ahead_s={"west": AHEAD_S}, dirt=dirt)
     made = generate_traces(spark, SYSTEM, SPAN_S, planting)
     traces = read_traces(spark, write_generated(made, tmp_path / "traces"))
     found = characterise(traces)
@@ -155,7 +155,7 @@ def check_laws(found, dirt):
     (note,) = (note for note in found.notes if "distinct contents" in note)
     assert "(topic)" in note
     waited = found.waits.set_index("path")["estimate"]
-    assert waited["brokers.hub.wait.share"] > 0.3  # busy for 0.45 of the time
+    assert waited["brokers.hub.waiting.share"] > 0.3  # busy for 0.45 of the time
 
 
 def check_kept_intervals(sample, kept):

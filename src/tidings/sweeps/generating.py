@@ -48,6 +48,7 @@ from tidings.traces.actions import run_action
 from tidings.traces.window import NANOSECONDS, TraceWindow
 
 EVENTS_OF_A_SLICE = 1_000_000
+EVENTS_BEFORE = 10_000  # published at least in a warm-up: pilot runs find what a mean needs
 # What is learnt from traces of several servers may be wrong, but here the truth is known; events
 # are lost as often as in bursts, but singly: only probes are lost in a row.
 HANDLED = RECORDED | {"several servers", "bursts of losses"}
@@ -187,7 +188,7 @@ def planned(compiled: CompiledSystem, span_s: float, planting: Planting) -> Plan
     return Plan(
         document=pickle.dumps(reading.system_document(compiled.system)),
         edges_ns=(*range(0, whole_ns, step_ns), whole_ns),
-        warmup_s=window.warmup_s,
+        warmup_s=max(window.warmup_s, span_of(compiled.system, EVENTS_BEFORE)),
         planting=planting,
     )
 
