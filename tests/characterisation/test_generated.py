@@ -19,7 +19,7 @@ from tidings.sweeps.generating import Planting, generate_traces, write_generated
 from tidings.traces.reading import read_traces
 
 # Alice is reached by what neither fails nor goes away. West fails, its link loses in a row and its
-# clock is ahead; Bob is at times away, Carol unsubscribed.
+# clock is ahead; Bob is at times away, Carol unsubscribed. For Dave all of fx always goes to west.
 TEXT = """
 tidings: 1
 lifetime: 35ms
@@ -50,6 +50,7 @@ subscribers:
     link: {delay: {weibull: {scale: 20ms, shape: 2}}, reliability: 0.97}
   bob: {at: hub, wants: {topic: wind}, link: {delay: {exponential: 4ms}} CONNECTIVITY}
   carol: {at: west, wants: {topic: fx} CHURN}
+  dave: {at: west, wants: {topic: fx}}
 """
 CHANGING = {
     "FAILURE": ", failure: {up: {exponential: 400ms}, down: {exponential: 100ms}}",
@@ -58,7 +59,7 @@ CHANGING = {
     "CHURN": ", stays: {exponential: 250ms}, away: {exponential: 250ms}",
 }
 AHEAD_S = 0.004  # of the clock of west
-SPAN_S = 120.0
+SPAN_S = 160.0
 END_NS = EPOCH_NS + round(SPAN_S * 1e9)
 
 

@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F
 
-from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
+from tidings.errors import EngineError, InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.reading import loads
 from tidings.simulation.network import compile_system
 from tidings.sweeps import generating
 from tidings.sweeps.dirt import Dirt
-from tidings.sweeps.generating import Planting, check_planting, generate_traces, slice_s
+from tidings.sweeps.generating import (
+    Generated,
+    Planting,
+    check_planting,
+    generate_traces,
+    slice_s,
+    write_generated,
+)
+from tidings.traces.window import TraceWindow
 
 TEXT = """
 tidings: 1
@@ -101,6 +109,17 @@ def test_sojourns_at_an_mm1_broker_are_those_of_theory(spark, few_rows, monkeypa
         error = math.sqrt((off**2).sum()) / slices["rows"].sum()
         assert error < 0.06 * theory
         assert estimate == pytest.approx(theory, abs=5 * error), name
+
+
+def test_what_stops_a_run_on_a_worker_is_said_in_a_line(spark, tmp_path):
+    def overflows(batches):
+        raise UnstableError("there is room for 9 copies")
+
+    frame = spark.range(1).mapInArrow(overflows, "id bigint")
+    made = Generated(tables={"hops": frame}, window=TraceWindow(from_ns=0, until_ns=1))
+    with pytest.raises(EngineError, match=r"the table hops: there is room for 9 copies$"):
+        write_generated(made, tmp_path / "traces")
+    assert not (tmp_path / "traces").exists()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ import math
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +26,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from tidings.errors import InvalidInputError
+from tidings.errors import EngineError, InvalidInputError
 from tidings.model import reading
 from tidings.model.features import require_only
 from tidings.model.progress import Progress
@@ -44,7 +43,7 @@ from tidings.simulation.windows import cycles, find_window
 from tidings.simulation.world import Window
 from tidings.sweeps.dirt import CLEAN, Dirt, spoil
 from tidings.sweeps.replications import compiled_once
-from tidings.traces.actions import run_action
+from tidings.traces.actions import reason_of
 from tidings.traces.window import NANOSECONDS, TraceWindow
 
 EVENTS_OF_A_SLICE = 1_000_000
@@ -135,8 +134,12 @@ def write_generated(generated: Generated, folder: Path, tell: Progress | None = 
         for name, frame in generated.tables.items():
             if tell is not None:
                 tell(name)
-            write = partial(frame.write.parquet, f"file://{(place / name).resolve()}")
-            run_action(write, f"the table {name}, to be generated")
+            try:
+                frame.write.parquet(f"file://{(place / name).resolve()}")
+            except Exception as problem:
+                raise EngineError(
+                    f"Spark failed to generate the table {name}: {reason_of(problem)}"
+                ) from None
         window = generated.window
         ends = {"from_ns": window.from_ns, "until_ns": window.until_ns}
         manifest = {"version": FORMAT_VERSION, **ends, "source": "generated"}
