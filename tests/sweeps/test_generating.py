@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
@@ -120,6 +121,21 @@ def test_what_stops_a_run_on_a_worker_is_said_in_a_line(spark, tmp_path):
     with pytest.raises(EngineError, match=r"the table hops: there is room for 9 copies$"):
         write_generated(made, tmp_path / "traces")
     assert not (tmp_path / "traces").exists()
+
+
+@pytest.mark.statistical
+def test_sojourns_at_a_broker_of_two_servers_are_those_of_theory(monkeypatch):
+    """M/M/2 at load ρ = 0.4: S/(1 − ρ²), with the service time S = 8 ms."""
+    monkeypatch.setattr(generating, "EVENTS_OF_A_SLICE", 1_000)
+    plan = generating.planned(compile_system(system(hub=", servers: 2")), 400.0, Planting(seed=5))
+    means_s = []
+    for number in range(len(plan.edges_ns) - 1):
+        hops = pa.concat_tables(rows for _, rows in plan.run(number).rows(["hops"])).to_pandas()
+        hub = hops[hops["broker"] == "hub"]
+        means_s.append((hub["left_ns"] - hub["arrived_ns"]).mean() / 1e9)
+    error_s = np.std(means_s, ddof=1) / math.sqrt(len(means_s))
+    assert 5 * error_s < 0.05 * 0.008  # served by one they would take five times as long
+    assert np.mean(means_s) == pytest.approx(0.008 / (1 - 0.4**2), abs=5 * error_s)
 
 
 @pytest.mark.parametrize(
