@@ -1,7 +1,7 @@
 """The characterisation of traces against a bare scan of the same columns, and against DuckDB.
 
-Traces are made by Spark itself (three brokers in a row, two publishers, three subscribers), read
-from Parquet, and characterised. CPU seconds of Java and Python together: what others do on the
+Traces are recorded in Spark's tasks (three brokers in a row, two publishers, three subscribers),
+read from Parquet, and characterised. CPU seconds of Java and Python together: what others do on the
 machine does not count. The bare scan reads every column that the statistics read and takes its
 greatest value. DuckDB does the counts that Spark does, on the same files.
 
@@ -14,6 +14,7 @@ takes longer than to characterise them. DuckDB gets as much memory as Spark's dr
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import math
@@ -35,7 +36,7 @@ from tidings.characterisation.publications import publication_statistics
 from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.model.reading import loads
 from tidings.model.trace_tables import MANIFEST
-from tidings.traces.generating import Planting, generate_traces, span_of, write_generated
+from tidings.sweeps.generating import Planting, generate_traces, span_of, write_generated
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.session import spark_session
 from tidings.traces.window import TraceWindow
@@ -67,16 +68,23 @@ subscribers:
 
 
 class Clock:
-    """CPU seconds of this process and of the Java that Spark runs in."""
+    """CPU seconds of this process, of the Java that Spark runs in and of its Python workers."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark.sparkContext._jvm
-        self._stat = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/stat")
+        self._java = str(jvm.java.lang.ProcessHandle.current().pid())
 
     def now(self) -> float:
-        """CPU seconds spent so far."""
-        fields = self._stat.read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / 100 + time.process_time()
+        """CPU seconds spent so far; of a worker that has ended whoever started it knows them."""
+        processes = {}
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # it has ended
+                processes[stat.parent.name] = stat.read_text().rpartition(")")[2].split()
+        ours = {self._java}
+        for _ in range(2):  # Java starts a process that starts the workers
+            ours |= {number for number, fields in processes.items() if fields[1] in ours}
+        ticks = sum(sum(map(int, processes[each][11:15])) for each in ours)
+        return ticks / 100 + time.process_time()
 
     def spent(self, work: Callable[[], Any]) -> float:
         """CPU seconds that a piece of work takes."""

@@ -38,7 +38,7 @@ from tidings.characterisation.stationarity import (
     stationarity,
 )
 from tidings.model.reading import loads
-from tidings.traces.generating import generate_traces
+from tidings.sweeps.generating import generate_traces
 from tidings.traces.reading import Traces
 from tidings.traces.window import DAY_NS, HOUR_NS, DailyHours, TraceWindow
 

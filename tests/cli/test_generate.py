@@ -12,7 +12,7 @@ from tidings.traces.reading import read_traces
 
 TEXT = """
 tidings: 1
-brokers: {hub: {service: {exponential: 3ms} BUFFER}}
+brokers: {hub: {service: {exponential: 3ms} STATION}}
 publishers:
   ticker: {at: hub, every: {exponential: 10ms}, content: [{p: 1, event: {topic: stock}}]}
 subscribers:
@@ -23,7 +23,7 @@ subscribers:
 @pytest.fixture
 def city(tmp_path):
     path = tmp_path / "city.yaml"
-    path.write_text(TEXT.replace(" BUFFER", ""))
+    path.write_text(TEXT.replace(" STATION", ""))
     return str(path)
 
 
@@ -38,8 +38,9 @@ def test_tables_are_written_and_counted(spark, few_rows, city, tmp_path, capsys,
     said = json.loads(capsys.readouterr().out)
     assert (said["until_ns"] - said["from_ns"], said["seed"]) == (20 * 10**9, 1)
     rows = said["rows"]
-    assert (rows["publications"], rows["hops"], rows["probes"]) == (2000, 2000, 10)
-    assert 0 < rows["deliveries"] < 2000  # she is not always there
+    assert rows["publications"] == pytest.approx(2000, abs=5 * 2000**0.5)
+    assert (rows["hops"], rows["probes"]) == (rows["publications"], 10)
+    assert 0 < rows["deliveries"] < rows["publications"]  # she is not always there
     assert 17 <= rows["utilisation"] <= 20
     found = read_traces(spark, to)
     assert {name: frame.count() for name, frame in found.tables.items()} == rows
@@ -55,7 +56,6 @@ def test_tables_are_written_and_counted(spark, few_rows, city, tmp_path, capsys,
         (["--ahead", "nobody=5ms"], 2, "the clock of 'nobody'"),
         (["--duration", "0s"], 2, "is not a time above 0"),
         (["--duration", "1us"], 2, "not one event is expected"),
-        (["--duration", "90d"], 3, "at most 20,000 such periods"),
         (["--dirt", "0.5"], 2, "0.3"),
     ],
 )
@@ -69,6 +69,6 @@ def test_what_makes_no_sense_is_refused_before_spark_starts(
 
 def test_what_is_not_planted_is_refused_by_name(tmp_path, capsys):
     path = tmp_path / "city.yaml"
-    path.write_text(TEXT.replace(" BUFFER", ", buffer: 4"))
+    path.write_text(TEXT.replace(" STATION", ", cpu: {service: 1ms}"))
     assert run(["generate", str(path), "--into", str(tmp_path / "traces")]) == 3
-    assert "bounded buffers: brokers.hub.buffer" in capsys.readouterr().err
+    assert "several stations in a broker: brokers.hub.cpu" in capsys.readouterr().err

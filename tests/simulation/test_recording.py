@@ -12,9 +12,9 @@ from tidings.model.events import parse_event
 from tidings.model.filters import as_filter, matches
 from tidings.model.reading import loads
 from tidings.model.trace_tables import TRACE_TABLES
-from tidings.simulation.recording import ROWS_AT_ONCE, record, write_traces
+from tidings.simulation.recording import record, write_traces
 from tidings.simulation.run import replicate
-from tidings.simulation.tapes import EPOCH_NS
+from tidings.simulation.tapes import EPOCH_NS, ROWS_AT_ONCE
 
 SYSTEM = """
 tidings: 1

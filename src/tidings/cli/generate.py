@@ -67,14 +67,14 @@ def generate(
 ) -> None:
     """Make traces of any size on Spark, with planted rates, laws, losses, failures and dirt.
 
-    Brokers serve all events at once, so that every number is as the system states it, and nobody
-    waits; for traces with queues, see tidings simulate --traces.
+    The simulator runs in Spark's tasks and records what happens, a task for every million events;
+    where anything fails, comes or goes, all in one.
 
     Example: tidings generate city.yaml --into traces/ --events 1000000 --probes 5000
     """
     from tidings.model import reading
-    from tidings.traces.dirt import Dirt
-    from tidings.traces.generating import (
+    from tidings.sweeps.dirt import Dirt
+    from tidings.sweeps.generating import (
         Planting,
         check_planting,
         generate_traces,

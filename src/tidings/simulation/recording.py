@@ -10,7 +10,7 @@ in the window. A subscriber with a ``count`` is one subscriber in the traces.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,28 +23,20 @@ from tidings.model.features import require_only
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
 from tidings.model.system import System
-from tidings.model.trace_files import write_trace_folder
+from tidings.model.trace_files import subscription_table, write_trace_folder
 from tidings.model.trace_tables import FORMAT_VERSION
-from tidings.simulation.network import compile_system
+from tidings.simulation.network import CompiledSystem, compile_system
+from tidings.simulation.probe_rows import probe_rows
 from tidings.simulation.provenance import provenance_of, remarks_of
 from tidings.simulation.results import outcome_of
 from tidings.simulation.run import HANDLED, SimulationOptions, refuse_overload
+from tidings.simulation.subscription_rows import subscription_rows
 from tidings.simulation.tally import count_world, find_units
-from tidings.simulation.tapes import EPOCH_NS, Tapes, nanoseconds
+from tidings.simulation.tapes import EPOCH_NS, ROWS_AT_ONCE, nanoseconds, tapes_of
 from tidings.simulation.totals import Totals
-from tidings.simulation.trace_rows import trace_tables
+from tidings.simulation.trace_rows import TraceRows, turn_tables
 from tidings.simulation.windows import find_window
-from tidings.simulation.world import make_world, run_world
-
-ROWS_AT_ONCE = 1 << 16
-_TAPES = {
-    "tape_publications": "taped_publications",
-    "tape_hops": "taped_hops",
-    "tape_sends": "taped_sends",
-    "tape_deliveries": "taped_deliveries",
-    "tape_turns": "taped_turns",
-    "tape_learnt": "taped_learnt",
-}
+from tidings.simulation.world import Window, make_world
 
 # What trace tables cannot tell would be learnt wrongly from them, so it is not recorded: a hop has
 # one start and one end, and a delivery does not say how long its subscriber would have waited.
@@ -103,39 +95,97 @@ def record(
     refuse_overload(compiled)
     units = find_units(compiled)
     plain, remarks = find_window(compiled, chosen, tell)
-    window = replace(plain, tape=ROWS_AT_ONCE)
-    world = make_world(compiled, window, chosen.seed, 0)
-    parts: dict[str, list[Any]] = {name: [] for name in _TAPES}
-
-    def take(each: World) -> None:
-        _take(each, parts)
-        tell(f"recording, {min(float(each.record[0].now) / window.end_s, 1.0):.0%} of the run")
-
+    run = RecordedRun(
+        compiled=compiled, window=plain, seed=chosen.seed, probes=int(plain.length_s * probes_per_s)
+    )
+    world = run.make_world()
+    parts: dict[str, list[pa.Table]] = {}
     tell("recording")
-    run_world(world, compiled, window, take)
-    tell("writing the traces")
-    totals = Totals(compiled, units, window.length_s)
+    for name, rows in run.rows(recorded_tables(compiled), world):
+        parts.setdefault(name, []).append(rows)
+        tell(f"recording, {min(float(world.record[0].now) / plain.end_s, 1.0):.0%} of the run")
+    totals = Totals(compiled, units, plain.length_s)
     totals.add(count_world(world, compiled, units))
-    tapes = Tapes(**{name.removeprefix("tape_"): np.concatenate(parts[name]) for name in parts})
     return Recording(
-        tables=trace_tables(compiled, tapes, window, chosen.seed, probes_per_s),
+        tables={name: pa.concat_tables(each) for name, each in parts.items()},
         from_ns=EPOCH_NS,
-        until_ns=int(nanoseconds(np.array([window.end_s]), window)[0]),
+        until_ns=int(nanoseconds(np.array([plain.end_s]), plain)[0]),
         seed=chosen.seed,
         outcome=outcome_of(
             totals,
-            provenance_of(totals, window, chosen.seed),
+            provenance_of(totals, plain, chosen.seed),
             [*remarks, *remarks_of(totals)],
         ),
     )
 
 
-def _take(world: World, parts: dict[str, list[Any]]) -> None:
-    """Take what is on the tape off it."""
-    for name, count in _TAPES.items():
-        taken = int(world.record[0][count])
-        parts[name].append(world.tables[name][:taken].copy())
-        world.record[0][count] = 0
+def recorded_tables(compiled: CompiledSystem) -> list[str]:
+    """Which tables a recording has; what never changes has no ``states`` and no ``sessions``."""
+    tables = ["publications", "hops", "deliveries", "probes", "subscriptions"]
+    tables += ["states"] if compiled.faults.failures else []
+    return tables + (["sessions"] if any(each.periods for each in compiled.peer_queues) else [])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRun:
+    """One replication whose window is recorded, and how many probes of each link go with it."""
+
+    compiled: CompiledSystem
+    window: Window
+    seed: int
+    replication: int = 0
+    probes: int = 0
+
+    def make_world(self) -> World:
+        """Make the world that this run begins with."""
+        window = replace(self.window, tape=ROWS_AT_ONCE)
+        return make_world(self.compiled, window, self.seed, self.replication)
+
+    def rows(
+        self, tables: Collection[str], world: World | None = None
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """Give rows of these tables as they come, each with the name of its table.
+
+        Nothing is run for tables that need no run: probes, and subscriptions that all last.
+        """
+        compiled = self.compiled
+        taped = set(tables) - {"probes"}
+        if "probes" in tables:
+            of_run = (self.seed, self.replication, self.probes)
+            for each in probe_rows(compiled.system, self.window, *of_run):
+                yield "probes", each
+        if "subscriptions" in taped and not compiled.churn.matters:
+            taped.remove("subscriptions")
+            yield "subscriptions", subscription_table(compiled.system.subscribers, EPOCH_NS)
+        if taped:
+            yield from self._taped_rows(taped, world or self.make_world())
+
+    def _taped_rows(self, tables: set[str], world: World) -> Iterator[tuple[str, pa.Table]]:
+        """Run, and give rows of what happened to events; of what fails, comes and goes at the end.
+
+        In memory are one part of each table, and 24 bytes for every change.
+        """
+        compiled, window = self.compiled, self.window
+        rows = TraceRows(compiled, window, self.seed, self.replication)
+        makers = {
+            "publications": rows.publications,
+            "hops": rows.hops,
+            "deliveries": rows.deliveries,
+        }
+        turns, learnt = [], []
+        for tapes in tapes_of(world, compiled, window):
+            for name in [each for each in makers if each in tables]:
+                yield from ((name, each) for each in makers[name](tapes))
+            if tables - makers.keys():
+                turns.append(tapes.turns)
+                learnt.append(tapes.learnt)
+        if not turns:
+            return
+        whole = replace(tapes, turns=np.concatenate(turns), learnt=np.concatenate(learnt))
+        changed = turn_tables(compiled, whole, window)
+        if compiled.churn.matters:
+            changed["subscriptions"] = subscription_rows(compiled, whole, window)
+        yield from ((name, each) for name, each in changed.items() if name in tables)
 
 
 def write_traces(

@@ -20,10 +20,8 @@ from tidings.simulation.world import Window
 
 
 def subscription_rows(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pa.Table:
-    """The table ``subscriptions``, in the order of time."""
+    """The table ``subscriptions`` where some come and go, in the order of time."""
     everyone = compiled.system.subscribers
-    if not compiled.churn.matters:
-        return subscription_table(everyone, EPOCH_NS)
     lasting = subscription_table([each for each in everyone if each.stays is None], EPOCH_NS)
     turns = _turns(compiled, tapes, window)
     rows = pd.concat([turns, _learnt(compiled, tapes, window, turns)], ignore_index=True)
@@ -63,9 +61,8 @@ def _learnt(
     What began so late that the run may have ended before all had heard of it is left out.
     """
     taped = tapes.learnt[tapes.learnt["since"] > window.warmup_s]
-    last_s = max(each.max(initial=0.0) for each in (taped["learnt"], tapes.hops["left"]))
     longest_s = (taped["learnt"] - taped["since"]).max(initial=0.0)
-    taped = taped[taped["since"] <= last_s - longest_s]
+    taped = taped[taped["since"] <= tapes.now_s - longest_s]
     brokers = np.array([each.name for each in compiled.system.brokers], dtype=object)
     learnt = pd.DataFrame(
         {

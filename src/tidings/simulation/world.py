@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,7 @@ class Window:
     samples: int = 0  # how often, at regular moments up to the end, copies are counted
     max_copies: int = MOST_COPIES
     tape: int = 0  # rows of each table recorded before they are taken off; 0: nothing is
+    starts_ns: int = 0  # when it begins in recorded traces, in nanoseconds after the first window
 
     @property
     def length_s(self) -> float:
@@ -117,17 +118,17 @@ def _linked(size: int, kind: np.dtype[Any]) -> NDArray[Any]:
     return table
 
 
-def run_world(
-    world: World,
-    compiled: CompiledSystem,
-    window: Window,
-    take_tape: Callable[[World], None] | None = None,
-) -> None:
-    """Run until every measured event has met its end; ``take_tape`` empties the tape meanwhile."""
+def run_world(world: World, compiled: CompiledSystem, window: Window) -> None:
+    """Run until every measured event has met its end."""
+    for _ in run_in_parts(world, compiled, window):
+        pass
+
+
+def run_in_parts(world: World, compiled: CompiledSystem, window: Window) -> Iterator[None]:
+    """Run until every measured event has met its end; where it halts, the tape is to be emptied."""
     while True:
         why = world.run(run)
-        if take_tape is not None:
-            take_tape(world)
+        yield
         if why == layout.DONE:
             return
         if why == layout.NEEDS_ROOM:

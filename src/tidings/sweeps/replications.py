@@ -62,12 +62,12 @@ def _brought(
 def _counted(document: bytes, window: Window, seed: int, number: int) -> bytes:
     """What one replication counted, or why it could not be run, as bytes."""
     try:
-        return pickle.dumps(next(replications(_compiled(document), window, seed, [number])))
+        return pickle.dumps(next(replications(compiled_once(document), window, seed, [number])))
     except TidingsError as problem:
         return pickle.dumps(problem)
 
 
 @lru_cache(maxsize=1)
-def _compiled(document: bytes) -> CompiledSystem:
+def compiled_once(document: bytes) -> CompiledSystem:
     """The system, compiled once in the life of a worker."""
     return compile_system(reading.from_document(pickle.loads(document)))

@@ -83,7 +83,14 @@ def _causes(problem: Exception) -> Iterator[str]:
 
 
 def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or [""])[0].strip()
+    r"""The first line of what went wrong; where a Python worker failed, of what it raised.
+
+    >>> _first_line("Failed:\nTraceback (most recent call last):\n  File ...\nE: no room\n")
+    'E: no room'
+    """
+    _, _, trace = text.partition("Traceback (most recent call last):\n")
+    lines = [line for line in (trace or text.strip()).splitlines() if not line.startswith(" ")]
+    return (lines or [""])[0].strip()
 
 
 def _without_class(line: str) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidings.errors import InvalidInputError
-from tidings.traces.drawing import uniform
 
 SPOILT = ("publications", "hops", "deliveries")
 
@@ -59,3 +58,11 @@ def spoil(frame: DataFrame, name: str, dirt: Dirt, seed: int) -> DataFrame:
             "copy": F.explode(copies),
         }
     ).select(*frame.columns)
+
+
+def uniform(seed: int, purpose: str, *of: Column) -> Column:
+    """A number in (0, 1), the same for the same seed, purpose and values, whoever computes it."""
+    hashed = F.xxhash64(F.lit(f"{seed} {purpose}"), *of)
+    # A second time, as one hash of similar values is not quite as good as random.
+    bits = F.shiftrightunsigned(F.xxhash64(hashed), 11)
+    return (bits.cast("double") + F.lit(0.5)) * F.lit(2.0**-53)
