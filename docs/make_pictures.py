@@ -23,7 +23,7 @@ OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headle
 
 def take(page: Page) -> None:
     """Take both pictures: the top of the page, and one subscriber."""
-    page.wait_for_selector("#subscriber .curves path.curve")
+    page.wait_for_selector("#subscriber .curves path.curve", state="attached")
     page.screenshot(path=PICTURES / "report.png")
     page.locator("#subscriber").screenshot(path=PICTURES / "subscriber.png")
 
