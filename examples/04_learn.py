@@ -9,7 +9,7 @@ city = td.load(Path(__file__).parent / "city.yaml")
 # Traces tell of single subscribers, so one of each kind is enough.
 system = replace(city, subscribers=tuple(replace(each, count=1) for each in city.subscribers))
 
-# Two minutes of "reality", as your brokers' logs would tell it (docs/reference/readers.md has the formats).
+# Two minutes of "reality"; docs/reference/readers.md has the formats of logs that can be imported.
 recording = td.record(system, seed=3, duration_s=120.0)
 td.write_traces(recording, "traces")
 

@@ -1,4 +1,4 @@
-"""What docs/reference/trust.md says: that every line has a test, and the tests that have no other home."""
+"""What docs/reference/trust.md says: every line has a test; those that have no other home."""
 
 from __future__ import annotations
 
