@@ -117,3 +117,22 @@ def test_commands_and_their_options_exist(words):
     options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
     asked = {word.split("=")[0] for word in words[len(path) :] if re.match(r"--?[a-z]", word)}
     assert asked <= options | {"--help", "-h"}
+
+
+@pytest.mark.spark
+def test_the_reader_that_the_how_to_shows_accounts_for_every_line(spark, tmp_path):
+    (block,) = [b for b in blocks("python") if b.page.endswith("add-a-reader.md")]
+    names: dict = {}
+    exec(compile(block.text, str(block), "exec"), names)
+    path = tmp_path / "pings.log"
+    path.write_text("ping hub east 1700000000.5 0.012\nping hub\nping hub west soon 0.1\n")
+    reading = names["read_pings"](spark, [str(path)])
+    rows = {row.target: row for row in reading.tables["probes"].collect()}
+    assert rows["east"].sent_ns == 1_700_000_000_500_000_000
+    assert rows["east"].received_ns - rows["east"].sent_ns == 12_000_000
+    assert (rows["east"].unreadable, rows["west"].unreadable) == (None, "no time")
+    assert sorted(str(row.reason) for row in reading.records.collect()) == [
+        "None",
+        "None",
+        "not five words",
+    ]
