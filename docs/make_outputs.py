@@ -25,7 +25,7 @@ TITLED = re.compile(r'^```\w+ title="([\w.-]+)"\n(.*?)^```$', re.M | re.S)
 BLOCK = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.M | re.S)
 _PROGRESS = re.compile(r"[a-z][a-z -]*: .*\(\d+ s\)|[a-z -]+ \(\d+ s\)")
 _MARK = "--- the next command ---"
-_PATIENCE_S = 600
+_PATIENCE_S = 1800
 
 
 def pages_with_commands() -> list[Path]:

@@ -51,7 +51,7 @@ def _alike(before: str, after: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("page", _cases())
+@pytest.mark.parametrize("page", list(_cases()))
 def test_pages_print_what_their_commands_print(page):
     assert _differences(page.read_text("utf-8"), renewed(page)) == [], "run: make docs"
 
