@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Two processes, each of which starts a Spark of its own when a test first needs it.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test quick check lint bench clean
+.PHONY: demo test quick check lint docs bench clean
 
 demo: $(READY)  ## the main job: traces to report, on a sample system
 	$(BIN)/tidings demo
@@ -25,6 +25,11 @@ lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks docs examples studies
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+docs: $(READY)  ## reference and printed outputs made anew, then the site in build/site
+	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_outputs.py
+	$(BIN)/mkdocs build --strict
 
 bench: $(READY)  ## speed and memory, recorded in benchmarks/results
 	@if command -v uv >/dev/null 2>&1; then \

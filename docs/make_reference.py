@@ -5,9 +5,13 @@ What stands above the marker in a page is written by hand, what stands below it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import typer
+
+from tidings.cli.commands import GROUPS, app
 from tidings.model import records
 from tidings.model.behaviour import PERFECT, Channel
 from tidings.model.schema import RECORDS
@@ -15,17 +19,18 @@ from tidings.model.system import System
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.petri import net
 
-DOCS = Path(__file__).parent
+REFERENCE = Path(__file__).parent / "reference"
 MARKER = "<!-- Below this line the page is made from the code by docs/make_reference.py. -->\n"
+WIDTH = 80  # columns of a command's help
 
 
 def format_reference() -> str:
-    """Every field of the system file."""
+    """List every field of the system file."""
     return _fields_of((System, *RECORDS))
 
 
 def net_reference() -> str:
-    """Every field of the file of a net."""
+    """List every field of the file of a net."""
     return _fields_of((net.Net, *net.RECORDS))
 
 
@@ -65,7 +70,7 @@ def _default(default: object, kind: records.Kind) -> str:
 
 
 def traces_reference() -> str:
-    """Every column of the trace tables."""
+    """List every column of the trace tables."""
     parts = []
     for table in TRACE_TABLES.values():
         parts.append(f"### {table.name}\n\nA row is {table.row}.\n")
@@ -77,19 +82,44 @@ def traces_reference() -> str:
     return "\n".join(parts)
 
 
+def commands_reference() -> str:
+    """Print the help of every command, as ``--help`` does."""
+    root: Any = typer.main.get_command(app)
+    top = root.context_class(root, info_name="tidings", terminal_width=WIDTH)
+    parts = []
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}\n")
+        for name in names:
+            for title, text in _helps(root.get_command(top, name), name, top):
+                parts.append(f"### {title}\n\n```text\n{text.strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def _helps(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
+    """Give the title and help of a command, then those of the commands below it."""
+    context = command.context_class(
+        command, info_name=name, parent=parent, terminal_width=WIDTH, help_option_names=["--help"]
+    )
+    yield context.command_path, "\n".join(map(str.rstrip, command.get_help(context).splitlines()))
+    if hasattr(command, "list_commands"):
+        for below in command.list_commands(context):
+            yield from _helps(command.get_command(context, below), below, context)
+
+
 REFERENCES = {
-    "format.md": format_reference,
-    "traces.md": traces_reference,
+    "commands.md": commands_reference,
     "petri-nets.md": net_reference,
+    "system-file.md": format_reference,
+    "trace-tables.md": traces_reference,
 }
 
 
 def renewed(name: str) -> str:
-    """The page with its reference part made anew."""
-    by_hand, _, _ = (DOCS / name).read_text(encoding="utf-8").partition(MARKER)
+    """Give the page with its reference part made anew."""
+    by_hand, _, _ = (REFERENCE / name).read_text(encoding="utf-8").partition(MARKER)
     return f"{by_hand}{MARKER}\n{REFERENCES[name]()}"
 
 
 if __name__ == "__main__":
     for name in REFERENCES:
-        (DOCS / name).write_text(renewed(name), encoding="utf-8")
+        (REFERENCE / name).write_text(renewed(name), encoding="utf-8")

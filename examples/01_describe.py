@@ -19,6 +19,6 @@ try:
 except td.TidingsError as error:
     print(error)
 
-# Changes are short sentences (docs/what-if.md).
+# Changes are short sentences (docs/reference/changes.md).
 td.save(changed(system, ["rate exchange x1.2"]), "busy-city.yaml")
 print("written: busy-city.yaml")

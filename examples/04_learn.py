@@ -9,7 +9,7 @@ city = td.load(Path(__file__).parent / "city.yaml")
 # Traces tell of single subscribers, so one of each kind is enough.
 system = replace(city, subscribers=tuple(replace(each, count=1) for each in city.subscribers))
 
-# Two minutes of "reality", as your brokers' logs would tell it (docs/readers.md has the formats).
+# Two minutes of "reality"; docs/reference/readers.md has the formats of logs that can be imported.
 recording = td.record(system, seed=3, duration_s=120.0)
 td.write_traces(recording, "traces")
 
@@ -21,7 +21,7 @@ for path in ("brokers.hub.service", "links.hub--east.delay", "publishers.exchang
     row = rows.loc[path]
     print(f"{path}: {row['estimate']:.4g} ± {row['standard_error']:.2g} {row['unit']}")
 
-# Standard errors of parameters become error bars of the prediction (docs/error-bars.md).
+# Standard errors of parameters become error bars of the prediction (docs/reference/errors.md).
 fitted = td.predict(learnt.system, error_bars=True)
 for row in fitted.subscribers.to_dict("records"):
     print(f"{row['subscriber']:9} {row['on_time']:.3f} ± {row['on_time_se']:.3f}")

@@ -1,4 +1,4 @@
-"""What docs/trust.md says: that every line has a test, and the tests that have no other home."""
+"""What docs/reference/trust.md says: every line has a test; those that have no other home."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tidings.traces import session
 from tidings.traces.places import find_tables
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "trust.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "trust.md").read_text(encoding="utf-8")
 TIDINGS = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
 LINES = [line for line in PAGE.splitlines() if line.startswith("| ")][1:]
 SYSTEM = """

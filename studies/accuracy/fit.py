@@ -35,7 +35,7 @@ from tidings.prediction.regimes import MOST_LOAD
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "src" / "tidings" / "prediction" / "theory_errors.json"
-PAGE = ROOT / "docs" / "accuracy.md"
+PAGE = ROOT / "docs" / "evidence" / "accuracy.md"
 COLUMNS = [name for name in (*FEATURES, *OF_SHARES) if name not in NEVER_BELIEVED]
 # What makes theory an approximation: where none of it is, only arithmetic and chance are left.
 ABSENT = ["approximate_hops", "failing", "peer", "mobile_publishers", "any_churn", "own_queue"]

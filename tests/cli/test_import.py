@@ -13,13 +13,15 @@ from tidings.cli.commands import run
 from tidings.traces.readers.flat import read_flat
 from tidings.traces.readers.mapping import parse_mapping
 
-PAGE = (Path(__file__).parents[2] / "docs" / "readers.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "reference" / "readers.md").read_text(encoding="utf-8")
 
 
 def sample(name):
-    """The file and the mapping that the page shows for a system."""
-    part = PAGE.split(f"**{name}.**")[1]
-    (kind, text), (_, mapping) = re.findall(r"```(\w+)\n(.*?)```", part, re.S)[:2]
+    """The file and the mapping that the page on a system shows."""
+    page = (DOCS / "how-to" / f"collect-from-{name.lower()}.md").read_text(encoding="utf-8")
+    shown = re.findall(r'```(csv|json|yaml) title="[\w.]+"\n(.*?)```', page, re.S)
+    (kind, text), (_, mapping) = shown
     return kind, text, mapping
 
 

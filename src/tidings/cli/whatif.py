@@ -30,7 +30,8 @@ def whatif(
         typer.Argument(
             metavar="CHANGES",
             help="Changes made together, each in quotes: 'rate all x2', 'speed hub x0.5', "
-            "'remove a--b', 'scheme bypass', 'add 100 like alice at east' … (docs/what-if.md).",
+            "'remove a--b', 'scheme bypass', 'add 100 like alice at east' … "
+            "(docs/reference/changes.md).",
         ),
     ] = None,
     scenarios: Annotated[

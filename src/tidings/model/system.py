@@ -1,7 +1,7 @@
 """What a publish/subscribe system is, as data.
 
 Every record is frozen; its fields say what they mean, and from them come the YAML format, its JSON
-Schema and the reference in ``docs/format.md``. Times are seconds, sizes bytes.
+Schema and the reference in ``docs/reference/system-file.md``. Times are seconds, sizes bytes.
 """
 
 from __future__ import annotations

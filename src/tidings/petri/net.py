@@ -1,7 +1,7 @@
 """A queueing Petri net as data: places with queues, coloured tokens, transitions with modes.
 
 Every record is frozen; from its fields come the file format, its JSON Schema and the reference in
-``docs/petri-nets.md``. What the pieces mean:
+``docs/reference/petri-nets.md``. What the pieces mean:
 
 - A token put into a *queueing place* is served there first; only then can transitions take it. In
   an ordinary place they can at once.
