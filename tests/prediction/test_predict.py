@@ -169,7 +169,7 @@ def test_one_engine_alone_answers_where_that_is_asked(engines):
     found = predict(SYSTEM, by="theory")
     assert engines.options is None
     assert found.subscribers["error"].tolist() == [0.001, 0.02, 0.7]
-    assert found.subscribers["why"].tolist()[:2] == ["", "not held: by theory, as asked"]
+    assert found.subscribers["why"].tolist()[:2] == ["", "not held: by theory alone"]
     found = predict(SYSTEM, by="simulation")
     assert found.subscribers["on_time"].tolist() == [0.91, 0.81, 0.71]
     assert found.subscribers["why"].tolist() == ["as asked"] * 3

@@ -218,7 +218,7 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     do = "" if reason else "allow more seconds (--seconds), or ask for less (--within)"
     reason = reason or "seconds ran out"
     if asked.by_theory_alone:
-        reason, do = "by theory, as asked", "let the simulator answer, too (without --by theory)"
+        reason, do = "by theory alone", "let the simulator answer, too"
     why = np.where(rows["by"] == "simulation", rows["why"], "").astype(object)
     why[missed] = f"not held: {reason}"
     rows["why"] = why

@@ -74,10 +74,12 @@ def remarks(system: System, network: Network, bars: Bars) -> tuple[Remark, ...]:
         said.append(
             Remark(
                 kind="standard errors left out",
-                what="standard errors of these parameters do not enter the error bars",
+                what="error bars are too short: they leave out standard errors of parameters that "
+                "they cannot follow",
                 where=bars.left_out[:5],
                 size=float(len(bars.left_out)),
                 unit="parameters",
+                do="count on wider ones, or name parameters as the reference of errors lists them",
             )
         )
     if bars.seconds is not None:
