@@ -42,7 +42,7 @@ MIXED = """
 tidings: 1
 lifetime: 300ms
 brokers:
-  a: {service: {exponential: 10ms}}
+  a: {service: {exponential: 6ms}, disk: {service: {exponential: 8ms}}}
   b: {service: {erlang: {shape: 3, mean: 9ms}}}
   c: {service: 5ms}
 links:

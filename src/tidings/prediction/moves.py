@@ -1,9 +1,8 @@
-"""What moving a parameter by its standard error makes of rates, queues, links and entries.
+"""What moving a parameter by its standard error makes of queues, links, entries and repairs.
 
 Of a broker's queue one change is worked out, that of slower services; what more events make of it
 follows, since a queue of faster streams is one of slower services on another scale of time: with
-arrivals Λ and services s, ∂ log W/∂ log Λ = ∂ log W/∂ log s + ∂ log W/∂ log t. What a stream that
-is burstier than the others does beyond its load is taken from W ∝ ρ/(1 − ρ) · (c² + c_s²).
+arrivals Λ and services s, ∂ log W/∂ log Λ = ∂ log W/∂ log s + ∂ log W/∂ log t.
 """
 
 from __future__ import annotations
@@ -15,156 +14,28 @@ from functools import cached_property
 
 import numpy as np
 
-from tidings.model import topology
 from tidings.model.arrays import Complexes, Floats, Ints
 from tidings.model.behaviour import Failure
+from tidings.model.laws import Law
 from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import names
-from tidings.model.system import System
-from tidings.model.uncertainty import Uncertain, failure_of, with_values
+from tidings.model.uncertainty import failure_of
 from tidings.prediction.delays import Delays, from_law, from_transform, tabulated
-from tidings.prediction.flows import offered_to_arcs
 from tidings.prediction.grids import Grid
 from tidings.prediction.influence import Change, Changes, StageOrder, change, stage_order
-from tidings.prediction.network import Network, entry_delay
-from tidings.prediction.paths import Paths
+from tidings.prediction.network import entry_delay
+from tidings.prediction.paths import BrokerStages, Paths
+from tidings.prediction.rate_moves import RateMoves
 from tidings.prediction.repairs.components import process_places
-from tidings.prediction.repairs.failing import acknowledged
 
 _LEAST_STEP, _OF_SPARE = 1e-3, 0.25  # of a service time; of what is free of a broker's time
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moves:
-    """One move for each parameter, by a standard error."""
+class Moves(RateMoves):
+    """One move for each parameter, by a standard error, and what it makes of stages."""
 
-    network: Network
     paths: Paths  # of the network, at the times that matter
-    parameters: Sequence[Uncertain]
-
-    @cached_property
-    def systems(self) -> list[System]:
-        """[parameter]: the system with that parameter moved."""
-        return [with_values(self.network.system, {one: one.moved}) for one in self.parameters]
-
-    @cached_property
-    def of_sources(self) -> Floats:
-        """[source, parameter]: by how much what it brings changes, in events per second."""
-        network = self.network
-        publisher_of, brought = self._brought
-        entering = network.rates.entering.sum(axis=1)
-        by_publisher = np.zeros((len(network.routes.arcs), entering.size))
-        np.add.at(by_publisher.T, publisher_of, brought.T)
-        sent = self.of_published + self._of_entries
-        over_arcs = by_publisher @ sent + self._behind_arcs(publisher_of, brought)
-        return np.vstack([entering[:, None] * sent, over_arcs])
-
-    @cached_property
-    def _brought(self) -> tuple[Ints, Floats]:
-        """[column]: a publisher, and [arc, column] what it brings of one class of content."""
-        rates, routes = self.network.rates, self.network.routes
-        publishers, classes = np.nonzero(rates.entering)
-        apart = replace(
-            routes,
-            tree_of_class=routes.tree_of_class[classes],
-            interest=routes.interest[:, classes],
-            wants=routes.wants[classes],
-        )
-        at_broker = np.zeros((len(rates.services), classes.size))
-        homes = routes.home_of_publisher[publishers]
-        at_broker[homes, np.arange(classes.size)] = rates.entering[publishers, classes]
-        reliability = np.array([arc.channel.reliability for arc in routes.arcs])
-        return publishers, offered_to_arcs(apart, at_broker, rates.passes) * reliability[:, None]
-
-    def _behind_arcs(self, publisher_of: Ints, brought: Floats) -> Floats:
-        """[arc, parameter]: what less reliable arcs take from those behind them."""
-        routes = self.network.routes
-        changes = np.zeros((len(routes.arcs), len(self.parameters)))
-        if not np.any(self._of_arcs):
-            return changes
-        _, classes = np.nonzero(self.network.rates.entering)
-        starts = np.stack([routes.home_of_publisher[publisher_of], routes.tree_of_class[classes]])
-        for start, tree in np.unique(starts, axis=1).T.tolist():
-            columns = (starts[0] == start) & (starts[1] == tree)
-            lost = np.zeros((len(self.network.rates.services), len(self.parameters)))
-            for broker, into in topology.walk(routes.trees[tree], routes.arcs, start):
-                if into >= 0:
-                    lost[broker] = lost[routes.arcs[into].source] + self._of_arcs[into]
-                    changes[into] += brought[into, columns].sum() * lost[broker]
-        return changes
-
-    @cached_property
-    def _of_arcs(self) -> Floats:
-        """[arc, parameter]: relative changes of reliability."""
-        before = np.array([arc.channel.reliability for arc in self.network.routes.arcs])
-        changes = np.zeros((before.size, len(self.parameters)))
-        for column, one in enumerate(self.parameters):
-            if one.section == "links" and one.field.endswith("reliability"):
-                after = [arc.channel.reliability for arc in self.arcs[column]]
-                changes[:, column] = np.array(after) / before - 1.0
-        return changes
-
-    @cached_property
-    def loads(self) -> Floats:
-        """[broker, parameter]."""
-        rates = self.network.rates
-        arrivals = np.repeat(rates.arrivals[:, None], len(self.parameters), axis=1)
-        np.add.at(arrivals, rates.into, self.of_sources)
-        busy_s = np.divide(
-            rates.loads, rates.arrivals, out=np.zeros_like(rates.loads), where=rates.arrivals > 0.0
-        )
-        return arrivals * busy_s[:, None] * (1.0 + self.of_services)
-
-    @cached_property
-    def overloading(self) -> list[tuple[int, int]]:
-        """Pairs of a broker and a parameter that decides whether it is overloaded."""
-        before = self.network.rates.overloaded[:, None]
-        pairs = np.argwhere((self.loads >= FULL_LOAD) & ~before)
-        return [(int(broker), int(parameter)) for broker, parameter in pairs]
-
-    @cached_property
-    def of_published(self) -> Floats:
-        """[publisher, parameter]: relative changes of what is published."""
-        return self._relative("publishers", "rate")
-
-    @cached_property
-    def _of_entries(self) -> Floats:
-        """[publisher, parameter]: relative changes of the reliability of publishers' links."""
-        return self._relative("publishers", "link.reliability")
-
-    # ---- queues ----------------------------------------------------------------------------------
-
-    @cached_property
-    def of_services(self) -> Floats:
-        """[broker, parameter]: relative changes of service times."""
-        return self._relative("brokers", "service")
-
-    def _relative(self, section: str, field: str) -> Floats:
-        """[owner, parameter]: relative changes of one field of brokers or publishers."""
-        owners = names(getattr(self.network.system, section))
-        changes = np.zeros((len(owners), len(self.parameters)))
-        place_of = {name: place for place, name in enumerate(owners)}
-        for column, one in enumerate(self.parameters):
-            if (one.section, one.field) == (section, field):
-                changes[place_of[one.owner], column] = one.moved / one.value - 1.0
-        return changes
-
-    @cached_property
-    def of_arrivals(self) -> Floats:
-        """[broker, parameter]: relative changes of arrivals, bursty streams counting for more."""
-        rates, stages = self.network.rates, self.network.stages
-        changes = np.zeros_like(self.of_services)
-        for broker, arriving in enumerate(rates.arrivals):
-            sources = np.flatnonzero((rates.into == broker) & (rates.source_rates > 0.0))
-            if not sources.size:
-                continue
-            own = stages.own[sources]
-            mean = float(own @ rates.source_rates[sources]) / float(arriving)
-            served = max((law.scv for law in rates.services[broker]), default=0.0)
-            spare = max(1.0 - float(rates.loads[broker]), 0.0)
-            counts = 1.0 + spare * (own - mean) / max(mean + served, 0.1)
-            changes[broker] = counts @ self.of_sources[sources] / arriving
-        return changes
 
     @cached_property
     def queues(self) -> list[Queue]:
@@ -177,26 +48,34 @@ class Moves:
         ]
 
     def _queue(self, broker: int) -> Queue:
-        network = self.network
+        network, grid = self.network, self.paths.grid
+        laws = network.rates.services[broker]
         together = math.hypot(*self.of_services[broker], *self.of_arrivals[broker])
         spare = 1.0 / float(network.rates.loads[broker]) - 1.0
         step = max(min(together, _OF_SPARE * spare), _LEAST_STEP * min(spare, 1.0))
-        services = list(network.rates.services)
-        services[broker] = tuple(law.scaled(1.0 + step) for law in services[broker])
-        rates = replace(network.rates, services=tuple(services))
-        curves = replace(network.dispersion, rates=rates)
-        queues = replace(network.queues, grid=self.paths.grid, rates=rates, curves=curves)
-        slower = replace(queues, solved={}).at(broker)
-        sources = queues.sources(broker)
+        slower = [law.scaled(1.0 + step) for law in laws]
+        of_all = self._solved(broker, slower)
+        has_more = len(laws) > 1 and bool(np.any(self.of_services[broker]))
+        sources = network.queues.sources(broker)
         return Queue(
             broker=broker,
             sources=sources,
             step=step,
-            waiting=network.stages.waiting.take(sources).on(self.paths.grid),
-            serving=network.stages.serving.take(sources).on(self.paths.grid),
-            slower_waiting=slower.waiting,
-            slower_serving=slower.serving,
+            waiting=network.stages.waiting.take(sources).on(grid),
+            serving=network.stages.serving.take(sources).on(grid),
+            slower=of_all,
+            slower_first=self._solved(broker, [slower[0], *laws[1:]]) if has_more else of_all,
         )
+
+    def _solved(self, broker: int, laws: Sequence[Law]) -> BrokerStages:
+        """Solve the queues of a broker with other services, at the times that matter."""
+        network = self.network
+        services = list(network.rates.services)
+        services[broker] = tuple(laws)
+        rates = replace(network.rates, services=tuple(services))
+        curves = replace(network.dispersion, rates=rates)
+        grid = self.paths.grid
+        return replace(network.queues, grid=grid, rates=rates, curves=curves, solved={}).at(broker)
 
     @cached_property
     def mean_waits_s(self) -> Floats:
@@ -288,44 +167,40 @@ class Moves:
     def _stages(self) -> StageOrder:
         return stage_order(self.network)
 
-    @cached_property
-    def arcs(self) -> list[tuple[topology.Arc, ...]]:
-        """[parameter]: the arcs of its system, as routes have them."""
-        routes = self.network.routes
-        return [
-            acknowledged(system, replace(routes, arcs=topology.arcs(system))).arcs
-            for system in self.systems
-        ]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Queue:
-    """The queue of one broker, and what it is if services take longer by a small part."""
+    """The queues of one broker, and what they are if services take longer by a small part."""
 
     broker: int
     sources: Ints
     step: float  # relative change of service times
     waiting: Delays  # [source]
     serving: Delays
-    slower_waiting: Delays
-    slower_serving: Delays
+    slower: BrokerStages  # all stations are
+    slower_first: BrokerStages  # the first station is, whose service is a parameter
 
     @cached_property
     def waits_s(self) -> Floats:
         """[source, 2]: change of the mean wait by service times and by arrivals, relative."""
         before = self.waiting.shift_s + self.waiting.mean_s
-        by_service = (self.slower_waiting.shift_s + self.slower_waiting.mean_s - before) / self.step
-        return np.column_stack([by_service, by_service - before])
+        first, every = (
+            (each.waiting.shift_s + each.waiting.mean_s - before) / self.step
+            for each in (self.slower_first, self.slower)
+        )
+        return np.column_stack([first, every - before])
 
     def changes(self, services: int, arrivals: int) -> Iterator[Change]:
         """Give what services (a cause) and arrivals (another) change for each source."""
         later = _by_log_time(self.waiting)
         for row, source in enumerate(self.sources.tolist()):
-            waits = change(
-                source, services, self.waiting.take([row]), self.slower_waiting.take([row])
-            )
-            serves = change(
-                source, services, self.serving.take([row]), self.slower_serving.take([row])
+            waits, serves, more = (
+                change(source, services, before.take([row]), after.take([row]))
+                for before, after in (
+                    (self.waiting, self.slower_first.waiting),
+                    (self.serving, self.slower_first.serving),
+                    (self.waiting, self.slower.waiting),
+                )
             )
             yield Change(
                 stage=source,
@@ -337,7 +212,7 @@ class Queue:
             yield Change(
                 stage=source,
                 cause=arrivals,
-                values=waits.values / self.step + later[row],
+                values=more.values / self.step + later[row],
                 mean_s=float(self.waits_s[row, 1]),
             )
 
