@@ -78,7 +78,7 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
     from tidings.characterisation.couples import couple_shares, read_couples
     from tidings.characterisation.rapidity import fit_rapidity, rapidity_by_area
     from tidings.characterisation.spreading import publication_spreads, subscription_spreads
-    from tidings.histories.checking import told_pairs
+    from tidings.histories.checking import notification_pairs
     from tidings.histories.stays import (
         Margins,
         area_s,
@@ -103,7 +103,7 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
     published = publication_spreads(good["hops"], good["publications"])
     publishing, arrived = _spreading(published, traces.window, "publication")
     margins = Margins(subscription_s=subscribing.worst_s, diffusion_s=publishing.worst_s, bins=bins)
-    with told_pairs(traces.tables, step, after_ns=traces.window.from_ns) as pairs:
+    with notification_pairs(traces.tables, step, after_ns=traces.window.from_ns) as pairs:
         step("what was notified")
         edges = stay_edges_s(pairs) if edges_s is None else edges_s
         shares = measured_shares(bring_here(by_stay(pairs, edges), "the history"))
