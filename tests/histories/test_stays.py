@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidings.histories.checking import told_pairs
+from tidings.histories.checking import notification_pairs
 from tidings.histories.stays import (
     BY_MOMENT,
     BY_STAY,
@@ -71,7 +71,7 @@ def test_planted_delays_give_their_share_by_length_of_stay(tables):
                     deliveries.append(made.notice(name, who, arrives))
     history = (publications, subscriptions, deliveries)
     margins = Margins(subscription_s=12.0, diffusion_s=12.0, bins=6)
-    with told_pairs(tables(history)) as pairs:
+    with notification_pairs(tables(history)) as pairs:
         for found, schema in (
             (by_stay(pairs, (5.0, 10.0)), BY_STAY),
             (by_moment(pairs, margins), BY_MOMENT),
@@ -104,5 +104,5 @@ def test_who_is_told_at_the_very_end_of_a_stay_is_not_told(tables):
         [made.step("p", 10, "subscribe", {"h": "a"}), made.step("p", 20, "unsubscribe")],
         [made.notice(name, "p", at) for name, at in told_at.items()],
     )
-    with told_pairs(tables(history)) as pairs:
+    with notification_pairs(tables(history)) as pairs:
         assert sorted(row.told for row in pairs.collect()) == [False, False, False, True]

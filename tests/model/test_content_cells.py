@@ -71,7 +71,7 @@ def test_cells_are_few_where_filters_ask_for_little():
 
 
 def test_values_that_must_be_told_apart_are():
-    cells, _ = Cells(filters=(), contents=(CONTENT,), told_apart=("b",)).cells(CONTENT, "p")
+    cells, _ = Cells(filters=(), contents=(CONTENT,), distinguished=("b",)).cells(CONTENT, "p")
     assert [cell.event["b"] for cell in cells] == ["x", "xy", "y"]
 
 

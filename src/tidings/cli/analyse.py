@@ -82,20 +82,22 @@ def analyse(
         master=master,
     )
     with console.progress("analysing") as step:
-        found = find_workload(origin, step)
-        what_if = scaled(found.workload, rates=rates, speeds=speeds)
+        sourced = find_workload(origin, step)
+        what_if = scaled(sourced.workload, rates=rates, speeds=speeds)
         analysis = analyse_workload(what_if, formula=formula)
     document = {
         **analysis.to_document(),
-        "notes": [*found.notes, *analysis.notes],
-        "deliveries": delivery_rows(analysis, found.audiences).to_dict("records"),
+        "notes": [*sourced.notes, *analysis.notes],
+        "deliveries": delivery_rows(analysis, sourced.audiences).to_dict("records"),
     }
     console.warn(tuple(document["notes"]))
     if json:
-        console.show_json({**document, **({"measured": found.measured} if found.measured else {})})
+        console.show_json(
+            {**document, **({"measured": sourced.measured} if sourced.measured else {})}
+        )
         return
-    if found.measured:
-        console.show(routing_table(found.measured, limit), service_table(found.measured, limit))
+    if sourced.measured:
+        console.show(routing_table(sourced.measured, limit), service_table(sourced.measured, limit))
     console.show(centre_table(document, limit))
     if any(row["network"] for row in document["connections"]):
         console.show(connection_table(document, limit))
@@ -103,16 +105,16 @@ def analyse(
 
 
 def _factors(given: list[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    factors: dict[str, float] = {}
     for text in given:
         name, _, factor = text.rpartition("=")
         try:
-            found[name] = float(factor)
+            factors[name] = float(factor)
         except ValueError:
             name = ""
         if not name:
             raise typer.BadParameter(f"'{text}' is not NAME=FACTOR, such as hub=1.5")
-    return found
+    return factors
 
 
 def _verdict(analysis: Analysis) -> str:

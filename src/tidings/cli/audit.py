@@ -69,17 +69,17 @@ def audit(
     with console.progress("checking the history") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:
-            found = read_traces(session, traces)
-            require_tables(traces, NEEDED, found.tables)
+            history = read_traces(session, traces)
+            require_tables(traces, NEEDED, history.tables)
             bounds = Bounds(
                 subscription_ns=round(bounds_s[0] * NANOSECONDS),
                 diffusion_ns=round(bounds_s[1] * NANOSECONDS),
                 in_time=in_time,
-                recorded_until_ns=found.window.until_ns,
+                recorded_until_ns=history.window.until_ns,
             )
-            with checked_history(found.tables, bounds, step) as checked:
+            with checked_history(history.tables, bounds, step) as checked:
                 step("counting")
-                since = {"source": found.source, "from_ns": found.window.from_ns}
+                since = {"source": history.source, "from_ns": history.window.from_ns}
                 document = {**since, **summary(checked, limit)}
                 if to is not None:
                     step("writing")
@@ -89,7 +89,7 @@ def audit(
         console.show_json(document)
     else:
         console.show(*history_tables(document))
-    console.warn(found.notes)
+    console.warn(history.notes)
     if any(document["violations"].values()):
         raise typer.Exit(1)
 

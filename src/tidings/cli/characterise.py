@@ -125,20 +125,20 @@ def characterise(
     tested: BackTest | None = None
     parts = Regimes()
     if is_store(traces):
-        found = characterise_store(Path(traces), known)
+        characterisation = characterise_store(Path(traces), known)
     elif into is not None:
-        found = work.added(into, margin_s)
+        characterisation = work.added(into, margin_s)
     else:
-        found, tested, parts = work.characterised(places, back_test)
-    places.save(found, parts, traces)
+        characterisation, tested, parts = work.characterised(places, back_test)
+    places.save(characterisation, parts, traces)
     if json:
-        console.show_json(document(found, tested, None if regimes is None else parts))
+        console.show_json(document(characterisation, tested, None if regimes is None else parts))
     else:
-        show(found, tested, limit)
+        show(characterisation, tested, limit)
         if regimes is not None:
-            console.show(said_of_regimes(parts, found, regimes))
-        say_set_aside(found, quarantine)
-    console.warn(found.notes)
+            console.show(said_of_regimes(parts, characterisation, regimes))
+        say_set_aside(characterisation, quarantine)
+    console.warn(characterisation.notes)
 
 
 def _check_store_options(

@@ -59,17 +59,17 @@ class Places:
         if self.quarantine is not None:
             check_new_folder(self.quarantine)
 
-    def save(self, found: Characterisation, parts: Regimes, traces: str) -> None:
+    def save(self, characterisation: Characterisation, parts: Regimes, traces: str) -> None:
         """Write everything that has a place."""
         if self.to is not None:
-            reading.save(found.system, self.to)
+            reading.save(characterisation.system, self.to)
         if self.measured is not None:
-            save_outcome(found.measured, self.measured)
+            save_outcome(characterisation.measured, self.measured)
         if self.regimes is not None:
             for number, part in enumerate(parts.regimes, start=1):
                 reading.save(part.found.system, self.regimes / f"regime-{number}.yaml")
         if self.report is not None:
-            _write_report(found, traces, self.report)
+            _write_report(characterisation, traces, self.report)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,17 +93,19 @@ class Work:
         parts = Regimes()
         asked: Any = {"base": self.base, "settle_s": self.settle_s}
         with self._started() as (given, step):
-            found = characterise_traces(given, **asked, progress=step)
+            characterisation = characterise_traces(given, **asked, progress=step)
             if places.quarantine is not None or places.report is not None:
                 step("rows set aside")
-                found = with_examples(found, given, settle_s=self.settle_s, to=places.quarantine)
+                characterisation = with_examples(
+                    characterisation, given, settle_s=self.settle_s, to=places.quarantine
+                )
             if places.regimes is not None:
-                parts = characterise_regimes(given, found, **asked, progress=step)
+                parts = characterise_regimes(given, characterisation, **asked, progress=step)
             if back_test is not None:
                 from tidings.validation.back_testing import back_test as test_back
 
                 tested = test_back(given, share=back_test, **asked, progress=step)
-        return found, tested, parts
+        return characterisation, tested, parts
 
     def added(self, store: Path, margin_s: float | None) -> Characterisation:
         """What a store tells when the traces have been added to it."""
@@ -129,9 +131,10 @@ class Work:
                 yield read_traces(session, self.traces), step
 
 
-def say_set_aside(found: Characterisation, quarantine: Path | None) -> None:
+def say_set_aside(characterisation: Characterisation, quarantine: Path | None) -> None:
     """Say where rows that were set aside can be looked at, if there are any."""
-    rows = int(found.quality.loc[found.quality["fate"] == SET_ASIDE, "rows"].sum())
+    quality = characterisation.quality
+    rows = int(quality.loc[quality["fate"] == SET_ASIDE, "rows"].sum())
     if rows and quarantine is not None:
         console.note(f"set aside, with file and line: {quarantine}")
     elif rows:
@@ -140,40 +143,40 @@ def say_set_aside(found: Characterisation, quarantine: Path | None) -> None:
         )
 
 
-def _write_report(found: Characterisation, traces: str, path: Path) -> None:
+def _write_report(characterisation: Characterisation, traces: str, path: Path) -> None:
     page = Report(
         title=f"What {traces} tells",
-        system=found.system,
-        outcomes={"measured": found.measured},
-        parameters=_told_numbers(found),
-        sections=found.sections,
+        system=characterisation.system,
+        outcomes={"measured": characterisation.measured},
+        parameters=_numbers_with_errors(characterisation),
+        sections=characterisation.sections,
     )
     console.note(f"The page: {write_page(page, path)} (open it in a browser; it needs no network)")
 
 
-def _told_numbers(found: Characterisation) -> pd.DataFrame:
+def _numbers_with_errors(characterisation: Characterisation) -> pd.DataFrame:
     """All numbers that have a standard error: those of the system, and waits at its brokers."""
-    return pd.concat([found.parameters, found.waits], ignore_index=True)
+    return pd.concat([characterisation.parameters, characterisation.waits], ignore_index=True)
 
 
 def document(
-    found: Characterisation, tested: BackTest | None, parts: Regimes | None
+    characterisation: Characterisation, tested: BackTest | None, parts: Regimes | None
 ) -> dict[str, Any]:
-    """Everything that traces told, for a program."""
+    """Gather everything that was learnt from traces, for a program."""
     return {
-        "system": reading.system_document(found.system),
-        "parameters": found.parameters.to_dict("records"),
-        "waits": found.waits.to_dict("records"),
-        "measured": outcome_document(found.measured),
-        "quality": found.quality.to_dict("records"),
-        "set_aside": found.examples.to_dict("records"),
-        "coverage": found.coverage.to_dict("records"),
-        "stationarity": found.stationarity.to_dict("records"),
-        "clocks": found.clocks.to_dict("records"),
+        "system": reading.system_document(characterisation.system),
+        "parameters": characterisation.parameters.to_dict("records"),
+        "waits": characterisation.waits.to_dict("records"),
+        "measured": outcome_document(characterisation.measured),
+        "quality": characterisation.quality.to_dict("records"),
+        "set_aside": characterisation.examples.to_dict("records"),
+        "coverage": characterisation.coverage.to_dict("records"),
+        "stationarity": characterisation.stationarity.to_dict("records"),
+        "clocks": characterisation.clocks.to_dict("records"),
         "regimes": [] if parts is None else [_regime_document(each) for each in parts.regimes],
         "regimes_verdict": None if parts is None else parts.verdict,
         "back_test": None if tested is None else tested.to_document(),
-        "notes": list(found.notes),
+        "notes": list(characterisation.notes),
     }
 
 
@@ -188,13 +191,13 @@ def _regime_document(regime: Regime) -> dict[str, Any]:
     }
 
 
-def show(found: Characterisation, tested: BackTest | None, limit: int) -> None:
-    """Print what traces told as tables."""
+def show(characterisation: Characterisation, tested: BackTest | None, limit: int) -> None:
+    """Print what was learnt from traces as tables."""
     console.show(
-        terminal.parameters_table(_told_numbers(found), limit=limit),
-        terminal.outcome_table(found.measured, limit=limit),
-        terminal.quality_table(found.quality),
-        terminal.coverage_table(found.coverage),
+        terminal.parameters_table(_numbers_with_errors(characterisation), limit=limit),
+        terminal.outcome_table(characterisation.measured, limit=limit),
+        terminal.quality_table(characterisation.quality),
+        terminal.coverage_table(characterisation.coverage),
     )
     if tested is not None:
         console.show(terminal.comparison_table(tested.comparison, limit=limit), tested.text)

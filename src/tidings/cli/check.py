@@ -54,9 +54,9 @@ def check(
     if system is None:
         raise typer.BadParameter("which system? give its file or folder")
     if topology:
-        found = read_topology(system)
-        console.warn(found.notes)
-        document = found.document
+        graph = read_topology(system)
+        console.warn(graph.notes)
+        document = graph.document
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
         return
     checked = reading.load(system)

@@ -55,7 +55,7 @@ class _Tame:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(_CONTROL.sub(lambda found: repr(found[0])[1:-1], text))
+        return self._stream.write(_CONTROL.sub(lambda control: repr(control[0])[1:-1], text))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -134,7 +134,7 @@ def _headline(error: TidingsError) -> str:
 
 
 class _Task:
-    """What is being done, as it is told on stderr."""
+    """What is being done, as it is said on stderr."""
 
     def __init__(self, name: str) -> None:
         self.step = ""

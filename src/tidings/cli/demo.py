@@ -40,13 +40,13 @@ def demo(
     from tidings.model import reading
     from tidings.reporting import terminal
 
-    found = reading.load(system) if system is not None else market_and_weather()
+    shown_system = reading.load(system) if system is not None else market_and_weather()
     check_place(to)  # before Spark takes its time to start
     with console.progress("demo") as step:
         step("starting Spark")
         with spark.started(master, memory=memory, small=True) as session:
             result = demonstrate(
-                found, session, folder=to, minutes=minutes, seed=seed, progress=step
+                shown_system, session, folder=to, minutes=minutes, seed=seed, progress=step
             )
     if json:
         console.show_json(result.to_document())

@@ -31,9 +31,9 @@ def explain(
     from tidings.planning.changes import quoted
     from tidings.reporting.budgets import delay_table, effect_table, remedy_table, worst_table
 
-    found = reading.load(system)
+    loaded_system = reading.load(system)
     with console.progress("explaining") as step:
-        budget = draw_up(found, remedies=remedies, progress=step)
+        budget = draw_up(loaded_system, remedies=remedies, progress=step)
     if json:
         console.show_json(budget.to_document())
         return

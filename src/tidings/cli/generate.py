@@ -93,14 +93,14 @@ def generate(
         dirt=Dirt(twice=dirt, nameless=dirt, impossible=dirt),
     )
     check_new_folder(into)
-    found = reading.load(system)
+    loaded_system = reading.load(system)
     asked_s = None if duration is None else options.seconds(duration)
-    span_s = span_of(found, events or USUAL_EVENTS) if asked_s is None else asked_s
-    check_planting(found, span_s, planting)
+    span_s = span_of(loaded_system, events or USUAL_EVENTS) if asked_s is None else asked_s
+    check_planting(loaded_system, span_s, planting)
     with console.progress("generating") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:
-            made = generate_traces(session, found, span_s, planting)
+            made = generate_traces(session, loaded_system, span_s, planting)
             write_generated(made, into, step)
     rows, window = rows_written(into), made.window
     if json:
@@ -116,11 +116,11 @@ def generate(
 
 def _clocks(ahead: Sequence[str]) -> dict[str, float]:
     """By how many seconds each named clock is ahead."""
-    found = {}
+    ahead_s = {}
     for text in ahead:
         name, equals, time = text.rpartition("=")
         seconds = units.parse(time.removeprefix("-"), units.SECONDS) if equals and name else None
         if seconds is None:
             raise typer.BadParameter(f"--ahead '{text}': wants NAME=TIME, such as hub=5ms")
-        found[name] = -seconds if time.startswith("-") else seconds
-    return found
+        ahead_s[name] = -seconds if time.startswith("-") else seconds
+    return ahead_s

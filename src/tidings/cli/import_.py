@@ -100,27 +100,27 @@ def import_(
         with spark.started(master, memory=memory) as session:
 
             def read(keep: Keep) -> Reading:
-                found = _reader(format_, session, files, columns, unit)(keep)
+                as_read = _reader(format_, session, files, columns, unit)(keep)
                 if broker is not None or format_ is Format.OTLP:
-                    found = importing.with_black_box(found, broker or "broker")
-                return found if secret is None else with_pseudonyms(found, secret)
+                    as_read = importing.with_black_box(as_read, broker or "broker")
+                return as_read if secret is None else with_pseudonyms(as_read, secret)
 
-            found = importing.import_traces(session, read, files, to, step)
+            imported = importing.import_traces(session, read, files, to, step)
     if json:
         console.show_json(
             {
                 "traces": str(to),
-                "from_ns": found.window.from_ns,
-                "until_ns": found.window.until_ns,
-                "account": found.account.to_dict("records"),
-                "notes": list(found.notes),
+                "from_ns": imported.window.from_ns,
+                "until_ns": imported.window.until_ns,
+                "account": imported.account.to_dict("records"),
+                "notes": list(imported.notes),
             }
         )
     else:
-        console.show(terminal.quality_table(found.account))
-        if found.set_aside:
+        console.show(terminal.quality_table(imported.account))
+        if imported.set_aside:
             console.note(f"set aside, with file and line: {to / QUARANTINE}")
-    console.warn(found.notes)
+    console.warn(imported.notes)
 
 
 def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:

@@ -77,15 +77,15 @@ Memory = Annotated[
 
 
 def share(meaning: str, *names: str) -> OptionInfo:
-    """An option that is a share, 0 to 1."""
-    found: OptionInfo = typer.Option(*names, metavar="SHARE", min=0.0, max=1.0, help=meaning)
-    return found
+    """Make an option that is a share, 0 to 1."""
+    option: OptionInfo = typer.Option(*names, metavar="SHARE", min=0.0, max=1.0, help=meaning)
+    return option
 
 
 def seconds(text: str, *, or_zero: bool = False) -> float:
-    """A time of the command line in seconds."""
-    found = units.parse(text, units.SECONDS)
-    if found is None or found < 0 or (found == 0 and not or_zero):
+    """Read a time of the command line, in seconds."""
+    time_s = units.parse(text, units.SECONDS)
+    if time_s is None or time_s < 0 or (time_s == 0 and not or_zero):
         least = "of 0 or more" if or_zero else "above 0"
         raise typer.BadParameter(f"'{text}' is not a time {least}, such as 5s, 2min or 1h")
-    return found
+    return time_s

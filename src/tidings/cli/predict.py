@@ -99,9 +99,9 @@ def predict(
         error_bars=True if error_bars is None and interval is not None else error_bars,
     )
     check_output(output)
-    found = skewed(reading.load(system), contents_skew)
+    believed_system = skewed(reading.load(system), contents_skew)
     with console.progress("predicting") as step:
-        outcome = predict_outcome(found, asked, progress=step)
+        outcome = predict_outcome(believed_system, asked, progress=step)
     shares = None
     if interval is not None:
         shares = intervals(outcome, level=interval, model_error=model_error)

@@ -47,7 +47,7 @@ def report(
     from tidings.validation.origins import doubts
 
     check_file(to)
-    found = reading.load(system)
+    loaded_system = reading.load(system)
     loaded = {}
     for path in outcomes:
         outcome = load_outcome(path)
@@ -55,10 +55,12 @@ def report(
             raise InvalidInputError(f"{path}: a second {outcome.source} outcome; give one of each")
         loaded[outcome.source] = outcome
     sections = tuple(load_annex(path) for path in annex or ())
-    name = title or found.description or Path(system).stem
-    warnings = doubts(list(loaded.values()), reading.fingerprint(found))
+    name = title or loaded_system.description or Path(system).stem
+    warnings = doubts(list(loaded.values()), reading.fingerprint(loaded_system))
     with console.progress("writing the page"):
-        page = Report(title=name, system=found, outcomes=loaded, notes=warnings, sections=sections)
+        page = Report(
+            title=name, system=loaded_system, outcomes=loaded, notes=warnings, sections=sections
+        )
         write_page(page, to)
     if json:
         console.show_json({"page": str(to), "bytes": to.stat().st_size, "warnings": list(warnings)})

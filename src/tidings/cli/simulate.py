@@ -111,14 +111,14 @@ def simulate(
         if master is not None:
             raise typer.BadParameter("with --traces one run is recorded here; leave --master out")
         check_new_folder(traces)
-    found = reading.load(system)
+    loaded_system = reading.load(system)
     with console.progress("simulating") as step:
         if traces is None:
             simulated: Callable[..., Outcome] = simulate_outcome
             if master is not None:
                 simulated = _on_spark(master, step)
             outcome = simulated(
-                found,
+                loaded_system,
                 seed=seed,
                 replications=replications,
                 precision=precision,
@@ -131,7 +131,7 @@ def simulate(
             )
         else:
             recording = record(
-                found,
+                loaded_system,
                 seed=seed,
                 events=events,
                 duration_s=duration_s,

@@ -64,21 +64,21 @@ def spread(
     with console.progress("measuring how things spread") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:
-            found = read_traces(session, traces)
-            require_tables(traces, tables, found.tables)
-            document = {"source": found.source, **_measured(found, edges_s, bins, step)}
+            history = read_traces(session, traces)
+            require_tables(traces, tables, history.tables)
+            document = {"source": history.source, **_measured(history, edges_s, bins, step)}
     if json:
         console.show_json(document)
     else:
         console.show(*diffusion_tables(document))
-    console.warn(found.notes)
+    console.warn(history.notes)
 
 
 def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step) -> dict[str, Any]:
     from tidings.characterisation.couples import couple_shares, read_couples
     from tidings.characterisation.rapidity import fit_rapidity, rapidity_by_area
     from tidings.characterisation.spreading import publication_spreads, subscription_spreads
-    from tidings.histories.checking import told_pairs
+    from tidings.histories.checking import notification_pairs
     from tidings.histories.stays import (
         Margins,
         area_s,
@@ -103,7 +103,7 @@ def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step
     published = publication_spreads(good["hops"], good["publications"])
     publishing, arrived = _spreading(published, traces.window, "publication")
     margins = Margins(subscription_s=subscribing.worst_s, diffusion_s=publishing.worst_s, bins=bins)
-    with told_pairs(traces.tables, step, after_ns=traces.window.from_ns) as pairs:
+    with notification_pairs(traces.tables, step, after_ns=traces.window.from_ns) as pairs:
         step("what was notified")
         edges = stay_edges_s(pairs) if edges_s is None else edges_s
         shares = measured_shares(bring_here(by_stay(pairs, edges), "the history"))
@@ -138,21 +138,22 @@ def _spreading(
     from tidings.traces.actions import bring_here
 
     rows = bring_here(spread_statistics(spreads, window), "the history")
-    found = read_spreading(rows, what)
-    times_s = list(dict.fromkeys(found.times_to_s(SHOWN)))  # one moment may reach several shares
+    spreading = read_spreading(rows, what)
+    # One moment may reach several shares.
+    times_s = list(dict.fromkeys(spreading.times_to_s(SHOWN)))
     reached = bring_here(reached_by(spreads, window, times_s), "the history")
     points = zip(times_s, read_reached(reached, rows), strict=True)
-    return found, [
+    return spreading, [
         _plain({"time_s": time_s, "reached": share, "reached_se": error})
         for time_s, (share, error) in points
     ]
 
 
 def _document(spreading: Spreading, points: list[dict[str, float | None]]) -> dict[str, Any]:
-    found = asdict(spreading)
-    times, reached = found.pop("times_s"), found.pop("reached")
+    fields = asdict(spreading)
+    times, reached = fields.pop("times_s"), fields.pop("reached")
     curve = [{"time_s": float(t), "reached": float(b)} for t, b in zip(times, reached, strict=True)]
-    return {**_plain(found), "curve": curve, "points": points}
+    return {**_plain(fields), "curve": curve, "points": points}
 
 
 def _plain(values: Mapping[str, float]) -> dict[str, float | None]:

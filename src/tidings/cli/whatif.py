@@ -81,17 +81,17 @@ def whatif(
     asked_of = PredictOptions(
         within=within, by=by, seconds=seconds, seed=seed, delays=False, error_bars=False
     )
-    found = reading.load(system)
+    loaded_system = reading.load(system)
     if scenarios is None:
         with console.progress("what if") as step:
-            differences = _one(found, tuple(changes or ()), asked_of, simulated, step)
+            differences = _one(loaded_system, tuple(changes or ()), asked_of, simulated, step)
         _show(differences, json=json, limit=limit)
         return
     asked = read_scenarios(scenarios)
     if master is None and to is None and len(asked) < ON_SPARK_FROM:
-        rows = _one_by_one(found, asked)
+        rows = _one_by_one(loaded_system, asked)
     else:
-        rows = _on_spark(found, asked, to, (master, memory))
+        rows = _on_spark(loaded_system, asked, to, (master, memory))
     order = {each.name: number for number, each in enumerate(asked)}
     rows = sorted(rows, key=lambda row: order[row["scenario"]])
     if json:
@@ -115,10 +115,10 @@ def _one(
     from tidings.prediction.predict import predict
 
     scenario = Scenario(name=", ".join(changes), changes=changes)
-    found = [difference(system, scenario, lambda each: predict(each, asked, progress=step))]
+    differences = [difference(system, scenario, lambda each: predict(each, asked, progress=step))]
     if simulated:
-        found.append(_played(system, scenario, asked.seed, step))
-    return found
+        differences.append(_played(system, scenario, asked.seed, step))
+    return differences
 
 
 def _show(differences: list[Difference], *, json: bool, limit: int) -> None:

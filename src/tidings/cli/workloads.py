@@ -80,7 +80,7 @@ class Origin:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class SourcedWorkload:
     """A workload, to whom it is delivered (None: not known), and what was measured on the way."""
 
     workload: Workload
@@ -89,8 +89,10 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def find_workload(origin: Origin, step: Callable[[str], None], *, by: str = "type") -> Found:
-    """The workload of a system, or of traces."""
+def find_workload(
+    origin: Origin, step: Callable[[str], None], *, by: str = "type"
+) -> SourcedWorkload:
+    """Find the workload of a system, or measure that of traces; rates are per second."""
     from tidings.model import reading
     from tidings.model.routes import route
     from tidings.model.system_workload import workload_of
@@ -99,14 +101,14 @@ def find_workload(origin: Origin, step: Callable[[str], None], *, by: str = "typ
     if origin.system is not None:
         system = reading.load(origin.system)
         routes = route(system)
-        return Found(
+        return SourcedWorkload(
             workload=workload_of(system, by=by, routes=routes),
             audiences=tuple(audiences_of(system, routes, by=by)),
         )
     return _measured(origin, step)
 
 
-def _measured(origin: Origin, step: Callable[[str], None]) -> Found:
+def _measured(origin: Origin, step: Callable[[str], None]) -> SourcedWorkload:
     # Only now: Spark takes its time even to be imported.
     from tidings.characterisation.resources import SERVICES
     from tidings.characterisation.wires import Bandwidths
@@ -132,16 +134,16 @@ def _measured(origin: Origin, step: Callable[[str], None]) -> Found:
     step("starting Spark")
     with spark.started(origin.master) as session:
         step("measuring routing and service times")
-        found = measure_workload(read_traces(session, origin.traces), how)
-    behind = found.client_links_s
-    return Found(
-        workload=found.workload,
+        measurement = measure_workload(read_traces(session, origin.traces), how)
+    behind = measurement.client_links_s
+    return SourcedWorkload(
+        workload=measurement.workload,
         audiences=None if behind is None else tuple(audiences_behind(behind)),
         measured={
-            name: getattr(found, name).to_dict("records")
+            name: getattr(measurement, name).to_dict("records")
             for name in ("routing", "paths", "services")
         },
-        notes=found.notes,
+        notes=measurement.notes,
     )
 
 
@@ -153,7 +155,7 @@ def _named_rate(text: str) -> tuple[str, float]:
 
 
 def _rate(text: str) -> float:
-    found = units.parse(text, units.BYTES_PER_S)
-    if found is None or found <= 0.0:
+    bytes_per_s = units.parse(text, units.BYTES_PER_S)
+    if bytes_per_s is None or bytes_per_s <= 0.0:
         raise typer.BadParameter(f"'{text}' is not a bandwidth above 0, such as 10Mbit/s or 1MB/s")
-    return found
+    return bytes_per_s

@@ -96,26 +96,26 @@ def demonstrate(
     with new_folder(folder, replace=True) as place:
         progress(f"playing {minutes:g} minutes of traffic as reality")
         write_traces(_play(system, seed, minutes, progress), place / "traces")
-        found = characterise(read_traces(spark, place / "traces"), progress=progress)
+        characterisation = characterise(read_traces(spark, place / "traces"), progress=progress)
         progress("predicting the fitted system")
-        predicted = predict(found.system)
+        predicted = predict(characterisation.system)
         progress("simulating the fitted system")
         simulated = simulate(
-            found.system,
+            characterisation.system,
             seed=seed + 1,
             replications=REPLICATIONS,
             duration_s=60.0 * minutes,
             progress=progress,
         )
-        parameters = with_truth(found.parameters, system, found.system)
+        parameters = with_truth(characterisation.parameters, system, characterisation.system)
         result = Demonstration(
             folder=folder,
-            fitted=found,
+            fitted=characterisation,
             parameters=parameters,
-            measured=found.measured,
+            measured=characterisation.measured,
             predicted=predicted,
             simulated=simulated,
-            checks=_checks(found.measured, predicted, simulated, parameters),
+            checks=_checks(characterisation.measured, predicted, simulated, parameters),
         )
         progress("writing the page")
         _write(result, system, place)
@@ -159,8 +159,8 @@ def _checks(
     return (
         *(
             Check(**{**asdict(check), "text": f"{between}: {check.text}"})
-            for between, found, name in named
-            for check in found.checks
+            for between, judged, name in named
+            for check in judged.checks
             if check.name == name
         ),
         check_parameters(parameters, max_z=MAX_Z),

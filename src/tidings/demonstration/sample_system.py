@@ -135,16 +135,19 @@ def _subscribers() -> dict[str, Any]:
     """Desks, funds, airlines and screens, spread over the brokers, each with a taste of its own."""
     random = np.random.default_rng(2026)
     brokers = list(BROKERS)
-    found: dict[str, Any] = {}
+    subscribers: dict[str, Any] = {}
     for index in range(SUBSCRIBERS):
         home = brokers[index % len(brokers)]
         role = ("desk", "fund", "airline", "screen", "desk")[int(random.integers(5))]
         name = f"{role}-{home[:3]}-{index:02d}"
-        found[name] = {"at": home, "wants": _taste(role, home, random), "group": role}
+        subscribers[name] = {"at": home, "wants": _taste(role, home, random), "group": role}
         if random.random() < 0.3:  # a branch office behind a line of its own
             delay = float(np.round(random.uniform(2, 12), 1))
-            found[name]["link"] = {"delay": {"exponential": f"{delay:g}ms"}, "reliability": 0.995}
-    return found
+            subscribers[name]["link"] = {
+                "delay": {"exponential": f"{delay:g}ms"},
+                "reliability": 0.995,
+            }
+    return subscribers
 
 
 def _taste(role: str, home: str, random: np.random.Generator) -> Any:

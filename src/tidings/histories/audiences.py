@@ -1,4 +1,4 @@
-"""Who may be told of an event at a moment: lives by what they want and by a bucket of time.
+"""Who may be notified of an event at a moment: lives by what they want and by a bucket of time.
 
 An event does not meet every subscription there ever was, but those that were alive in its bucket.
 Buckets also cut a content that a third of all events have into pieces that many tasks can share,
@@ -18,7 +18,7 @@ LIFE = "struct<subscriber:string,subscription:string,subscribed_ns:bigint,unsubs
 
 
 def members(groups: DataFrame, lives: DataFrame, buckets: Buckets) -> DataFrame:
-    """Everybody who may be told: for what is wanted alike and each bucket, one row a life.
+    """Everybody who may be notified: for what is wanted alike and each bucket, one row a life.
 
     ``groups`` has the distinct ``wanted`` arrays; ``lives`` the number of each filter.
     """

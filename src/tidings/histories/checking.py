@@ -8,7 +8,7 @@ With *s* and *u* the ends of a life of a subscription of process *i* that wants 
   of *x* at *i* at some time or, if asked for, by t + T_diff.
 
 Everything about an event comes together once (one shuffle of publications and notifications by
-event); who should have been told is looked up by what the event's content is wanted by and by
+event); who should have been notified is looked up by what the event's content is wanted by and by
 bucket of time, never by comparing all with all.
 """
 
@@ -111,10 +111,10 @@ def checked_history(
 
 
 @contextmanager
-def told_pairs(
+def notification_pairs(
     tables: Mapping[str, DataFrame], progress: Progress = lambda _: None, *, after_ns: int = -1
 ) -> Iterator[DataFrame]:
-    """What was published during lives that ended, and whether it was notified meanwhile.
+    """List what was published during lives that ended, and whether it was notified meanwhile.
 
     The pairs of :mod:`tidings.histories.stays` of lives that began after a moment, kept as long as
     the context lasts.
@@ -132,7 +132,7 @@ def _keep(frame: DataFrame, kept: ExitStack) -> DataFrame:
 def _events_and_audiences(
     tagged: Mapping[str, DataFrame], kept: ExitStack, progress: Progress
 ) -> DataFrame:
-    """Every event with everybody who may be told of it, by bucket of time and by shard."""
+    """Every event with everybody who may be notified of it, by bucket of time and by shard."""
     good = {name: frame.where(F.col(REASON).isNull()) for name, frame in tagged.items()}
     progress("subscriptions")
     alive, filters = _numbered(_keep(lives(good["subscriptions"]), kept))
@@ -194,8 +194,8 @@ def _ends(publications: DataFrame) -> tuple[int, int]:
 def _sizes(shards: DataFrame) -> tuple[int, int]:
     """How many lives there are in all audiences, and the most shards that one is cut into."""
     sizes = (F.sum("lives").alias("lives"), F.max("shards").alias("shards"))
-    found = bring_here(shards.agg(*sizes), "subscriptions").fillna({"lives": 0, "shards": 1})
-    lives_in_all, most = found.iloc[0]
+    sums = bring_here(shards.agg(*sizes), "subscriptions").fillna({"lives": 0, "shards": 1})
+    lives_in_all, most = sums.iloc[0]
     return int(lives_in_all), int(most)
 
 
@@ -237,11 +237,11 @@ def _in_shards(events: DataFrame) -> DataFrame:
     empty = F.transform(
         F.sequence(F.lit(0), shards - 1), lambda shard: F.struct(shard, F.lit(None)).cast(notice)
     )
-    told = F.transform(
+    notified = F.transform(
         "notices", lambda n: F.struct(shard_of(n.subscriber, shards), n).cast(notice)
     )
     each = events.where(shards > 1).select(
-        "event", "published", F.explode(F.concat(empty, told)).alias("one")
+        "event", "published", F.explode(F.concat(empty, notified)).alias("one")
     )
     published = F.when(F.col("one.notice").isNull(), F.col("published"))  # once is enough
     cut = each.groupBy("event", F.col("one.shard").alias("shard")).agg(

@@ -1,4 +1,4 @@
-"""One event and those who may be told of it: what was guaranteed, what was violated.
+"""One event and those who may be notified of it: what was guaranteed, what was violated.
 
 All of this is column expressions over a row with ``published`` (a struct, null if it never was),
 ``notices`` (all notifications of the event in this shard), ``here`` (those in this bucket of time),
@@ -83,16 +83,16 @@ def _illegal() -> Column:
 
     def wrong(doubtful: Column) -> Column:
         known = F.col("published.wanted").isNotNull()
-        found = F.filter(
+        unentitled = F.filter(
             "here",
             lambda n: known & F.array_contains(doubtful, n.subscriber) & ~entitled(n),
         )
-        said = F.transform(found, lambda n: _verdict("legality", n.subscriber, n.notified_ns))
+        said = F.transform(unentitled, lambda n: _verdict("legality", n.subscriber, n.notified_ns))
         return F.when(F.size(doubtful) > 0, said).otherwise(F.array().cast(_VERDICTS))
 
     # Nearly all are settled by the lives that were there throughout; few are looked at closely.
-    told = F.transform("here", lambda notice: notice.subscriber)
-    return _once(F.array_except(told, _there_throughout()), wrong)
+    notified = F.transform("here", lambda notice: notice.subscriber)
+    return _once(F.array_except(notified, _there_throughout()), wrong)
 
 
 def _there_throughout() -> Column:
@@ -129,7 +129,7 @@ def _lost(guaranteed: Column, bounds: Bounds) -> Column:
 
     Where it had to be in time and came too late, when it came first.
     """
-    told = F.transform(_in_time(bounds), lambda notice: notice.subscriber)
+    notified = F.transform(_in_time(bounds), lambda notice: notice.subscriber)
 
     def proof(name: Column) -> Column:
         # The least of several, as they come in no order: every run gives the same proof.
@@ -140,7 +140,7 @@ def _lost(guaranteed: Column, bounds: Bounds) -> Column:
         return F.array_min(F.transform(mine, lambda notice: notice.notified_ns))
 
     return F.transform(
-        F.array_except(guaranteed, told),
+        F.array_except(guaranteed, notified),
         lambda name: _verdict("liveness", name, came(name), proof(name)),
     )
 

@@ -40,7 +40,7 @@ class Margins:
 
 
 def pairs_of(met: DataFrame, after_ns: int) -> DataFrame:
-    """Every pair with its life, whether it was notified while it lasted, and its moment.
+    """Pair every event with its life, whether it was notified while it lasted, and its moment.
 
     Only of lives that began after a moment: of those that the recording found there it does not
     say since when.
@@ -56,7 +56,7 @@ def pairs_of(met: DataFrame, after_ns: int) -> DataFrame:
         ),
     )
 
-    def told(life: Column) -> Column:
+    def notified(life: Column) -> Column:
         return F.exists(
             "notices",
             lambda notice: (
@@ -66,17 +66,19 @@ def pairs_of(met: DataFrame, after_ns: int) -> DataFrame:
             ),
         )
 
-    pair = F.transform(ended, lambda life: F.struct(life.alias("life"), told(life).alias("told")))
-    found = met.where("at_home").select(at.alias("published_ns"), F.explode(pair).alias("pair"))
-    return found.select("pair.life", "pair.told", "published_ns")
+    pair = F.transform(
+        ended, lambda life: F.struct(life.alias("life"), notified(life).alias("told"))
+    )
+    exploded = met.where("at_home").select(at.alias("published_ns"), F.explode(pair).alias("pair"))
+    return exploded.select("pair.life", "pair.told", "published_ns")
 
 
 def stay_edges_s(pairs: DataFrame, bins: int = 5) -> list[float]:
-    """Where bins of stays may end so that about as many pairs are in each, in seconds."""
+    """Choose where bins of stays end so that about as many pairs are in each, in seconds."""
     shares = [number / bins for number in range(1, bins)]
     quantiles = F.percentile_approx(_stay_s(), F.array(*map(F.lit, shares)), F.lit(1_000))
-    (found,) = bring_here(pairs.agg(quantiles.alias("edges")), "the history")["edges"]
-    return [] if found is None else sorted({float(edge) for edge in found})
+    (edges,) = bring_here(pairs.agg(quantiles.alias("edges")), "the history")["edges"]
+    return [] if edges is None else sorted({float(edge) for edge in edges})
 
 
 def _stay_s() -> Column:
@@ -128,27 +130,27 @@ def by_moment(pairs: DataFrame, margins: Margins) -> DataFrame:
 
 
 def measured_shares(rows: pd.DataFrame) -> pd.DataFrame:
-    """D with its standard error by bin of stays, from the rows of :func:`by_stay`.
+    """Compute D with its standard error by bin of stays, from the rows of :func:`by_stay`.
 
     A ratio of sums over lives, which are taken as independent; events of one life need not be.
     """
-    found = rows.sort_values("bin", ignore_index=True)
-    share = found["received"] / found["wanted"]
+    by_bin = rows.sort_values("bin", ignore_index=True)
+    share = by_bin["received"] / by_bin["wanted"]
     squares = (
-        found["received_squares"]
-        - 2.0 * share * found["products"]
-        + share**2 * found["wanted_squares"]
+        by_bin["received_squares"]
+        - 2.0 * share * by_bin["products"]
+        + share**2 * by_bin["wanted_squares"]
     )
-    lives = found["lives"].to_numpy(dtype=np.float64)
+    lives = by_bin["lives"].to_numpy(dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         correction = np.where(lives > 1, lives / (lives - 1.0), math.nan)
-        error = np.sqrt(np.maximum(squares, 0.0) * correction) / found["wanted"]
+        error = np.sqrt(np.maximum(squares, 0.0) * correction) / by_bin["wanted"]
     return pd.DataFrame(
         {
-            "bin": found["bin"],
-            "stay_mean_s": found["stay_total_s"] / found["lives"],
-            "lives": found["lives"],
-            "events": found["wanted"],
+            "bin": by_bin["bin"],
+            "stay_mean_s": by_bin["stay_total_s"] / by_bin["lives"],
+            "lives": by_bin["lives"],
+            "events": by_bin["wanted"],
             "notified": share,
             "notified_se": error,
         }
@@ -156,22 +158,22 @@ def measured_shares(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def measured_curves(rows: pd.DataFrame, margins: Margins) -> pd.DataFrame:
-    """The curves f and g with their standard errors, from the rows of :func:`by_moment`.
+    """Compute the curves f and g with their standard errors, from the rows of :func:`by_moment`.
 
     f(τ) of what was published τ after the subscribe, g(τ) of what was at T_ON − T_diff + τ; a bin
     that nothing was published in is left out. Events are taken as independent.
     """
-    found = rows.sort_values(["curve", "bin"], ignore_index=True)
-    span = np.where(found["curve"] == "f", margins.subscription_s, margins.diffusion_s)
-    share = found["received"] / found["wanted"]
+    by_bin = rows.sort_values(["curve", "bin"], ignore_index=True)
+    span = np.where(by_bin["curve"] == "f", margins.subscription_s, margins.diffusion_s)
+    share = by_bin["received"] / by_bin["wanted"]
     return pd.DataFrame(
         {
-            "curve": found["curve"],
-            "from_s": found["bin"] / margins.bins * span,
-            "to_s": (found["bin"] + 1) / margins.bins * span,
-            "events": found["wanted"],
+            "curve": by_bin["curve"],
+            "from_s": by_bin["bin"] / margins.bins * span,
+            "to_s": (by_bin["bin"] + 1) / margins.bins * span,
+            "events": by_bin["wanted"],
             "notified": share,
-            "notified_se": np.sqrt(share * (1.0 - share) / found["wanted"]),
+            "notified_se": np.sqrt(share * (1.0 - share) / by_bin["wanted"]),
         }
     )
 

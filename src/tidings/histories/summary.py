@@ -15,9 +15,9 @@ Document = dict[str, Any]
 
 
 def summary(checked: Checked, limit: int) -> Document:
-    """Violations by kind, totals, the worst subscribers and the first violations, as plain data."""
+    """Count violations by kind, with totals, the worst subscribers and the first violations."""
     rows = F.sum("rows").alias("rows")
-    found = {
+    by_kind = {
         row["kind"]: row["rows"] for row in _records(checked.violations.groupBy("kind").agg(rows))
     }
     counts = checked.counts
@@ -27,7 +27,7 @@ def summary(checked: Checked, limit: int) -> Document:
     worst = [F.desc(name) for name in ("lost", "illegal", "invalid")]
     first = ("kind", "published_ns", "notified_ns", "event", "subscriber")
     return {
-        "violations": {kind: found.get(kind, 0) for kind in VIOLATIONS},
+        "violations": {kind: by_kind.get(kind, 0) for kind in VIOLATIONS},
         "totals": totals,
         "subscribers": _records(counts.orderBy(*worst, "subscriber").limit(limit)),
         "examples": _records(checked.violations.orderBy(*first).limit(limit)),

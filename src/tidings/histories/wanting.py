@@ -19,8 +19,8 @@ _AT_ONCE = 4_000_000  # cells of the matrix of contents and filters that one bat
 
 
 def parse_filters(texts: Sequence[str]) -> list[Filter]:
-    """The filters that texts in JSON stand for; one that is none is an error of the traces."""
-    found = []
+    """Read the filters that texts in JSON stand for; one that is none is an error of the traces."""
+    filters = []
     for text in texts:
         try:
             place = Place(json_text.parse(text))
@@ -31,8 +31,8 @@ def parse_filters(texts: Sequence[str]) -> list[Filter]:
         wanted = read_filter(place)
         if wanted is None:
             raise InvalidTracesError(f"subscriptions: the filter {text!r}: {place.problems[0]}")
-        found.append(wanted)
-    return found
+        filters.append(wanted)
+    return filters
 
 
 def wanted_by(contents: DataFrame, filters: Sequence[Filter]) -> DataFrame:

@@ -235,13 +235,13 @@ class Connectivity:
 
 
 def _read_connectivity(place: Place) -> Connectivity | None:
-    told = given(place)
-    if isinstance(place.value, Mapping) and (told & _PERIODS) not in ({"on", "off"}, {"trace"}):
+    fields = given(place)
+    if isinstance(place.value, Mapping) and (fields & _PERIODS) not in ({"on", "off"}, {"trace"}):
         place.report("both laws on and off, or a trace (not both)")
-    elif "trace" not in told and "replay" in told:
+    elif "trace" not in fields and "replay" in fields:
         place.inside("replay").report("a 'trace', whose periods it draws", saw="none")
-    found: Connectivity | None = records.read_record(Connectivity, place)
-    return found
+    connectivity: Connectivity | None = records.read_record(Connectivity, place)
+    return connectivity
 
 
 _PERIODS = {"on", "off", "trace"}
@@ -275,10 +275,10 @@ class DailyRates:
 
 
 def _read_daily_rates(place: Place) -> DailyRates | None:
-    found: DailyRates | None = records.read_record(DailyRates, place)
-    if found is not None and not any(found.per_s):
+    rates: DailyRates | None = records.read_record(DailyRates, place)
+    if rates is not None and not any(rates.per_s):
         place.inside("per_s").report("at least one rate above 0")
-    return found
+    return rates
 
 
 DAILY_RATES = Kind(
@@ -306,12 +306,12 @@ class Station:
 
 
 def _read_station(place: Place) -> Station | None:
-    told = given(place)
-    demands = "demands" in told and place.inside("demands").value != {}
-    if isinstance(place.value, Mapping) and ("service" in told) == demands:
+    fields = given(place)
+    demands = "demands" in fields and place.inside("demands").value != {}
+    if isinstance(place.value, Mapping) and ("service" in fields) == demands:
         place.report("either 'service' or 'demands' by event type")
-    found: Station | None = records.read_record(Station, place)
-    return found
+    station: Station | None = records.read_record(Station, place)
+    return station
 
 
 STATION = Kind(

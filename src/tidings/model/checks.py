@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tidings.model.document import Place
-from tidings.model.link_checks import LinkEnds, check_links, check_ways, unknown_broker
+from tidings.model.link_checks import LinkEnds, check_links, check_paths, unknown_broker
 from tidings.model.record_tables import RecordTable
 from tidings.model.records import given
 from tidings.model.system import FORMAT_VERSION, Broker, Recovery
@@ -42,7 +42,7 @@ def check_system(parts: Mapping[str, Any], place: Place) -> None:
     _check_networks(names["networks"], place)
     _check_table(names, place)
     ends = check_links(names["brokers"], place)
-    check_ways(names["brokers"], ends, place)
+    check_paths(names["brokers"], ends, place)
     _check_members(names["brokers"], ends, place)
     _check_recovery(parts.get("recovery"), place)
     _check_paths_of_errors(names, ends, place)
@@ -102,19 +102,19 @@ def _check_homes(brokers: Sequence[str] | None, place: Place) -> None:
 def _check_brokers(place: Place) -> None:
     plain = Broker(name="plain")
     for broker in _each(place, "brokers"):
-        told = given(broker)
+        fields = given(broker)
         queue = [
             field
             for field in ("servers", "buffer", "discipline", "priorities")
-            if field in told and broker.value[field] != getattr(plain, field)
+            if field in fields and broker.value[field] != getattr(plain, field)
         ]
-        if "service" not in told and queue:
+        if "service" not in fields and queue:
             broker.report(f"a 'service' law, as '{queue[0]}' is of the queue before it", saw="none")
         _check_event_types(place, broker)
 
 
 def _check_event_types(place: Place, broker: Place) -> None:
-    """What is told by event type needs to know what that is, and somebody who heeds it."""
+    """What is given by event type needs to know what that is, and somebody who heeds it."""
     stations = [broker.inside(name) for name in ("cpu", "disk", "out")]
     by_type = {
         "demands": [each.inside("demands") for each in stations],
@@ -133,18 +133,18 @@ def _check_event_types(place: Place, broker: Place) -> None:
 
 def _check_publishers(place: Place) -> None:
     for publisher in _each(place, "publishers"):
-        told = given(publisher) & {"every", "rates"}
-        if len(told) != 1:
+        fields = given(publisher) & {"every", "rates"}
+        if len(fields) != 1:
             publisher.report(
                 "either 'every' (time between events) or 'rates' (by time of day)",
-                saw="both" if told else "neither",
+                saw="both" if fields else "neither",
             )
 
 
 def _check_subscribers(place: Place) -> None:
     for subscriber in _each(place, "subscribers"):
-        told = given(subscriber)
-        if "away" in told and "stays" not in told:
+        fields = given(subscriber)
+        if "away" in fields and "stays" not in fields:
             subscriber.inside("away").report(_STAYS_BESIDE)
 
 
@@ -202,9 +202,9 @@ def _check_recovery(recovery: Recovery | None, place: Place) -> None:
         )
     plain = Recovery(scheme="none")
     fields = ("refresh", "timeout", "detection")
-    told = [one for one in fields if getattr(recovery, f"{one}_s") != getattr(plain, f"{one}_s")]
-    if recovery.scheme == "none" and told:
-        at.inside(told[0]).report("another scheme than 'none', which recovers nothing")
+    changed = [one for one in fields if getattr(recovery, f"{one}_s") != getattr(plain, f"{one}_s")]
+    if recovery.scheme == "none" and changed:
+        at.inside(changed[0]).report("another scheme than 'none', which recovers nothing")
 
 
 def _check_paths_of_errors(names: Names, ends: LinkEnds | None, place: Place) -> None:
@@ -214,8 +214,10 @@ def _check_paths_of_errors(names: Names, ends: LinkEnds | None, place: Place) ->
     for path in map(str, errors if isinstance(errors, Mapping) else ()):
         section, *steps = path.split(".")
         owners = known.get(section, set())
-        ways = (".".join(steps[:length]) for length in range(1, len(steps) + 1))
-        if owners is not None and not any(way in owners for way in ways):  # names may have dots
+        prefixes = (".".join(steps[:length]) for length in range(1, len(steps) + 1))
+        if owners is not None and not any(
+            prefix in owners for prefix in prefixes
+        ):  # names may have dots
             place.inside("standard_errors", path).report(
                 "the path of a parameter, such as brokers.hub.service or links.a--b.delay",
                 saw=f"the path '{path}'",

@@ -43,10 +43,10 @@ def read_columns(file: Path, record: type, cell: Cell) -> RecordTable[Any] | Non
             cells = table[key].combine_chunks().dictionary_encode()
             values = [cell(key, each) for each in cells.dictionary.to_pylist()]
             codes = cells.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-            found = _coded(values, codes.astype(np.int64), field)
-            if found is None:
+            column = _coded(values, codes.astype(np.int64), field)
+            if column is None:
                 return None
-            columns[field.name] = found
+            columns[field.name] = column
         elif field.default is records.REQUIRED:
             return None
     return RecordTable(record=record, names=tuple(names), columns=columns)
@@ -77,18 +77,18 @@ def _coded(
     used = dict.fromkeys(codes.tolist())  # in the order in which they first appear
     if any(read[code] is _UNREADABLE for code in used):
         return None
-    found = coded(read[code] for code in used)
-    place_of = {value: place for place, value in enumerate(found.values)}
+    present = coded(read[code] for code in used)
+    place_of = {value: place for place, value in enumerate(present.values)}
     code_of = [place_of.get(value, -1) for value in read]  # −1: a cell that no row has
-    return Coded(values=found.values, codes=np.array(code_of, dtype=np.int64)[codes])
+    return Coded(values=present.values, codes=np.array(code_of, dtype=np.int64)[codes])
 
 
 def _read(cell: Any, field: dataclasses.Field[Any]) -> Any:
     if cell is None or cell == "":
         return _UNREADABLE if field.default is records.REQUIRED else field.default
     place = Place(cell)
-    found = field.metadata["kind"].read(place)
-    return _UNREADABLE if place.problems or isinstance(cell, Unreadable) else found
+    value = field.metadata["kind"].read(place)
+    return _UNREADABLE if place.problems or isinstance(cell, Unreadable) else value
 
 
 _UNREADABLE = object()

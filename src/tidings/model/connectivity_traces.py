@@ -1,7 +1,7 @@
 """Times ON and OFF of peers from a trace of their connections.
 
 A trace is a ``sessions`` table (:mod:`tidings.model.trace_tables`) as CSV or Parquet: ``state``,
-``at_ns`` and, where it tells of several peers, ``peer``. A state may be told again while it lasts.
+``at_ns`` and, where it tells of several peers, ``peer``. A state may come again while it lasts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tidings.model.plain_files import open_plain, read_parquet
 from tidings.model.yaml_text import refusal
 
 STATES = ("disconnected", "connected")
-Told = tuple[int, int]  # when in nanoseconds, whether connected
+Change = tuple[int, int]  # when in nanoseconds, whether connected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,28 +52,28 @@ def periods_of(connectivity: Connectivity, peer: str) -> Periods:
 
     Laws drawn from a trace have its whole periods as atoms: those that its beginning or its end
     cut off are left out. A loop is all that was seen of one peer, cut off or not. A moment at which
-    both states are told tells none.
+    both states are stated tells none.
     """
     if connectivity.trace is None:
         assert connectivity.on is not None
         assert connectivity.off is not None
         return Periods(on=connectivity.on, off=connectivity.off)
-    told = _told(connectivity.trace)
-    if connectivity.replay == "loop" and peer not in told and len(told) > 1:
+    changes = _changes(connectivity.trace)
+    if connectivity.replay == "loop" and peer not in changes and len(changes) > 1:
         raise _wrong(
             connectivity.trace,
-            saw=f"{len(told)} peers and none of them '{peer}'",
+            saw=f"{len(changes)} peers and none of them '{peer}'",
             want="one peer's trace to go through again and again, or replay: resample",
         )
-    own = peer if peer in told else None
+    own = peer if peer in changes else None
     return _periods(connectivity.trace, _stamp(connectivity.trace), connectivity.replay, own)
 
 
 @lru_cache(maxsize=4096)
 def _periods(trace: str, stamp: int, replay: str, peer: str | None) -> Periods:
     """The periods of one peer of a trace, or those of all (None)."""
-    told = _read(trace, stamp)
-    mine = list(told.values()) if peer is None else [told[peer]]
+    changes = _read(trace, stamp)
+    mine = list(changes.values()) if peer is None else [changes[peer]]
     runs = [_runs(rows) for rows in mine]
     lengths_s: dict[int, list[float]] = {0: [], 1: []}
     for run in runs:
@@ -102,13 +102,13 @@ def resampled(times_s: Iterable[float]) -> Empirical:
     return Empirical(edges_s=tuple(np.repeat(values, 2)), weights=tuple(weights))
 
 
-def _runs(rows: Iterable[Told]) -> list[tuple[int, float]]:
+def _runs(rows: Iterable[Change]) -> list[tuple[int, float]]:
     """The states of one peer by turns, with the seconds each was seen to last."""
     rows = sorted(rows)
-    told = _uncontradicted(rows)
-    if not told:
+    certain = _uncontradicted(rows)
+    if not certain:
         return []
-    starts = [next(same) for _, same in groupby(told, key=lambda row: row[1])]
+    starts = [next(same) for _, same in groupby(certain, key=lambda row: row[1])]
     ends_ns = [at_ns for at_ns, _ in starts[1:]] + [rows[-1][0]]
     return [
         (is_on, (end_ns - at_ns) / 1e9)
@@ -116,8 +116,8 @@ def _runs(rows: Iterable[Told]) -> list[tuple[int, float]]:
     ]
 
 
-def _uncontradicted(rows: list[Told]) -> list[Told]:
-    """Rows in order of time, less those of moments at which both states are told.
+def _uncontradicted(rows: list[Change]) -> list[Change]:
+    """Rows in order of time, less those of moments at which both states are stated.
 
     Gone and back at once is no change: the state before lasts, and no period has no length.
 
@@ -127,7 +127,7 @@ def _uncontradicted(rows: list[Told]) -> list[Told]:
     states: dict[int, set[int]] = {}
     for at_ns, is_on in rows:
         states.setdefault(at_ns, set()).add(is_on)
-    return [(at_ns, told.pop()) for at_ns, told in states.items() if len(told) == 1]
+    return [(at_ns, seen.pop()) for at_ns, seen in states.items() if len(seen) == 1]
 
 
 def _loop(runs: list[tuple[int, float]]) -> tuple[float, ...]:
@@ -141,7 +141,7 @@ def _loop(runs: list[tuple[int, float]]) -> tuple[float, ...]:
     return tuple(length_s for _, length_s in whole)
 
 
-def _told(trace: str) -> dict[str, list[Told]]:
+def _changes(trace: str) -> dict[str, list[Change]]:
     return _read(trace, _stamp(trace))
 
 
@@ -155,7 +155,7 @@ def _stamp(trace: str) -> int:
 
 
 @lru_cache(maxsize=8)
-def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
+def _read(trace: str, stamp: int) -> dict[str, list[Change]]:
     """What a trace tells of each peer, as it was when it was last changed."""
     try:
         place = real_place(trace)
@@ -175,7 +175,7 @@ def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
         raise _wrong(trace, saw=saw, want="the columns state and at_ns, and peer if it has several")
     peers = table["peer"].to_pylist() if "peer" in table.column_names else [""] * table.num_rows
     columns = zip(peers, table["at_ns"].to_pylist(), table["state"].to_pylist(), strict=True)
-    found: dict[str, list[Told]] = {}
+    changes: dict[str, list[Change]] = {}
     for number, (peer, at_ns, state) in enumerate(columns, start=1):
         if state not in STATES:
             saw = f"the state {state!r} in row {number}"
@@ -183,8 +183,8 @@ def _read(trace: str, stamp: int) -> dict[str, list[Told]]:
         if not isinstance(at_ns, int):
             saw = f"at_ns {at_ns!r} in row {number}"
             raise _wrong(trace, saw=saw, want="whole nanoseconds")
-        found.setdefault(str(peer), []).append((at_ns, STATES.index(state)))
-    return found
+        changes.setdefault(str(peer), []).append((at_ns, STATES.index(state)))
+    return changes
 
 
 def _check_place(trace: str, place: Path, opened: os.stat_result) -> None:

@@ -46,11 +46,11 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """The cells of contents, as a set of filters (and attributes told apart anyway) sees them."""
+    """The cells of contents, as filters, and attributes distinguished anyway, see them."""
 
     filters: tuple[Filter, ...]
     contents: tuple[Content, ...]
-    told_apart: tuple[str, ...] = ()  # attributes of which every value matters
+    distinguished: tuple[str, ...] = ()  # attributes of which every value matters
     sampling: Sampling = Sampling()
 
     def cells(self, content: Content, name: str) -> tuple[list[Cell], bool]:
@@ -66,9 +66,9 @@ class Cells:
                 )
                 for row in content.table
             ], False
-        found = self._enumerated(content)
-        sampled = found is None
-        pairs = self._drawn(content, name) if found is None else found
+        enumerated = self._enumerated(content)
+        sampled = enumerated is None
+        pairs = self._drawn(content, name) if enumerated is None else enumerated
         events = [_event(content.attributes, values) for values, _ in pairs]
         return [
             Cell(
@@ -83,7 +83,7 @@ class Cells:
 
     def _enumerated(self, content: IndependentContent) -> list[tuple[list[int], float]] | None:
         """Values by position and probability of every cell, or None where there are too many."""
-        # What may still hold, and which values that are told apart anyway: (values so far, share).
+        # What may still hold, and values that are distinguished anyway: (values so far, share).
         states: dict[tuple[int, tuple[int, ...]], tuple[list[int], float]] = {(-1, ()): ([], 1.0)}
         for law in content.attributes:
             groups = self._groups(law)
@@ -124,13 +124,13 @@ class Cells:
         ``own`` tells values apart that must be, and is −1 where tests alone count.
         """
         passing = self._passing.get(law.attribute)
-        apart = law.attribute in self.told_apart
-        found: dict[tuple[int, int], tuple[int, float]] = {}
+        apart = law.attribute in self.distinguished
+        groups: dict[tuple[int, int], tuple[int, float]] = {}
         for index, (key, share) in enumerate(zip(law.keys, law.probabilities, strict=True)):
             holds = -1 if passing is None else passing[key]
-            first, total = found.get((holds, index if apart else -1), (index, 0.0))
-            found[holds, index if apart else -1] = (first, total + share)
-        return [(first, holds, own, total) for (holds, own), (first, total) in found.items()]
+            first, total = groups.get((holds, index if apart else -1), (index, 0.0))
+            groups[holds, index if apart else -1] = (first, total + share)
+        return [(first, holds, own, total) for (holds, own), (first, total) in groups.items()]
 
     @cached_property
     def _passing(self) -> dict[str, dict[tuple[int, object], int]]:
@@ -149,12 +149,12 @@ class Cells:
     @cached_property
     def _values(self) -> dict[str, list[Value | None]]:
         """Every value that an independent attribute has anywhere."""
-        found: dict[str, dict[tuple[int, object], Value | None]] = {}
+        values: dict[str, dict[tuple[int, object], Value | None]] = {}
         for content in self.contents:
             for law in content.attributes if isinstance(content, IndependentContent) else ():
-                known = found.setdefault(law.attribute, {})
+                known = values.setdefault(law.attribute, {})
                 known.update(zip(law.keys, law.values, strict=True))
-        return {attribute: list(known.values()) for attribute, known in found.items()}
+        return {attribute: list(known.values()) for attribute, known in values.items()}
 
 
 def _bits(

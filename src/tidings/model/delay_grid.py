@@ -63,16 +63,16 @@ class Histogram:
         return cls(counts=counts, lowest_s=lower, highest_s=EDGES_S)
 
     def quantiles(self, shares: list[float]) -> list[float]:
-        """Quantiles of the delays, in seconds; NaN where nothing was counted."""
+        """Compute quantiles of the delays, in seconds; NaN where nothing was counted."""
         total = self.counts.sum()
         if total <= 0:
             return [float("nan")] * len(shares)
         cumulative = np.cumsum(self.counts) / total
-        found = []
+        times_s = []
         for share in shares:
             index = int(np.searchsorted(cumulative, share - 1e-12))
             below = cumulative[index - 1] if index else 0.0
             inside = (share - below) / (cumulative[index] - below)
             low_s, high_s = float(self.lowest_s[index]), float(self.highest_s[index])
-            found.append(float(low_s + min(inside, 1.0) * (high_s - low_s)))
-        return found
+            times_s.append(float(low_s + min(inside, 1.0) * (high_s - low_s)))
+        return times_s

@@ -33,10 +33,10 @@ def _channels(system: System, holds: Callable[[Channel], bool]) -> Places:
 def _peers(system: System, section: str, field: str, holds: Callable[[Any], bool]) -> Places:
     """The places of one field of peers that have a property; equal values are asked once."""
     peers = getattr(system, section)
-    found = column(peers, field).where(holds)
-    if found.size:
+    having = column(peers, field).where(holds)
+    if having.size:
         named = names(peers)
-        yield from (f"{section}.{named[index]}.{field}" for index in found)
+        yield from (f"{section}.{named[index]}.{field}" for index in having)
 
 
 def _given(value: object) -> bool:
@@ -211,8 +211,8 @@ def has_churn(system: System, engine: str) -> bool:
         "failures without recovery (scheme 'none')": unrecovered,
         "a recovery with 'timeout'": recovery is not None and recovery.timeout_s is not None,
     }
-    for what, found in forgets.items():
-        if found and comes.size:
+    for what, present in forgets.items():
+        if present and comes.size:
             named = names(system.subscribers)
             listed = ", ".join(f"subscribers.{named[index]}" for index in comes[:4])
             raise UnsupportedError(
@@ -224,9 +224,9 @@ def has_churn(system: System, engine: str) -> bool:
 
 
 def used_features(system: System) -> dict[str, list[str]]:
-    """The features a system uses, each with the places where it does."""
-    found = {name: list(places(system)) for name, places in FEATURES.items()}
-    return {name: places for name, places in found.items() if places}
+    """List the features a system uses, each with the places where it does."""
+    places_of = {name: list(places(system)) for name, places in FEATURES.items()}
+    return {name: places for name, places in places_of.items() if places}
 
 
 def require_only(system: System, handled: Collection[str], engine: str) -> None:

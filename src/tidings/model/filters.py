@@ -372,11 +372,11 @@ def _tests_document(constraints: list[Constraint]) -> object:
         values.setdefault(one.test, []).append(value)
     if list(values) == ["equals"] and len(constraints) == 1:
         return values["equals"][0]
-    if any(len(found) > 1 for test, found in values.items() if test != "not"):
-        single = [{test: value} for test, found in values.items() for value in found]
+    if any(len(operands) > 1 for test, operands in values.items() if test != "not"):
+        single = [{test: value} for test, operands in values.items() for value in operands]
         return {"all": single}
     written: dict[str, Any] = {
-        test: found if len(found) > 1 else found[0] for test, found in values.items()
+        test: operands if len(operands) > 1 else operands[0] for test, operands in values.items()
     }
     low, high = written.get("at_least"), written.get("at_most")
     same_kind = low is not None and high is not None and value_kind(low) == value_kind(high)

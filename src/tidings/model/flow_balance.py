@@ -31,17 +31,17 @@ def balanced(passing: sparse.csr_array, begin: Floats) -> Floats | None:
     >>> balanced(sparse.csr_array([[0.0, 1.0], [1.0, 0.0]]), np.array([1.0, 0.0])) is None
     True
     """
-    found = np.zeros(begin.size)
+    arrivals = np.zeros(begin.size)
     part = np.flatnonzero(_reached(passing, begin))
     if part.size == 0:
-        return found
+        return arrivals
     inner = passing[part][:, part]
     for matrix in (inner / FULL_LOAD, inner):
         solution = _solved(matrix, begin[part])
         if not (np.isfinite(solution).all() and (solution >= 0.0).all()):
             return None
-    found[part] = solution
-    return found
+    arrivals[part] = solution
+    return arrivals
 
 
 def worst_circle(passing: sparse.csr_array, begin: Floats) -> tuple[float, Ints]:
@@ -75,8 +75,8 @@ def _solved(passing: sparse.csr_array, begin: Floats) -> Floats:
     size = begin.size
     try:
         if size <= _DENSE:
-            found: Floats = np.linalg.solve(np.eye(size) - passing.toarray().T, begin)
-            return found
+            balance: Floats = np.linalg.solve(np.eye(size) - passing.toarray().T, begin)
+            return balance
         matrix = sparse.eye_array(size, format="csc") - passing.T.tocsc()
         solution: Floats = sparse_linalg.splu(matrix).solve(begin)
         return solution

@@ -91,8 +91,8 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
 
 
-def check_ways(brokers: Sequence[str] | None, ends: LinkEnds | None, place: Place) -> None:
-    """The links must join all brokers, and events must have one tree to follow."""
+def check_paths(brokers: Sequence[str] | None, ends: LinkEnds | None, place: Place) -> None:
+    """Check that links join all brokers, and that events have one tree to follow."""
     routing = place.inside("routing")
     if isinstance(routing.value, Mapping):
         _check_routing(brokers, ends, routing)
@@ -116,22 +116,22 @@ def check_ways(brokers: Sequence[str] | None, ends: LinkEnds | None, place: Plac
 
 
 def _check_routing(brokers: Sequence[str] | None, ends: LinkEnds | None, at: Place) -> None:
-    told = {name for name, value in at.value.items() if value is not None}
+    fields = {name for name, value in at.value.items() if value is not None}
     roots = at.inside("roots").value if isinstance(at.inside("roots").value, Mapping) else {}
     names = [at.inside("root"), *(at.inside("roots", value) for value in roots)]
     for root in names:
         if brokers is not None and isinstance(root.value, str) and root.value not in brokers:
             unknown_broker(root, brokers)
-    has_roots = "roots" in told and at.inside("roots").value != {}
-    if ("by" in told) != has_roots:
+    has_roots = "roots" in fields and at.inside("roots").value != {}
+    if ("by" in fields) != has_roots:
         at.report("'by' and 'roots' together: an attribute, and a root for each of its values")
-    if {"tree", "root"} <= told:
+    if {"tree", "root"} <= fields:
         at.report("either 'root' or 'tree'", saw="both")
-    if "by" in told and not told & {"root", "tree"}:
+    if "by" in fields and not fields & {"root", "tree"}:
         at.report(
             "also 'root': the tree for events that carry none of the values", saw="only 'roots'"
         )
-    if not told & {"by", "roots", "root", "tree"}:
+    if not fields & {"by", "roots", "root", "tree"}:
         at.report("'root', 'tree', or 'by' with 'roots'", saw="none of them")
     if brokers and ends is not None and isinstance(at.inside("tree").value, list):
         _check_tree(brokers, ends, at.inside("tree"))

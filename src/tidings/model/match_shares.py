@@ -22,7 +22,7 @@ MOST_CONJUNCTIONS = 6  # of a filter, up to which the 2ⁿ − 1 terms are added
 
 
 def match_shares(filters: Sequence[Filter], content: IndependentContent) -> NDArray[np.float64]:
-    """The share of a publisher's events that each filter matches, exact to rounding.
+    """Compute the share of a publisher's events that each filter matches, exact to rounding.
 
     NaN for filters of more than ``MOST_CONJUNCTIONS`` conjunctions.
 
@@ -50,10 +50,10 @@ def match_shares(filters: Sequence[Filter], content: IndependentContent) -> NDAr
         for conjunction in conjunctions:
             for test in conjunction.constraints:
                 by_attribute.setdefault(test.attribute, set()).add(test)
-        found = 1.0
+        product = 1.0
         for attribute, tests in by_attribute.items():
-            found *= passing(attribute, frozenset(tests))
-        return found
+            product *= passing(attribute, frozenset(tests))
+        return product
 
     def one_of(conjunctions: Sequence[Conjunction]) -> float:
         if len(conjunctions) > MOST_CONJUNCTIONS:

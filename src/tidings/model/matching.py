@@ -125,8 +125,8 @@ class AttributeValues:
     def _places(self, constraint: Constraint) -> NDArray[np.intp]:
         """Where the values of the test stand, those that occur."""
         keys = [value_key(value) for value in constraint.values]
-        found = [self._place_of[key] for key in keys if key in self._place_of]
-        return np.array(found, dtype=np.intp)
+        places = [self._place_of[key] for key in keys if key in self._place_of]
+        return np.array(places, dtype=np.intp)
 
     def _range(self, constraint: Constraint) -> tuple[int, int]:
         """The piece of the order that passes a bound or a prefix."""

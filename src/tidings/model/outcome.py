@@ -165,9 +165,9 @@ class Outcome:
         if self.source not in SOURCES:
             raise ValueError(f"source is '{self.source}'; wants one of {', '.join(SOURCES)}")
         for name, columns in TABLES.items():
-            found = tuple(getattr(self, name).columns)
-            if found != columns:
-                raise ValueError(f"table '{name}' has columns {found}; wants {columns}")
+            present = tuple(getattr(self, name).columns)
+            if present != columns:
+                raise ValueError(f"table '{name}' has columns {present}; wants {columns}")
 
     @property
     def on_time(self) -> float:

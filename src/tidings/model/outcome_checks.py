@@ -29,11 +29,11 @@ def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
     columns = [each for each in TABLES[name] if each in frame.columns or each not in ANSWERED]
     missing = [each for each in columns if each not in frame.columns] if len(frame) else []
     unknown = [str(each) for each in frame.columns if each not in columns]
-    for kind, found in (("lacks", missing), ("has besides", unknown)):
-        if found:
+    for kind, names in (("lacks", missing), ("has besides", unknown)):
+        if names:
             yield Problem(
                 at=f"table '{name}'",
-                saw=f"a table that {kind} {', '.join(found)}",
+                saw=f"a table that {kind} {', '.join(names)}",
                 want=f"the columns {', '.join(columns)}",
                 fix="make the outcome again with this version of Tidings",
             )

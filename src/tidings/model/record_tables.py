@@ -37,8 +37,8 @@ class Coded:
 def coded(values: Iterable[Any]) -> Coded:
     """A column from the value of each record, in order.
 
-    >>> found = coded(["b", "a", "b"])
-    >>> found.values, found.codes.tolist()
+    >>> column = coded(["b", "a", "b"])
+    >>> column.values, column.codes.tolist()
     (('b', 'a'), [0, 1, 0])
     """
     place_of: dict[Any, int] = {}

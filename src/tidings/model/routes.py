@@ -47,7 +47,7 @@ class TrafficRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routes:
-    """A system's contents, classes and ways; indices are positions in the system's own tuples."""
+    """A system's contents, classes and paths; indices are positions in the system's own tuples."""
 
     events: tuple[Event, ...]  # the distinct contents
     class_of_event: Ints
@@ -84,16 +84,16 @@ class Routes:
             ),
             shape=(brokers, filters),
         ).tocsr()
-        found: Bools = (pairs @ sparse.csc_array(self.wants.T, dtype=np.int64)).toarray() > 0
-        return found
+        wanted: Bools = (pairs @ sparse.csc_array(self.wants.T, dtype=np.int64)).toarray() > 0
+        return wanted
 
     def rates(self, publisher_rates: Floats) -> Floats:
-        """Events published per second, [publisher, class]."""
-        found = np.zeros((self.home_of_publisher.size, self.class_count))
+        """Compute the events published per second, [publisher, class]."""
+        rates_per_s = np.zeros((self.home_of_publisher.size, self.class_count))
         for row in self.rows:
             rate = publisher_rates[row.publisher] * row.probability
-            found[row.publisher, row.content_class] += rate
-        return found
+            rates_per_s[row.publisher, row.content_class] += rate
+        return rates_per_s
 
 
 def route(system: System, sampling: Sampling = EXACT_IF_POSSIBLE) -> Routes:
@@ -159,11 +159,11 @@ def _contents(
 ) -> tuple[list[Event], list[Draft], list[int]]:
     """The distinct events, what of them each publisher publishes, and whose were drawn."""
     by = system.routing.by if system.routing else None
-    told_apart = [attribute for attribute in (by, system.event_type) if attribute is not None]
+    distinguished = [attribute for attribute in (by, system.event_type) if attribute is not None]
     cells = Cells(
         filters=filters,
         contents=tuple(publisher.content for publisher in system.publishers),
-        told_apart=tuple(told_apart),
+        distinguished=tuple(distinguished),
         sampling=sampling,
     )
     places: dict[str, int] = {}
@@ -171,9 +171,9 @@ def _contents(
     drafts: list[Draft] = []
     sampled: list[int] = []
     for position, publisher in enumerate(system.publishers):
-        found, drawn = cells.cells(publisher.content, publisher.name)
+        own_cells, drawn = cells.cells(publisher.content, publisher.name)
         sampled += [position] if drawn else []
-        for cell in found:
+        for cell in own_cells:
             place = places.setdefault(cell.text, len(events))
             if place == len(events):
                 events.append(cell.event)
@@ -196,8 +196,10 @@ def classes_of(system: System, routes: Routes, events: Sequence[Event]) -> Ints:
         )
     }
     matched = np.packbits(match_matrix(column(system.subscribers, "wants").values, events), axis=1)
-    found = [known[wants.tobytes(), int(tree)] for wants, tree in zip(matched, trees, strict=True)]
-    return np.array(found, dtype=np.int64)
+    classes = [
+        known[wants.tobytes(), int(tree)] for wants, tree in zip(matched, trees, strict=True)
+    ]
+    return np.array(classes, dtype=np.int64)
 
 
 def _trees_of_events(
@@ -270,7 +272,7 @@ def behind_arcs(
     From the leaves inwards, what is behind an arc is what is at its end and behind the arcs that
     lead on from there; the arcs outwards then see everything that is not behind their reverse.
     """
-    found = np.zeros((len(arcs), local.shape[1]), dtype=local.dtype)
+    behind_arc = np.zeros((len(arcs), local.shape[1]), dtype=local.dtype)
     for index, tree in enumerate(trees):
         mine = np.flatnonzero(tree_of_class == index)
         here = local[:, mine]
@@ -278,10 +280,10 @@ def behind_arcs(
         order = list(topology.walk(tree, arcs, 0))
         for broker, into in reversed(order):
             if into >= 0:
-                found[into, mine] = behind[broker]
+                behind_arc[into, mine] = behind[broker]
                 behind[arcs[into].source] += behind[broker]
         total = here.sum(axis=0)
         for _, into in order:
             if into >= 0:
-                found[into ^ 1, mine] = total - found[into, mine]
-    return found
+                behind_arc[into ^ 1, mine] = total - behind_arc[into, mine]
+    return behind_arc

@@ -1,6 +1,6 @@
 """The workload of a system: its flows by event type (or content), and how they are forwarded.
 
-On a tree the events of one publisher reach a broker by one way only, so the share of those at a
+On a tree the events of one publisher reach a broker by one path only, so the share of those at a
 broker that go on over an arc is all that forwarding is about. What is lost on a link has used it.
 """
 
@@ -58,7 +58,7 @@ def workload_of(
         raise InvalidInputError(f"flows by '{by}'; wants one of {', '.join(FLOWS)}")
     require_only(system, HANDLED, "the workload of a system")
     _refuse_client_bandwidth(system)
-    found = routes or route(system)
+    known_routes = routes or route(system)
     centres = _Centres(system)
     nodes = tuple(
         Node(name=broker.name, centres=centres.of_broker[index])
@@ -72,11 +72,11 @@ def workload_of(
             delay=arc.channel.delay,
             reliability=arc.channel.reliability,
         )
-        for index, arc in enumerate(found.arcs)
+        for index, arc in enumerate(known_routes.arcs)
     )
     flows, problems = [], []
-    for parts in _parts(system, found, by):
-        flow = _Forwarding(system, found, parts).flow(joint=joint)
+    for parts in _parts(system, known_routes, by):
+        flow = _Forwarding(system, known_routes, parts).flow(joint=joint)
         services, missing = centres.services(parts.event_type)
         problems += missing
         transfers = centres.transfers(flow)
@@ -96,7 +96,7 @@ def workload_of(
         raise InvalidInputError("some event types have no service time:", problems)
     return Workload(
         nodes=nodes,
-        centres=tuple(centres.found),
+        centres=tuple(centres.centres),
         connections=connections,
         sources=tuple(_sources(system)),
         flows=tuple(flows),
@@ -212,11 +212,11 @@ class _Forwarding:
         return _Forwarded(shares=tuple(sorted(shares)), sizes=sizes, joint=together)
 
     def _sizes(self, sent: Floats) -> dict[float | None, float]:
-        found: dict[float | None, float] = {}
+        weights: dict[float | None, float] = {}
         for size, weight in zip(self.sizes, (sent / sent.sum()).tolist(), strict=True):
             if weight > 0.0:
-                found[size] = found.get(size, 0.0) + weight
-        return found
+                weights[size] = weights.get(size, 0.0) + weight
+        return weights
 
     def _follow(self, tree: topology.Tree, mine: Bools) -> None:
         arcs = self.routes.arcs
@@ -265,7 +265,7 @@ class _Centres:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        self.found: list[Centre] = []
+        self.centres: list[Centre] = []
         self._stations: list[tuple[int, str, Station]] = []  # centre, where it stands, station
         self.of_broker = [self._add_broker(broker) for broker in system.brokers]
         self._networks: dict[tuple[str, str], int] = {}
@@ -273,8 +273,8 @@ class _Centres:
         self.of_arc = [self._network(arc) for arc in range(len(self._channels))]
 
     def _add(self, centre: Centre) -> int:
-        self.found.append(centre)
-        return len(self.found) - 1
+        self.centres.append(centre)
+        return len(self.centres) - 1
 
     def _add_broker(self, broker: Broker) -> tuple[int, ...]:
         positions = []
@@ -296,12 +296,12 @@ class _Centres:
         in a half-duplex one everything is sent one after the other.
         """
         channel, link = self._channels[arc], self.system.links[arc // 2]
-        way = "there" if arc % 2 == 0 else "back"
+        direction = "there" if arc % 2 == 0 else "back"
         if channel.network is not None:
             network = next(n for n in self.system.networks if n.name == channel.network)
-            key = (network.name, way if network.duplex == "full" else "")
+            key = (network.name, direction if network.duplex == "full" else "")
         elif channel.bandwidth_bytes_per_s is not None:
-            ends = link.between if way == "there" else link.between[::-1]
+            ends = link.between if direction == "there" else link.between[::-1]
             key = ("--".join(ends), "")
         else:
             return None
@@ -312,19 +312,19 @@ class _Centres:
     def services(self, event_type: str) -> tuple[tuple[tuple[int, Law], ...], list[Problem]]:
         """The law of the service time of an event type at every centre of a broker."""
         stored = self.system.stored_subscriptions
-        found: list[tuple[int, Law]] = []
+        laws: list[tuple[int, Law]] = []
         problems = []
         for centre, at, station in self._stations:
             demands = dict(station.demands)
             if station.service is not None:
-                found.append((centre, station.service.with_stored(stored)))
+                laws.append((centre, station.service.with_stored(stored)))
             elif event_type in demands:
-                found.append((centre, demands[event_type]))
+                laws.append((centre, demands[event_type]))
             else:
                 saw = f"no demand of the event type '{event_type}'"
                 want = f"one of every type (given: {', '.join(demands)})"
                 problems.append(Problem(at=f"{at}.demands", saw=saw, want=want))
-        return tuple(found), problems
+        return tuple(laws), problems
 
     def priorities(self, event_type: str) -> tuple[tuple[int, int], ...]:
         """The priority of an event type at the centres of brokers where it has one."""
@@ -336,7 +336,7 @@ class _Centres:
 
         Messages of several sizes take several times: a law with an atom for each.
         """
-        found: list[tuple[int, Law]] = []
+        laws: list[tuple[int, Law]] = []
         for arc, _ in flow.shares:
             if self.of_arc[arc] is None:
                 continue
@@ -348,8 +348,8 @@ class _Centres:
                     "top of the file, to a publisher, or to its contents"
                 )
             speed = self._bytes_per_s(self._channels[arc])
-            found.append((arc, transfer_law(sizes, speed)))
-        return tuple(found)
+            laws.append((arc, transfer_law(sizes, speed)))
+        return tuple(laws)
 
     def _bytes_per_s(self, channel: Channel) -> float:
         if channel.bandwidth_bytes_per_s is not None:

@@ -82,85 +82,87 @@ def read_folder(folder: Path, *, by_column: bool = True) -> Place:
         want = f"{HEAD}, or tables such as subscribers.csv"
         return Place(None, (), [Problem(at=str(folder), saw=names, want=want)])
     head = yaml_text.read(folder / HEAD, follow=False) if has_head else Place({})
-    found = _Folder(
+    gathered = _Folder(
         document=dict(head.value) if isinstance(head.value, Mapping) else {},
         problems=[dataclasses.replace(problem, file=HEAD) for problem in head.problems],
         lines=dict(head.lines),
         files={(): HEAD} if has_head else {},
     )
     if head.value is not None and not isinstance(head.value, Mapping):
-        Place(head.value, (), found.problems, {}, found.files).report("a mapping (name: value)")
-    head_is_lost = found.problems and not isinstance(head.value, Mapping)
-    found.document.setdefault("tidings", 1)
+        Place(head.value, (), gathered.problems, {}, gathered.files).report(
+            "a mapping (name: value)"
+        )
+    head_is_lost = gathered.problems and not isinstance(head.value, Mapping)
+    gathered.document.setdefault("tidings", 1)
     for section, files in tables.items():
         if files:
-            _check_only(section, files, found)
-            if by_column and section == "subscribers" and not found.problems:
+            _check_only(section, files, gathered)
+            if by_column and section == "subscribers" and not gathered.problems:
                 columns = read_columns(files[0], Subscriber, _plain_cell)
                 if columns is not None:
-                    found.document[section] = columns
+                    gathered.document[section] = columns
                     continue
-            _add_table(section, files[0], found)
+            _add_table(section, files[0], gathered)
         for other in files[1:]:  # not used, but what is wrong with it is told
-            aside = dataclasses.replace(found, document={}, lines={}, files={})
+            aside = dataclasses.replace(gathered, document={}, lines={}, files={})
             _add_table(section, other, aside)
     if head_is_lost:  # whatever is in no table may stand there
         for field in document_fields(System):
-            found.document.setdefault(field, Unreadable(problem=found.problems[0]))
-    return Place(found.document, (), found.problems, found.lines, found.files)
+            gathered.document.setdefault(field, Unreadable(problem=gathered.problems[0]))
+    return Place(gathered.document, (), gathered.problems, gathered.lines, gathered.files)
 
 
 def _files(folder: Path, section: str) -> list[Path]:
     return [file for end in SUFFIXES if os.path.lexists(file := folder / (section + end))]
 
 
-def _check_only(section: str, files: list[Path], found: _Folder) -> None:
+def _check_only(section: str, files: list[Path], folder: _Folder) -> None:
     """Each section stands in one place, so that nothing said is passed over."""
-    places = [file.name for file in files] + [HEAD] * (section in found.document)
+    places = [file.name for file in files] + [HEAD] * (section in folder.document)
     if len(places) > 1:
         saw, want = " beside ".join(places), "each section in one place only"
-        found.problems.append(Problem(at=section, saw=saw, want=want))
+        folder.problems.append(Problem(at=section, saw=saw, want=want))
 
 
-def _add_table(section: str, file: Path, found: _Folder) -> None:
+def _add_table(section: str, file: Path, folder: _Folder) -> None:
     """Put the rows of one table where the YAML form has them."""
     try:
-        rows = list(_rows(file, found.problems))
+        rows = list(_rows(file, folder.problems))
     except (OSError, ValueError, csv.Error, pyarrow.ArrowException) as error:
         saw = yaml_text.refusal(error)
         problem = Problem(at=section, saw=saw, want="a readable table", file=file.name)
-        found.problems.append(problem)
-        found.document[section] = Unreadable(problem=problem)
+        folder.problems.append(problem)
+        folder.document[section] = Unreadable(problem=problem)
         rows = None
     if section == "contents":
-        unread = found.document.pop(section, None)
-        _add_contents(file, rows, unread, found)
+        unread = folder.document.pop(section, None)
+        _add_contents(file, rows, unread, folder)
     elif rows is not None and section == "links":
-        found.document["links"] = [row.value for row in rows]
+        folder.document["links"] = [row.value for row in rows]
         for index, row in enumerate(rows):
-            found.put(("links", index), file, row.line)
+            folder.put(("links", index), file, row.line)
     elif rows is not None:
-        found.document[section] = {}
-        for name, row in _owned("name", file, rows, found.problems):
-            if name in found.document[section]:
+        folder.document[section] = {}
+        for name, row in _owned("name", file, rows, folder.problems):
+            if name in folder.document[section]:
                 problem = Problem(at=f"{section}.{name}", saw="it twice", want="each name once")
-                found.problems.append(dataclasses.replace(problem, line=row.line, file=file.name))
+                folder.problems.append(dataclasses.replace(problem, line=row.line, file=file.name))
                 continue
-            found.document[section][name] = row.value
-            found.put((section, name), file, row.line)
+            folder.document[section][name] = row.value
+            folder.put((section, name), file, row.line)
 
 
-def _add_contents(file: Path, rows: list[_Row] | None, unread: Any, found: _Folder) -> None:
+def _add_contents(file: Path, rows: list[_Row] | None, unread: Any, folder: _Folder) -> None:
     """Give each publisher its rows; where they cannot be read, nobody is blamed for having none."""
-    publishers = found.document.get("publishers")
+    publishers = folder.document.get("publishers")
     if not isinstance(publishers, Mapping):
         return
     for publisher in publishers.values() if rows is None else ():
         if isinstance(publisher, dict):
             publisher.setdefault("content", unread)
     tables: dict[str, list[dict[str, Any]]] = {}
-    for name, row in _owned("publisher", file, rows or [], found.problems):
-        place = Place(name, ("publisher",), found.problems, {(): row.line}, {(): file.name})
+    for name, row in _owned("publisher", file, rows or [], folder.problems):
+        place = Place(name, ("publisher",), folder.problems, {(): row.line}, {(): file.name})
         if isinstance(publishers.get(name), Unreadable):
             continue
         if not isinstance(publishers.get(name), dict):
@@ -170,8 +172,8 @@ def _add_contents(file: Path, rows: list[_Row] | None, unread: Any, found: _Fold
         else:
             if name not in tables:
                 tables[name] = publishers[name]["content"] = []
-                found.put(("publishers", name, "content"), file, row.line)
-            found.put(("publishers", name, "content", len(tables[name])), file, row.line)
+                folder.put(("publishers", name, "content"), file, row.line)
+            folder.put(("publishers", name, "content", len(tables[name])), file, row.line)
             tables[name].append(row.value)
 
 
@@ -192,8 +194,10 @@ def _rows(file: Path, problems: list[Problem]) -> Iterator[_Row]:
     """The rows as documents: empty cells left out, JSON cells opened, numbers kept as numbers."""
     rows = _parquet_rows(file) if file.suffix == ".parquet" else _csv_rows(file, problems)
     for row in rows:
-        told = {key: value for key, value in row.cells.items() if value is not None and value != ""}
-        cells = {key: _cell(key, value, file, row.line) for key, value in told.items()}
+        filled = {
+            key: value for key, value in row.cells.items() if value is not None and value != ""
+        }
+        cells = {key: _cell(key, value, file, row.line) for key, value in filled.items()}
         yield dataclasses.replace(row, cells=cells)
 
 

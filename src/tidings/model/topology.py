@@ -35,33 +35,33 @@ class Tree:
 
 
 def arcs(system: System) -> tuple[Arc, ...]:
-    """All arcs, two a link."""
+    """List all arcs, two a link."""
     index = system.broker_index
-    found: list[Arc] = []
+    directed: list[Arc] = []
     for link in system.links:
         first, second = (index[end] for end in link.between)
-        found.append(Arc(source=first, target=second, channel=link.there))
-        found.append(Arc(source=second, target=first, channel=link.back))
-    return tuple(found)
+        directed.append(Arc(source=first, target=second, channel=link.there))
+        directed.append(Arc(source=second, target=first, channel=link.back))
+    return tuple(directed)
 
 
 def trees(system: System) -> tuple[Tree, ...]:
-    """The trees events follow: one, or one for each value that the routing names."""
+    """List the trees that events follow: one, or one for each value that the routing names."""
     ends = [link.between for link in system.links]
     names = [broker.name for broker in system.brokers]
     routing = system.routing or Routing()
-    found = []
+    rooted = []
     if routing.tree is not None:
         chosen = {frozenset(pair) for pair in routing.tree}
         keep = [i for i, pair in enumerate(ends) if frozenset(pair) in chosen]
-        found.append(_tree(ONLY_TREE, keep, ends, names))
+        rooted.append(_tree(ONLY_TREE, keep, ends, names))
     elif routing.root is not None:
-        found.append(_tree(ONLY_TREE, shortest_tree(names, ends, routing.root), ends, names))
+        rooted.append(_tree(ONLY_TREE, shortest_tree(names, ends, routing.root), ends, names))
     elif not routing.roots:
-        found.append(_tree(ONLY_TREE, range(len(ends)), ends, names))
+        rooted.append(_tree(ONLY_TREE, range(len(ends)), ends, names))
     for value, root in routing.roots:
-        found.append(_tree(value, shortest_tree(names, ends, root), ends, names))
-    return tuple(found)
+        rooted.append(_tree(value, shortest_tree(names, ends, root), ends, names))
+    return tuple(rooted)
 
 
 def _tree(

@@ -69,7 +69,7 @@ class Uncertain:
 
 def uncertain_parameters(system: System) -> tuple[list[Uncertain], list[str]]:
     """The parameters with a standard error above 0, and the paths that are none of those above."""
-    found, others = [], []
+    uncertain, others = [], []
     owners = {section: _owners(system, section) for section in _FIELDS}
     for path, error in system.standard_errors:
         section, _, rest = path.partition(".")
@@ -82,13 +82,13 @@ def uncertain_parameters(system: System) -> tuple[list[Uncertain], list[str]]:
             one = Uncertain(
                 section=section, owner=parts[0], field=parts[1], value=value, standard_error=error
             )
-            found.append(one)
-    return found, others
+            uncertain.append(one)
+    return uncertain, others
 
 
 def with_values(system: System, values: Mapping[Uncertain, float]) -> System:
     """The system with other values of some of its parameters."""
-    told = {path for path, _ in system.standard_errors}
+    paths = {path for path, _ in system.standard_errors}
     sections: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for one, value in values.items():
         sections.setdefault(one.section, {}).setdefault(one.owner, []).append((one.field, value))
@@ -99,7 +99,7 @@ def with_values(system: System, values: Mapping[Uncertain, float]) -> System:
         for owner, fields in changes.items():
             record = records[place_of[owner]]
             for field, value in fields:
-                both = f"links.{owner}.back.{field}" not in told
+                both = f"links.{owner}.back.{field}" not in paths
                 record = changed(record, field, value, both=both)
             records[place_of[owner]] = record
         parts[section] = tuple(records)

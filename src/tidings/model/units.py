@@ -37,17 +37,17 @@ _QUANTITY = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S.*?
 
 
 def parse(text: str, units: dict[str, float]) -> float | None:
-    """The value of a quantity in its base unit, or None where the text is not such a quantity.
+    """Read the value of a quantity in its base unit, or None where the text is not such a quantity.
 
     >>> parse("250ms", SECONDS), parse("0.25", SECONDS), parse("10 Mbit/s", BYTES_PER_S)
     (0.25, 0.25, 1250000.0)
     >>> parse("3 parsecs", SECONDS) is None
     True
     """
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
+    quantity = _QUANTITY.fullmatch(text)
+    if quantity is None:
         return None
-    number, unit = float(found[1]), found[2]
+    number, unit = float(quantity[1]), quantity[2]
     if unit is None:
         return number
     if unit not in units:

@@ -38,7 +38,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """One way from a node to another: perhaps through a queue, perhaps with a delay."""
+    """One path from a node to another: perhaps through a queue, perhaps with a delay."""
 
     source: int
     target: int
@@ -88,7 +88,7 @@ class Flow:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Nodes, the ways between them, the queues on both, and the flows through all of it."""
+    """Nodes, the connections between them, the queues on both, and the flows through all of it."""
 
     nodes: tuple[Node, ...]
     centres: tuple[Centre, ...] = ()

@@ -25,7 +25,7 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     check_file(path)
     target = Path(path).absolute()
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
-    with _told(path):
+    with _refusals(path):
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             with draft.open("xb") as stream:
@@ -45,12 +45,12 @@ def new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterat
     """
     check_new_folder(path, replace=replace)
     target = Path(path).absolute()
-    with _told(path):
+    with _refusals(path):
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     new, old = scratch / "new", scratch / "old"
     try:
-        with _told(path):
+        with _refusals(path):
             new.mkdir()  # unlike the scratch folder, open to whom the umask allows
         try:
             yield new
@@ -59,7 +59,7 @@ def new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Iterat
                 raise _refusal(path, error) from error
             raise  # the block may do more than write
         check_new_folder(path, replace=replace)  # it may have come up meanwhile
-        with _told(path):
+        with _refusals(path):
             _exchange(new, target, old if replace else None)
     finally:
         # Never the only copy of the older folder.
@@ -85,7 +85,7 @@ def _exchange(new: Path, target: Path, old: Path | None) -> None:
 def check_file(path: str | os.PathLike[str]) -> None:
     """Refuse a place where a file cannot be written, before long work; changes nothing."""
     target = Path(path)
-    with _told(path):
+    with _refusals(path):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if target.exists() and not target.is_file():  # a device or pipe must not be replaced
@@ -98,7 +98,7 @@ def check_new_folder(path: str | os.PathLike[str], *, replace: bool = False) -> 
     target = Path(path)
     if os.path.lexists(target) and not replace:
         raise InvalidInputError(f"{path} exists already; choose another place or remove it")
-    with _told(path):
+    with _refusals(path):
         if os.path.lexists(target) and not target.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         _check_parent(target)
@@ -131,7 +131,7 @@ def _check_parent(target: Path) -> None:
 
 
 @contextmanager
-def _told(path: str | os.PathLike[str]) -> Iterator[None]:
+def _refusals(path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn what the system says against writing into an error of the input."""
     try:
         yield

@@ -70,7 +70,7 @@ class _Converter:
         return Unreadable(problem=self.problems[-1])
 
     def _mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 place = Place(None, path, self.problems, self.lines)
@@ -80,14 +80,14 @@ class _Converter:
             key = Name(str(key_node.value), value)
             if not fits:
                 self._strange(key_node, (*path, key))
-            if key in found:
+            if key in mapping:
                 self.lines[(*path, key)] = key_node.start_mark.line + 1
                 place = Place(key, (*path, key), self.problems, self.lines)
                 place.report("each name once", saw="the same name a second time")
                 continue
-            found[key] = self.convert(value_node, (*path, key))
+            mapping[key] = self.convert(value_node, (*path, key))
             self.lines[(*path, key)] = key_node.start_mark.line + 1
-        return found
+        return mapping
 
 
 def _scalar(node: yaml.ScalarNode) -> tuple[Any, bool]:

@@ -45,14 +45,14 @@ class Cells:
     @cached_property
     def all(self) -> tuple[Cell, ...]:
         """Every cell that holds tokens in the beginning, or that a mode takes from or puts to."""
-        found: dict[Cell, None] = {}
+        used: dict[Cell, None] = {}
         for place in self.net.places:
-            found.update(((place.name, colour), None) for colour, _ in place.tokens)
+            used.update(((place.name, colour), None) for colour, _ in place.tokens)
         for mode in self.modes:
-            found.update(((arc.place, arc.colour), None) for arc in mode.take + mode.put)
+            used.update(((arc.place, arc.colour), None) for arc in mode.take + mode.put)
         order = {place.name: number for number, place in enumerate(self.net.places)}
         colours = {colour: number for number, colour in enumerate(self.net.colours)}
-        return tuple(sorted(found, key=lambda cell: (order[cell[0]], colours[cell[1]])))
+        return tuple(sorted(used, key=lambda cell: (order[cell[0]], colours[cell[1]])))
 
     @cached_property
     def index(self) -> dict[Cell, int]:
@@ -62,20 +62,20 @@ class Cells:
     @cached_property
     def takers(self) -> tuple[tuple[int, ...], ...]:
         """The modes that take from each cell."""
-        found: list[list[int]] = [[] for _ in self.all]
+        modes_of: list[list[int]] = [[] for _ in self.all]
         for number, mode in enumerate(self.modes):
             for cell in dict.fromkeys((arc.place, arc.colour) for arc in mode.take):
-                found[self.index[cell]].append(number)
-        return tuple(map(tuple, found))
+                modes_of[self.index[cell]].append(number)
+        return tuple(map(tuple, modes_of))
 
     @cached_property
     def givers(self) -> tuple[tuple[int, ...], ...]:
         """The modes that put into each cell."""
-        found: list[list[int]] = [[] for _ in self.all]
+        modes_of: list[list[int]] = [[] for _ in self.all]
         for number, mode in enumerate(self.modes):
             for cell in dict.fromkeys((arc.place, arc.colour) for arc in mode.put):
-                found[self.index[cell]].append(number)
-        return tuple(map(tuple, found))
+                modes_of[self.index[cell]].append(number)
+        return tuple(map(tuple, modes_of))
 
     @cached_property
     def is_plain(self) -> tuple[bool, ...]:
@@ -92,10 +92,10 @@ class Cells:
     @cached_property
     def _choices(self) -> tuple[tuple[tuple[int, float], ...], ...]:
         """Of plain cells: the modes, and with which probability a token fires each."""
-        found = []
+        choices = []
         for takers, plain in zip(self.takers, self.is_plain, strict=True):
-            found.append(tuple(self._shares(takers)) if plain else ())
-        return tuple(found)
+            choices.append(tuple(self._shares(takers)) if plain else ())
+        return tuple(choices)
 
     def choices(self, cell: int) -> tuple[tuple[int, float], ...]:
         """The modes that a token of a plain cell fires, and with which probability each."""

@@ -184,12 +184,12 @@ def _modes(
 
 def _held_transitions(cells: Cells) -> list[int]:
     """Immediate transitions that take from a cell that is not plain."""
-    found: dict[int, None] = {}
+    held: dict[int, None] = {}
     for number, mode in enumerate(cells.modes):
         plain = [cells.is_plain[cells.index[arc.place, arc.colour]] for arc in mode.take]
         if mode.after is None and not all(plain):
-            found[cells.transition_of[number]] = None
-    return list(found)
+            held[cells.transition_of[number]] = None
+    return list(held)
 
 
 def _transitions(cells: Cells) -> Iterator[tuple[Any, ...]]:
@@ -205,7 +205,7 @@ def _timed_modes(cells: Cells) -> list[int]:
 
 def _timed(cells: Cells, laws: list[Law], streams: _Numbering) -> list[tuple[int, ...]]:
     """Mode, law, law of the first time (by position; −1: none) and stream of every timed mode."""
-    found: list[tuple[int, ...]] = []
+    rows: list[tuple[int, ...]] = []
     for number in _timed_modes(cells):
         mode = cells.modes[number]
         assert mode.after is not None
@@ -217,5 +217,5 @@ def _timed(cells: Cells, laws: list[Law], streams: _Numbering) -> list[tuple[int
         transition = cells.transition_of[number]
         own = number - cells.first_mode[transition]
         stream = streams((f"{cells.net.transitions[transition].name} {own}", "time"))
-        found.append((number, at, first_at, stream))
-    return found
+        rows.append((number, at, first_at, stream))
+    return rows

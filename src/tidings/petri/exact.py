@@ -23,12 +23,12 @@ MOST_STATES = 20_000
 
 
 def solve_exactly(net: Net, *, most_states: int = MOST_STATES) -> NetOutcome:
-    """Throughput, population, residence and utilisation of a net, exactly.
+    """Compute throughput, population, residence and utilisation of a net, exactly.
 
     Open nets need a product form (:mod:`tidings.petri.product_form`). Of any other all times must
     be exponential, and the markings that can be reached few: closed nets, and those whose sources
     stop when something is full. Residence times are by Little's law; quantiles and ages are not
-    told.
+    computed.
     """
     cells = Cells(net=flatten(checked(net)))
     traffic = solve_traffic(cells)
@@ -91,8 +91,8 @@ def _stationary(reached: dict[Marking, int], events: dict[Marking, list[Event]])
     """The share of time in each marking."""
     size = len(reached)
     rates = sparse.dok_array((size, size), dtype=np.float64)
-    for marking, found in events.items():
-        for event in found:
+    for marking, following in events.items():
+        for event in following:
             for target, part in event.targets.items():
                 if target != marking:
                     rates[reached[marking], reached[target]] += event.rate_per_s * part

@@ -94,11 +94,11 @@ class _Generator:
     @cached_property
     def _visited(self) -> dict[int, list[int]]:
         """The flows that come to each node."""
-        found: dict[int, list[int]] = {}
+        flows_at: dict[int, list[int]] = {}
         for index, flow in enumerate(self.workload.flows):
             for node in self._reached(flow) if flow.share > 0.0 else ():
-                found.setdefault(node, []).append(index)
-        return found
+                flows_at.setdefault(node, []).append(index)
+        return flows_at
 
     def _reached(self, flow: Flow) -> list[int]:
         load = self.workload
@@ -254,19 +254,19 @@ class _Generator:
             colour_of(self.workload, flow): dict(flows[flow].priorities).get(centre, 0)
             for flow in self._stopping(node, centre)
         }
-        found = self._queue_of(centre, laws)
-        if found.discipline != "priority":
-            return found
-        return replace(found, priorities=tuple(each for each in priorities.items() if each[1]))
+        queue = self._queue_of(centre, laws)
+        if queue.discipline != "priority":
+            return queue
+        return replace(queue, priorities=tuple(each for each in priorities.items() if each[1]))
 
     def _queue_of(self, centre: int, laws: dict[str, Law]) -> Queue:
-        found = self.workload.centres[centre]
+        station = self.workload.centres[centre]
         different = set(laws.values())
         return Queue(
             service=next(iter(different)) if len(different) == 1 else None,
             services=tuple(laws.items()) if len(different) > 1 else (),
-            discipline=found.discipline,
-            servers=found.servers,
+            discipline=station.discipline,
+            servers=station.servers,
         )
 
     def _wire_places(self) -> Iterator[Place]:
@@ -277,8 +277,8 @@ class _Generator:
             if centre is not None:
                 law = dict(load.flows[flow].transfers)[connection]
                 laws.setdefault(centre, {})[self._wire_colour(flow, connection)] = law
-        for centre, found in laws.items():
-            yield Place(name=self._wire(centre), queue=self._queue_of(centre, found))
+        for centre, own in laws.items():
+            yield Place(name=self._wire(centre), queue=self._queue_of(centre, own))
 
     def _delay_places(self) -> Iterator[Place]:
         used = dict.fromkeys(connection for _, connection in self._crossings)
@@ -381,8 +381,8 @@ class _Generator:
                 take = (Arc(place=self._wire(centre), colour=colour),)
                 put = (self._past_wire(flow, connection, 1.0),)
                 modes.setdefault(centre, []).append(Mode(take=take, put=put))
-        for centre, found in modes.items():
-            yield Transition(name=f"cross {self._wire(centre)}", modes=tuple(found))
+        for centre, crossings in modes.items():
+            yield Transition(name=f"cross {self._wire(centre)}", modes=tuple(crossings))
 
     def _landing(self) -> Iterator[Transition]:
         load = self.workload
@@ -395,8 +395,8 @@ class _Generator:
                 target = self._node(ends.target)
                 put = (Arc(place=target, colour=colour, share=ends.reliability),)
                 modes.setdefault(connection, []).append(Mode(take=take, put=put))
-        for connection, found in modes.items():
-            yield Transition(name=f"land from {self._delay(connection)}", modes=tuple(found))
+        for connection, landings in modes.items():
+            yield Transition(name=f"land from {self._delay(connection)}", modes=tuple(landings))
 
 
 def _is_poisson(law: Law) -> bool:

@@ -66,8 +66,8 @@ class Growth:
         gains = self._chosen & (mean * LEGS >= LEAST_GAIN)
         error = np.sqrt(variance / n)
         t = np.divide(mean, error, out=np.full(mean.shape, np.inf), where=error > 0.0)
-        found: Bools = gains & (special.stdtr(n - 1, -t) < LEVEL / max(1, self._chosen.sum()))
-        return found
+        growing: Bools = gains & (special.stdtr(n - 1, -t) < LEVEL / max(1, self._chosen.sum()))
+        return growing
 
     def refuse(self, length_s: float) -> None:
         """Raise UnstableError with the place that grows most, if any does, in runs so long."""

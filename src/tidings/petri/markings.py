@@ -90,40 +90,40 @@ class Markings:
                     rate *= min(len(serving), queue.servers) / len(serving)
                 after = _completed(queue, self._priorities, (serving, waiting), cell)
                 lines = (*marking.lines[:number], after, *marking.lines[number + 1 :])
-                found = self._settled(Marking(lines, marking.held), (), (cell,))
-                yield Event(rate_per_s=rate, targets=found.targets, arrivals=found.arrivals)
+                following = self._settled(Marking(lines, marking.held), (), (cell,))
+                yield Event(rate_per_s=rate, targets=following.targets, arrivals=following.arrivals)
         for number, mode in enumerate(self.cells.modes):
             if mode.after is not None and self._can_fire(number, marking):
-                found = self._fired(number, marking)
+                following = self._fired(number, marking)
                 rate = 1.0 / mode.after.mean_s
-                yield Event(rate_per_s=rate, targets=found.targets, arrivals=found.arrivals)
+                yield Event(rate_per_s=rate, targets=following.targets, arrivals=following.arrivals)
 
     # ---- what follows at once ------------------------------------------------------------------
 
     def _fired(self, number: int, marking: Marking) -> _Following:
-        found = _Following()
+        following = _Following()
         taken = self._taken(number, marking)
         for share, put in self._puts(number):
-            found.add(self._settled(taken, put, ()), share)
-        return found
+            following.add(self._settled(taken, put, ()), share)
+        return following
 
     def _settled(
         self, marking: Marking, agenda: tuple[int, ...], ready: tuple[int, ...]
     ) -> _Following:
         """Where tokens that arrive, or have been served, lead, until only time goes on."""
-        found = _Following()
+        following = _Following()
         waiting: list[tuple[float, _Moment]] = [(1.0, (marking, agenda, ready))]
         for _ in range(MOST_STEPS):
             if not waiting:
-                return found
+                return following
             share, moment = waiting.pop()
             now, left, done = moment
             if left and not done:
-                found.arrivals[left[0]] = found.arrivals.get(left[0], 0.0) + share
+                following.arrivals[left[0]] = following.arrivals.get(left[0], 0.0) + share
             onwards = list(self._step(moment))
             waiting += [(share * part, after) for part, after in onwards]
             if not onwards:
-                found.targets[now] = found.targets.get(now, 0.0) + share
+                following.targets[now] = following.targets.get(now, 0.0) + share
         raise UnsupportedError(
             f"more than {MOST_STEPS:,} steps follow from one event without any time passing; this "
             "net is not one to be solved exactly. Solve it by simulation"
@@ -210,11 +210,11 @@ class Markings:
 
     @cached_property
     def _priorities(self) -> tuple[int, ...]:
-        found = []
+        priorities = []
         for cell in self.cells.all:
             queue = self.cells.queue_of(cell)
-            found.append(0 if queue is None else dict(queue.priorities).get(cell[1], 0))
-        return tuple(found)
+            priorities.append(0 if queue is None else dict(queue.priorities).get(cell[1], 0))
+        return tuple(priorities)
 
 
 class _Following:

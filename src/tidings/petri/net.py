@@ -58,17 +58,17 @@ class Queue:
 
 
 def _read_queue(at: At) -> Queue | None:
-    told = given(at)
+    fields = given(at)
     if (
         at.value is not None
         and isinstance(at.value, dict)
-        and ("service" in told) == ("services" in told)
+        and ("service" in fields) == ("services" in fields)
     ):
         at.report("either 'service' (of any colour) or 'services' by colour")
-    if "priorities" in told and at.inside("discipline").value != "priority":
+    if "priorities" in fields and at.inside("discipline").value != "priority":
         at.inside("priorities").report("the discipline 'priority', which alone heeds them")
-    found: Queue | None = records.read_record(Queue, at)
-    return found
+    queue: Queue | None = records.read_record(Queue, at)
+    return queue
 
 
 QUEUE = Kind(

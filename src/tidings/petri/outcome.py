@@ -27,17 +27,17 @@ class NetOutcome:
 
     def cell(self, place: str, colour: str) -> pd.Series[Any]:
         """The row of one place and colour."""
-        found = self.cells[(self.cells["place"] == place) & (self.cells["colour"] == colour)]
-        if len(found) != 1:
+        rows = self.cells[(self.cells["place"] == place) & (self.cells["colour"] == colour)]
+        if len(rows) != 1:
             raise InvalidInputError(f"no tokens of the colour '{colour}' come to '{place}'")
-        return found.iloc[0]
+        return rows.iloc[0]
 
     def place(self, name: str) -> pd.Series[Any]:
         """The row of one queueing place."""
-        found = self.places[self.places["place"] == name]
-        if len(found) != 1:
+        rows = self.places[self.places["place"] == name]
+        if len(rows) != 1:
             raise InvalidInputError(f"'{name}' is no place with a queue")
-        return found.iloc[0]
+        return rows.iloc[0]
 
     def to_document(self) -> dict[str, Any]:
         """The outcome as plain data for JSON."""

@@ -41,7 +41,7 @@ class ProductForm:
     @cached_property
     def populations(self) -> Floats:
         """Mean tokens of every cell."""
-        found = np.zeros(len(self.cells.all))
+        tokens = np.zeros(len(self.cells.all))
         for place in self.cells.net.places:
             if place.queue is None:
                 continue
@@ -49,12 +49,12 @@ class ProductForm:
             work = np.array([self._work(place.queue, at) for at in here])
             offered, servers = float(work.sum()), place.queue.servers
             if place.queue.discipline == "infinite-server" or offered == 0.0:
-                found[here] = work
+                tokens[here] = work
                 continue
             # Mean wait in services until a server is free, were nobody let past.
             wait = waiting_probability(servers, offered) / servers
-            found[here] = work * (1.0 + wait * self._queueing(place.queue, here, work / servers))
-        return found
+            tokens[here] = work * (1.0 + wait * self._queueing(place.queue, here, work / servers))
+        return tokens
 
     def _queueing(self, queue: Queue, here: list[int], loads: Floats) -> Floats:
         """How many times as long colours wait in line as for the first server to become free.
@@ -65,8 +65,8 @@ class ProductForm:
         ranks = np.array([_rank(queue, self.cells.all[at][1]) for at in here])
         before = np.array([loads[ranks > rank].sum() for rank in ranks])
         in_turn = np.array([loads[ranks >= rank].sum() for rank in ranks])
-        found: Floats = 1.0 / ((1.0 - before) * (1.0 - in_turn))
-        return found
+        factors: Floats = 1.0 / ((1.0 - before) * (1.0 - in_turn))
+        return factors
 
     def busy_servers(self, place: str) -> float:
         """Mean number of servers at work."""
@@ -129,24 +129,24 @@ class ProductForm:
     @cached_property
     def _onwards(self) -> dict[str, set[str]]:
         """The places that tokens of any colour can come to next from each."""
-        found: dict[str, set[str]] = {place.name: set() for place in self.cells.net.places}
+        next_places: dict[str, set[str]] = {place.name: set() for place in self.cells.net.places}
         for mode in self.cells.modes:
             for taken in mode.take:
-                found[taken.place] |= {arc.place for arc in mode.put}
-        return found
+                next_places[taken.place] |= {arc.place for arc in mode.put}
+        return next_places
 
     @cached_property
     def _reached(self) -> dict[str, set[str]]:
         """The places that tokens of any colour can come to from each, itself included."""
-        found = {}
+        reached = {}
         for name in self._onwards:
             seen, waiting = {name}, [name]
             while waiting:
                 more = self._onwards[waiting.pop()] - seen
                 seen |= more
                 waiting += more
-            found[name] = seen
-        return found
+            reached[name] = seen
+        return reached
 
 
 def _rank(queue: Queue, colour: str) -> int:

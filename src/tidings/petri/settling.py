@@ -27,9 +27,9 @@ LEVEL = 1e-4  # how often, at most, a net in its steady state may be said not to
 
 
 def slowest(cells: Cells, traffic: Traffic) -> tuple[str, float]:
-    """The queue of known load that forgets most slowly, and its relaxation time in seconds."""
-    found = [(time_s, name) for name, time_s in _relaxation_times_s(cells, traffic)]
-    time_s, name = max(found, default=(0.0, ""))
+    """Find the queue of known load that forgets most slowly; its relaxation time in seconds."""
+    times = [(time_s, name) for name, time_s in _relaxation_times_s(cells, traffic)]
+    time_s, name = max(times, default=(0.0, ""))
     return name, time_s
 
 

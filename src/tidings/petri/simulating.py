@@ -152,12 +152,12 @@ def _in_legs(
     world: Any, compiled: CompiledNet, window: Window, part_s: tuple[float, float]
 ) -> Floats:
     """Run on from one moment to another; populations then, and in between: [moment, cell]."""
-    found = [_present(world, compiled)]
+    populations = [_present(world, compiled)]
     for end_s in np.linspace(*part_s, LEGS + 1)[1:]:
         world.record[0].end = end_s
         run_world(world, compiled, window)
-        found.append(_present(world, compiled))
-    return np.array(found)
+        populations.append(_present(world, compiled))
+    return np.array(populations)
 
 
 def _present(world: Any, compiled: CompiledNet) -> Floats:
@@ -173,9 +173,9 @@ def _ages(world: Any, compiled: CompiledNet, now_s: float) -> Floats:
     there = tokens[tokens.cell >= 0]
     count = len(compiled.cells.all)
     weights = np.asarray(now_s - there.entered, dtype=np.float64)
-    found: Floats = np.zeros(count)
-    np.add.at(found, there.cell, weights)
-    return found
+    ages_s: Floats = np.zeros(count)
+    np.add.at(ages_s, there.cell, weights)
+    return ages_s
 
 
 def _bring_up_to_date(world: Any, now_s: float) -> None:
@@ -274,8 +274,8 @@ class _Pilots:
         run_world(world, compiled, window)
         second_half = (length_s / 2.0, length_s)
         self._latest[number] = length_s, _in_legs(world, compiled, window, second_half)
-        found: ArrayLike = world.tables["samples"].value
-        return found
+        samples: ArrayLike = world.tables["samples"].value
+        return samples
 
     def refuse_growth(self) -> None:
         """Raise UnstableError where a population still grew in the second half of the longest."""

@@ -78,9 +78,9 @@ class NetTotals:
     def _by_queue(self, values: Floats) -> Floats:
         """Values of cells added up over the colours of each queueing place."""
         queued = self._queue_of >= 0
-        found: Floats = np.zeros(self.utilisation.x.size)
-        np.add.at(found, self._queue_of[queued], values[queued])
-        return found
+        sums: Floats = np.zeros(self.utilisation.x.size)
+        np.add.at(sums, self._queue_of[queued], values[queued])
+        return sums
 
     def _servers(self) -> Iterator[int]:
         places = self.compiled.cells.places
@@ -99,13 +99,13 @@ class NetTotals:
     def frequent(self) -> Bools:
         """The cells where tokens stay, and that they leave often enough to wait for."""
         left = self.residence.w
-        found: Bools = (self.residence.x > 0.0) & (left > RARE * left.max(initial=0.0))
-        return found
+        often: Bools = (self.residence.x > 0.0) & (left > RARE * left.max(initial=0.0))
+        return often
 
     def rare(self) -> Bools:
         """The cells where tokens stay, but next to never come."""
-        found: Bools = (self.residence.x > 0.0) & ~self.frequent()
-        return found
+        seldom: Bools = (self.residence.x > 0.0) & ~self.frequent()
+        return seldom
 
     def outcome(self, provenance: dict[str, Any]) -> NetOutcome:
         """Everything as tables."""
@@ -145,12 +145,12 @@ class NetTotals:
         value, lowest, highest = self._bins[name]
         if not value.size:
             return {}
-        found = [
+        times_s = [
             Histogram(counts=counts, lowest_s=low, highest_s=high).quantiles(list(QUANTILES))
             for counts, low, high in zip(value, lowest, highest, strict=True)
         ]
         return {
-            f"{name}_p{round(100 * share)}_s": [each[at] for each in found]
+            f"{name}_p{round(100 * share)}_s": [each[at] for each in times_s]
             for at, share in enumerate(QUANTILES)
         }
 

@@ -71,11 +71,11 @@ def _matrix(steps: list[tuple[int, int, float]], count: int) -> sparse.csr_array
 
 def _put(cells: Cells, mode: Mode) -> dict[int, float]:
     """Mean tokens of the cells that a mode puts."""
-    found: dict[int, float] = {}
+    tokens: dict[int, float] = {}
     for arc in mode.put:
         cell = cells.index[arc.place, arc.colour]
-        found[cell] = found.get(cell, 0.0) + arc.share * arc.count
-    return found
+        tokens[cell] = tokens.get(cell, 0.0) + arc.share * arc.count
+    return tokens
 
 
 def _clock_rate(cells: Cells, index: int) -> float | None:
@@ -135,15 +135,15 @@ def _solved(
 
 def _loads(cells: Cells, rates: Floats) -> dict[str, float]:
     """Offered work for each server of every queueing place, of the cells whose rate is known."""
-    found: dict[str, float] = {}
+    loads: dict[str, float] = {}
     for cell, rate in zip(cells.all, rates, strict=True):
         queue = cells.queue_of(cell)
         law = queue.law_of(cell[1]) if queue is not None else None
         if queue is None or law is None or queue.discipline == "infinite-server":
             continue
         work = 0.0 if np.isnan(rate) else float(rate) * law.mean_s / queue.servers
-        found[cell[0]] = found.get(cell[0], 0.0) + work
-    return found
+        loads[cell[0]] = loads.get(cell[0], 0.0) + work
+    return loads
 
 
 def refuse_overload(traffic: Traffic) -> None:

@@ -185,7 +185,7 @@ def _servers(broker: Broker, value: int) -> Broker | None:
 
 
 def _through(edit: Callable[[Channel, Any], Channel | None]) -> Callable[[Any, Any], Any]:
-    """An edit of a channel as one of a link (both ways) or of a peer (its own link)."""
+    """An edit of a channel as one of a link (both directions) or of a peer (its own link)."""
 
     def on_record(record: Any, value: Any) -> Any:
         if not isinstance(record, Link):

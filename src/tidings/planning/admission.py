@@ -139,12 +139,12 @@ class Admissions:
             return
         there = [name for name in missing if name in table.reached]
         self.progress(f"{newcomer.name} where its events are")
-        found = quiet_effects(one, there, self.system, self._before)
+        effects = quiet_effects(one, there, self.system, self._before)
         for number, name in enumerate(missing, start=1):
-            if name not in found:
+            if name not in effects:
                 self.progress(f"{newcomer.name} at {name}, {number} of {len(missing)}")
-                found[name] = effect_at(name, one, self.system, self._before)
-            table.learn(index[name], found[name])
+                effects[name] = effect_at(name, one, self.system, self._before)
+            table.learn(index[name], effects[name])
 
     def ask(self, newcomer: Subscriber, *, target: float, brokers: Sequence[str] = ()) -> Admission:
         """Whether a newcomer (or ``count`` of them) may come, at which of the brokers.

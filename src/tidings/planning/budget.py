@@ -54,18 +54,18 @@ class Budget:
         busy = rows[rows["utilisation"] > 0]
         if busy.empty:
             return {}
-        found = busy.loc[busy["utilisation"].idxmax()]
-        return {name: found[name] for name in ("broker", "utilisation", "wait_mean_s")}
+        busiest = busy.loc[busy["utilisation"].idxmax()]
+        return {name: busiest[name] for name in ("broker", "utilisation", "wait_mean_s")}
 
     def subscribers(self, number: int | None = None) -> pd.DataFrame:
         """On-time share, delay, and what each effect costs, the worst subscribers first."""
         own = ["subscriber", "broker", "count", "on_time", "error", "by", "delay_mean_s"]
-        found = self.outcome.subscribers[own].copy()
+        table = self.outcome.subscribers[own].copy()
         for name, costs in self.costs.items():
-            found[f"{name}: share"] = costs["share"].to_numpy()
-            found[f"{name}: delay_s"] = costs["delay_s"].to_numpy()
-        found = found.sort_values("on_time", kind="stable").reset_index(drop=True)
-        return found if number is None else found.head(number)
+            table[f"{name}: share"] = costs["share"].to_numpy()
+            table[f"{name}: delay_s"] = costs["delay_s"].to_numpy()
+        table = table.sort_values("on_time", kind="stable").reset_index(drop=True)
+        return table if number is None else table.head(number)
 
     def to_document(self, worst: int | None = None) -> dict[str, Any]:
         """The budget as plain data for JSON."""
@@ -143,7 +143,7 @@ def _tried(
 ) -> tuple[tuple[Remedy, ...], dict[str, str]]:
     """Changes by what they give, best first, and those that are not predicted, with the reason."""
     matter = {name for name, share in totals.items() if share >= MATTERS}
-    found, untried = [], {}
+    remedies, untried = [], {}
     changes = list(dict.fromkeys(_promising(system, outcome, matter)))[:MOST_REMEDIES]
     for number, change in enumerate(changes, start=1):
         progress(f"{change}, {number} of {len(changes)} changes")
@@ -152,8 +152,8 @@ def _tried(
         except UnsupportedError as error:
             untried[change] = str(error)
             continue
-        found.append(Remedy(change=change, on_time=after, gain=after - outcome.on_time))
-    return tuple(sorted(found, key=lambda each: -each.gain)), untried
+        remedies.append(Remedy(change=change, on_time=after, gain=after - outcome.on_time))
+    return tuple(sorted(remedies, key=lambda each: -each.gain)), untried
 
 
 def _promising(system: System, outcome: Outcome, matter: set[str]) -> Iterator[str]:
@@ -183,11 +183,13 @@ def _promising(system: System, outcome: Outcome, matter: set[str]) -> Iterator[s
 
 def _flow(outcome: Outcome) -> dict[str, float]:
     """Events per second through each broker and link, by name."""
-    found = dict(zip(outcome.brokers["broker"], outcome.brokers["arrivals_per_s"], strict=True))
+    events_per_s = dict(
+        zip(outcome.brokers["broker"], outcome.brokers["arrivals_per_s"], strict=True)
+    )
     for row in outcome.links.to_dict("records"):
         name = "--".join(sorted((row["source"], row["target"])))
-        found[name] = found.get(name, 0.0) + row["events_per_s"]
-    return found
+        events_per_s[name] = events_per_s.get(name, 0.0) + row["events_per_s"]
+    return events_per_s
 
 
 def _links(system: System, outcome: Outcome, column: str) -> list[str]:

@@ -152,7 +152,7 @@ def least_copies(
     play: Play | None = None,
     progress: Progress = lambda _: None,
 ) -> Capacity:
-    """The least number of brokers that should share the subscribers of one, for the target."""
+    """Find the least number of brokers that should share the subscribers of one, for the target."""
     options, plan = [], system
     for number in range(1, most + 1):
         progress(f"{number} brokers")
@@ -161,8 +161,8 @@ def least_copies(
         if options[-1].evidence.meets:
             break
     choice = options[-1] if options[-1].evidence.meets else None
-    found = tuple(options)
-    return Capacity(what="brokers", broker=broker, options=found, choice=choice, plan=plan)
+    tried = tuple(options)
+    return Capacity(what="brokers", broker=broker, options=tried, choice=choice, plan=plan)
 
 
 def shared_out(system: System, broker: str, number: int) -> System:

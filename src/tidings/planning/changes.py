@@ -74,10 +74,10 @@ def read_change(text: str) -> Change:
     if verb in RECOVERIES:
         return Change(verb=verb, rest=rest, text=text)
     target, rest = _first_word(rest)
-    found = Change(verb=verb, target=target, rest=rest, text=text)
+    change = Change(verb=verb, target=target, rest=rest, text=text)
     if not target or not (rest or verb == "remove"):
-        raise found.refuse(_FORMS.get(verb, f"{verb} NAME VALUE"))
-    return found
+        raise change.refuse(_FORMS.get(verb, f"{verb} NAME VALUE"))
+    return change
 
 
 def changed(system: System, changes: Sequence[str], below: Sequence[str] | None = None) -> System:
@@ -86,18 +86,18 @@ def changed(system: System, changes: Sequence[str], below: Sequence[str] | None 
     Files that the changes name must lie below one of the folders ``below``; None: anywhere, for
     whoever types changes.
     """
-    told = [read_change(text) for text in changes]
-    found = system
-    for change in told:
+    orders = [read_change(text) for text in changes]
+    after = system
+    for change in orders:
         try:
             with kept_below(below):
-                found = _made(found, change)
+                after = _made(after, change)
         except InvalidInputError as error:
             headline = f"the change {quoted(change.text)}: {error.headline}"
             raise InvalidInputError(headline, error.problems) from error
-    if all(change.verb in ADJUSTMENTS for change in told):
-        return found
-    return check_whole(found, f"after {quoted(', '.join(changes))}")
+    if all(change.verb in ADJUSTMENTS for change in orders):
+        return after
+    return check_whole(after, f"after {quoted(', '.join(changes))}")
 
 
 def quoted(text: str) -> str:
@@ -135,11 +135,11 @@ def _restructured(system: System, change: Change) -> System:
 
 
 def _first_word(text: str) -> tuple[str, str]:
-    found = _WORD.match(text)
-    if found is None:
+    matched = _WORD.match(text)
+    if matched is None:
         return "", ""
-    word = next(group for group in found.groups() if group is not None)
-    return word, text[found.end() :].strip()
+    word = next(group for group in matched.groups() if group is not None)
+    return word, text[matched.end() :].strip()
 
 
 def _words(text: str) -> list[str]:

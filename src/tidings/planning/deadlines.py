@@ -98,8 +98,9 @@ def shortest_lifetimes(
 
         def shares(times_s: Floats, level: float = level) -> Floats:
             progress(f"{100 * level:g} %, about {np.median(times_s):.3g} s")
-            found: Floats = foretell(promised(endless, times_s)).subscribers["on_time"].to_numpy()
-            return found
+            outcome = foretell(promised(endless, times_s))
+            on_time: Floats = outcome.subscribers["on_time"].to_numpy()
+            return on_time
 
         times_s = _least(shares, level, np.maximum(guess_s, LEAST_S), reachable)
         if OPEN in verdicts.values():  # who gets too little for a lower one does for this
@@ -133,23 +134,23 @@ def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> t
             verdict = judged(plan, Target(), predicted, seen)
         return verdict, predicted if seen is None else better(predicted, seen)
 
-    found, step = times_s, FIRST_STEP
-    verdict, seen = tried(found)
+    longer_s, step = times_s, FIRST_STEP
+    verdict, seen = tried(longer_s)
     short = possible & ~surely_reached(seen, level)
     if (seen.subscribers["on_time"].to_numpy()[short] < level - FAR_SHORT).any():
         longest = np.where(short, LONGEST * times_s, times_s)
         best, _ = tried(longest)
         if best != MEETS:
-            found, verdict, short = longest, best, np.zeros_like(short)
+            longer_s, verdict, short = longest, best, np.zeros_like(short)
     for _ in range(MOST_PLAYED - 1):
         if verdict == MEETS or not short.any():
             break
-        found, step = np.where(short, found * (1.0 + step), found), 2.0 * step
-        verdict, seen = tried(found)
+        longer_s, step = np.where(short, longer_s * (1.0 + step), longer_s), 2.0 * step
+        verdict, seen = tried(longer_s)
         short = possible & ~surely_reached(seen, level)
     if not possible.all():
-        return found, MISSES
-    return found, MEETS if verdict == MEETS else OPEN  # longer times were not tried
+        return longer_s, MISSES
+    return longer_s, MEETS if verdict == MEETS else OPEN  # longer times were not tried
 
 
 def _asking(system: System, level: float, possible: NDArray[np.bool_]) -> System:

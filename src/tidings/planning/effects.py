@@ -38,10 +38,10 @@ def _effortless(system: System) -> System:
 
 
 def _channels(system: System) -> list[Channel]:
-    found = [way for link in system.links for way in (link.there, link.back)]
+    channels = [each for link in system.links for each in (link.there, link.back)]
     for peers in (system.publishers, system.subscribers):
-        found += column(peers, "link").values
-    return found
+        channels += column(peers, "link").values
+    return channels
 
 
 def _without(field: str, *sections: str) -> Callable[[System], System]:

@@ -116,8 +116,8 @@ class Search:
 
     def worth(self, homes: Homes) -> tuple[float, float]:
         """What is made as large as possible: subscribers with their target, then shares."""
-        found = self.evidence(homes).predicted
-        return round(found.satisfied, 12), found.on_time
+        standing = self.evidence(homes).predicted
+        return round(standing.satisfied, 12), standing.on_time
 
     def allows(self, homes: Homes) -> bool:
         """Whether movers are where they may be, and no broker is home to more than it may be."""
@@ -183,7 +183,7 @@ def search_for(
     for name in brokers:
         check_target(system, ("brokers",), name)
     target.wanted(system)
-    found = Search(
+    search = Search(
         system=system,
         target=target,
         movers=tuple(i for i, each in enumerate(system.subscribers) if means(who, each)),
@@ -191,7 +191,7 @@ def search_for(
         most=most,
         progress=progress,
     )
-    return found if most is None else replace(found, limit=max(most, _least_limit(found)))
+    return search if most is None else replace(search, limit=max(most, _least_limit(search)))
 
 
 def _proved(search: Search, best: Homes, play: Play | None) -> tuple[Homes, Evidence]:
@@ -205,13 +205,15 @@ def _proved(search: Search, best: Homes, play: Play | None) -> tuple[Homes, Evid
         key=search.worth,
         reverse=True,
     )
-    found: dict[Homes, Evidence] = {}
+    weighed: dict[Homes, Evidence] = {}
     for each in [best, *(other for other in others if other != best)][:MOST_PLAYED]:
-        search.progress(f"the best but {len(found)}, simulated" if found else "the best, simulated")
-        found[each] = weigh(search.placed(each), search.target, play)
-        if play is None or found[each].meets or not search.evidence(best).predicted.meets:
-            return each, found[each]
-    return best, found[best]
+        search.progress(
+            f"the best but {len(weighed)}, simulated" if weighed else "the best, simulated"
+        )
+        weighed[each] = weigh(search.placed(each), search.target, play)
+        if play is None or weighed[each].meets or not search.evidence(best).predicted.meets:
+            return each, weighed[each]
+    return best, weighed[best]
 
 
 def _better(search: Search, one: Homes, other: Homes) -> bool:
@@ -236,14 +238,14 @@ def _programmed(search: Search, homes: Homes) -> Homes:
         full = sparse.kron(search.heads()[np.newaxis], sparse.eye_array(len(search.brokers)))
         room = search.limit - search.resting()
         limits.append(optimize.LinearConstraint(full, -np.inf, room))
-    found = optimize.milp(
+    solution = optimize.milp(
         -gains.ravel(),
         constraints=limits,
         integrality=np.ones(gains.size),
         bounds=(0.0, 1.0),
         options={"mip_rel_gap": 0.0},
     )
-    chosen = np.argmax(found.x.reshape(gains.shape), axis=1)
+    chosen = np.argmax(solution.x.reshape(gains.shape), axis=1)
     return tuple(search.brokers[int(at)] for at in chosen)
 
 
@@ -259,7 +261,7 @@ def _least_limit(search: Search) -> int:
     rows, columns = len(search.movers), len(search.brokers)
     full = sparse.kron(search.heads()[np.newaxis], sparse.eye_array(columns))
     below = sparse.hstack([full, -np.ones((columns, 1))])  # heads at each, less the limit
-    found = optimize.milp(
+    solution = optimize.milp(
         np.append(np.zeros(rows * columns), 1.0),
         constraints=[
             _once(search, 1),
@@ -269,14 +271,14 @@ def _least_limit(search: Search) -> int:
         bounds=optimize.Bounds(0.0, np.append(np.ones(rows * columns), np.inf)),
         options={"mip_rel_gap": 0.0},
     )
-    least: int = round(found.fun)
+    least: int = round(solution.fun)
     return least
 
 
 def _alone(search: Search, homes: Homes, row: int, broker: str) -> float:
     """The worth of one subscriber's move: its own and everybody's shares after it."""
-    found = search.evidence((*homes[:row], broker, *homes[row + 1 :])).predicted
-    return MET * found.satisfied + found.on_time
+    standing = search.evidence((*homes[:row], broker, *homes[row + 1 :])).predicted
+    return MET * standing.satisfied + standing.on_time
 
 
 def _neighbours(search: Search, homes: Homes) -> Iterator[Homes]:

@@ -47,13 +47,13 @@ class Effect:
 
 
 def state(system: System) -> State:
-    """The state of a system, predicted."""
-    found = foretell(system)
-    return State(shares=found.subscribers["on_time"].to_numpy(), brokers=found.brokers)
+    """Predict the state of a system: shares of its subscribers, work of its brokers."""
+    outcome = foretell(system)
+    return State(shares=outcome.subscribers["on_time"].to_numpy(), brokers=outcome.brokers)
 
 
 def newcomer_like(system: System, name: str, count: int = 1) -> Subscriber:
-    """A newcomer that wants what a subscriber of the system wants, with its link and its ways."""
+    """Make a newcomer that wants and behaves as a subscriber of the system does, with its link."""
     like = next((each for each in system.subscribers if each.name == name), None)
     if like is None:
         raise InvalidInputError(f"there is no subscriber '{name}' to be like")
@@ -104,7 +104,7 @@ def effect_at(broker: str, newcomer: Subscriber, system: System, before: State) 
 
 
 def reached_brokers(system: System, newcomer: Subscriber) -> set[str]:
-    """The brokers that all events which a newcomer wants come to already."""
+    """List the brokers that all events which a newcomer wants come to already."""
     # Interest counts heads, so twice that with one newcomer less that with two is that without,
     # in classes of contents that tell apart what the newcomer wants.
     at = system.brokers[0].name
@@ -116,10 +116,10 @@ def reached_brokers(system: System, newcomer: Subscriber) -> set[str]:
         for row in one.rows
         if wanted[row.content_class] and row.probability > 0.0
     }
-    found = set(range(len(system.brokers)))
+    common = set(range(len(system.brokers)))
     for home, content_class in sources:
-        found &= _reached(one, interest[:, content_class], home, content_class)
-    return {system.brokers[index].name for index in found}
+        common &= _reached(one, interest[:, content_class], home, content_class)
+    return {system.brokers[index].name for index in common}
 
 
 def _reached(routes: Routes, interest: Ints, home: int, content_class: int) -> set[int]:

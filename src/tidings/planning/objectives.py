@@ -41,23 +41,23 @@ class Objective:
 
 
 def read_objectives(path: str | os.PathLike[str]) -> tuple[Objective, ...]:
-    """The objectives of a file; raises with all that is wrong with it."""
+    """Read the objectives of a file; raises with all that is wrong with it."""
     try:
         text = read_text(path, follow=True)
     except (OSError, ValueError) as error:
         problem = Problem(at=str(path), saw=yaml_text.refusal(error), want="a readable text file")
         raise InvalidInputError(f"{path}: not read", [problem]) from None
     problems: list[Problem] = []
-    found = []
+    objectives = []
     for place in _documents(text):
         objective = _read(place)
         problems += place.problems
         if objective is not None:
-            found.append(objective)
-    if problems or not found:
+            objectives.append(objective)
+    if problems or not objectives:
         wrong = "these are no objectives" if problems else "no document is of kind SLO"
         raise InvalidInputError(f"{path}: {wrong}", problems)
-    return tuple(found)
+    return tuple(objectives)
 
 
 def with_objectives(system: System, objectives: tuple[Objective, ...]) -> System:

@@ -47,8 +47,8 @@ def remove(system: System, target: str) -> System:
     )
 
 
-def _kept(found: Iterable[Any], target: str) -> tuple[Any, ...]:
-    return tuple(record for record in found if not means(target, record))
+def _kept(records: Iterable[Any], target: str) -> tuple[Any, ...]:
+    return tuple(record for record in records if not means(target, record))
 
 
 def _known_errors(system: System, left: set[str]) -> tuple[tuple[str, float], ...]:

@@ -68,11 +68,11 @@ class Difference:
         for name in ("by", *SHOWN):
             rows[f"{name}_before"] = old[name].to_numpy()
             rows[f"{name}_after"] = new[name].to_numpy()
-        found = pd.DataFrame(rows)
-        found.insert(3, "change", found["on_time_after"] - found["on_time_before"])
-        changes = {name: found[f"{name}_after"] - found[f"{name}_before"] for name in REASONS}
-        found.insert(4, "why", [_why(row) for row in pd.DataFrame(changes).to_dict("records")])
-        return found
+        table = pd.DataFrame(rows)
+        table.insert(3, "change", table["on_time_after"] - table["on_time_before"])
+        changes = {name: table[f"{name}_after"] - table[f"{name}_before"] for name in REASONS}
+        table.insert(4, "why", [_why(row) for row in pd.DataFrame(changes).to_dict("records")])
+        return table
 
     def total(self) -> dict[str, dict[str, float]]:
         """Over everything wanted by anybody: on-time share, lateness and losses by cause."""
@@ -121,24 +121,24 @@ def assess(system: System, scenario: Scenario, before: Outcome) -> dict[str, Any
     """
     row: dict[str, Any] = {"scenario": scenario.name, "error": None, "subscribers": []}
     try:
-        found = difference(system, scenario, foretell, before)
+        compared = difference(system, scenario, foretell, before)
     except TidingsError as error:
         numbers = ("on_time", "change", "worst_on_time", "most_loss", "utilisation")
         return {**row, "error": str(error), **dict.fromkeys(numbers, math.nan), **_NOBODY}
-    table = found.subscribers()
+    table = compared.subscribers()
     worst, loser = (_least(table, name) for name in ("on_time_after", "change"))
-    busiest = _greatest(found.after.brokers, "utilisation")
+    busiest = _greatest(compared.after.brokers, "utilisation")
     return {
         **row,
-        "on_time": found.after.on_time,
-        "change": found.after.on_time - before.on_time,
+        "on_time": compared.after.on_time,
+        "change": compared.after.on_time - before.on_time,
         "worst": worst.get("subscriber", ""),
         "worst_on_time": worst.get("on_time_after", math.nan),
         "loser": loser.get("subscriber", ""),
         "most_loss": loser.get("change", math.nan),
         "bottleneck": busiest.get("broker", ""),
         "utilisation": busiest.get("utilisation", math.nan),
-        "subscribers": found.after.subscribers[list(SUBSCRIBER_FIELDS)].to_dict("records"),
+        "subscribers": compared.after.subscribers[list(SUBSCRIBER_FIELDS)].to_dict("records"),
     }
 
 
@@ -147,13 +147,13 @@ _NOBODY = {"worst": "", "loser": "", "bottleneck": ""}
 
 
 def read_scenarios(path: str | os.PathLike[str]) -> tuple[Scenario, ...]:
-    """Scenarios from a YAML or JSON file: ``name: [change, change]`` or ``name: change``.
+    """Read scenarios from a YAML or JSON file: ``name: [change, change]`` or ``name: change``.
 
     Files that they name must lie below the folder of that file, as with a system file.
     """
     place, below = yaml_text.read(Path(path)), folders_of(Path(path).parent)
     parts = place.mapping(want="scenarios by name: {rush hour: [rate all x2]}")
-    found = []
+    scenarios = []
     for name, part in parts.items():
         value = part.value
         texts = [part.text("a change")] if isinstance(value, str) else []
@@ -162,10 +162,10 @@ def read_scenarios(path: str | os.PathLike[str]) -> tuple[Scenario, ...]:
             if isinstance(value, list) and not value:
                 part.report("at least one change")
         changes = tuple(text for text in texts if text)
-        found.append(Scenario(name=name, changes=changes, below=below))
-    if place.problems or not found:
+        scenarios.append(Scenario(name=name, changes=changes, below=below))
+    if place.problems or not scenarios:
         raise InvalidInputError(f"{path}: these are no scenarios", place.problems)
-    return tuple(found)
+    return tuple(scenarios)
 
 
 def _total(outcome: Outcome) -> dict[str, float]:

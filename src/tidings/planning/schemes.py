@@ -174,8 +174,8 @@ def _report(system: System, target: Target, predicted: Outcome, simulated: Outco
     costs = simulated.provenance["messages"]["per_delivery"]
 
     def cost(name: str, what: str = "value") -> float:
-        found = costs[name][what]
-        return math.nan if found is None else float(found)
+        amount = costs[name][what]
+        return math.nan if amount is None else float(amount)
 
     return SchemeReport(
         scheme=system.recovery.scheme,

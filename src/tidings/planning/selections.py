@@ -25,13 +25,13 @@ def edited(system: System, sections: Sequence[str], target: str, edit: Edit) -> 
     edits = 0
     parts: dict[str, Any] = {}
     for section in sections:
-        found = list(getattr(system, section))
-        for index, record in enumerate(found):
+        records = list(getattr(system, section))
+        for index, record in enumerate(records):
             if means(target, record):
                 new = edit(record)
                 if new is not None:
-                    found[index], edits = new, edits + 1
-        parts[section] = tuple(found)
+                    records[index], edits = new, edits + 1
+        parts[section] = tuple(records)
     if not edits:
         raise InvalidInputError(f"'{target}' has nothing of that kind to change")
     return replace(system, **parts)

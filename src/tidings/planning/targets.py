@@ -30,12 +30,12 @@ class Target:
 
     def wanted(self, system: System) -> Floats:
         """What each subscriber should get, as :meth:`shares`; refuses where nobody should."""
-        found = self.shares(system)
-        if np.isnan(found).all():
+        shares = self.shares(system)
+        if np.isnan(shares).all():
             raise InvalidInputError(
                 "nothing is asked of this system; give a target, or subscribers a 'target' each"
             )
-        return found
+        return shares
 
     def shares(self, system: System) -> Floats:
         """What each subscriber should get; NaN for those of whom nothing is asked."""

@@ -90,10 +90,10 @@ def service_table(measured: Mapping[str, Any], limit: int) -> FittingTable:
 
 
 def _flow_columns(rows: Sequence[Row]) -> list[_Column]:
-    found: list[_Column] = [("publisher", lambda row: str(row["publisher"]), True, 0)]
+    columns: list[_Column] = [("publisher", lambda row: str(row["publisher"]), True, 0)]
     if any(row["type"] for row in rows):
-        found.insert(0, ("type", lambda row: str(row["type"]), True, 0))
-    return found
+        columns.insert(0, ("type", lambda row: str(row["type"]), True, 0))
+    return columns
 
 
 def delivery_table(analysis: Mapping[str, Any], limit: int) -> FittingTable:

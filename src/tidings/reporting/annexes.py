@@ -59,8 +59,8 @@ def _budget(document: Document) -> list[FittingTable]:
 
 
 def _what_if(document: Document) -> list[FittingTable]:
-    found = document["predicted"]
-    return [what_ifs.difference_table(found, ROWS), what_ifs.causes_table(found)]
+    predicted = document["predicted"]
+    return [what_ifs.difference_table(predicted, ROWS), what_ifs.causes_table(predicted)]
 
 
 _KINDS: dict[str, tuple[str, Callable[[Document], list[FittingTable]]]] = {

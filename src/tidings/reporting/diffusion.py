@@ -17,9 +17,9 @@ _HOW = {
 }
 
 
-def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
+def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
     """Times to spread with B(t), r by area, f and g, and d by length of stay."""
-    both = {name: found[name] for name in ("subscriptions", "publications")}
+    both = {name: measured[name] for name in ("subscriptions", "publications")}
     yield FittingTable(
         title="How they spread over brokers",
         columns=[
@@ -61,7 +61,7 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
             _errors("reached", [(each["reached"], each["reached_se"]) for _, each in points]),
         ],
     )
-    fits = found["rapidity"]
+    fits = measured["rapidity"]
     yield FittingTable(
         title="The rapidity r, by area",
         columns=[
@@ -78,10 +78,10 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
         ("f", "f: notified of what was published so long after the subscribe"),
         ("g", "g: notified of what was published so long after T_ON − T_diff"),
     ):
-        rows = [row for row in found["curves"] if row["curve"] == name]
+        rows = [row for row in measured["curves"] if row["curve"] == name]
         if rows:
             yield _shares(title, [f"{r['from_s']:.3g} – {r['to_s']:.3g} s" for r in rows], rows)
-    rows = found["shares"]
+    rows = measured["shares"]
     if rows:
         table = _shares(
             "d: notified of what was published during a stay",
@@ -96,7 +96,7 @@ def diffusion_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
             title=table.title,
             columns=[*table.columns, *expected],
             caption="By delays: E[(T − X)⁺]/T for the mean stay T, X being both measured delays of "
-            f"a couple of brokers ({found['couples']:,}), the last hop to the subscriber not "
+            f"a couple of brokers ({measured['couples']:,}), the last hop to the subscriber not "
             "counted.",
         )
 

@@ -54,28 +54,28 @@ def lead(outcome: Outcome) -> str:
 
 
 def sentences(outcomes: Mapping[str, Outcome], reasons: Reasons) -> list[Sentence]:
-    """Who gets late events, why, what is lost where, and how sure all this is."""
+    """Say who gets late events, why, what is lost where, and how sure all this is."""
     outcome = outcomes[main_source(outcomes)]
     known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     if not len(known):
         return []
-    found = [Sentence(question="Who", text=_who(known, reasons))]
+    answers = [Sentence(question="Who", text=_who(known, reasons))]
     _, lost = _late_and_lost(outcome)
     texts = {
         "Why late": _why_late(outcome, reasons),
         "Why lost": _why_lost(outcome, reasons) if lost > 0 else "",
         "How sure": " ".join(_how_sure(each) for each in comparisons(outcomes)),
     }
-    return found + [Sentence(question=q, text=text) for q, text in texts.items() if text]
+    return answers + [Sentence(question=q, text=text) for q, text in texts.items() if text]
 
 
 def figures(outcomes: Mapping[str, Outcome]) -> list[Figure]:
-    """The key figures of the page."""
+    """List the key figures of the page, shares in percent."""
     main = main_source(outcomes)
     outcome = outcomes[main]
     late, lost = _late_and_lost(outcome)
     known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
-    found = [
+    shown = [
         Figure(label="on time", value=percent(outcome.on_time), note=f"of wanted events, {main}"),
         Figure(label="late", value=percent(late), note="arrived after their deadline"),
         Figure(label="lost", value=percent(lost), note="never arrived"),
@@ -85,18 +85,18 @@ def figures(outcomes: Mapping[str, Outcome]) -> list[Figure]:
         below = _count(known[known["on_time"] < limit])
         total = _count(outcome.subscribers)
         note = f"of {plural(total, 'subscriber')} get less than {percent_limit(limit)}"
-        found.append(Figure(label="badly served", value=f"{below:,}", note=note))
+        shown.append(Figure(label="badly served", value=f"{below:,}", note=note))
     busy = outcome.brokers[outcome.brokers["utilisation"].notna()]
     if len(busy):
         most = busy.loc[busy["utilisation"].idxmax()]
         value = whole_percent(float(most["utilisation"]))
-        found.append(Figure(label="busiest broker", value=value, note=short(str(most["broker"]))))
+        shown.append(Figure(label="busiest broker", value=value, note=short(str(most["broker"]))))
     for each in comparisons(outcomes):
         error = each.summary.mean_absolute
         noun = _NOUNS[each.source_a]
         note = f"mean absolute, against {each.source_b}"
-        found.append(Figure(label=f"{noun} error", value=f"{100 * error:.2g} %", note=note))
-    return found
+        shown.append(Figure(label=f"{noun} error", value=f"{100 * error:.2g} %", note=note))
+    return shown
 
 
 def comparisons(outcomes: Mapping[str, Outcome]) -> list[Comparison]:
@@ -228,23 +228,23 @@ def _lossiest_link(outcome: Outcome, reasons: Reasons) -> str:
     share = whole_percent(reasons.lost_on[place] / on_links)
     text = f"; of what the links lose, the largest part ({share}) is lost on {short(place, 64)}"
     links = outcome.links
-    found = links[(links["source"] + ARROW + links["target"] == place) & links["lost"].notna()]
-    if len(found):
-        text += f", which loses {percent(float(found['lost'].iloc[0]))} of what it carries"
+    rows = links[(links["source"] + ARROW + links["target"] == place) & links["lost"].notna()]
+    if len(rows):
+        text += f", which loses {percent(float(rows['lost'].iloc[0]))} of what it carries"
     return text
 
 
 def _how_sure(comparison: Comparison) -> str:
-    found = comparison.summary
-    if not found.compared:
+    summary = comparison.summary
+    if not summary.compared:
         return ""
     text = (
         f"The {_NOUNS[comparison.source_a]} misses the {comparison.source_b} on-time shares by "
-        f"{100 * found.mean_absolute:.2g} percentage points on average, "
-        f"{100 * found.maximum:.2g} at most"
+        f"{100 * summary.mean_absolute:.2g} percentage points on average, "
+        f"{100 * summary.maximum:.2g} at most"
     )
-    if found.with_se:
-        inside = whole_percent(found.within_2se)
+    if summary.with_se:
+        inside = whole_percent(summary.within_2se)
         text += f"; {inside} of the subscribers agree within two combined standard errors"
     return text + "."
 

@@ -21,10 +21,10 @@ _WORDS = {
 _EPOCHS_S = 1e9  # from so many seconds on, times are moments of this century
 
 
-def history_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
+def history_tables(audit: Mapping[str, Any]) -> Iterator[RenderableType]:
     """What was violated how often, whom it hit most, and the first violations with their proof."""
-    kinds = found["violations"]
-    totals = found["totals"]
+    kinds = audit["violations"]
+    totals = audit["totals"]
     broken = sum(kinds.values())
     title = f"{plural(broken, 'violation')} in {plural(totals['notifications'], 'notification')}"
     yield FittingTable(
@@ -36,13 +36,13 @@ def history_tables(found: Mapping[str, Any]) -> Iterator[RenderableType]:
         ],
         caption=f"Guaranteed: {totals['guaranteed']:,}, of which {totals['lost']:,} are missing.",
     )
-    if found["subscribers"]:
-        yield _table("Subscribers, the worst first", found["subscribers"], spare=("invalid",))
-    if found["examples"]:
+    if audit["subscribers"]:
+        yield _table("Subscribers, the worst first", audit["subscribers"], spare=("invalid",))
+    if audit["examples"]:
         yield Text("The first violations and what proves them")
-        yield _proofs(found["examples"], found["from_ns"])
-    if found["set_aside"]:
-        yield _table("Rows set aside", found["set_aside"])
+        yield _proofs(audit["examples"], audit["from_ns"])
+    if audit["set_aside"]:
+        yield _table("Rows set aside", audit["set_aside"])
 
 
 def _proofs(rows: Sequence[Mapping[str, Any]], from_ns: int) -> RenderableType:
@@ -69,8 +69,8 @@ def _proof(row: Mapping[str, Any], from_ns: int) -> str:
         if row["unsubscribed_ns"] is not None:
             ends = f"unsubscribed at {at('unsubscribed_ns')}"
         parts += [f"{row['subscription']} subscribed at {at('subscribed_ns')}, {ends}"]
-    told = row["notified_ns"] is not None
-    parts += [f"notified at {at('notified_ns')}" if told else "not notified"]
+    notified = row["notified_ns"] is not None
+    parts += [f"notified at {at('notified_ns')}" if notified else "not notified"]
     times = f" (recorded {row['rows']} times)" if row["rows"] > 1 else ""
     return f"{row['subscriber']}, event {row['event']}{content}: {'; '.join(parts)}{times}"
 

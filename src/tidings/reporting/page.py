@@ -89,7 +89,7 @@ def write_page(report: Report, path: str | Path) -> Path:
 
 
 def _reasons(system: System, main: Outcome) -> tuple[Reasons, list[str]]:
-    """Why events are late; a system whose ways cannot be worked out still gets a page."""
+    """Why events are late; a system whose paths cannot be worked out still gets a page."""
     try:
         return explain(system, main), []
     except TidingsError as error:

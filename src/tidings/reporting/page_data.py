@@ -198,15 +198,15 @@ def _brokers(
 def _links(system: System, main: Outcome) -> list[dict[str, Any]]:
     index = system.broker_index
     seen = main.links.set_index(["source", "target"]).to_dict("index")
-    found = []
+    rows = []
     for link in system.links:
-        ways = []
+        directions = []
         for ends, channel in ((link.between, link.there), (link.between[::-1], link.back)):
             row = {"lost": 1 - channel.reliability, "delay_mean_s": channel.delay.mean_s}
             known = {k: v for k, v in seen.get(ends, {}).items() if not math.isnan(v)}
-            ways.append({key: number(value) for key, value in (row | known).items()})
-        found.append({"ends": [index[end] for end in link.between], "ways": ways})
-    return found
+            directions.append({key: number(value) for key, value in (row | known).items()})
+        rows.append({"ends": [index[end] for end in link.between], "ways": directions})
+    return rows
 
 
 def _subscribers(
@@ -215,7 +215,7 @@ def _subscribers(
     known = {subscriber.name: subscriber for subscriber in system.subscribers}
     homes = rows["broker"].fillna("").to_dict()
     counts = rows["count"].to_dict()
-    found = []
+    entries = []
     for index, (name, row) in enumerate(zip(rows.index, rows.to_dict("records"), strict=True)):
         explanation = reasons.subscribers.get(name)
         entry: dict[str, Any] = {
@@ -232,8 +232,8 @@ def _subscribers(
                 [part.kind, part.place, number(part.mean_s)]
                 for part in explanation.parts[:MOST_PARTS]
             ]
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def _deadlines(explanation: Explanation | None) -> list[list[Any]]:
@@ -261,11 +261,11 @@ def _curves(
 ) -> dict[str, list[list[float | int | None]]]:
     position = {names[index]: index for index in detailed}
     mine = delays[delays["subscriber"].isin(position)].sort_values("delay_s", kind="stable")
-    found = {}
+    curves = {}
     for name, curve in mine.groupby("subscriber", sort=False):
         points = reduce_curve(curve["delay_s"].to_numpy(), curve["arrived"].to_numpy())
-        found[str(position[str(name)])] = [[number(value) for value in axis] for axis in points]
-    return found
+        curves[str(position[str(name)])] = [[number(value) for value in axis] for axis in points]
+    return curves
 
 
 def _parameters(parameters: pd.DataFrame) -> list[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Why events are late or lost: where on its way each subscriber's time goes, and on which links.
 
 Nothing is predicted here. The mean waits, services, delays and losses that an outcome reports per
-broker and link are laid along the ways that each subscriber's events take, weighted by how many
-events take them. Means add up along a way, so the parts of a mean delay are exact as far as the
+broker and link are laid along the paths that each subscriber's events take, weighted by how many
+events take them. Means add up along a path, so the parts of a mean delay are exact as far as the
 reported means are; that the longest part also causes the lateness is a reading, not a theorem.
 """
 
@@ -61,13 +61,13 @@ class Reasons:
     lost_on: Mapping[str, float] = field(default_factory=dict)  # link: share of all wanted events
 
 
-_Way = tuple[tuple[int, ...], tuple[int, ...]]  # brokers and arcs in order
-_Ways = dict[tuple[int, int], dict[int, _Way]]  # [home of the publisher, tree][home of the other]
+_Path = tuple[tuple[int, ...], tuple[int, ...]]  # brokers and arcs in order
+_Paths = dict[tuple[int, int], dict[int, _Path]]  # [home of the publisher, tree][home of the other]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Journey:
-    """The way of one publisher's events to one subscriber, along one tree."""
+    """The path of one publisher's events to one subscriber, along one tree."""
 
     publisher: int
     subscriber: int
@@ -87,19 +87,19 @@ class _Costs:
 
 
 def explain(system: System, outcome: Outcome) -> Reasons:
-    """Why the events of each subscriber are late or lost, by what an outcome says of its places."""
+    """Explain why events of each subscriber are late or lost, by what an outcome says of places."""
     routes = route(system)
     costs = _costs(system, routes, outcome)
     late = _late_shares(outcome)
     rates = routes.rates(np.array([each.rate_per_s for each in system.publishers]))
-    ways: _Ways = {}
+    paths: _Paths = {}
     lifetimes: dict[tuple[int, Law | None], tuple[Deadline, ...]] = {}
     explanations: dict[str, Explanation] = {}
     late_through: defaultdict[str, float] = defaultdict(float)
     lost_on: defaultdict[str, float] = defaultdict(float)
     all_late = all_wanted = 0.0
     for index, subscriber in enumerate(system.subscribers):
-        journeys = list(_journeys(routes, rates, index, ways))
+        journeys = list(_journeys(routes, rates, index, paths))
         parts, losses = _parts_and_losses(system, journeys, costs)
         alike = (int(routes.filter_of_subscriber[index]), subscriber.lifetime)
         if alike not in lifetimes:
@@ -129,18 +129,18 @@ def _journeys(
     routes: Routes,
     rates: np.ndarray,
     subscriber: int,
-    ways: _Ways,
+    paths: _Paths,
 ) -> Iterable[_Journey]:
-    """How the events that a subscriber wants reach it; ``ways`` remembers those walked before."""
+    """How the events that a subscriber wants reach it; ``paths`` remembers those walked before."""
     wanted = routes.wanted_by(subscriber)
     home = int(routes.home_of_subscriber[subscriber])
     for tree in range(len(routes.trees)):
         mine = rates[:, wanted & (routes.tree_of_class == tree)].sum(axis=1)
         for publisher in np.flatnonzero(mine):
             start = int(routes.home_of_publisher[publisher])
-            if (start, tree) not in ways:
-                ways[start, tree] = _ways_from(routes, start, tree)
-            brokers, arcs = ways[start, tree][home]
+            if (start, tree) not in paths:
+                paths[start, tree] = _paths_from(routes, start, tree)
+            brokers, arcs = paths[start, tree][home]
             yield _Journey(
                 publisher=int(publisher),
                 subscriber=subscriber,
@@ -150,13 +150,13 @@ def _journeys(
             )
 
 
-def _ways_from(routes: Routes, start: int, tree: int) -> dict[int, _Way]:
-    found: dict[int, _Way] = {start: ((start,), ())}
+def _paths_from(routes: Routes, start: int, tree: int) -> dict[int, _Path]:
+    walked: dict[int, _Path] = {start: ((start,), ())}
     for broker, into in topology.walk(routes.trees[tree], routes.arcs, start):
         if into >= 0:
-            brokers, arcs = found[routes.arcs[into].source]
-            found[broker] = ((*brokers, broker), (*arcs, into))
-    return found
+            brokers, arcs = walked[routes.arcs[into].source]
+            walked[broker] = ((*brokers, broker), (*arcs, into))
+    return walked
 
 
 def _parts_and_losses(
@@ -234,13 +234,13 @@ def _known(value: float | None, otherwise: float) -> float:
 def _late_shares(outcome: Outcome) -> dict[tuple[str, str], float]:
     """The late share of each pair, and under publisher ``""`` of each subscriber as a whole."""
     whole = outcome.subscribers
-    found = {
+    shares = {
         ("", name): _known(late, 0.0)
         for name, late in zip(whole["subscriber"], whole["late"], strict=True)
     }
     pairs = outcome.pairs[outcome.pairs["late"].notna()]
     keys = zip(pairs["publisher"], pairs["subscriber"], strict=True)
-    return found | dict(zip(keys, pairs["late"].astype(float), strict=True))
+    return shares | dict(zip(keys, pairs["late"].astype(float), strict=True))
 
 
 def _deadlines(

@@ -201,25 +201,25 @@ def comparison_table(comparison: Comparison, limit: int = 10) -> RenderableType:
 
 
 def agreement(comparison: Comparison) -> str:
-    """How far two outcomes are apart, in a sentence or two.
+    """Say how far two outcomes are apart, in percent, in a sentence or two.
 
     Errors of shares are in percentage points, written ``%`` as the shares are.
     """
-    found = comparison.summary
-    if not found.compared:
+    summary = comparison.summary
+    if not summary.compared:
         return _nothing_compared(comparison)
     words = [
         f"{comparison.source_a.capitalize()} against {comparison.source_b}, on-time shares of "
-        f"{wording.plural(found.compared, 'subscriber')}: mean absolute error "
-        f"{100 * found.mean_absolute:.2g} %, largest {100 * found.maximum:.2g} %, "
-        f"mean difference {points(found.mean_signed)}."
+        f"{wording.plural(summary.compared, 'subscriber')}: mean absolute error "
+        f"{100 * summary.mean_absolute:.2g} %, largest {100 * summary.maximum:.2g} %, "
+        f"mean difference {points(summary.mean_signed)}."
     ]
-    if found.with_se:
+    if summary.with_se:
         words.append(
-            f"{wording.percent(found.within_2se)} are within two combined standard errors."
+            f"{wording.percent(summary.within_2se)} are within two combined standard errors."
         )
-    if found.with_error:
-        words.append(f"{wording.percent(found.within_error)} are within their stated errors.")
+    if summary.with_error:
+        words.append(f"{wording.percent(summary.within_error)} are within their stated errors.")
     return " ".join([*words, *_left_out(comparison)])
 
 

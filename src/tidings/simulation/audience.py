@@ -75,15 +75,15 @@ def find_curves(routes: Routes, receiver_of: Ints, brokers: int) -> tuple[Ints, 
 
 
 def receiver_lists(routes: Routes, representatives: list[int], brokers: int) -> tuple[Ints, Ints]:
-    """The receivers at each broker that want each class, one list after the other."""
+    """List the receivers at each broker that want each class, one list after the other."""
     keys: list[Ints] = [np.zeros(0, dtype=np.int64)]
-    found: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    receivers: list[Ints] = [np.zeros(0, dtype=np.int64)]
     for receiver, index in enumerate(representatives):
         wanted = np.flatnonzero(routes.wanted_by(index))
         keys.append(routes.home_of_subscriber[index] * routes.class_count + wanted)
-        found.append(np.full(wanted.size, receiver, dtype=np.int64))
+        receivers.append(np.full(wanted.size, receiver, dtype=np.int64))
     key = np.concatenate(keys)
     order = np.argsort(key, kind="stable")
     counts = np.bincount(key, minlength=brokers * routes.class_count)
     first = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return first, np.concatenate(found)[order]
+    return first, np.concatenate(receivers)[order]

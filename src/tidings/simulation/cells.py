@@ -1,6 +1,6 @@
 """Where events of each kind come by: a *cell* is a row of contents at a broker it can reach.
 
-For one row (a publisher's events of one class) every broker is reached by one way only, so what is
+For one row (a publisher's events of one class) every broker is reached by one path only, so what is
 lost on the way to a broker, or there, is lost for exactly the subscribers at and behind it.
 """
 
@@ -30,13 +30,13 @@ class Cells:
     flow_per_s: Floats  # arrivals in the long run, unless brokers drop events
 
     def table(self, rows: int, brokers: int) -> NDArray[np.int32]:
-        """The cell of each [row, broker], −1 where there is none."""
-        found = np.full((rows, brokers), -1, dtype=np.int32)
-        found[self.row, self.broker] = np.arange(self.row.size)
-        return found
+        """Number the cell of each [row, broker], −1 where there is none."""
+        numbers = np.full((rows, brokers), -1, dtype=np.int32)
+        numbers[self.row, self.broker] = np.arange(self.row.size)
+        return numbers
 
-    def summed_along_ways(self, values: Floats) -> Floats:
-        """What each cell has together with all cells on the way to it, [cell, …]."""
+    def summed_along_paths(self, values: Floats) -> Floats:
+        """Add to each cell what all cells on the path to it have, [cell, …]."""
         total = values.copy()
         for depth in range(1, int(self.depth.max(initial=0)) + 1):
             here = np.flatnonzero(self.depth == depth)
@@ -86,15 +86,15 @@ def _arrivals(cells: Cells, passes: Floats) -> Floats:
 
 def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> Cells:
     """The cells of a system, with their long-run flows."""
-    ways: dict[tuple[int, int], tuple[Ints, Ints, Ints, Floats]] = {}
+    paths: dict[tuple[int, int], tuple[Ints, Ints, Ints, Floats]] = {}
     rows, brokers, parents, depths, flows = [], [], [], [], []
     count = 0
     for index, row in enumerate(routes.rows):
         home = int(routes.home_of_publisher[row.publisher])
         key = (home, row.content_class)
-        if key not in ways:
-            ways[key] = _way(routes, *key)
-        reached, before, depth, share = ways[key]
+        if key not in paths:
+            paths[key] = _reached_from(routes, *key)
+        reached, before, depth, share = paths[key]
         entering = rates_per_s[row.publisher] * row.probability
         entering *= system.publishers[row.publisher].link.reliability
         rows.append(np.full(reached.size, index, dtype=np.int64))
@@ -112,7 +112,7 @@ def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> 
     )
 
 
-def _way(routes: Routes, home: int, content_class: int) -> tuple[Ints, Ints, Ints, Floats]:
+def _reached_from(routes: Routes, home: int, content_class: int) -> tuple[Ints, Ints, Ints, Floats]:
     """The brokers a class reaches from a home: which, from where, how deep, which share arrives."""
     outgoing = routes.trees[routes.tree_of_class[content_class]].outgoing
     interest = routes.interest[:, content_class]

@@ -260,12 +260,12 @@ def _covering(churn: Churn) -> Bools:
     wanted = np.array([wanted for _, wanted in subjects], dtype=np.int64)
     selected = routes.wants[:, wanted].astype(np.int64) if subjects else np.zeros((0, 0))
     # What contains a filter wants all classes of contents that it wants: most cannot.
-    found: Bools = (tree[:, None] == tree[None, :]) & ((1 - selected).T @ selected == 0)
+    covering: Bools = (tree[:, None] == tree[None, :]) & ((1 - selected).T @ selected == 0)
     for wide, narrow in itertools.product(range(len(subjects)), repeat=2):
-        if wide != narrow and found[wide, narrow]:
+        if wide != narrow and covering[wide, narrow]:
             one, other = filters[int(wanted[wide])], filters[int(wanted[narrow])]
-            found[wide, narrow] = covers(one, other)
-    return found
+            covering[wide, narrow] = covers(one, other)
+    return covering
 
 
 def churn_numbers(churn: Churn, tables: Mapping[str, Any]) -> dict[str, float]:

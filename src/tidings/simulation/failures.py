@@ -65,24 +65,24 @@ class Faults:
 
 
 def find_faults(system: System) -> Faults:
-    """All failures of a system; components are its brokers, then its links, by position."""
+    """Find all failures of a system; components are its brokers, then its links, by position."""
     brokers = {broker.name: index for index, broker in enumerate(system.brokers)}
     links = {link.between: len(brokers) + index for index, link in enumerate(system.links)}
     component = brokers | {"--".join(ends): index for ends, index in links.items()}
     component |= {"--".join(reversed(ends)): index for ends, index in links.items()}
     own = [("broker", each.name, each.failure) for each in system.brokers]
     own += [("link", each.name, each.there.failure) for each in system.links]
-    found: list[tuple[str, Failure, tuple[int, ...]]] = [
+    failures: list[tuple[str, Failure, tuple[int, ...]]] = [
         (f"{kind} {name}", failure, (component[name],))
         for kind, name, failure in own
         if failure is not None
     ]
     for group in system.failure_groups:
         members = tuple(dict.fromkeys(component[member] for member in group.members))
-        found.append((f"group {group.name}", group.failure, members))
+        failures.append((f"group {group.name}", group.failure, members))
     lossy = any(arc.reliability < 1.0 for each in system.links for arc in (each.there, each.back))
     recovery = system.recovery or Recovery(scheme="none")
-    return Faults(failures=tuple(found), recovery=recovery, lossy=lossy)
+    return Faults(failures=tuple(failures), recovery=recovery, lossy=lossy)
 
 
 def fault_tables(
@@ -118,8 +118,8 @@ def fault_tables(
         "components": np.zeros(brokers + arcs // 2, dtype=layout.COMPONENT),
         "entries": entries.ravel(),
         "buffers": make_records(layout.BUFFER, [(-1, -1)] * (arcs + brokers)),
-        "ways": np.full(brokers * brokers if faults.bypassing else 0, -1, dtype=np.int64),
-        "ways_epoch": np.full(brokers, -1, dtype=np.int64),
+        "first_arcs": np.full(brokers * brokers if faults.bypassing else 0, -1, dtype=np.int64),
+        "paths_epoch": np.full(brokers, -1, dtype=np.int64),
         "walk": np.zeros(2 * brokers, dtype=layout.STEP),
         "search": np.zeros(brokers, dtype=np.int64),
     }

@@ -54,8 +54,8 @@ def deliver(world: Any, copy: Any, waited: bool, to_all: bool) -> None:
         if not world.is_retrial:
             counts.delivered += 1
             counts.delay_sum += delay
-            found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
-            count_delay(curve_at(world, curve * world.bin_count + found), delay)
+            delay_bin = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
+            count_delay(curve_at(world, curve * world.bin_count + delay_bin), delay)
         if world.recording:
             tape_delivery(world, publication, copy.place, world.now)
     if world.receiver_count > 0:

@@ -31,7 +31,7 @@ from tidings.simulation.kernel_walks import walk_tree
 
 
 @primitive
-def tell_again(world: Any, bundle: int, step: Any, was_told: bool) -> None:
+def tell_again(world: Any, bundle: int, step: Any, was_known: bool) -> None:
     """A broker is told by a round who of a bundle is there, as far as their home knows.
 
     A home that has forgotten its subscribers is told by those that are there.
@@ -42,7 +42,7 @@ def tell_again(world: Any, bundle: int, step: Any, was_told: bool) -> None:
         piece = piece_at(world, number)
         if step.broker != piece.home:
             bring(world, number, step)
-        elif not was_told:
+        elif not was_known:
             is_there = 1
             if piece.churner >= 0:
                 is_there = switch_at(world, world.first_churner + piece.churner).is_on

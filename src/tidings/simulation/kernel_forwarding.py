@@ -1,6 +1,6 @@
 """Forwarding where brokers and links fail: by the tree, round what is down, or into a buffer.
 
-A *detour* takes the place of the end of a tree arc: a copy goes, hop by hop over the shortest way
+A *detour* takes the place of the end of a tree arc: a copy goes, hop by hop over the shortest path
 that is known to be up at each moment, to the nearest broker behind a failure that can be reached,
 and goes on from there along the tree. Subscribers at brokers in between get no copy by it.
 """
@@ -144,14 +144,16 @@ def bypass(world: Any, index: int, arc: int) -> None:
         if step.before >= 0 and step_at(world, step.before).covered:
             step.covered = 1
             continue
-        way = first_arc(world, copy.place, step.broker)
-        if way >= 0:
+        first_hop = first_arc(world, copy.place, step.broker)
+        if first_hop >= 0:
             step.covered = 1
-            child = new_copy(world, copy.publication, channel_at(world, way).target, way)
+            child = new_copy(
+                world, copy.publication, channel_at(world, first_hop).target, first_hop
+            )
             label_at(world, child).via = step.into
             if world.buffering:
                 label_at(world, child).kind = BESIDE
-            note_send(world, copy, way)
+            note_send(world, copy, first_hop)
             transmit(world, child)
         elif not world.buffering:
             count_loss_here(world, copy.publication, step.broker, BY_PATH_DOWN)
@@ -159,7 +161,7 @@ def bypass(world: Any, index: int, arc: int) -> None:
 
 @merged
 def pass_on(world: Any, index: int) -> None:
-    """A copy on a detour goes one hop further, by the way that looks shortest now."""
+    """A copy on a detour goes one hop further, by the path that looks shortest now."""
     copy = copy_at(world, index)
     goal = channel_at(world, label_at(world, index).via).target
     arc = first_arc(world, copy.place, goal)

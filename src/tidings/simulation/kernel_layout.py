@@ -390,8 +390,8 @@ TABLES: dict[str, np.dtype[Any]] = {
     "passages": MOMENT,  # [publication × brokers + broker]: where it is, see NOT_THERE
     "buffers": BUFFER,
     "marks": TINY,  # [publication × brokers + broker], where events may come twice
-    "ways": SMALL,  # [broker × brokers + goal]: first arc of the shortest way; −1: there is none
-    "ways_epoch": WHOLE,  # [broker]: when these were found
+    "first_arcs": SMALL,  # [broker × brokers + goal]: of the shortest path; −1: there is none
+    "paths_epoch": WHOLE,  # [broker]: when these were found
     "walk": STEP,
     "search": WHOLE,
     "nodes": NODE,  # the tournament: publishers first, then servers, switches, timers

@@ -44,7 +44,7 @@ def take_in(world: Any, publication: Any, index: int, received: float, waited: b
         return
     counts.delivered += 1
     counts.delay_sum += delay
-    found = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
-    count_delay(receiver_curve_at(world, index * world.bin_count + found), delay)
+    delay_bin = bin_of(delay, bin_guess_of(world), bin_edges_of(world))
+    count_delay(receiver_curve_at(world, index * world.bin_count + delay_bin), delay)
     if world.recording:
         tape_delivery(world, publication, -1 - index, received)

@@ -2,7 +2,7 @@
 
 What a broker knows of a bundle (all subscriptions of one home for one tree) is an *entry*: when
 it last heard of it. A round of a home reaches, at once, every broker that is joined to it by what
-is up: along the tree, or along any way where events may bypass failures as well.
+is up: along the tree, or along any path where events may bypass failures as well.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def spread(world: Any, bundle: int, stamp: int) -> None:
 
 @merged
 def is_reached(world: Any, home: int, step: Any) -> int:
-    """Whether subscriptions get from a home to a broker: by the tree, or by any way."""
+    """Whether subscriptions get from a home to a broker: by the tree, or by any path."""
     if component_at(world, step.broker).down_by > 0:
         return 0
     if world.bypassing:

@@ -1,4 +1,4 @@
-"""Walks over a tree, and shortest ways through what is up."""
+"""Walks over a tree, and shortest paths through what is up."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tidings.simulation.kernel_tables import (
     arcs_first_at,
     channel_at,
     component_at,
-    found_at,
+    first_arc_at,
     full_interest_at,
     out_arc_at,
     out_first_at,
+    paths_epoch_at,
+    search_at,
     step_at,
-    way_at,
-    ways_epoch_at,
 )
 
 
@@ -82,34 +82,34 @@ def is_open(world: Any, arc: int) -> bool:
 
 @primitive
 def first_arc(world: Any, broker: int, goal: int) -> int:
-    """The first arc of the way of fewest hops through what looks up; −1: there is none.
+    """The first arc of the path of fewest hops through what looks up; −1: there is none.
 
-    Ties are broken by the names of the neighbours. All ways from a broker are found at once, and
+    Ties are broken by the names of the neighbours. All paths from a broker are found at once, and
     again when a change has been noticed.
     """
-    if ways_epoch_at(world, broker).value != world.epoch:
-        find_ways(world, broker)
-    return way_at(world, broker * world.broker_count + goal).value
+    if paths_epoch_at(world, broker).value != world.epoch:
+        find_paths(world, broker)
+    return first_arc_at(world, broker * world.broker_count + goal).value
 
 
 @merged
-def find_ways(world: Any, broker: int) -> None:
-    """Find the shortest ways from a broker to all others, breadth first."""
-    ways_epoch_at(world, broker).value = world.epoch
+def find_paths(world: Any, broker: int) -> None:
+    """Find the shortest paths from a broker to all others, breadth first."""
+    paths_epoch_at(world, broker).value = world.epoch
     first = broker * world.broker_count
     for goal in range(world.broker_count):
-        way_at(world, first + goal).value = -1
-    found_at(world, 0).value = broker
+        first_arc_at(world, first + goal).value = -1
+    search_at(world, 0).value = broker
     count = 1
     position = 0
     while position < count:
-        here = found_at(world, position).value
+        here = search_at(world, position).value
         for place in range(arcs_first_at(world, here).value, arcs_first_at(world, here + 1).value):
             arc = arc_from_at(world, place).value
             target = channel_at(world, arc).target
-            way = way_at(world, first + target)
-            if target != broker and way.value < 0 and looks_open(world, arc):
-                way.value = arc if here == broker else way_at(world, first + here).value
-                found_at(world, count).value = target
+            onward = first_arc_at(world, first + target)
+            if target != broker and onward.value < 0 and looks_open(world, arc):
+                onward.value = arc if here == broker else first_arc_at(world, first + here).value
+                search_at(world, count).value = target
                 count += 1
         position += 1

@@ -107,20 +107,20 @@ class CompiledSystem:
     @cached_property
     def peer_arrivals(self) -> NDArray[np.float64]:
         """Events per second that come to each queue of a peer, if nothing is dropped before."""
-        found = []
+        rates_per_s = []
         classes = np.array([row.content_class for row in self.routes.rows])[self.cells.row]
         subscriber_of = {int(r): i for i, r in enumerate(self.receiver_of) if r >= 0}
         for queue in self.peer_queues:
             if queue.kind == layout.FROM_PUBLISHER:
-                found.append(self.publisher_rates[queue.owner])
+                rates_per_s.append(self.publisher_rates[queue.owner])
                 continue
             index = subscriber_of[queue.owner]
             here = self.cells.broker == self.routes.home_of_subscriber[index]
             rate = self.cells.flow_per_s[here & self.routes.wanted_by(index)[classes]].sum()
             crossed = queue.kind == layout.AT_SUBSCRIBER
             rate *= self.system.subscribers[index].link.reliability if crossed else 1.0
-            found.append(rate)
-        return np.array(found, dtype=np.float64)
+            rates_per_s.append(rate)
+        return np.array(rates_per_s, dtype=np.float64)
 
     @cached_property
     def carried(self) -> Carried:
@@ -240,7 +240,7 @@ def _numbers(
 
 def _rows(system: System, routes: Routes, laws: Callable[..., int]) -> tuple[Any, list[int]]:
     """The rows in the order of their publishers, as the routes have them."""
-    found, firsts, below, publisher = [], [0] * (len(system.publishers) + 1), 0.0, -1
+    records, firsts, below, publisher = [], [0] * (len(system.publishers) + 1), 0.0, -1
     for index, row in enumerate(routes.rows):
         if row.publisher != publisher:
             publisher, below = row.publisher, 0.0
@@ -248,9 +248,9 @@ def _rows(system: System, routes: Routes, laws: Callable[..., int]) -> tuple[Any
         below += row.probability
         lifetime = -1 if row.lifetime is None else laws(row.lifetime)
         tree = routes.tree_of_class[row.content_class]
-        found.append((below, publisher, row.content_class, tree, lifetime))
-    firsts[-1] = len(found)
-    return make_records(layout.ROW, found), firsts
+        records.append((below, publisher, row.content_class, tree, lifetime))
+    firsts[-1] = len(records)
+    return make_records(layout.ROW, records), firsts
 
 
 def _publishers(
@@ -260,13 +260,13 @@ def _publishers(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> Any:
-    found = []
+    records = []
     days = itertools.count()
     for index, publisher in enumerate(system.publishers):
         # With rates by time of day no law is drawn from; the first will do.
         every = publisher.every or Deterministic(value_s=0.0)
         name = f"publisher {publisher.name}"
-        found.append(
+        records.append(
             (
                 routes.home_of_publisher[index],
                 first_rows[index],
@@ -282,7 +282,7 @@ def _publishers(
                 streams(name, "lifetime"),
             )
         )
-    return make_records(layout.PUBLISHER, found)
+    return make_records(layout.PUBLISHER, records)
 
 
 def _channels(
@@ -325,14 +325,14 @@ def _receiver_records(
     laws: Callable[..., int],
     streams: Callable[..., int],
 ) -> Any:
-    found = []
+    records = []
     first = channels - len(representatives)
     for position, index in enumerate(representatives):
         subscriber = system.subscribers[index]
         own: Law | None = subscriber.lifetime
         stream = streams(f"subscriber {subscriber.name}", "lifetime")
-        found.append((first + position, -1 if own is None else laws(own), stream, -1, -1, -1))
-    return make_records(layout.RECEIVER, found)
+        records.append((first + position, -1 if own is None else laws(own), stream, -1, -1, -1))
+    return make_records(layout.RECEIVER, records)
 
 
 def _stations(

@@ -56,15 +56,15 @@ class PeerQueue:
 
 
 def find_peer_queues(system: System, followed: Sequence[Subscriber]) -> tuple[PeerQueue, ...]:
-    """All queues of peers; ``followed`` are the subscribers that the receivers stand for."""
-    found = [
+    """Find all queues of peers; ``followed`` are the subscribers that the receivers stand for."""
+    queues = [
         _gated("publisher", publisher, layout.FROM_PUBLISHER, owner)
         for owner, publisher in enumerate(system.publishers)
         if publisher.connectivity is not None
     ]
     for owner, subscriber in enumerate(followed):
         if subscriber.connectivity is not None:
-            found.append(_gated("subscriber", subscriber, layout.TO_SUBSCRIBER, owner))
+            queues.append(_gated("subscriber", subscriber, layout.TO_SUBSCRIBER, owner))
         if subscriber.processing is not None:
             queue = PeerQueue(
                 peer=f"subscriber {subscriber.name}",
@@ -72,8 +72,8 @@ def find_peer_queues(system: System, followed: Sequence[Subscriber]) -> tuple[Pe
                 owner=owner,
                 service=subscriber.processing,
             )
-            found.append(queue)
-    return tuple(found)
+            queues.append(queue)
+    return tuple(queues)
 
 
 def _gated(what: str, peer: Any, kind: int, owner: int) -> PeerQueue:

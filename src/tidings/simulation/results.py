@@ -37,15 +37,15 @@ def outcome_of(
 
 
 def _shares(x: Floats, w: Floats) -> Floats:
-    found: Floats = np.divide(x, w, out=np.full(x.shape, np.nan), where=w > 0)
-    return found
+    shares: Floats = np.divide(x, w, out=np.full(x.shape, np.nan), where=w > 0)
+    return shares
 
 
 def _quantiles(totals: Totals) -> Floats:
     """Delay quantiles of each unit, [unit, quantile], in seconds."""
     shares = list(QUANTILES.values())
-    found = [totals.delays(unit).quantiles(shares) for unit in range(totals.units.count)]
-    return np.array(found).reshape(-1, len(shares))
+    times_s = [totals.delays(unit).quantiles(shares) for unit in range(totals.units.count)]
+    return np.array(times_s).reshape(-1, len(shares))
 
 
 def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:

@@ -100,11 +100,11 @@ def simulate(
     measured = window
     if chosen.split and elsewhere is None and can_split(compiled):
         series, measured = _split_if_better(series, window)
-    return _told(series, measured, remarks)
+    return _completed(series, measured, remarks)
 
 
-def _told(series: Shares, window: Window, remarks: list[Remark]) -> Outcome:
-    """Add replications until they are enough, and tell what they have counted."""
+def _completed(series: Shares, window: Window, remarks: list[Remark]) -> Outcome:
+    """Add replications until they are enough, and make an outcome of what they counted."""
     remarks = [*remarks, *series.until_precise(), *remarks_of(series.totals)]
     totals, clock = series.totals, series.clock
     remarks += [] if totals.span is None else totals.span.remarks(totals.measured_s)
@@ -213,18 +213,18 @@ def refuse_overload(compiled: CompiledSystem) -> None:
     stations = compiled.tables["stations"]
     if compiled.drops_events or len(stations) == 0:
         return
-    found = compiled.carried
+    carried = compiled.carried
     brokers = np.asarray(stations["place"])
-    over = np.flatnonzero(found.loads >= FULL_LOAD)
+    over = np.flatnonzero(carried.loads >= FULL_LOAD)
     if not over.size:
         _refuse_overloaded_peers(compiled)
         return
-    worst = over[np.argsort(-found.loads[over], kind="stable")]
+    worst = over[np.argsort(-carried.loads[over], kind="stable")]
     said: dict[int, str] = {}
     for station in worst:
         broker = int(brokers[station])
-        name, rate = compiled.system.brokers[broker].name, float(found.arrivals[broker])
-        said.setdefault(broker, overload(name, float(found.loads[station]), rate))
+        name, rate = compiled.system.brokers[broker].name, float(carried.arrivals[broker])
+        said.setdefault(broker, overload(name, float(carried.loads[station]), rate))
     first, *others = said.values()
     more = f"; and {', '.join(others)}" if others else ""
     raise UnstableError(

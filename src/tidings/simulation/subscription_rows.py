@@ -1,8 +1,8 @@
 """Subscriptions of a recorded run as trace rows: who came and went, and when brokers learnt of it.
 
-Every stay is a subscription of its own. Told is how new subscriptions spread, not what brokers are
-sent later because a subscription that covered it has ended. Who comes and goes is followed to the
-last event, beyond the window: else the last notifications would seem illegal.
+Every stay is a subscription of its own. Recorded is how new subscriptions spread, not what brokers
+are sent later because a subscription that covered it has ended. Who comes and goes is followed to
+the last event, beyond the window: else the last notifications would seem illegal.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pd.DataFra
     """Every coming and going, by churner and number of the stay."""
     what, is_on, at_ns = turns_in_window(tapes.turns, window, until_s=math.inf)
     churner = -1 - what - int(compiled.numbers["first_churner"])
-    found = pd.DataFrame({"churner": churner, "is_on": is_on, "at_ns": at_ns})[churner >= 0]
-    found["stay"] = found.groupby("churner")["is_on"].cumsum()
+    turns = pd.DataFrame({"churner": churner, "is_on": is_on, "at_ns": at_ns})[churner >= 0]
+    turns["stay"] = turns.groupby("churner")["is_on"].cumsum()
     # Whoever is away when the window begins has not been seen to leave.
-    found = found[found["stay"] > 0].reset_index(drop=True)
+    turns = turns[turns["stay"] > 0].reset_index(drop=True)
     homes = [compiled.system.subscribers[index].at for index, _ in compiled.churn.churners]
-    found["broker"] = np.array(homes, dtype=object)[found["churner"]]
-    found["action"] = np.where(found["is_on"] == 1, "subscribe", "unsubscribe")
-    return found
+    turns["broker"] = np.array(homes, dtype=object)[turns["churner"]]
+    turns["action"] = np.where(turns["is_on"] == 1, "subscribe", "unsubscribe")
+    return turns
 
 
 def _learnt(

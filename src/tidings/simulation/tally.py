@@ -194,8 +194,8 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
 
 def _total(where: Ints, values: Numbers, size: int) -> Numbers:
     """Sums of values by where they belong; whole numbers stay whole (below 2⁵³)."""
-    found = np.bincount(where, weights=values, minlength=size)
-    return found.astype(values.dtype)
+    sums = np.bincount(where, weights=values, minlength=size)
+    return sums.astype(values.dtype)
 
 
 def _by_pair(values: Numbers, units: Units) -> Numbers:
@@ -205,10 +205,10 @@ def _by_pair(values: Numbers, units: Units) -> Numbers:
 def _losses(world: World, compiled: CompiledSystem) -> Floats:
     """Losses for the subscribers of each [cell, cause], wherever on the way they came about."""
     causes = int(compiled.numbers["cause_count"])
-    found = compiled.cells.summed_along_ways(world.tables["losses"].value.reshape(-1, causes))
+    losses = compiled.cells.summed_along_paths(world.tables["losses"].value.reshape(-1, causes))
     if compiled.faults.matter:
-        found += world.tables["losses_here"].value.reshape(-1, causes)
-    return found
+        losses += world.tables["losses_here"].value.reshape(-1, causes)
+    return losses
 
 
 def _curves(world: World, field: str) -> Numbers:

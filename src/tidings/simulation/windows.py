@@ -103,8 +103,8 @@ class Span:
 
 def find_span(compiled: CompiledSystem, precision: float | None) -> Span | None:
     """Find what has to be watched longest; None where nothing is up and down by turns."""
-    found = [Span(cycle=each, needed_s=each.needed_s(precision)) for each in cycles(compiled)]
-    return max(found, key=lambda each: each.needed_s, default=None)
+    spans = [Span(cycle=each, needed_s=each.needed_s(precision)) for each in cycles(compiled)]
+    return max(spans, key=lambda each: each.needed_s, default=None)
 
 
 def find_window(
@@ -115,8 +115,8 @@ def find_window(
 ) -> tuple[Window, list[Remark]]:
     """Find which part of a replication is measured, and what to know about it."""
     rate = float(compiled.publisher_rates.sum())
-    told = options.duration_s or (options.events / rate if options.events else None)
-    length_s = told or USUAL_EVENTS / rate
+    asked_s = options.duration_s or (options.events / rate if options.events else None)
+    length_s = asked_s or USUAL_EVENTS / rate
     _refuse_endless(rate, length_s + (options.warmup_s or 0.0))
     warmup_s = options.warmup_s
     remarks: list[Remark] = []
@@ -129,7 +129,7 @@ def find_window(
             events = _pilot_events(compiled, options)
             warmup_s, remarks = detect_warmup(_pilot(compiled, options), events / rate)
         warmup_s = max(warmup_s, compiled.settling_s)
-    if told is None and not compiled.day_s:
+    if asked_s is None and not compiled.day_s:
         length_s = _affordable(compiled, options, length_s, span, warmup_s)
     window = Window(warmup_s=warmup_s, end_s=warmup_s + length_s, max_copies=options.max_copies)
     return window, remarks

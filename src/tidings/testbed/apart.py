@@ -95,11 +95,11 @@ def errors_by_calibration(fitted: System) -> pd.DataFrame:
     return np.sqrt(squares)
 
 
-def _wrong_together(found: Iterable[Uncertain], fitted: System) -> Iterable[list[Uncertain]]:
+def _wrong_together(parameters: Iterable[Uncertain], fitted: System) -> Iterable[list[Uncertain]]:
     """Parameters to be moved together; those of subscribers, as each concerns nobody else."""
     services = {each.name: each.service for each in fitted.brokers}
     groups: dict[Hashable, list[Uncertain]] = {}
-    for one in found:
+    for one in parameters:
         key: Hashable = one.path
         if one.field == "service":
             key = services[one.owner]
@@ -110,5 +110,5 @@ def _wrong_together(found: Iterable[Uncertain], fitted: System) -> Iterable[list
 
 
 def _numbers(system: System) -> pd.DataFrame:
-    told = predict(system, delays=False, error_bars=False).subscribers
-    return told.set_index("subscriber")[[*_NUMBERS]]
+    subscribers = predict(system, delays=False, error_bars=False).subscribers
+    return subscribers.set_index("subscriber")[[*_NUMBERS]]

@@ -62,15 +62,15 @@ def rejoinings(run: Run) -> list[Rejoining]:
     if run.rejoined:
         return run.rejoined
     failures_s = [each.at_s for each in run.states if not each.is_up]
-    found = []
+    rejoined = []
     for change in run.states:
         if change.is_up and _alone(run, change):
             until_s = min((at for at in failures_s if at > change.at_s), default=float("inf"))
             ready_s = _ready_s(run, set(_lanes_at(run.layout, change.component)), change.at_s)
             if ready_s is not None and ready_s <= until_s:
                 took_s = ready_s - change.at_s
-                found.append(Rejoining(component=change.component, took_s=took_s))
-    return found
+                rejoined.append(Rejoining(component=change.component, took_s=took_s))
+    return rejoined
 
 
 def _alone(run: Run, repair: StateChange) -> bool:

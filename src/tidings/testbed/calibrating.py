@@ -80,10 +80,10 @@ def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
         duration_s=CALIBRATION_LENGTH * bench.options.duration_s,
     )
     run = recorded(calm, longer, folder, bench.progress)
-    found = characterise(read_traces(bench.spark, folder), progress=bench.progress)
+    characterisation = characterise(read_traces(bench.spark, folder), progress=bench.progress)
     doubtful = tuple(f"calibration: {doubt}" for doubt in doubts(run))
-    pooled = together(system, found.system, found.laws)
-    return Calibration(fitted=pooled, notes=found.notes, doubts=doubtful)
+    pooled = together(system, characterisation.system, characterisation.laws)
+    return Calibration(fitted=pooled, notes=characterisation.notes, doubts=doubtful)
 
 
 def together(system: System, fitted: System, laws: Mapping[str, FittedLaw]) -> System:
@@ -158,17 +158,17 @@ def with_measured(system: System, fitted: System) -> System:
         if not path.startswith("publishers.") or ".link." in path
     ]
 
-    def crossed(stated: Channel, found: Channel | None) -> Channel:
-        if found is None:
+    def crossed(stated: Channel, measured: Channel | None) -> Channel:
+        if measured is None:
             return stated
-        return replace(stated, delay=found.delay, reliability=found.reliability)
+        return replace(stated, delay=measured.delay, reliability=measured.reliability)
 
     def delivered(stated: Subscriber) -> Channel:
         """What a subscriber's link loses stays as stated where traces could not tell it."""
-        found = crossed(stated.link, channels.get(stated.name))
+        link = crossed(stated.link, channels.get(stated.name))
         if f"subscribers.{stated.name}.link.reliability" in dict(fitted.standard_errors):
-            return found
-        return replace(found, reliability=stated.link.reliability)
+            return link
+        return replace(link, reliability=stated.link.reliability)
 
     return replace(
         system,

@@ -73,7 +73,7 @@ def learnings(
     broker has known at once, and knows on. What is heard only after the subscriber has come back is
     not told: it may be of its next subscription.
     """
-    told = _Told(run.layout.journal)
+    requests = _Requests(run.layout.journal)
     back_s = _back_again_s(run.stays)
     names = [broker.name for broker in run.system.brokers]
     for number, stay in enumerate(run.stays):
@@ -85,24 +85,24 @@ def learnings(
             if into >= 0:
                 arc = routes.arcs[into]
                 lane = lane_name(names[arc.source], names[arc.target])
-            learnt_s = told.learnt_s(lane, wanted, stay)
+            learnt_s = requests.learnt_s(lane, wanted, stay)
             if learnt_s is not None and learnt_s <= back_s[number]:
                 yield Learning(stay=number, broker=names[broker], at_s=learnt_s, learnt=True)
-                forgot_s = told.forgotten_s(lane, wanted, stay)
+                forgot_s = requests.forgotten_s(lane, wanted, stay)
                 if forgot_s is not None:
                     yield Learning(stay=number, broker=names[broker], at_s=forgot_s, learnt=False)
 
 
 def _back_again_s(stays: Sequence[Stay]) -> list[float]:
     """When the subscriber of each stay came again; infinity where it did not."""
-    found, next_s = [math.inf] * len(stays), dict[int, float]()
+    again_s, next_s = [math.inf] * len(stays), dict[int, float]()
     for number, stay in reversed(list(enumerate(stays))):
-        found[number] = next_s.get(stay.subscriber, math.inf)
+        again_s[number] = next_s.get(stay.subscriber, math.inf)
         next_s[stay.subscriber] = stay.begin_s
-    return found
+    return again_s
 
 
-class _Told:
+class _Requests:
     """What was asked for over each lane, when."""
 
     def __init__(self, journal: Journal) -> None:
@@ -113,16 +113,18 @@ class _Told:
 
     def learnt_s(self, lane: str, subjects: tuple[str, ...], stay: Stay) -> float | None:
         """When everything that a subscription asks for had been asked for over a lane."""
-        found = [self._asked_s(lane, subject, stay) for subject in subjects]
-        known = [each for each in found if each is not None]
-        return max(known) if known and len(known) == len(found) else None
+        asked_s = [self._asked_s(lane, subject, stay) for subject in subjects]
+        known = [each for each in asked_s if each is not None]
+        return max(known) if known and len(known) == len(asked_s) else None
 
     def forgotten_s(self, lane: str, subjects: tuple[str, ...], stay: Stay) -> float | None:
         """When something of it was withdrawn after its end."""
         if stay.end_s is None:
             return None
-        found = [self._next_s((lane, subject), stay.end_s, asked=False) for subject in subjects]
-        return min((each for each in found if each is not None), default=None)
+        withdrawn_s = [
+            self._next_s((lane, subject), stay.end_s, asked=False) for subject in subjects
+        ]
+        return min((each for each in withdrawn_s if each is not None), default=None)
 
     def _asked_s(self, lane: str, subject: str, stay: Stay) -> float | None:
         key, begin_s = (lane, subject), stay.begin_s

@@ -172,8 +172,8 @@ class Reality:
         """
         one = self.counted[0]
         number = next(n for n, each in enumerate(self.repetitions, 1) if each is one)
-        told = dict(one.measured.provenance) | {"run": number}
-        measured = replace(one.measured, provenance=told)
+        provenance = dict(one.measured.provenance) | {"run": number}
+        measured = replace(one.measured, provenance=provenance)
         if one.is_steady:
             return number, measured
         who = measured.subscribers["subscriber"]

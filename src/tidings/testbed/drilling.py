@@ -48,13 +48,15 @@ def drill(system: System, options: TestbedOptions, progress: Progress) -> Reconn
     length = replace(options, warmup_s=0.0, duration_s=outages[-1].end_s + _UP_S)
     run = run_testbed(system, length, outages=outages, progress=progress)
     require_whole(run, "before all that fails had been taken down and repaired")
-    found = rejoinings(run)
-    brokers_s, brokers_sd_s = _mean_and_deviation_s(found, {each.name for each in system.brokers})
-    links_s, links_sd_s = _mean_and_deviation_s(found, {each.name for each in system.links})
+    rejoined = rejoinings(run)
+    brokers_s, brokers_sd_s = _mean_and_deviation_s(
+        rejoined, {each.name for each in system.brokers}
+    )
+    links_s, links_sd_s = _mean_and_deviation_s(rejoined, {each.name for each in system.links})
     return Reconnection(
         brokers_s=brokers_s,
         links_s=links_s,
-        repairs=len(found),
+        repairs=len(rejoined),
         brokers_sd_s=brokers_sd_s,
         links_sd_s=links_sd_s,
         doubts=tuple(f"repairs: {doubt}" for doubt in doubts(run)),
@@ -85,7 +87,7 @@ def drill_outages(system: System, seed: int) -> list[Outage]:
     return outages
 
 
-def _mean_and_deviation_s(found: list[Rejoining], parts: set[str]) -> tuple[float, float]:
-    took_s = [each.took_s for each in found if each.component in parts]
+def _mean_and_deviation_s(rejoined: list[Rejoining], parts: set[str]) -> tuple[float, float]:
+    took_s = [each.took_s for each in rejoined if each.component in parts]
     mean_s = float(np.mean(took_s)) if took_s else 0.0
     return mean_s, float(np.std(took_s, ddof=1)) if len(took_s) > 1 else math.nan

@@ -1,4 +1,4 @@
-"""Which way events went on at every broker, by the servers' own words."""
+"""Which links events went on by at every broker, by the servers' own words."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def forwarding(run: Run) -> pd.DataFrame:
                 if other != visit.came_from:
                     could[visit.broker, other] += 1
                     did[visit.broker, other] += other in went
-    rows = [(*way, events, did[way]) for way, events in could.items()]
+    rows = [(*hop, events, did[hop]) for hop, events in could.items()]
     return pd.DataFrame(rows, columns=["source", "target", "events", "went"])

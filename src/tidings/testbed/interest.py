@@ -11,7 +11,7 @@ from tidings.testbed.subjects import Subjects
 
 def interest_by_lane(system: System, routes: Routes, names: Subjects) -> dict[str, set[str]]:
     """By lane, from homes towards publishers and from subscribers to homes: what is asked for."""
-    found: dict[str, set[str]] = {}
+    subjects: dict[str, set[str]] = {}
     brokers = [broker.name for broker in system.brokers]
     wanted: dict[int, set[str]] = {}
     homes = routes.home_of_subscriber.tolist()
@@ -23,8 +23,8 @@ def interest_by_lane(system: System, routes: Routes, names: Subjects) -> dict[st
             if into >= 0:
                 arc = routes.arcs[into]
                 lane = lane_name(brokers[arc.source], brokers[arc.target])
-                found.setdefault(lane, set()).update(asked)
+                subjects.setdefault(lane, set()).update(asked)
     for one, mine in zip(system.subscribers, names.of_subscriber, strict=True):
         if one.connectivity is None and one.stays is None:  # else its broker asks for it, or later
-            found[lane_name(one.name, one.at)] = set(mine)
-    return found
+            subjects[lane_name(one.name, one.at)] = set(mine)
+    return subjects

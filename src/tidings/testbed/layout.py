@@ -101,14 +101,14 @@ def _dialled_arcs(routes: Routes) -> dict[int, int]:
 
 def _stations(system: System, seed: int) -> list[Station]:
     stored = system.stored_subscriptions
-    found = []
+    stations = []
     for index, broker in enumerate(system.brokers):
         if broker.service is None:
-            found.append(Station(service=lambda: 0.0))
+            stations.append(Station(service=lambda: 0.0))
             continue
         generator = np.random.default_rng([seed, index, 1])
-        found.append(Station(service=draws(broker.service.with_stored(stored), generator)))
-    return found
+        stations.append(Station(service=draws(broker.service.with_stored(stored), generator)))
+    return stations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

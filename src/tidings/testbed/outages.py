@@ -33,14 +33,14 @@ def draw_outages(system: System, length_s: float, seed: int) -> list[Outage]:
 
     A component is down while it or a group that it belongs to is.
     """
-    found: dict[str, list[tuple[float, float]]] = {}
+    spans: dict[str, list[tuple[float, float]]] = {}
     for index, (members, failure) in enumerate(_processes(system)):
         times = list(_down_times(failure, length_s, np.random.default_rng([seed, _PURPOSE, index])))
         for member in members:
-            found.setdefault(member, []).extend(times)
+            spans.setdefault(member, []).extend(times)
     outages = [
         Outage(component=component, begin_s=begin_s, end_s=end_s)
-        for component, times in found.items()
+        for component, times in spans.items()
         for begin_s, end_s in merged(times)
     ]
     return sorted(outages, key=lambda each: each.begin_s)
@@ -79,18 +79,18 @@ def _down_times(
 
 
 def merged(times: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Spans of time as their union, in order.
+    """Merge spans of time into their union, in order, in seconds.
 
     >>> merged([(5, 6), (0, 2), (1, 3)])
     [(0, 3), (5, 6)]
     """
-    found: list[tuple[float, float]] = []
+    union: list[tuple[float, float]] = []
     for begin_s, end_s in sorted(times):
-        if found and begin_s <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], end_s))
+        if union and begin_s <= union[-1][1]:
+            union[-1] = (union[-1][0], max(union[-1][1], end_s))
         else:
-            found.append((begin_s, end_s))
-    return found
+            union.append((begin_s, end_s))
+    return union
 
 
 def compressed(system: System, factor: float) -> System:

@@ -13,25 +13,25 @@ HOST = "127.0.0.1"
 
 
 def free_ports(count: int, *, first: int = FIRST, last: int = LAST) -> list[int]:
-    """So many different ports that could be bound a moment ago.
+    """Find so many different ports that could be bound a moment ago.
 
     Another program may still take one before it is used; who starts a server must be ready to be
     told so.
     """
     offered = list(range(first, last + 1))
     random.shuffle(offered)  # two testbeds at once hardly ever choose alike
-    found: list[int] = []
+    ports: list[int] = []
     for port in offered:
-        if len(found) == count:
+        if len(ports) == count:
             break
         with socket.socket() as trial:
             try:
                 trial.bind((HOST, port))
             except OSError:
                 continue
-        found.append(port)
-    if len(found) < count:
+        ports.append(port)
+    if len(ports) < count:
         raise EngineError(
-            f"only {len(found)} of the ports {first} to {last} are free; the testbed wants {count}"
+            f"only {len(ports)} of the ports {first} to {last} are free; the testbed wants {count}"
         )
-    return found
+    return ports

@@ -27,41 +27,41 @@ _MOST_NAMED = 5  # subscribers beyond chance, the worst first
 _MOST_CURVES = 12  # subscribers whose delays are drawn, the worst first
 
 
-def reality_study(found: Reality, title: str) -> Study:
+def reality_study(reality: Reality, title: str) -> Study:
     """What was measured beside what was predicted, to be shown."""
     return Study(
         paper="",
         title=title,
-        summary=f"{_runs(found)} on real servers of one machine, predicted from a "
+        summary=f"{_runs(reality)} on real servers of one machine, predicted from a "
         f"separate run at a load of {CALIBRATION_LOAD:g} at most; the busiest broker has "
-        f"{found.load:.2f}.",
+        f"{reality.load:.2f}.",
         settings={},
-        choices=tuple(_notes(found)),
-        findings=tuple(_findings(found)),
-        sections=tuple(_sections(found)),
+        choices=tuple(_notes(reality)),
+        findings=tuple(_findings(reality)),
+        sections=tuple(_sections(reality)),
         tables={},
         plan={},
     )
 
 
-def _runs(found: Reality) -> str:
-    number = len(found.repetitions)
+def _runs(reality: Reality) -> str:
+    number = len(reality.repetitions)
     return "One run" if number == 1 else f"{number} runs"
 
 
-def runs_together(found: Reality) -> str:
+def runs_together(reality: Reality) -> str:
     """Which runs a verdict is of, in words."""
-    number, believed = len(found.repetitions), len(found.trusted)
+    number, believed = len(reality.repetitions), len(reality.trusted)
     if believed in (0, number):
         return f"{number} runs together"
     return f"{believed} of {number} runs, the others not believed"
 
 
-def nothing_believed(found: Reality) -> str:
+def nothing_believed(reality: Reality) -> str:
     """That there is no verdict, and why; nothing where there is one."""
-    if found.trusted:
+    if reality.trusted:
         return ""
-    return f"no run can be trusted on this machine now: {'; '.join(found.all_doubts)}"
+    return f"no run can be trusted on this machine now: {'; '.join(reality.all_doubts)}"
 
 
 def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
@@ -72,64 +72,64 @@ def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> s
     >>> interval_text([1.0, 3.0], 1), interval_text([0.25, math.nan], 2), interval_text([], 1)
     ('2.0 ± 12.7', '0.25', '–')
     """
-    told = scale * np.asarray(values, dtype=np.float64)
-    found = told[~np.isnan(told)]
-    if not found.size:
+    scaled = scale * np.asarray(values, dtype=np.float64)
+    known = scaled[~np.isnan(scaled)]
+    if not known.size:
         return NOT_KNOWN
-    mean = float(found.mean())
-    if found.size < 2:
+    mean = float(known.mean())
+    if known.size < 2:
         return f"{mean:.{digits}f}"
-    spread = float(found.std(ddof=1)) / math.sqrt(found.size)
-    half = float(stats.t.ppf(0.975, found.size - 1)) * spread
+    spread = float(known.std(ddof=1)) / math.sqrt(known.size)
+    half = float(stats.t.ppf(0.975, known.size - 1)) * spread
     return f"{mean:.{digits}f} ± {half:.{digits}f}"
 
 
-def _notes(found: Reality) -> Iterator[str]:
+def _notes(reality: Reality) -> Iterator[str]:
     yield (
         "One machine, one clock: no error of synchronisation, and all servers share its "
         "processors. How late relays and timers are is in the calibrated delays of links, a stage "
         "of the prediction; nothing is subtracted."
     )
     yield "± is half a confidence interval (95 %, Student's t over the runs)."
-    if len(found.counted) < len(found.repetitions):
+    if len(reality.counted) < len(reality.repetitions):
         yield "What is measured is of the runs that are believed."
-    yield from rejoining(found)
-    yield from found.notes
+    yield from rejoining(reality)
+    yield from reality.notes
 
 
-def rejoining(found: Reality) -> Iterator[str]:
+def rejoining(reality: Reality) -> Iterator[str]:
     """How long what was repaired took to join again, where anything fails."""
-    if (joined := found.reconnection) is None:
+    if (joined := reality.reconnection) is None:
         return
     kinds = {
         "brokers": (joined.brokers_s, joined.brokers_sd_s),
         "links": (joined.links_s, joined.links_sd_s),
     }
-    told = (
+    times = (
         f"{mean_s:.2g} s ({kind}{'' if math.isnan(sd_s) else f'; standard deviation {sd_s:.2g} s'})"
         for kind, (mean_s, sd_s) in kinds.items()
         if mean_s > 0.0
     )
     yield (
-        f"What was repaired joined again after {' and '.join(told) or '0 s'} on average of "
+        f"What was repaired joined again after {' and '.join(times) or '0 s'} on average of "
         f"{joined.repairs} repairs in a separate run, at random moments between two tries to join; "
         "predicted times down are longer by it."
     )
 
 
-def _findings(found: Reality) -> Iterator[Finding]:
-    steady = found.is_steady
+def _findings(reality: Reality) -> Iterator[Finding]:
+    steady = reality.is_steady
     if steady:
         says = f"On-time shares are within {MOST_SHARE}, mean delays within {MOST_LATENCY:.0%}."
-        told = means_text(found)
+        errors = means_text(reality)
     else:
         says = f"On-time shares and mean delays are within {MOST_ERRORS:g} standard errors."
-        told = errors_text(found)
-    if len(found.repetitions) > 1 or not found.trusted:
-        told = nothing_believed(found) or told
-        case = runs_together(found)
-        yield Finding(section="–", says=says, case=case, found=told, holds=found.agrees)
-    for number, one in enumerate(found.repetitions, 1):
+        errors = errors_text(reality)
+    if len(reality.repetitions) > 1 or not reality.trusted:
+        errors = nothing_believed(reality) or errors
+        case = runs_together(reality)
+        yield Finding(section="–", says=says, case=case, found=errors, holds=reality.agrees)
+    for number, one in enumerate(reality.repetitions, 1):
         doubts = "".join(f"; NOT TO BE BELIEVED: {doubt}" for doubt in one.doubts)
         yield Finding(
             section="–",
@@ -141,24 +141,24 @@ def _findings(found: Reality) -> Iterator[Finding]:
         )
 
 
-def means_text(found: Reality) -> str:
+def means_text(reality: Reality) -> str:
     """How far all runs together are off, mean and largest over subscribers; who beyond chance."""
     return (
-        f"shares off by {found.share_error:.4f} (mean over subscribers; largest "
-        f"{found.largest_share_error:.4f}), mean delays by {found.latency_error:.1%} (largest "
-        f"{found.largest_latency_error:.1%}){_beyond(found)}"
+        f"shares off by {reality.share_error:.4f} (mean over subscribers; largest "
+        f"{reality.largest_share_error:.4f}), mean delays by {reality.latency_error:.1%} (largest "
+        f"{reality.largest_latency_error:.1%}){_beyond(reality)}"
     )
 
 
-def _beyond(found: Reality) -> str:
+def _beyond(reality: Reality) -> str:
     """Who is beyond chance though the means agree; nothing where nobody is."""
-    if not (found.is_steady and found.agrees and found.beyond_chance):
+    if not (reality.is_steady and reality.agrees and reality.beyond_chance):
         return ""
-    ordered = sorted(found.beyond_chance.items(), key=lambda each: -each[1])
-    told = ", ".join(f"{name} ({off:.1f})" for name, off in ordered[:_MOST_NAMED])
+    ordered = sorted(reality.beyond_chance.items(), key=lambda each: -each[1])
+    named = ", ".join(f"{name} ({off:.1f})" for name, off in ordered[:_MOST_NAMED])
     more = f" and {len(ordered) - _MOST_NAMED} more" if len(ordered) > _MOST_NAMED else ""
     return (
-        f"; the means agree, yet beyond chance, in standard errors of the runs: {told}{more} "
+        f"; the means agree, yet beyond chance, in standard errors of the runs: {named}{more} "
         "(what the calibration leaves open is not in them)"
     )
 
@@ -171,20 +171,20 @@ def late_text(one: Repetition) -> str:
     )
 
 
-def first_text(found: Reality) -> str:
+def first_text(reality: Reality) -> str:
     """Which run is shown where only one can be."""
-    number, runs = found.first[0], len(found.repetitions)
-    believed = ", the first that is believed" if found.trusted and number > 1 else ""
-    played = not found.is_steady and found.simulated is not None
+    number, runs = reality.first[0], len(reality.repetitions)
+    believed = ", the first that is believed" if reality.trusted and number > 1 else ""
+    played = not reality.is_steady and reality.simulated is not None
     chance = "; its ± is how much such runs differ when simulated" if played else ""
     return f"measured: run {number} of {runs}{believed}{chance}"
 
 
-def errors_text(found: Reality) -> str:
+def errors_text(reality: Reality) -> str:
     """How far all runs together are off at most, in standard errors."""
     return (
-        f"shares off by {found.most_share_errors:.1f}, mean delays by "
-        f"{number_text(found.most_delay_errors)} standard errors of all of them at most"
+        f"shares off by {reality.most_share_errors:.1f}, mean delays by "
+        f"{number_text(reality.most_delay_errors)} standard errors of all of them at most"
     )
 
 
@@ -233,22 +233,22 @@ def _why(off: float, by_chance: float, simulation_fits: bool) -> str:
     )
 
 
-def _sections(found: Reality) -> Iterator[Section]:
+def _sections(reality: Reality) -> Iterator[Section]:
     yield Section(
         title="Throughput",
         words="In a stable network it only repeats the routing: agreement proves little. What is "
         "lost to failures on the way is not taken off the predicted arrivals.",
-        exhibits=(_grid(found, "brokers", "broker", "arrivals_per_s", "Arrivals per second"),),
+        exhibits=(_grid(reality, "brokers", "broker", "arrivals_per_s", "Arrivals per second"),),
     )
     yield Section(
         title="On time",
         exhibits=(
-            _grid(found, "subscribers", "subscriber", "on_time", "On-time share"),
-            _grid(found, "subscribers", "subscriber", "delivered", "Delivered share"),
-            _grid(found, "subscribers", "subscriber", "delay_mean_s", "Mean delay in ms"),
+            _grid(reality, "subscribers", "subscriber", "on_time", "On-time share"),
+            _grid(reality, "subscribers", "subscriber", "delivered", "Delivered share"),
+            _grid(reality, "subscribers", "subscriber", "delay_mean_s", "Mean delay in ms"),
         ),
     )
-    if any(_losses(found)):
+    if any(_losses(reality)):
         yield Section(
             title="Lost",
             words="Shares of the events wanted, by cause. Traces tell what links lost by chance; "
@@ -256,22 +256,22 @@ def _sections(found: Reality) -> Iterator[Section]:
             exhibits=(
                 Grid(
                     title="Losses by cause",
-                    columns=("subscriber", "cause", "measured", *_predictions(found)),
-                    rows=tuple(_losses(found)),
+                    columns=("subscriber", "cause", "measured", *_predictions(reality)),
+                    rows=tuple(_losses(reality)),
                     names=2,
                 ),
             ),
         )
     yield Section(title="Delays", words="Share of the wanted events that has arrived.",
-                  exhibits=tuple(_curves(found)))  # fmt: skip
-    if spreads := tuple(_spreads(found)):
+                  exhibits=tuple(_curves(reality)))  # fmt: skip
+    if spreads := tuple(_spreads(reality)):
         yield Section(
             title="How subscriptions and events spread",
             words="T_sub: until a broker has learnt of a subscription; T_diff: until an event has "
             "come to it. Who is told too late misses what was published meanwhile.",
             exhibits=spreads,
         )
-    if any(one.timeline for one in found.repetitions):
+    if any(one.timeline for one in reality.repetitions):
         yield Section(
             title="Faults in time",
             words="When brokers were killed and links cut.",
@@ -282,13 +282,13 @@ def _sections(found: Reality) -> Iterator[Section]:
                     x_label="seconds",
                     end=one.duration_s,
                 )
-                for number, one in enumerate(found.repetitions, 1)
+                for number, one in enumerate(reality.repetitions, 1)
             ),
         )
 
 
-def _spreads(found: Reality) -> Iterator[Grid]:
-    for number, one in enumerate(found.repetitions, 1):
+def _spreads(reality: Reality) -> Iterator[Grid]:
+    for number, one in enumerate(reality.repetitions, 1):
         tables = {"T_sub of": one.subscription_spread, "T_diff of events of": one.event_spread}
         for title, table in tables.items():
             if table is not None and len(table):
@@ -316,33 +316,33 @@ def _spread_text(mean_s: float, error_s: float) -> str:
     return f"{number_text(1e3 * mean_s)}{half}"
 
 
-def _losses(found: Reality) -> Iterator[tuple[str, ...]]:
+def _losses(reality: Reality) -> Iterator[tuple[str, ...]]:
     """By subscriber and cause, where there is any: measured and as predicted."""
-    beside = [each.subscribers.set_index("subscriber") for each in _predictions(found).values()]
-    runs = [one.measured.subscribers.set_index("subscriber") for one in found.counted]
+    beside = [each.subscribers.set_index("subscriber") for each in _predictions(reality).values()]
+    runs = [one.measured.subscribers.set_index("subscriber") for one in reality.counted]
     for name in beside[0].index:
         for cause, words in CAUSES.items():
             measured = [float(run[f"lost_{cause}"][name]) for run in runs if name in run.index]
             others = [float(each[f"lost_{cause}"][name]) for each in beside]
             if any(share >= _SHOWN for share in (*measured, *others)):
-                told = (number_text(share, 3) for share in others)
+                texts = (number_text(share, 3) for share in others)
                 # None of a cause that traces cannot tell does not say that there was none.
                 known = any(measured) or cause == "link"
-                yield str(name), words, interval_text(measured if known else (), 3), *told
+                yield str(name), words, interval_text(measured if known else (), 3), *texts
 
 
-def _predictions(found: Reality) -> dict[str, Outcome]:
-    known = {"predicted": found.predicted, "simulated": found.simulated}
+def _predictions(reality: Reality) -> dict[str, Outcome]:
+    known = {"predicted": reality.predicted, "simulated": reality.simulated}
     return {name: outcome for name, outcome in known.items() if outcome is not None}
 
 
-def _grid(found: Reality, table: str, key: str, value: str, title: str) -> Grid:
+def _grid(reality: Reality, table: str, key: str, value: str, title: str) -> Grid:
     scale, digits = (1e3, 2) if value.endswith("_mean_s") else (1.0, 3)
     beside = {
         name: getattr(outcome, table).set_index(key)[value]
-        for name, outcome in _predictions(found).items()
+        for name, outcome in _predictions(reality).items()
     }
-    runs = [getattr(one.measured, table).set_index(key)[value] for one in found.counted]
+    runs = [getattr(one.measured, table).set_index(key)[value] for one in reality.counted]
     rows = tuple(
         (
             str(name),
@@ -355,10 +355,10 @@ def _grid(found: Reality, table: str, key: str, value: str, title: str) -> Grid:
     return Grid(title=title, columns=(key, "measured", *beside), rows=rows)
 
 
-def _curves(found: Reality) -> Iterator[Curves]:
-    outcomes = _predictions(found)
-    outcomes |= {f"run {n}": one.measured for n, one in enumerate(found.repetitions, 1)}
-    for subscriber in found.predicted.worst(_MOST_CURVES)["subscriber"]:
+def _curves(reality: Reality) -> Iterator[Curves]:
+    outcomes = _predictions(reality)
+    outcomes |= {f"run {n}": one.measured for n, one in enumerate(reality.repetitions, 1)}
+    for subscriber in reality.predicted.worst(_MOST_CURVES)["subscriber"]:
         lines = {}
         for name, outcome in outcomes.items():
             mine = outcome.delays[outcome.delays["subscriber"] == subscriber]

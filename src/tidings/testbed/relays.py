@@ -100,30 +100,30 @@ class Relay:
     async def _join(self, dialling: Ends, behind: Ends) -> None:
         loop = asyncio.get_running_loop()
         inward, outward = self.lanes
-        upward = _Way(inward, behind[1], self._journal)
-        ways = [
+        upward = _Direction(inward, behind[1], self._journal)
+        directions = [
             asyncio.create_task(upward.carry(dialling[0])),
-            asyncio.create_task(_Way(outward, dialling[1], self._journal).carry(behind[0])),
+            asyncio.create_task(_Direction(outward, dialling[1], self._journal).carry(behind[0])),
         ]
         for lane in self.lanes:
             self._journal.joined(lane.name, loop.time())
         try:
-            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-            for way in done:
-                way.result()  # a relay that died says so
-            if inward.outlasts_sender and ways[0] in done:
+            done, _ = await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+            for direction in done:
+                direction.result()  # a relay that died says so
+            if inward.outlasts_sender and directions[0] in done:
                 await upward.empty()
         finally:
-            for way in ways:
-                way.cancel()
+            for direction in directions:
+                direction.cancel()
             for end in (behind[1], dialling[1]):
                 end.close()
             for lane in self.lanes:
                 self._journal.parted(lane.name, loop.time())
-            await asyncio.gather(*ways, return_exceptions=True)
+            await asyncio.gather(*directions, return_exceptions=True)
 
 
-class _Way:
+class _Direction:
     """One direction of one connection."""
 
     def __init__(self, lane: Lane, to: asyncio.StreamWriter, journal: Journal) -> None:

@@ -87,15 +87,15 @@ class ServerPlan:
 
 
 def server_binary() -> str:
-    """The path of ``nats-server``: the one installed beside Tidings, else the first on the path."""
+    """Find ``nats-server``: the one installed beside Tidings, else the first on the path."""
     beside = Path(sysconfig.get_path("scripts")) / _SERVER
-    found = str(beside) if beside.exists() else shutil.which(_SERVER)
-    if found is None:
+    path = str(beside) if beside.exists() else shutil.which(_SERVER)
+    if path is None:
         raise EngineError(
             f"there is no {_SERVER} beside Tidings or on the path; "
             "wants one: pip install 'tidings[testbed]' brings it"
         )
-    return found
+    return path
 
 
 class Servers:
@@ -209,11 +209,11 @@ def servers(plans: Mapping[str, ServerPlan], within: Path | None = None) -> Iter
         start_new_session=True,
     ) as processes:
         try:
-            found = Servers(plans, folder, processes)
+            started = Servers(plans, folder, processes)
             for name in plans:
-                found.start(name)
-            found.wait_until_listening()
-            yield found
+                started.start(name)
+            started.wait_until_listening()
+            yield started
         finally:
             assert processes.stdin is not None
             with contextlib.suppress(BrokenPipeError):  # it was killed, and its servers with it

@@ -40,7 +40,7 @@ def subscription_spread(run: Run, fitted: System) -> pd.DataFrame:
 
 
 def event_spread(run: Run, fitted: System) -> pd.DataFrame:
-    """How long an event takes until it has come to each broker (T_diff), in seconds.
+    """Tabulate how long an event takes to come to each broker (T_diff), in seconds.
 
     Predicted by means, as operational analysis does.
     """
@@ -57,12 +57,12 @@ def event_spread(run: Run, fitted: System) -> pd.DataFrame:
         ],
         columns=["publisher", "broker", "took_s"],
     )
-    found = analyse(workload_of(fitted))
-    at_broker = found.centres.set_index("centre")["response_mean_s"]
+    analysis = analyse(workload_of(fitted))
+    at_broker = analysis.centres.set_index("centre")["response_mean_s"]
     predicted = {
         (str(row.publisher), str(row.broker)): float(row.latency_mean_s)
         - float(at_broker.get(row.broker, 0.0))
-        for row in found.deliveries.itertuples()
+        for row in analysis.deliveries.itertuples()
     }
     return _summary(took, "publisher", predicted)
 
@@ -71,16 +71,16 @@ def _delays_from(fitted: System, subscriber: str) -> dict[str, float]:
     """The mean delay from a subscriber to every broker."""
     routes = route(fitted)
     at = next(i for i, each in enumerate(fitted.subscribers) if each.name == subscriber)
-    found: dict[int, float] = {}
+    delays_s: dict[int, float] = {}
     for broker, into in topology.walk(
         routes.trees[0], routes.arcs, int(routes.home_of_subscriber[at])
     ):
         if into < 0:
-            found[broker] = fitted.subscribers[at].link.delay.mean_s
+            delays_s[broker] = fitted.subscribers[at].link.delay.mean_s
         else:
             arc = routes.arcs[into]
-            found[broker] = found[arc.source] + arc.channel.delay.mean_s
-    return {fitted.brokers[broker].name: delay_s for broker, delay_s in found.items()}
+            delays_s[broker] = delays_s[arc.source] + arc.channel.delay.mean_s
+    return {fitted.brokers[broker].name: delay_s for broker, delay_s in delays_s.items()}
 
 
 def _summary(took: pd.DataFrame, key: str, predicted: dict[tuple[str, str], float]) -> pd.DataFrame:

@@ -62,12 +62,12 @@ class _Servers:
 
     def ended(self) -> dict[str, int]:
         """The exit codes of servers that ended by themselves."""
-        found = {}
+        codes = {}
         for name, process in self._running.items():
             if (code := process.poll()) is not None:
                 self._tell("-", process.pid)
-                found[name] = code
-        return found
+                codes[name] = code
+        return codes
 
     def close(self) -> None:
         """End whatever still runs."""

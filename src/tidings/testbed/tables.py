@@ -77,23 +77,23 @@ def lateness(run: Run) -> dict[str, float]:
 
 
 def doubts(run: Run) -> list[str]:
-    """Why a run should not be believed; empty where nothing speaks against it."""
+    """List why a run should not be believed; empty where nothing speaks against it."""
     stored = run.system.stored_subscriptions
     services = [
         each.service.with_stored(stored).mean_s for each in run.system.brokers if each.service
     ]
     shortest_s = min((mean_s for mean_s in services if mean_s > 0.0), default=None)
-    found = [] if run.incomplete is None else [f"the run is incomplete: {run.incomplete}"]
+    reasons = [] if run.incomplete is None else [f"the run is incomplete: {run.incomplete}"]
     late = lateness(run)
     for who in ("relay", "publisher"):
         late_s = late[f"{who}_p99_s"]
         if shortest_s is not None and late_s > MOST_LATENESS * shortest_s:
-            found.append(
+            reasons.append(
                 f"{who}s were late by {1e3 * late_s:.2g} ms (99th percentile), more than "
                 f"{MOST_LATENESS:.0%} of the shortest mean service ({1e3 * shortest_s:.3g} ms): "
                 "run it on a quieter machine, or slow all times down"
             )
-    return found
+    return reasons
 
 
 def _publications(run: Run, kept: list[Publication]) -> pa.Table:
@@ -136,11 +136,11 @@ def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
 def sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
     """By event and broker: where the server says it sent it, or, of stores, who took it from it."""
     if run.layout.carried:
-        found = {(each.event, each.broker): list[str]() for each in run.layout.journal.visits}
+        takers = {(each.event, each.broker): list[str]() for each in run.layout.journal.visits}
         for each in run.layout.journal.visits:
-            if (each.event, each.came_from) in found:
-                found[each.event, each.came_from].append(each.broker)
-        return found
+            if (each.event, each.came_from) in takers:
+                takers[each.event, each.came_from].append(each.broker)
+        return takers
     seen = (sighting(document, EVENT.decode()) for document in run.documents)
     names = {plan.label: plan.name for plan in run.layout.servers.values()}
     return {
@@ -162,9 +162,9 @@ def _states(run: Run) -> pa.Table:
 def _subscriptions(run: Run) -> pa.Table:
     """Who wants what from the beginning, and the steps in the lives of what comes and goes."""
     lasting = [each for each in run.system.subscribers if each.stays is None]
-    found = subscription_table(lasting, run.nanoseconds(run.subscribed_s))
+    table = subscription_table(lasting, run.nanoseconds(run.subscribed_s))
     if not run.stays:
-        return found
+        return table
     rows: list[tuple[int, str, float, str]] = []  # number of the stay, action, when, where
     for number, stay in enumerate(run.stays):
         home = run.system.subscribers[stay.subscriber].at
@@ -187,7 +187,7 @@ def _subscriptions(run: Run) -> pa.Table:
             for one, row in zip(who, rows, strict=True)
         ],
     }
-    return pa.concat_tables([found, trace_table("subscriptions", columns)])
+    return pa.concat_tables([table, trace_table("subscriptions", columns)])
 
 
 def _sessions(run: Run) -> pa.Table:

@@ -21,16 +21,16 @@ class Sighting:
 
 
 def sighting(document: bytes, header: str) -> Sighting | None:
-    """What one trace document tells; None where it is not about an event of ours."""
-    told = json.loads(document)
-    names = told.get("request", {}).get("header", {}).get(header)
-    came = [each for each in told.get("events") or () if each.get("type") == "in"]
+    """Read one trace document of a server; None where it is not about an event of ours."""
+    trace = json.loads(document)
+    names = trace.get("request", {}).get("header", {}).get(header)
+    came = [each for each in trace.get("events") or () if each.get("type") == "in"]
     if not names or not came:
         return None
-    leaving = (each for each in told["events"] if each.get("type") == "eg")
+    leaving = (each for each in trace["events"] if each.get("type") == "eg")
     return Sighting(
         event=names[0],
-        broker=told["server"]["name"],
+        broker=trace["server"]["name"],
         came_from=came[0].get("name", ""),
         sent_to=tuple(each["name"] for each in leaving if each.get("kind") == _BROKER),
     )

@@ -27,11 +27,11 @@ class Publication:
 def schedule(
     system: System, contents: Sequence[tuple[ContentRow, ...]], length_s: float, seed: int
 ) -> list[Publication]:
-    """All publications of a run, in order of time; every publisher has random numbers of its own.
+    """List all publications of a run, in order of time; every publisher has its own random numbers.
 
     Intervals begin before the run, so that a periodic publisher is caught at a random phase.
     """
-    found: list[Publication] = []
+    publications: list[Publication] = []
     for index, publisher in enumerate(system.publishers):
         generator = np.random.default_rng([seed, index])
         times_s = _moments(publisher, length_s, generator)
@@ -39,7 +39,7 @@ def schedule(
         chosen = generator.choice(len(shares), size=times_s.size, p=shares / shares.sum())
         for number, (at_s, which) in enumerate(zip(times_s.tolist(), chosen, strict=True)):
             row = contents[index][which]
-            found.append(
+            publications.append(
                 Publication(
                     event=f"{publisher.name}/{number}",
                     publisher=index,
@@ -48,7 +48,7 @@ def schedule(
                     lifetime_s=_lifetime_s(system.lifetime_of(publisher, row.lifetime), generator),
                 )
             )
-    return sorted(found, key=lambda each: each.at_s)
+    return sorted(publications, key=lambda each: each.at_s)
 
 
 def _moments(publisher: Publisher, length_s: float, generator: np.random.Generator) -> Floats:

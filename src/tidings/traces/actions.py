@@ -34,13 +34,13 @@ def _as_pandas(table: pa.Table) -> pd.DataFrame:
     >>> _as_pandas(pa.table({"at_ns": [2**62 + 1, None]}))["at_ns"][0] - 2**62
     np.int64(1)
     """
-    found: pd.DataFrame = table.to_pandas()
+    frame: pd.DataFrame = table.to_pandas()
     for name, column in zip(table.column_names, table.columns, strict=True):
         if column.null_count and pa.types.is_int64(column.type):
             whole = column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
             if (whole.abs() > _LARGEST_EXACT).any():
-                found[name] = whole
-    return found
+                frame[name] = whole
+    return frame
 
 
 def run_action(action: Callable[[], Result], what: str) -> Result:

@@ -32,13 +32,13 @@ def canonical(
     Raises :class:`InvalidTracesError` when a column that must be there is missing, or is of a type
     that no value of it could be read from.
     """
-    found = {field.name: field.dataType for field in frame.schema.fields}
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
     problems = []
     columns: list[Column] = []
     unreadable: list[Column] = []
     texts: list[str] = []
     for column in table.columns:
-        kind = found.get(column.name)
+        kind = kinds.get(column.name)
         if kind is None and not column.nullable:
             problems.append(_problem(column, "no such column"))
             continue
@@ -52,14 +52,14 @@ def canonical(
             unreadable.append(wrong)
             texts.append(f"{column.name} is not {_WORDS[column.type]}")
     if problems:
-        names = ", ".join(name for name in found if name not in (UNREADABLE, *keep)) or "none"
+        names = ", ".join(name for name in kinds if name not in (UNREADABLE, *keep)) or "none"
         raise InvalidTracesError(
             f"{where}: wrong columns for {table.name} (found: {names})", problems
         )
     said: Column = F.lit(None).cast("string")
     for condition, text in zip(reversed(unreadable), reversed(texts), strict=True):
         said = F.when(condition, F.lit(text)).otherwise(said)
-    if UNREADABLE in found:
+    if UNREADABLE in kinds:
         said = F.coalesce(F.col(UNREADABLE), said)
     return frame.select(*columns, said.alias(UNREADABLE), *keep)
 

@@ -138,14 +138,14 @@ def _take_table(
     tagged = with_reasons(reading.tables[name], table)
     text = F.when(F.col(REASON).isNotNull(), F.col(lines.TEXT)).alias(lines.TEXT)
     slim = tagged.select(*columns, REASON, lines.FILE, lines.BLOCK, lines.PLACE, text)
-    found = _staged(spark, fresh / "staged", files[0], slim, name)
-    counts = _by_reason(found, name)
-    good = found.where(F.col(REASON).isNull()).select(*columns)
+    staged = _staged(spark, fresh / "staged", files[0], slim, name)
+    counts = _by_reason(staged, name)
+    good = staged.where(F.col(REASON).isNull()).select(*columns)
     place = str(fresh / "tables" / name)
     run_action(lambda: good.dropDuplicates().write.parquet(place), f"the {name} of {files[0]}")
     written = _rows_in(Path(place))
     if _bad(counts):
-        _set_aside(found, reading, files, fresh / QUARANTINE / name)
+        _set_aside(staged, reading, files, fresh / QUARANTINE / name)
     read, used = sum(counts.values()), counts.get(None, 0)
     rows = [(name, USED, "", written)]
     rows += [(name, SET_ASIDE, why, number) for why, number in sorted(_bad(counts).items())]
@@ -176,8 +176,8 @@ def _staged(
     return spark.read.schema(rows.schema).parquet(place)
 
 
-def _by_reason(found: DataFrame, what: str) -> dict[str | None, int]:
-    counts = bring_here(found.groupBy(REASON).agg(F.count(F.lit(1)).alias("rows")), what)
+def _by_reason(staged: DataFrame, what: str) -> dict[str | None, int]:
+    counts = bring_here(staged.groupBy(REASON).agg(F.count(F.lit(1)).alias("rows")), what)
     return {
         None if pd.isna(why) else str(why): int(number)
         for why, number in zip(counts[REASON], counts["rows"], strict=True)
@@ -193,9 +193,9 @@ def _rows_in(folder: Path) -> int:
     return sum(parquet.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
 
 
-def _set_aside(found: DataFrame, reading: Reading, files: Sequence[str], place: Path) -> None:
+def _set_aside(staged: DataFrame, reading: Reading, files: Sequence[str], place: Path) -> None:
     """Write the rows that have a reason, with file and line."""
-    bad = found.where(F.col(REASON).isNotNull())
+    bad = staged.where(F.col(REASON).isNotNull())
     kept = lines.found_again(bad, files if reading.lines else None)
     run_action(lambda: kept.write.parquet(str(place)), f"what {files[0]} has to set aside")
 
@@ -232,31 +232,31 @@ def _window(
     Where no publications are imported, a window that is there already stays; where they are but
     none can be used, all that was imported tells.
     """
-    told = None if reading.window is None else _between(reading.window)
+    stated = None if reading.window is None else _between(reading.window)
     known = _old_window(to) if (to / MANIFEST).is_file() else None
     if known is not None and "publications" not in reading.tables:
         note = f"the observed window stays as {MANIFEST} has it; edit it if you know better"
-        return known, (note,) if told not in (None, known) else ()
-    if told is not None:
-        return told, ()
+        return known, (note,) if stated not in (None, known) else ()
+    if stated is not None:
+        return stated, ()
     published = [name for name in reading.tables if name == "publications"]
     for names, what in ((published, "publication"), (list(reading.tables), "moment")):
-        found = _between(_moments(spark, written, names)) if names else None
-        if found is not None:
+        spanned = _between(_moments(spark, written, names)) if names else None
+        if spanned is not None:
             note = f"the window is from the first to the last {what}; "
-            return found, (f"{note}edit {MANIFEST} if you know better",)
+            return spanned, (f"{note}edit {MANIFEST} if you know better",)
     raise InvalidTracesError(f"{to}: nothing that was imported has a time")
 
 
 def _moments(spark: SparkSession, written: Path, names: Sequence[str]) -> DataFrame:
     """The first moment that some tables speak of, and the one after the last."""
-    found = []
+    moments = []
     for name in names:
         frame = spark.read.schema(TRACE_TABLES[name].ddl).parquet(str(written / name))
         times = [column for column in frame.columns if column.endswith("_ns")]
         times = [column for column in times if column not in ("lifetime_ns", "interval_ns")]
-        found.append(frame.select(F.explode(F.array(*times)).alias("at_ns")))
-    together = reduce(DataFrame.unionByName, found)
+        moments.append(frame.select(F.explode(F.array(*times)).alias("at_ns")))
+    together = reduce(DataFrame.unionByName, moments)
     return together.agg(F.min("at_ns"), F.max("at_ns") + 1)
 
 
@@ -319,10 +319,10 @@ def _left(name: str, replaced: Collection[str]) -> str | None:
 def _old_manifest(to: Path) -> dict[str, Any]:
     path = to / MANIFEST
     try:
-        found = json_text.parse(read_text(path, follow=True)) if path.is_file() else {}
+        manifest = json_text.parse(read_text(path, follow=True)) if path.is_file() else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return manifest if isinstance(manifest, dict) else {}
 
 
 def _manifest(

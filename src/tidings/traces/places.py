@@ -49,15 +49,15 @@ def table_names(folder: str | os.PathLike[str]) -> tuple[str, ...] | None:
 
 
 def require_tables(
-    source: str, wanted: Collection[str], found: Collection[str], *, instead: str = ""
+    source: str, wanted: Collection[str], present: Collection[str], *, instead: str = ""
 ) -> None:
     """Raise :class:`InvalidTracesError` unless all these tables are there; tells all at once."""
-    missing = [name for name in wanted if name not in found]
+    missing = [name for name in wanted if name not in present]
     if missing:
         noun = "table" if len(missing) == 1 else "tables"
         raise InvalidTracesError(
             f"{source} has no {noun} {_listed(missing)}; wants {_listed(wanted)}"
-            f"{f' ({instead})' if instead else ''}, found {_listed(found) or 'none'}"
+            f"{f' ({instead})' if instead else ''}, found {_listed(present) or 'none'}"
         )
 
 
@@ -117,22 +117,22 @@ def _local_tables(folder: Path) -> dict[str, TablePlace]:
         what = "a file" if folder.exists() else "nothing"
         raise InvalidTracesError(f"{folder}: got {what}; wants a folder of trace tables")
     check_finished(folder)
-    found: dict[str, TablePlace] = {}
+    places: dict[str, TablePlace] = {}
     for path in sorted(folder.iterdir()):
         table = path.name.split(".")[0]
         kind = _kind(path)
         if table not in TRACE_TABLES or kind is None:
             continue
-        if table in found:
+        if table in places:
             raise InvalidTracesError(
                 f"{folder}: the table {table} is there twice "
-                f"({Path(found[table].path).name} and {path.name}); wants one"
+                f"({Path(places[table].path).name} and {path.name}); wants one"
             )
         _check_plain(path)
         # With the scheme, a cluster whose default is another file system reads it here too.
         url, files = f"file://{path.resolve()}", tuple(map(str, _files_of(path, kind)))
-        found[table] = TablePlace(kind=kind, path=url, files=files)
-    return found
+        places[table] = TablePlace(kind=kind, path=url, files=files)
+    return places
 
 
 def _kind(path: Path) -> str | None:

@@ -83,11 +83,11 @@ class PartedWindow(TraceWindow):
 
     def batch(self, at_ns: Column, batches: int) -> Column:
         """Which batch of which part holds a moment."""
-        found = self.parts[0].batch(at_ns, batches)
+        number = self.parts[0].batch(at_ns, batches)
         for place, part in enumerate(self.parts[1:], start=1):
             here = part.batch(at_ns, batches) + F.lit(place * batches)
-            found = F.when(at_ns >= F.lit(part.from_ns), here).otherwise(found)
-        return found
+            number = F.when(at_ns >= F.lit(part.from_ns), here).otherwise(number)
+        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ def check(
     traffic = solve_traffic(cells)
     refuse_overload(traffic)
     # What waits for other tokens, or goes round, has a load that only a solution tells.
-    untold = [
+    unknown_loads = [
         name
         for name in traffic.loads
         if any(
@@ -51,17 +51,17 @@ def check(
         "places": len(cells.net.places),
         "transitions": len(cells.net.transitions),
         "modes": len(cells.modes),
-        "utilisation": {**traffic.loads, **dict.fromkeys(untold)},
+        "utilisation": {**traffic.loads, **dict.fromkeys(unknown_loads)},
     }
     if json:
         console.show_json({"valid": True, **facts})
         return
     counts = ", ".join(f"{facts[name]} {name}" for name in list(facts)[:4])
     console.show(f"{net}: a valid net ({counts})")
-    told = {name: load for name, load in traffic.loads.items() if name not in untold}
-    if told:
-        busiest = max(told, key=lambda name: told[name])
-        console.show(f"The busiest place is '{busiest}', at ρ = {told[busiest]:.3g}.")
-    if untold:
-        listed = ", ".join(untold[:8]) + (", …" if len(untold) > 8 else "")
+    known_loads = {name: load for name, load in traffic.loads.items() if name not in unknown_loads}
+    if known_loads:
+        busiest = max(known_loads, key=lambda name: known_loads[name])
+        console.show(f"The busiest place is '{busiest}', at ρ = {known_loads[busiest]:.3g}.")
+    if unknown_loads:
+        listed = ", ".join(unknown_loads[:8]) + (", …" if len(unknown_loads) > 8 else "")
         console.show(f"The traffic equations do not tell the load of {listed}; solving does.")

@@ -75,9 +75,9 @@ def generate(
     if traces is not None and colours != FLOWS[0]:
         raise typer.BadParameter(f"traces tell flows by {FLOWS[0]}, not by {colours}")
     with console.progress("generating") as step:
-        found = find_workload(origin, step, by=colours)
-        net = checked(generate_net(found.workload, forwarding=forwarding))
-    console.warn(found.notes)
+        sourced = find_workload(origin, step, by=colours)
+        net = checked(generate_net(sourced.workload, forwarding=forwarding))
+    console.warn(sourced.notes)
     if to is not None:
         save_net(net, to)
     if json:

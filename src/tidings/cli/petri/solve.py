@@ -81,9 +81,11 @@ def solve(
         warmup_s=None if warmup is None else options.seconds(warmup, or_zero=True),
         max_tokens=max_tokens,
     )
-    found = load_net(net)
+    petri_net = load_net(net)
     with console.progress("solving") as step:
-        outcome = solve_exactly(found) if exact else simulate_net(found, chosen, progress=step)
+        outcome = (
+            solve_exactly(petri_net) if exact else simulate_net(petri_net, chosen, progress=step)
+        )
     console.warn(tuple(outcome.provenance["notes"]))
     if json:
         console.show_json(outcome.to_document())

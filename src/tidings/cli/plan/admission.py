@@ -18,7 +18,7 @@ from tidings.cli.plan.asking import (
     backed,
     conclude,
     playing,
-    told,
+    standing_text,
 )
 from tidings.reporting import wording
 
@@ -52,17 +52,17 @@ def admission(
     from tidings.planning.newcomers import newcomer_like
     from tidings.reporting.plans import admission_table
 
-    found, wanted = asked(system, slo, target, of)
-    newcomer = newcomer_like(found, like, count)
+    loaded_system, wanted = asked(system, slo, target, of)
+    newcomer = newcomer_like(loaded_system, like, count)
     share = newcomer.target if newcomer.target is not None else target
     if share is None:
         raise typer.BadParameter(f"'{like}' has no target of its own; give --target")
     for name in at or ():
-        if name not in found.broker_index:
+        if name not in loaded_system.broker_index:
             raise typer.BadParameter(f"there is no broker '{name}'")
     with console.progress("asking") as step:
-        desk = Admissions(system=found, target=wanted, progress=step)
-        answer = desk.ask(newcomer, target=share, brokers=tuple(at or found.broker_index))
+        desk = Admissions(system=loaded_system, target=wanted, progress=step)
+        answer = desk.ask(newcomer, target=share, brokers=tuple(at or loaded_system.broker_index))
         answer = desk.prove(newcomer, answer, playing(simulate, seed, seconds, step))
     document = answer.to_document()
     if json:
@@ -84,12 +84,12 @@ def _answer(answer: Admission) -> str:
         place = answer.places[0]
         seen = place.evidence.simulated if place.evidence else None
         return f"Whether {who} may come cannot be told: {DOUBT}." + (
-            f" At {place.broker}, {told(seen)}" if seen else ""
+            f" At {place.broker}, {standing_text(seen)}" if seen else ""
         )
     best = max(answer.places, key=lambda place: place.margin)
     seen = best.evidence.simulated if best.evidence else None
     if seen is not None:
-        return f"{who} may not come. At best, at {best.broker}: {told(seen)}"
+        return f"{who} may not come. At best, at {best.broker}: {standing_text(seen)}"
     return (
         f"{who} may not come. At best, at {best.broker}, {best.who} would be "
         f"{wording.percent(-best.margin)} below the target."

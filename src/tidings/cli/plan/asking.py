@@ -49,12 +49,12 @@ def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tup
     from tidings.planning.objectives import read_objectives, with_objectives
     from tidings.planning.targets import Target
 
-    found = reading.load(system)
+    loaded_system = reading.load(system)
     if slo is not None:
-        found = with_objectives(found, read_objectives(slo))
+        loaded_system = with_objectives(loaded_system, read_objectives(slo))
     target = Target(share=share, of=of)
-    target.wanted(found)
-    return found, target
+    target.wanted(loaded_system)
+    return loaded_system, target
 
 
 def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play | None:
@@ -77,8 +77,8 @@ def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play
     return play if wanted else None
 
 
-def told(standing: Standing) -> str:
-    """How a plan stands to its target, in a sentence."""
+def standing_text(standing: Standing) -> str:
+    """Say in a sentence how a plan stands to its target, shares in percent."""
     by = f"{standing.worst} is {wording.percent(abs(standing.margin))}"
     by += "" if math.isnan(standing.error) else f" (± {100 * standing.error:.2g} %)"
     where = "above" if standing.margin >= 0 else "below"
@@ -91,7 +91,7 @@ def told(standing: Standing) -> str:
 
 def backed(evidence: Evidence) -> str:
     """What stands behind an answer besides the prediction, in a sentence; empty: none is needed."""
-    return "" if evidence.simulated is None else told(evidence.simulated)
+    return "" if evidence.simulated is None else standing_text(evidence.simulated)
 
 
 def conclude(verdict: str) -> None:

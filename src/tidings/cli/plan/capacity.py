@@ -18,7 +18,7 @@ from tidings.cli.plan.asking import (
     backed,
     conclude,
     playing,
-    told,
+    standing_text,
 )
 from tidings.planning.choices import ALL
 
@@ -53,13 +53,13 @@ def capacity(
     from tidings.planning.capacity import least_copies, least_speed
     from tidings.reporting.plans import capacity_table
 
-    found, wanted = asked(system, slo, target, of)
+    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("sizing") as step:
         play = playing(simulate, seed, seconds, step)
         if copies is not None:
-            answer = least_copies(found, wanted, copies, play=play, progress=step)
+            answer = least_copies(loaded_system, wanted, copies, play=play, progress=step)
         else:
-            answer = least_speed(found, wanted, broker, play=play, progress=step)
+            answer = least_speed(loaded_system, wanted, broker, play=play, progress=step)
     document = answer.to_document()
     if json:
         console.show_json(document)
@@ -71,7 +71,7 @@ def capacity(
 def _answer(answer: Capacity) -> str:
     whose = "all brokers" if answer.broker == ALL else f"'{answer.broker}'"
     if answer.choice is None:
-        return f"{_none(answer, whose)} At best ({_size(answer, answer.best)}): " + told(
+        return f"{_none(answer, whose)} At best ({_size(answer, answer.best)}): " + standing_text(
             answer.best.evidence.simulated or answer.best.standing
         )
     if answer.what == "brokers":

@@ -38,10 +38,10 @@ def deadline(
     from tidings.planning.deadlines import LEVELS, shortest_lifetimes
     from tidings.reporting.plans import deadline_table
 
-    found = reading.load(system)
+    loaded_system = reading.load(system)
     with console.progress("finding deadlines") as step:
         play = playing(simulate, seed, seconds, step)
-        answer = shortest_lifetimes(found, tuple(at or LEVELS), play=play, progress=step)
+        answer = shortest_lifetimes(loaded_system, tuple(at or LEVELS), play=play, progress=step)
     document = answer.to_document()
     if json:
         console.show_json(document)

@@ -19,7 +19,7 @@ from tidings.cli.plan.asking import (
     backed,
     conclude,
     playing,
-    told,
+    standing_text,
 )
 from tidings.planning.choices import ALL
 
@@ -56,10 +56,10 @@ def homes(
     from tidings.planning.homes import assign_homes, search_for
     from tidings.reporting.plans import homes_table
 
-    found, wanted = asked(system, slo, target, of)
+    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("assigning homes") as step:
         search = search_for(
-            found, wanted, who=who, brokers=tuple(broker or ()), most=most, progress=step
+            loaded_system, wanted, who=who, brokers=tuple(broker or ()), most=most, progress=step
         )
         answer = assign_homes(search, playing(simulate, seed, seconds, step))
     document = answer.to_document()
@@ -79,8 +79,8 @@ def _answer(answer: HomesAdvice) -> Iterator[str]:
             f"At most {answer.most:,} subscribers at each broker is not possible: the fullest is "
             f"home to {answer.limit:,} at least. These are the best homes with at most so many."
         )
-    yield f"As it is: {told(answer.present.standing)}"
-    yield f"Best found: {told(evidence.predicted)}"
+    yield f"As it is: {standing_text(answer.present.standing)}"
+    yield f"Best found: {standing_text(evidence.predicted)}"
     if backed(evidence):
         yield backed(evidence)
     if evidence.verdict == OPEN:

@@ -45,7 +45,7 @@ def scheme(
     from tidings.planning.schemes import compare_schemes
     from tidings.reporting.plans import scheme_tables
 
-    found, wanted = asked(system, slo, target, of)
+    loaded_system, wanted = asked(system, slo, target, of)
     chosen = SimulationOptions(
         seed=seed,
         replications=replications,
@@ -53,7 +53,7 @@ def scheme(
         seconds=None if duration is not None else seconds,
     )
     with console.progress("comparing schemes") as step:
-        advice = compare_schemes(found, wanted, chosen, progress=step)
+        advice = compare_schemes(loaded_system, wanted, chosen, progress=step)
     if json:
         console.show_json(advice.to_document())
     else:

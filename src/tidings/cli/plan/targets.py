@@ -16,7 +16,7 @@ from tidings.cli.plan.asking import (
     asked,
     conclude,
     playing,
-    told,
+    standing_text,
 )
 
 
@@ -44,10 +44,10 @@ def targets(
     """
     from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
 
-    found, wanted = asked(system, slo, target, of)
+    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("predicting") as step:
         play = playing(simulate is not False, seed, seconds, step)
-        evidence = weigh(found, wanted, play, always=bool(simulate))
+        evidence = weigh(loaded_system, wanted, play, always=bool(simulate))
     if json:
         simulated = evidence.simulated.to_document() if evidence.simulated else None
         console.show_json(
@@ -61,7 +61,9 @@ def targets(
         passed = {MEETS: True, MISSES: False, OPEN: None}
         for each in (evidence.predicted, evidence.simulated):
             if each is not None:
-                console.show_checked(passed[each.tells], ("met", "not met", "open"), told(each))
+                console.show_checked(
+                    passed[each.tells], ("met", "not met", "open"), standing_text(each)
+                )
         if evidence.verdict == OPEN:
             console.show(f"Whether the targets are met cannot be told: {DOUBT}.")
     conclude(evidence.verdict)

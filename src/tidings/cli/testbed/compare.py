@@ -63,16 +63,16 @@ def compare(
 
     chosen = TestbedOptions(duration_s=options.seconds(duration), seed=seed, compression=compress)
     check_new_folder(to)
-    found = reading.load(system)
-    check_size(compressed(found, compress), chosen)
+    loaded_system = reading.load(system)
+    check_size(compressed(loaded_system, compress), chosen)
     with console.progress("testbed") as step:
         step("starting Spark")
         with spark.started(master, memory=memory, small=True) as session:
             # Written in place: what a run that breaks has recorded must stay.
             bench = Bench(spark=session, options=chosen, repetitions=repetitions, progress=step)
-            known = calibrate(bench, found, to / "calibration")
-            result = confront(bench, found, known, to)
-            _write(result, found.description or system.stem, to)
+            known = calibrate(bench, loaded_system, to / "calibration")
+            result = confront(bench, loaded_system, known, to)
+            _write(result, loaded_system.description or system.stem, to)
     if json:
         console.show_json(_document(result, to))
     else:
@@ -81,7 +81,7 @@ def compare(
         console.show(terminal.side_by_side([first, *beside], limit=12))
         console.show(f"{first_text(result)}\n")
         for number, each in enumerate(result.repetitions, 1):
-            console.show_checked(each.agrees, _VERDICTS, f"run {number}: {_told(each)}")
+            console.show_checked(each.agrees, _VERDICTS, f"run {number}: {_repetition_text(each)}")
         console.show_checked(result.agrees, _VERDICTS, _together(result))
         for note in rejoining(result):
             console.note(note)
@@ -104,7 +104,7 @@ def _together(result: Reality) -> str:
     return f"{runs_together(result)}: {means_text(result)}; {errors_text(result)}"
 
 
-def _told(one: Repetition) -> str:
+def _repetition_text(one: Repetition) -> str:
     from tidings.testbed.reality_study import how_far_off, late_text
 
     played = one.against_simulated
@@ -164,7 +164,7 @@ def _write(result: Reality, title: str, place: Path) -> None:
     for source, outcome in outcomes.items():
         save_outcome(outcome, place / f"{source}.json")
     notes = [first_text(result), *rejoining(result)]
-    notes += [f"run {n}: {_told(each)}" for n, each in enumerate(result.repetitions, 1)]
+    notes += [f"run {n}: {_repetition_text(each)}" for n, each in enumerate(result.repetitions, 1)]
     page = Report(title=title, system=result.fitted, outcomes=outcomes, notes=notes)
     write_page(page, place / "report.html")
     write_study(reality_study(result, f"{title}: reality beside its prediction"), place / REALITY)

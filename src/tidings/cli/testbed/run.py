@@ -58,9 +58,9 @@ def run(
         compression=compress,
     )
     check_new_folder(to)
-    found = reading.load(system)
+    loaded_system = reading.load(system)
     with console.progress("testbed") as step:
-        done = run_testbed(found, chosen, progress=step)
+        done = run_testbed(loaded_system, chosen, progress=step)
         if done.incomplete is None:
             step("writing the traces")
         tables, said = trace_tables(done), manifest(done)

@@ -61,9 +61,9 @@ class Law(Protocol):
 
 def check(*objections: Iterable[Problem]) -> None:
     """Raise the error of a law that cannot be, with all that is said against it."""
-    found = [problem for each in objections for problem in each]
-    if found:
-        raise InvalidInputError("this is no law of a random time:", found)
+    problems = [problem for each in objections for problem in each]
+    if problems:
+        raise InvalidInputError("this is no law of a random time:", problems)
 
 
 def number_problems(at: str, value: float, *, positive: bool = True) -> Iterator[Problem]:

@@ -276,10 +276,10 @@ def initial_problems(initial: Sequence[float]) -> Iterator[Problem]:
 def generator_problems(generator: Sequence[Sequence[float]], count: int) -> Iterator[Problem]:
     """Objections to what is not the generator of a chain of ``count`` phases that ends for sure."""
     at = "PhaseType.generator"
-    found = [each for row, _ in enumerate(generator) for each in row_problems(generator, row)]
-    found += size_problems(len(generator), count)
-    yield from found
-    if found or not count:
+    problems = [each for row, _ in enumerate(generator) for each in row_problems(generator, row)]
+    problems += size_problems(len(generator), count)
+    yield from problems
+    if problems or not count:
         return
     rates = np.array(generator)
     stay = np.diag(rates)

@@ -1,4 +1,4 @@
-"""Reading a law from a document, in any of the ways people write one.
+"""Reading a law from a document, in any of the forms people write one.
 
 A bare time is a constant; a mapping names a family. Every mistake is noted at its place, and
 reading goes on; a law is given only where nothing was wrong with it.
@@ -31,7 +31,7 @@ from tidings.model.laws.phase_type import (
 )
 from tidings.model.laws.simple import Deterministic, Exponential, Gamma, Shifted, Uniform
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 WANTED = "a time such as 250ms, or a law such as {exponential: 250ms}"
 
@@ -93,11 +93,11 @@ def _fields(place: Place, *choices: Sequence[str]) -> dict[str, Place]:
 
 
 def _read(
-    parts: Mapping[str, Place], read: Callable[[Place], Found | None], *names: str
-) -> Found | None:
+    parts: Mapping[str, Place], read: Callable[[Place], Value | None], *names: str
+) -> Value | None:
     """The value of the field that has one of these names; None where it is missing or wrong."""
-    found = [read(parts[name]) for name in names if name in parts]
-    return found[0] if len(found) == 1 else None
+    values = [read(parts[name]) for name in names if name in parts]
+    return values[0] if len(values) == 1 else None
 
 
 def _numbers(place: Place, read: Callable[[Place], float | None]) -> list[float | None]:

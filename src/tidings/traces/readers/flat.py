@@ -48,7 +48,7 @@ def read_flat(spark: SparkSession, files: Sequence[str], mapping: TraceMapping) 
     )
 
 
-def _require(mapping: TraceMapping, found: Sequence[str], at: str) -> None:
+def _require(mapping: TraceMapping, present: Sequence[str], at: str) -> None:
     """Raise :class:`InvalidTracesError` unless all columns that the mapping names are there."""
     problems = [
         Problem(at=f"{table.name}.{name}", saw=f"no column '{column}'", want="one of those found")
@@ -58,11 +58,11 @@ def _require(mapping: TraceMapping, found: Sequence[str], at: str) -> None:
             *(("where", Field(column=c)) for c in table.where),
         ]
         for column in _named(each)
-        if column not in found
+        if column not in present
     ]
     if problems:
         raise InvalidTracesError(
-            f"{at} has not all columns of the mapping (found: {', '.join(found)})", problems
+            f"{at} has not all columns of the mapping (found: {', '.join(present)})", problems
         )
 
 

@@ -24,11 +24,11 @@ def find(opened: Opened, wanted: Sequence[str], file: str) -> str:
 
 
 def find_time(opened: Opened, stems: Sequence[str], file: str, unit: str) -> tuple[str, str]:
-    """The first such column and its unit: ``sent_ms`` is in milliseconds, ``sent`` in ``unit``."""
-    found = has_time(opened, stems, unit)
-    if found is None:
+    """Find the first such column and its unit: ms for ``sent_ms``, ``unit`` for ``sent``."""
+    column_and_unit = has_time(opened, stems, unit)
+    if column_and_unit is None:
         raise _missing(opened, [*stems, f"{stems[0]}_ms"], file)
-    return found
+    return column_and_unit
 
 
 def has_time(opened: Opened, stems: Sequence[str], unit: str) -> tuple[str, str] | None:
@@ -48,11 +48,11 @@ def moment(opened: Opened, column: str, unit: str) -> Column:
     return F.coalesce(nanoseconds(text, unit), nanoseconds(text, ISO))
 
 
-def not_a_time(opened: Opened, column: str, unit: str, found: str) -> Column:
-    """The reason where a text stands that ``found``, its column of moments, has no time for."""
+def not_a_time(opened: Opened, column: str, unit: str, moments: str) -> Column:
+    """Say why a text is no time: ``moments``, the column of its times, has none for it."""
     absent = F.upper(F.trim(opened.text(column))).isin("", "NULL", "\\N", "NA", "NAN", "NONE")
     wrong = F.lit(f"{column} is not a time in {unit} or ISO 8601")
-    return F.when(~absent & F.col(found).isNull(), wrong)
+    return F.when(~absent & F.col(moments).isNull(), wrong)
 
 
 def _missing(opened: Opened, wanted: Sequence[str], file: str) -> InvalidTracesError:

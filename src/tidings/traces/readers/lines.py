@@ -29,14 +29,14 @@ NOT_UTF8 = "not text in UTF-8"
 
 
 def expand(sources: Sequence[str]) -> list[str]:
-    """The files that sources name: files, folders (with all below), globs; URLs stay as they are.
+    """List the files that sources name: files, folders (with all below), globs; URLs stay.
 
     Raises :class:`InvalidTracesError` for a source that names none; needs no Spark.
     """
-    found: list[str] = []
+    expanded: list[str] = []
     for source in sources:
         if "://" in source and not source.startswith("file:"):
-            found.append(source)
+            expanded.append(source)
             continue
         name = "/" + source.removeprefix("file:").lstrip("/") if source[:5] == "file:" else source
         files = sorted(set(_local_files(os.path.expanduser(name))))
@@ -45,8 +45,8 @@ def expand(sources: Sequence[str]) -> list[str]:
             raise InvalidTracesError(
                 f"{source}: {saw}; wants a file, a folder, a pattern such as 'logs/*.gz', or a URL"
             )
-        found += files
-    return list(dict.fromkeys(found))
+        expanded += files
+    return list(dict.fromkeys(expanded))
 
 
 def for_spark(path: str) -> str:
@@ -65,11 +65,11 @@ def read_lines(spark: SparkSession, files: Sequence[str]) -> DataFrame:
 
 
 def first_line(spark: SparkSession, file: str) -> str:
-    """The first line of a file, without the white space at its end; empty where there is none."""
+    """Read the first line of a file, without white space at its end; empty where there is none."""
     if "://" in file:
         begin = spark.read.text(file).where("_metadata.file_block_start = 0").limit(1)
-        found = run_action(begin.collect, file)
-        return str(found[0][0]).rstrip() if found else ""
+        rows = run_action(begin.collect, file)
+        return str(rows[0][0]).rstrip() if rows else ""
     try:
         with pa.input_stream(file, compression="detect") as stream:
             start: bytes = stream.read(_LONGEST_HEADER)

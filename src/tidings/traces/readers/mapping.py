@@ -87,10 +87,10 @@ def parse_mapping(text: str, where: str = "the mapping") -> TraceMapping:
 
 
 def _checked(place: Place, where: str) -> TraceMapping:
-    found = None if place.problems else _read(place)
-    if place.problems or found is None:
+    mapping = None if place.problems else _read(place)
+    if place.problems or mapping is None:
         raise InvalidInputError(f"{where} is not a valid mapping", place.problems)
-    return found
+    return mapping
 
 
 def _read(place: Place) -> TraceMapping | None:
@@ -163,15 +163,15 @@ def _read_values(place: Place) -> dict[str, str]:
 
 
 def _read_attributes(place: Place) -> dict[str, Attribute]:
-    found = {}
+    attributes = {}
     for name, part in place.mapping().items():
         if isinstance(part.value, Mapping):
             inner = part.mapping(("column", "kind"))
             kind = inner["kind"].choice(KINDS) if "kind" in inner else None
-            found[name] = Attribute(column=part.inside("column").text() or "", kind=kind)
+            attributes[name] = Attribute(column=part.inside("column").text() or "", kind=kind)
         else:
-            found[name] = Attribute(column=part.text("a column's name") or "")
-    return found
+            attributes[name] = Attribute(column=part.text("a column's name") or "")
+    return attributes
 
 
 def _plain(place: Place) -> str | int | float:

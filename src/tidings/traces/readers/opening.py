@@ -60,10 +60,12 @@ def _kind(files: Sequence[str]) -> str:
             f"{unknown[0]}: what is in it? wants a name that ends in .csv, .tsv, .tab, .jsonl, "
             ".ndjson, .json or .parquet (text also compressed: .gz, .bz2, .zst)"
         )
-    found = sorted({str(kind) for kind in kinds.values()})
-    if len(found) > 1:
-        raise InvalidTracesError(f"files of several formats ({', '.join(found)}); wants one a time")
-    return found[0]
+    formats = sorted({str(kind) for kind in kinds.values()})
+    if len(formats) > 1:
+        raise InvalidTracesError(
+            f"files of several formats ({', '.join(formats)}); wants one a time"
+        )
+    return formats[0]
 
 
 def _kind_of(file: str) -> str | None:
@@ -146,8 +148,8 @@ def _open_json(spark: SparkSession, files: Sequence[str]) -> Opened:
     reason = F.when(F.col("row").isNull(), F.lit(NOT_JSON))
 
     def json(name: str) -> Column:
-        found = F.to_json(F.try_variant_get("row", path_of(name), "variant"))
-        return F.nullif(found, F.lit("null"))
+        cell = F.to_json(F.try_variant_get("row", path_of(name), "variant"))
+        return F.nullif(cell, F.lit("null"))
 
     def text(name: str) -> Column:
         return F.coalesce(F.try_variant_get("row", path_of(name), "string"), json(name))

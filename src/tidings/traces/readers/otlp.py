@@ -167,20 +167,20 @@ def _role() -> Column:
 def deliveries_of(received: DataFrame, sent: DataFrame) -> DataFrame:
     """Messages received, each with the event it is: by link, by parent, by message id.
 
-    Of the ways that lead to publications, the first kind counts; of links that lead nowhere in a
-    batch where others do, each is a row of its own that says so.
+    Of the references that lead to publications, the first kind counts; of links that lead nowhere
+    in a batch where others do, each is a row of its own that says so.
     """
     links = F.coalesce("link_keys", F.array().cast("array<string>"))
-    ways = F.concat(
-        F.transform(links, lambda link: _way(_BY_LINK, link)),
-        F.array(_way(_BY_PARENT, F.col("parent_key")), _way(_BY_ID, _message_key())),
+    references = F.concat(
+        F.transform(links, lambda link: _reference(_BY_LINK, link)),
+        F.array(_reference(_BY_PARENT, F.col("parent_key")), _reference(_BY_ID, _message_key())),
     )
     asked = received.select(
         *lines.ORIGIN,
         "span_key",
         "consumer",
         _received_ns().alias("received_ns"),
-        F.inline(ways),
+        F.inline(references),
     ).where((F.col("key") != "") | (F.col("kind") == _BY_ID))
     known = sent.select(
         F.col("span_key").alias("event"),
@@ -189,13 +189,13 @@ def deliveries_of(received: DataFrame, sent: DataFrame) -> DataFrame:
     # An id that stands for several publications leads to none of them for sure.
     single = known.groupBy("key").agg(F.min("event").alias("event"), F.max("event").alias("last"))
     single = single.where("event = last").drop("last")
-    found = asked.join(single, "key", "left")
+    joined = asked.join(single, "key", "left")
     best = F.min(F.when(F.col("event").isNotNull(), F.col("kind")))
     links = F.max((F.col("kind") == _BY_LINK).cast("int"))
     # Where nothing leads anywhere, one row per message says so: a link each, or the id.
     fallback = F.when(F.col("links") == 1, F.lit(_BY_LINK)).otherwise(F.lit(_BY_ID))
     of_span = Rows.partitionBy("span_key")
-    chosen = found.withColumns({"best": best.over(of_span), "links": links.over(of_span)})
+    chosen = joined.withColumns({"best": best.over(of_span), "links": links.over(of_span)})
     return chosen.where(F.col("kind") == F.coalesce("best", fallback)).select(
         F.coalesce("event", "key").alias("event"),
         F.col("consumer").alias("subscriber"),
@@ -256,8 +256,8 @@ def _known(attributes: str, names: Sequence[str]) -> Column:
 
 def _attribute(known: str, names: Sequence[str]) -> Column:
     """The first of these attributes that a span has, as text."""
-    found = [F.get(F.filter(known, _is_named(name)), F.lit(0))["text"] for name in names]
-    return F.nullif(F.coalesce(*found, F.lit(None).cast("string")), F.lit(""))
+    texts = [F.get(F.filter(known, _is_named(name)), F.lit(0))["text"] for name in names]
+    return F.nullif(F.coalesce(*texts, F.lit(None).cast("string")), F.lit(""))
 
 
 def _is_named(name: str) -> Callable[[Column], Column]:
@@ -275,5 +275,5 @@ def _message_key() -> Column:
     return F.when(F.col("message").isNotNull(), both).otherwise(F.lit(""))
 
 
-def _way(kind: int, key: Column) -> Column:
+def _reference(kind: int, key: Column) -> Column:
     return F.struct(F.lit(kind).alias("kind"), F.coalesce(key, F.lit("")).alias("key"))

@@ -32,12 +32,12 @@ def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> R
     """Candidate probes; times are in ``unit`` where the names of their columns tell none."""
     opened = open_flat(spark, files)
     sent = find_time(opened, ("sent", "time", "at"), files[0], unit)
-    meant, told = _arrival(opened, files[0], unit)
+    meant, arrival = _arrival(opened, files[0], unit)
     rows = opened.rows.where(F.col(REASON).isNull()).select(
         opened.text(find(opened, _SOURCES, files[0])).alias("source"),
         opened.text(find(opened, _TARGETS, files[0])).alias("target"),
         moment(opened, *sent).alias("sent_ns"),
-        moment(opened, *told).alias("told_ns"),
+        moment(opened, *arrival).alias("told_ns"),
         "row",
         *lines.ORIGIN,
     )
@@ -47,7 +47,9 @@ def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> R
         "delay": F.try_add(F.col("sent_ns"), F.col("told_ns")),
         "rtt": F.try_add(F.col("sent_ns"), half),
     }
-    wrong = F.coalesce(not_a_time(opened, *sent, "sent_ns"), not_a_time(opened, *told, "told_ns"))
+    wrong = F.coalesce(
+        not_a_time(opened, *sent, "sent_ns"), not_a_time(opened, *arrival, "told_ns")
+    )
     probes = rows.withColumns({"received_ns": received[meant], UNREADABLE: wrong})
     return Reading(
         tables={"probes": candidates(probes, "probes", files[0])},
@@ -61,9 +63,9 @@ def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> R
 def _arrival(opened: Opened, file: str, unit: str) -> tuple[str, tuple[str, str]]:
     """What a file tells of arrivals, and in which column and unit."""
     for meant, stems in _ARRIVALS.items():
-        found = has_time(opened, stems, unit)
-        if found is not None:
-            return meant, found
+        column_and_unit = has_time(opened, stems, unit)
+        if column_and_unit is not None:
+            return meant, column_and_unit
     raise InvalidTracesError(
         f"{file} has none of the columns received, delay and rtt, with or without a unit as in "
         f"rtt_ms (found: {', '.join(opened.names)}); rename one, or import it as 'table' with a "
