@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -112,3 +114,35 @@ def test_bars_are_the_differences_that_moved_parameters_make(case):
     for name, bar in columns.items():
         # To first order: a tenth is left to curvature, and to dispersion, which is not moved.
         assert stated[bar].to_numpy() == pytest.approx(np.sqrt(squares[name]), rel=0.1), bar
+
+
+EDGE = """
+tidings: 1
+lifetime: 1s
+brokers: {{a: {{service: {{exponential: {service}}}}}}}
+publishers: {{p: {{at: a, every: {{exponential: 100ms}}, content: {{event: {{k: 1}}}}}}}}
+subscribers: {{s: {{at: a, wants: {{}}}}}}
+standard_errors: {{brokers.a.service: {error}}}
+"""
+
+
+@pytest.mark.parametrize(("service", "on_time"), [("99ms", 0.0), ("101ms", 1.0)])
+def test_a_standard_error_across_full_load_counts_either_way(service, on_time):
+    far_from_full = loads(EDGE.format(service=service, error=0.0001))
+    in_doubt = loads(EDGE.format(service=service, error=0.002))
+    sure, unsure = (
+        answer_by_theory(system, error_bars=True) for system in (far_from_full, in_doubt)
+    )
+    row = unsure.outcome.subscribers.iloc[0]
+    assert row["on_time_se"] == pytest.approx(abs(on_time - row["on_time"]))
+    assert not np.isfinite(row["delay_mean_se_s"])
+    assert "nearly overloaded" in {remark.kind for remark in unsure.outcome.remarks} - {
+        remark.kind for remark in sure.outcome.remarks
+    }
+
+
+def test_parameters_known_exactly_are_not_named_as_left_out():
+    system = loads(EDGE.format(service="50ms", error=0.001))
+    for error, left_out in ((0.0, []), (0.1, ["messages.per_delivery"])):
+        errors = (*system.standard_errors, ("messages.per_delivery", error))
+        assert uncertain_parameters(replace(system, standard_errors=errors))[1] == left_out

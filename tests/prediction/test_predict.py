@@ -105,7 +105,7 @@ def test_each_row_is_answered_by_theory_where_that_is_good_enough(engines):
     assert rows["by"].tolist() == ["theory", "simulation", "simulation"]
     assert rows["on_time"].tolist() == [0.9, 0.81, 0.71]
     assert rows["error"].tolist() == [0.001, 0.003, 0.004]
-    assert rows["why"].tolist() == ["", "theory less sure", "theory less sure"]
+    assert rows["why"].tolist() == ["", *["theory's error exceeds what is wanted"] * 2]
     assert engines.wanted == [math.inf, 0.005, 0.005]
     assert (engines.options.seconds, engines.options.seed) == (7.0, 3)
     assert engines.options.replications == 10

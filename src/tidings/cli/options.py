@@ -61,6 +61,15 @@ Seconds = Annotated[
         "then say so.",
     ),
 ]
+Budget = Annotated[
+    float | None,
+    typer.Option(
+        "--seconds",
+        metavar="N",
+        min=0.1,
+        help="CPU seconds that all replications together may take; no limit if left out.",
+    ),
+]
 Master = Annotated[
     str | None,
     typer.Option(

@@ -54,14 +54,7 @@ def simulate(
             "0.005 is half a percentage point.",
         ),
     ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N",
-            min=0.1,
-            help="CPU seconds that all replications together may take; no limit if left out.",
-        ),
-    ] = None,
+    seconds: options.Budget = None,
     max_replications: Annotated[
         int, typer.Option(metavar="N", min=2, help="The cap for --precision.")
     ] = USUAL.max_replications,

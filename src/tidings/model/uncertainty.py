@@ -72,13 +72,15 @@ def uncertain_parameters(system: System) -> tuple[list[Uncertain], list[str]]:
     uncertain, others = [], []
     owners = {section: _owners(system, section) for section in _FIELDS}
     for path, error in system.standard_errors:
+        if error == 0.0:  # known exactly
+            continue
         section, _, rest = path.partition(".")
         parts = _split(rest, _FIELDS.get(section, ()))
         owner = owners.get(section, {}).get(parts[0]) if parts else None
         value = None if owner is None or parts is None else _value(owner, parts[1])
         if value is None or parts is None:
             others.append(path)
-        elif error > 0.0:
+        else:
             one = Uncertain(
                 section=section, owner=parts[0], field=parts[1], value=value, standard_error=error
             )

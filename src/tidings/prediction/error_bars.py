@@ -1,10 +1,11 @@
 """How sure a prediction is, given how sure the parameters are that it was made from.
 
 To first order, parameters being independent: each parameter θ with standard error s is moved by s,
-and se(f)² = Σ (∂f/∂θ · s)². What parameters of brokers, links and publishers do is known from
-derivatives, all of them at once; those of subscribers' own links change only the last stage; what
-fails, comes and goes is predicted anew with each parameter moved. A number that one standard error
-makes unknown, as the delay behind a broker that is then overloaded, has an infinite error.
+and se(f)² = Σ (∂f/∂θ · s)². What parameters of brokers, links, publishers and failures do is known
+from derivatives, all of them at once; those of subscribers' own links change only the last stage.
+Where subscribers come and go, and of failures that detours avoid, each parameter is moved and all
+is predicted anew. A number that one standard error makes unknown, as the delay behind a broker that
+is then overloaded, has an infinite error.
 """
 
 from __future__ import annotations
@@ -161,12 +162,14 @@ class _Derived:
     def _of_filters(self, leaving: Leaving) -> tuple[Floats, Floats]:
         """By how much shares and mean delays change, [filter, parameter]."""
         answer = response(leaving, self.paths, self.moves.changes)
-        into = self.network.rates.into
+        rates = self.network.rates
         for broker, at in self.moves.overloading:
-            met = stages_of_streams(leaving)[:, : into.size]
-            lost = np.any(met[:, into == broker], axis=1)
-            answer.on_time_by[lost, at] = -answer.on_time[lost]
-            answer.delay_by_s[lost, at] = np.inf
+            met = stages_of_streams(leaving)[:, : rates.into.size]
+            crossing = np.any(met[:, rates.into == broker], axis=1)
+            # From a broker that may be overloaded nothing may come, from one that may not be, all.
+            may_be = 1.0 if rates.overloaded[broker] else 0.0
+            answer.on_time_by[crossing, at] = may_be - answer.on_time[crossing]
+            answer.delay_by_s[crossing, at] = np.inf
         published = self.moves.of_published[leaving.came.publishers[leaving.rows]]
         on_time, delay_s = answer.of_filters(leaving.wanted, published)
         one = leaving.audience.example

@@ -220,7 +220,7 @@ def response(leaving: Leaving, paths: Paths | FailingPaths, changes: Changes) ->
     shares = here * of_values * arrivals.survival[:, None]
     shares += on_time[:, None] * survival + earlier[:, None] * shift_s
     delay_s = arrivals.shift_s + arrivals.mean_s
-    if np.any(held):
+    if isinstance(paths, FailingPaths) and paths.repairs.buffering:
         kept, delay_s = _delivered(leaving, paths, arrivals, on_time)
         survival = survival + (1.0 - kept)[:, None] * held
         mean_s = np.where(held != 0.0, kept[:, None] * mean_s, mean_s)
@@ -236,15 +236,13 @@ def response(leaving: Leaving, paths: Paths | FailingPaths, changes: Changes) ->
 
 
 def _delivered(
-    leaving: Leaving, paths: Paths | FailingPaths, arrivals: Distributions, on_time: Floats
+    leaving: Leaving, paths: FailingPaths, arrivals: Distributions, on_time: Floats
 ) -> tuple[Floats, Floats]:
     """Compute, by stream, which share of what waits for repairs is delivered, and its mean delay.
 
     Buffers drop what has expired. The delay, in seconds, is that of all that is delivered, the
     waits of some taken as those of all.
     """
-    if not isinstance(paths, FailingPaths) or not paths.repairs.buffering:
-        return np.ones(on_time.size), arrivals.shift_s + arrivals.mean_s
     unkept = leaving.distributions(paths.without_buffers())
     waiting = np.maximum(arrivals.survival - unkept.survival, 1e-300)
     kept = np.clip((on_time - leaving.by_lifetime(unkept.on_time)) / waiting, 0.0, 1.0)

@@ -155,7 +155,11 @@ def _with_errors(
     why = np.full(len(rows), "", dtype=object)
     for row in np.flatnonzero(rows["error"] > within.half_widths(share)):
         unmeasured = where[row].replace("_", " ")
-        why[row] = f"theory not measured: {unmeasured}" if unmeasured else "theory less sure"
+        why[row] = (
+            f"theory not measured: {unmeasured}"
+            if unmeasured
+            else "theory's error exceeds what is wanted"
+        )
     rows["why"] = why
     pairs = answer.pairs.copy()
     if len(pairs):

@@ -41,7 +41,7 @@ def remarks(system: System, network: Network, bars: Bars) -> tuple[Remark, ...]:
     said = [
         Remark(
             kind="overload",
-            what="is offered more work than it can do: what waits there never arrives",
+            what="a broker is offered more work than it can do: what waits there never arrives",
             where=(name,),
             size=float(load),
             unit="seconds of work per second",

@@ -112,9 +112,10 @@ class RateMoves:
 
     @cached_property
     def overloading(self) -> list[tuple[int, int]]:
-        """Pairs of a broker and a parameter that decides whether it is overloaded."""
-        before = self.network.rates.overloaded[:, None]
-        pairs = np.argwhere((self.loads >= FULL_LOAD) & ~before)
+        """Pairs of a broker and a parameter that decides whether it is overloaded, up or down."""
+        before = self.network.rates.loads[:, None]
+        apart = np.abs(self.loads - before)
+        pairs = np.argwhere(np.abs(before - FULL_LOAD) <= np.where(apart > 0.0, apart, -1.0))
         return [(int(broker), int(parameter)) for broker, parameter in pairs]
 
     @cached_property

@@ -22,14 +22,7 @@ def solve(
             help="Go on until every mean residence time is known to this share of it (95 %).",
         ),
     ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N",
-            min=0.1,
-            help="CPU seconds that all runs together may take; no limit if left out.",
-        ),
-    ] = None,
+    seconds: options.Budget = None,
     replications: Annotated[
         int, typer.Option(metavar="N", min=1, help="Independent runs, at least.")
     ] = USUAL.replications,

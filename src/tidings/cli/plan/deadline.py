@@ -30,7 +30,7 @@ def deadline(
 ) -> None:
     """The shortest lifetime of events with which each subscriber gets so much in time.
 
-    Exit code 1 where somebody loses too many events for any lifetime; its best share is told.
+    Exit code 1 where somebody loses too many events for any lifetime; its best share is shown.
 
     Example: tidings plan deadline city.yaml --at 0.99
     """
