@@ -14,14 +14,24 @@ import pandas as pd
 import pytest
 
 from dirty_days import WINDOW_S, dirty, write_days
-from tidings.characterisation import accumulating
-from tidings.characterisation.accumulating import add_traces, characterise_store
-from tidings.characterisation.collecting import statistics_of
-from tidings.characterisation.gathering import Decided, gather
-from tidings.characterisation.job import fit
-from tidings.characterisation.loss_runs import loss_runs
-from tidings.characterisation.partials import (
-    KEYS,
+from tidings.characterisation import stored
+from tidings.characterisation.count import adding
+from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.count.gathering import Decided, gather
+from tidings.characterisation.count.seams import settled
+from tidings.characterisation.count.store import (
+    STORE_FILE,
+    load_partial,
+    locked,
+    read_catalogue,
+    write_catalogue,
+)
+from tidings.characterisation.fit.channels import loss_runs
+from tidings.characterisation.fit.collected import statistics_of
+from tidings.characterisation.fit.fitting import fit
+from tidings.characterisation.fit.publishers import interval_samples
+from tidings.characterisation.statistics import (
+    STATISTICS,
     Partial,
     adjoining,
     batches_of,
@@ -30,15 +40,7 @@ from tidings.characterisation.partials import (
     merge_rows,
     shifted,
 )
-from tidings.characterisation.publishers import interval_samples
-from tidings.characterisation.seams import settled
-from tidings.characterisation.store import (
-    STORE_FILE,
-    load_partial,
-    locked,
-    read_catalogue,
-    write_catalogue,
-)
+from tidings.characterisation.stored import characterise_store
 from tidings.errors import InvalidTracesError
 from tidings.traces.reading import read_traces
 
@@ -67,7 +69,7 @@ def at_once(spark, few_rows, folders):
 
 def as_cells(name, table):
     """Rows by key, so that tables can be compared; without what tells nothing."""
-    keys = [key for key in KEYS[name] if key in table.columns and key != "stretch"]
+    keys = [key for key in STATISTICS[name].keys if key in table.columns and key != "stretch"]
     table = table.drop(columns="stretch", errors="ignore")
     if name in ("publications", "bad_contents"):
         keys += [key for key in ("least_lifetime_ns", "most_lifetime_ns") if key in table.columns]
@@ -88,14 +90,21 @@ def assert_same(found, whole):
 
 @pytest.fixture(scope="module")
 def together(store):
-    return accumulating._whole(store, read_catalogue(store))
+    return stored._whole(store, read_catalogue(store))
 
 
 STITCHED = ("intervals", "loss_runs")
 LIKE_STATES = ("sessions",)  # changes of peers go the way of those of components
 
 
-@pytest.mark.parametrize("name", [name for name in KEYS if name not in (*STITCHED, *LIKE_STATES)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, each in STATISTICS.items()
+        if each.keys and name not in (*STITCHED, *LIKE_STATES)
+    ],
+)
 def test_days_put_together_are_all_days_at_once(together, at_once, name):
     whole = merge_rows(name, [at_once.tables[name]])
     assert len(whole) > 0
@@ -141,7 +150,7 @@ def copied(store, tmp_path, monkeypatch):
     """A copy of the store, to which traces are added as if they had been counted."""
     place = shutil.copytree(store, tmp_path / "copy")
     counted = load_partial(place / read_catalogue(place).parts[1].folder)
-    monkeypatch.setattr(accumulating, "gather", lambda *_: counted)
+    monkeypatch.setattr(adding, "gather", lambda *_: counted)
     return place
 
 
@@ -149,15 +158,16 @@ def copied(store, tmp_path, monkeypatch):
 ADD = """
 import sys
 from pathlib import Path
-from tidings.characterisation import accumulating
-from tidings.characterisation.store import load_partial
+from tidings.characterisation import stored
+from tidings.characterisation.count import adding
+from tidings.characterisation.count.store import load_partial
 from tidings.traces.reading import read_traces
 from tidings.traces.session import spark_session
 
 day, store, counted = sys.argv[1:]
-accumulating.gather = lambda *_: load_partial(Path(counted))
+adding.gather = lambda *_: load_partial(Path(counted))
 with spark_session("local[1]", small=True) as spark:
-    accumulating.add_traces(read_traces(spark, day), Path(store))
+    adding.add_traces(read_traces(spark, day), Path(store))
 """
 
 
@@ -179,9 +189,7 @@ def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders,
     assert read_catalogue(copied) == before
     pd.testing.assert_frame_equal(characterise_store(copied).parameters, told)
     again = read_traces(spark, folders[1][1])
-    monkeypatch.setattr(
-        accumulating, "seam", lambda *_: load_partial(copied / before.seams[0].folder)
-    )
+    monkeypatch.setattr(adding, "seam", lambda *_: load_partial(copied / before.seams[0].folder))
     add_traces(again, copied)  # the same day: it replaces itself
     after = read_catalogue(copied)
     assert [part.window for part in after.parts] == [part.window for part in before.parts]
@@ -273,7 +281,7 @@ def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
 ):
     catalogue = read_catalogue(copied)
     first = load_partial(copied / catalogue.parts[0].folder)
-    monkeypatch.setattr(accumulating, "gather", lambda *_: first)
+    monkeypatch.setattr(adding, "gather", lambda *_: first)
     write_catalogue(copied, replace(catalogue, parts=catalogue.parts[1:], seams=()))
     with pytest.raises(InvalidTracesError, match=r"'bob'.*wants the order of time"):
         add_traces(read_traces(spark, folders[1][0]), copied)
@@ -298,7 +306,7 @@ def test_what_does_not_go_into_a_store_is_told(spark, store, folders, tmp_path):
 def test_the_last_seconds_are_left_out_where_nothing_follows(spark, store, at_once, folders):
     catalogue = read_catalogue(store)
     last = catalogue.parts[1]
-    work = accumulating._Work(session=spark, store=store, parts=catalogue.parts, tell=print)
+    work = adding._Work(session=spark, store=store, parts=catalogue.parts, tell=print)
     tables = settled(work._end(last, "end"), 2.0, print).tables
     changed = tables["publications"].query("statistic == 'batches'")
     inside = changed["batch"].notna()
@@ -342,7 +350,7 @@ def test_what_a_whole_has_beyond_its_parts_adds_up_to_it():
         return merge_rows("crossings", [some])
 
     first, second = count(rows[:25]), count(rows[20:])  # five rows stand in both
-    beyond = difference("crossings", count(rows), first, second)
+    beyond = difference("crossings", count(rows), count(pd.concat([rows[:25], rows[20:]])))
     assert beyond["rows"].sum() == -5
     assert_same(
         as_cells("crossings", merge_rows("crossings", [first, second, beyond])),

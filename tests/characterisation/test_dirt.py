@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.characterisation.clocks import clock_statistics
-from tidings.characterisation.connectivity import peer_periods
-from tidings.characterisation.links import probe_statistics
-from tidings.characterisation.loss_runs import loss_run_statistics
-from tidings.characterisation.states import state_periods
-from tidings.characterisation.stays import stay_periods
-from tidings.characterisation.usage import sample_counts, usage_statistics
+from tidings.characterisation.count.periods import peer_periods, state_periods, stay_periods
+from tidings.characterisation.count.probes import (
+    clock_statistics,
+    loss_run_statistics,
+    probe_statistics,
+)
+from tidings.characterisation.count.routing import sample_counts, usage_statistics
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.window import TraceWindow
 

@@ -15,15 +15,18 @@ import pandas as pd
 import pytest
 
 from dirty_days import WINDOW_S, changes_of, dirty, with_copies, write_days
-from tidings.characterisation.accumulating import add_traces, characterise_store
-from tidings.characterisation.collecting import statistics_of
-from tidings.characterisation.gathering import gather
-from tidings.characterisation.job import fit
-from tidings.characterisation.partials import KEYS, in_stretches
-from tidings.characterisation.workloads import Measuring, measure_workload
+from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.count.gathering import gather
+from tidings.characterisation.fit.collected import statistics_of
+from tidings.characterisation.fit.fitting import fit
+from tidings.characterisation.fit.workloads import Measuring
+from tidings.characterisation.job import measure_workload
+from tidings.characterisation.statistics import STATISTICS, in_stretch
+from tidings.characterisation.stored import characterise_store
 from tidings.model.reading import system_document
 from tidings.traces.reading import read_traces
 
+COUNTED = {name for name, each in STATISTICS.items() if each.keys}
 ROUNDING = 1e-9
 SOUGHT = 1e-4  # optimisers stop at steps of 1e-5 in the logarithm of a parameter
 # Where numbers come from an optimiser: shapes of laws, and the laws of times that are cut off.
@@ -54,12 +57,13 @@ def of_frame(frame):
 
 def of_cells(name, table):
     """A statistic by key: counts cell by cell, sums and extremes of times over all bins."""
-    keys = [key for key in KEYS[name] if key in table and key not in ("stretch", "content_key")]
+    every = STATISTICS[name].keys
+    keys = [key for key in every if key in table and key not in ("stretch", "content_key")]
     keys += ["least_lifetime_ns"] if name == "publications" else []
     wide = [key for key in keys if key != "bin"]
     text = table[keys].astype(object).where(table[keys].notna(), None).astype(str)
     document = {}
-    for column in table.columns.difference([*KEYS[name], "least_lifetime_ns", "stretch"]):
+    for column in table.columns.difference([*every, "least_lifetime_ns", "stretch"]):
         real = column.endswith(("_s", "squares", "logs", "size_total_bytes"))
         values = table[column].astype(float if real else "Int64")
         grouped = values.groupby([text[key] for key in (wide if real else keys)])
@@ -100,10 +104,10 @@ def said(request, spark, few_rows, plant_traces, tmp_path_factory):
     traces = read_traces(spark, whole)
     measured = traces.window.shortened(1.0)
     counted = gather(traces, measured, lambda _: None)
-    found = statistics_of(in_stretches(counted))
+    found = statistics_of(in_stretch(counted))
     document = {
         "cells": {
-            name: of_cells(name, counted.tables[name]) for name in KEYS.keys() & counted.tables
+            name: of_cells(name, counted.tables[name]) for name in COUNTED & counted.tables.keys()
         },
         "fit": of_fit(fit(traces, found, measured, None)),
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.characterisation import gathering
-from tidings.characterisation.job import characterise
-from tidings.characterisation.quality import rows_read
-from tidings.characterisation.stationarity import STEADY
-from tidings.characterisation.workloads import Measuring, measure_workload
+from tidings.characterisation.count import gathering
+from tidings.characterisation.fit.quality import rows_read
+from tidings.characterisation.fit.stationarity import STEADY
+from tidings.characterisation.fit.workloads import Measuring
+from tidings.characterisation.job import characterise, measure_workload
 from tidings.errors import InvalidInputError, UnsupportedError
 from tidings.model.laws import Exponential, Gamma, LogNormal, Uniform
 from tidings.model.reading import loads

@@ -10,16 +10,23 @@ import pandas as pd
 import pytest
 
 from tidings.characterisation import regimes
-from tidings.characterisation.cells import BATCHES
-from tidings.characterisation.cuts import (
+from tidings.characterisation.count.publications import hourly_counts
+from tidings.characterisation.fit.cuts import (
     LEAST_BATCHES,
     MOST_REGIMES,
     counts_of,
     parted,
     parted_ring,
 )
+from tidings.characterisation.fit.stationarity import (
+    CANNOT_TELL,
+    DRIFTS,
+    STEADY,
+    even_batches_s,
+    rates_over_time,
+    stationarity,
+)
 from tidings.characterisation.job import characterise
-from tidings.characterisation.publications import hourly_counts
 from tidings.characterisation.regimes import (
     BY_HOUR,
     Regime,
@@ -29,14 +36,7 @@ from tidings.characterisation.regimes import (
     hours_of,
     said_of_regimes,
 )
-from tidings.characterisation.stationarity import (
-    CANNOT_TELL,
-    DRIFTS,
-    STEADY,
-    even_batches_s,
-    rates_over_time,
-    stationarity,
-)
+from tidings.characterisation.statistics import BATCHES
 from tidings.model.reading import loads
 from tidings.traces.generating import generate_traces
 from tidings.traces.reading import Traces

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F
 
-from tidings.characterisation.deliveries import delivery_statistics
-from tidings.characterisation.hops import used_hops, with_reconstructed_starts
-from tidings.characterisation.journeys import Places
-from tidings.characterisation.loss_runs import loss_run_statistics, loss_runs
-from tidings.characterisation.publications import exact_lifetimes, interval_statistics
-from tidings.characterisation.publishers import interval_samples
-from tidings.characterisation.sightings import sighting_statistics
+from tidings.characterisation.count.deliveries import delivery_statistics
+from tidings.characterisation.count.hops import used_hops, with_reconstructed_starts
+from tidings.characterisation.count.journeys import Places, sighting_statistics
+from tidings.characterisation.count.probes import loss_run_statistics
+from tidings.characterisation.count.publications import exact_lifetimes, interval_statistics
+from tidings.characterisation.fit.channels import loss_runs
+from tidings.characterisation.fit.publishers import interval_samples
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here
 from tidings.traces.reading import read_rows

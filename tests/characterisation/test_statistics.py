@@ -10,45 +10,40 @@ from itertools import pairwise
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
-from tidings.characterisation.clocks import apparent_delays, of_crossings
-from tidings.characterisation.deliveries import (
-    DELIVERY_STATISTICS,
-    SETTLING,
-    TOO_EARLY,
-    UNPUBLISHED,
-    delivery_statistics,
-)
-from tidings.characterisation.hops import (
+from tidings.characterisation.count.churners import SUBSCRIPTION_STATISTICS, subscription_statistics
+from tidings.characterisation.count.deliveries import DELIVERY_STATISTICS, delivery_statistics
+from tidings.characterisation.count.hops import (
     HOP_STATISTICS,
     hop_statistics,
     with_reconstructed_starts,
 )
-from tidings.characterisation.hops import OUTSIDE as LATE_HOP
-from tidings.characterisation.journeys import Places
-from tidings.characterisation.links import (
-    CROSSING_STATISTICS,
-    LINK_STATISTICS,
+from tidings.characterisation.count.journeys import SIGHTING_STATISTICS, Places, sighting_statistics
+from tidings.characterisation.count.links import (
     arrived_at_brokers,
     crossing_statistics,
-    probe_statistics,
     sent_by_brokers,
 )
-from tidings.characterisation.partials import merge_rows
-from tidings.characterisation.publications import (
-    CONFLICT,
+from tidings.characterisation.count.periods import stay_periods
+from tidings.characterisation.count.probes import probe_statistics
+from tidings.characterisation.count.publications import (
     INTERVAL_STATISTICS,
-    OUTSIDE,
     PUBLICATION_STATISTICS,
     each_once,
     exact_lifetimes,
     interval_statistics,
     publication_statistics,
 )
-from tidings.characterisation.sightings import SIGHTING_STATISTICS, sighting_statistics
-from tidings.characterisation.stays import stay_periods
-from tidings.characterisation.subscriptions import (
-    SUBSCRIPTION_STATISTICS,
-    subscription_statistics,
+from tidings.characterisation.fit.clocks import apparent_delays, of_crossings
+from tidings.characterisation.statistics import ARRIVED_OUTSIDE as LATE_HOP
+from tidings.characterisation.statistics import (
+    CONFLICT,
+    CROSSING_STATISTICS,
+    LINK_STATISTICS,
+    PUBLISHED_OUTSIDE,
+    SETTLING,
+    TOO_EARLY,
+    UNPUBLISHED,
+    merge_rows,
 )
 from tidings.model.delay_grid import bin_of
 from tidings.model.trace_tables import TRACE_TABLES
@@ -110,7 +105,7 @@ def test_publications_are_counted_by_publisher_content_lifetime_and_batch(table)
     assert found_schema(found) == schema(PUBLICATION_STATISTICS)
     assert of(found, "quality", "reason", "rows") == {
         (None, 4),
-        (OUTSIDE, 1),
+        (PUBLISHED_OUTSIDE, 1),
         ("no publisher", 1),
     }
     assert of(found, "publishers", "publisher", "broker", "rows") == {

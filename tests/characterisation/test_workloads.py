@@ -8,23 +8,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.dissemination import dissemination
-from tidings.characterisation.routing import (
+from tidings.characterisation.count.routing import (
     ROUTING_STATISTICS,
     SOURCE_STATISTICS,
+    USAGE_STATISTICS,
     client_statistics,
+    collect_workload,
     routing_statistics,
     source_statistics,
+    usage_statistics,
     way_statistics,
 )
-from tidings.characterisation.usage import USAGE_STATISTICS, usage_statistics
-from tidings.characterisation.wires import Bandwidths
-from tidings.characterisation.workloads import (
+from tidings.characterisation.fit.resources import Bandwidths
+from tidings.characterisation.fit.workloads import (
     Measuring,
-    collect_workload,
-    measure_workload,
+    dissemination,
     workload_from_statistics,
 )
+from tidings.characterisation.job import measure_workload
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model.laws import Exponential
 from tidings.model.reading import loads

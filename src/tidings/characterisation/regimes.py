@@ -9,11 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from tidings.characterisation.cells import BATCHES
-from tidings.characterisation.cuts import LEAST_SCV, counts_of, parted, parted_ring
-from tidings.characterisation.job import Characterisation, characterise
-from tidings.characterisation.publications import hourly_counts
-from tidings.characterisation.stationarity import (
+from tidings.characterisation.count.publications import hourly_counts
+from tidings.characterisation.fit.cuts import LEAST_SCV, counts_of, parted, parted_ring
+from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.stationarity import (
     CANNOT_TELL,
     DRIFTS,
     LEAST_PER_BATCH,
@@ -21,6 +20,8 @@ from tidings.characterisation.stationarity import (
     drift_test,
     worst_drift,
 )
+from tidings.characterisation.job import characterise
+from tidings.characterisation.statistics import BATCHES
 from tidings.model.arrays import Floats
 from tidings.model.progress import Progress
 from tidings.model.system import System

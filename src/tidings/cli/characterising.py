@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tidings.characterisation.accumulating import add_traces, characterise_store
-from tidings.characterisation.job import NEEDED, Characterisation, check_tables, with_examples
+from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.job import characterise as characterise_traces
-from tidings.characterisation.quality import SET_ASIDE
-from tidings.characterisation.regimes import (
-    Regime,
-    Regimes,
-    characterise_regimes,
-    hours_of,
-)
+from tidings.characterisation.job import check_tables, with_examples
+from tidings.characterisation.regimes import Regime, Regimes, characterise_regimes, hours_of
+from tidings.characterisation.statistics import NEEDED
+from tidings.characterisation.stored import characterise_store
 from tidings.cli import console, spark
 from tidings.cli.outcomes import check_output
 from tidings.model import reading
