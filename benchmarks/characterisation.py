@@ -28,9 +28,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from recording import add_write_option, record
 
-from tidings.characterisation.count.churners import subscription_statistics
+from tidings.characterisation.count.deliveries import subscription_statistics
 from tidings.characterisation.count.hops import service_statistics
-from tidings.characterisation.count.probes import probe_statistics
+from tidings.characterisation.count.links import probe_statistics
 from tidings.characterisation.count.publications import publication_statistics
 from tidings.characterisation.job import characterise
 from tidings.model.reading import loads

@@ -129,7 +129,7 @@ def _periods(
 ) -> tuple[dict[str, dict[bool, Durations]], tuple[str, ...]]:
     from studies.mobile_onoff.connections import read_connections
     from tidings.characterisation.count.periods import period_cells, session_periods
-    from tidings.characterisation.fit.connectivity import durations_by_path
+    from tidings.characterisation.fit.durations import durations_by_path
     from tidings.traces.actions import bring_here
 
     read = read_connections(session, place, off_kbps=off_kbps)

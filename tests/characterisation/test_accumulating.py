@@ -111,6 +111,14 @@ def test_days_put_together_are_all_days_at_once(together, at_once, name):
     assert_same(as_cells(name, together.tables[name]), as_cells(name, whole))
 
 
+def test_every_statistic_that_is_counted_has_its_record(at_once):
+    """With its keys among its columns: a column that is no key would be added up."""
+    assert at_once.tables.keys() == STATISTICS.keys() - set(LIKE_STATES)
+    for name, table in at_once.tables.items():
+        texts = {column for column in table if pd.api.types.infer_dtype(table[column]) == "string"}
+        assert texts <= set(STATISTICS[name].keys or table.columns), name
+
+
 def test_what_bridges_two_days_is_stitched(together, at_once):
     found, whole = (interval_samples(each.tables["intervals"]) for each in (together, at_once))
     assert found.keys() == whole.keys()

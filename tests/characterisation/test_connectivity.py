@@ -7,11 +7,8 @@ import pandas as pd
 import pytest
 
 from tidings.characterisation.count.periods import PEER_PERIODS, PERIOD_CELLS, peer_periods
-from tidings.characterisation.fit.connectivity import (
-    durations_by_path,
-    fit_connectivity,
-    with_connectivity,
-)
+from tidings.characterisation.fit.connectivity import fit_connectivity, with_connectivity
+from tidings.characterisation.fit.durations import durations_by_path
 from tidings.characterisation.statistics import CHANGED_LATER
 from tidings.model.behaviour import Connectivity
 from tidings.model.filters import as_filter

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tidings.characterisation.fit.channels import LEAST_AFTER_LOSS
 from tidings.characterisation.fit.contents import read_contents
 from tidings.characterisation.fit.fitting import fit
-from tidings.characterisation.fit.quality import COPY, quality_table, rows_read
+from tidings.characterisation.fit.quality import COPY, quality_table
 from tidings.characterisation.fit.subscribers import find_subscribers
 from tidings.characterisation.job import characterise, collect, with_examples
 from tidings.errors import InvalidTracesError, UnsupportedError
@@ -34,6 +34,11 @@ pytestmark = pytest.mark.statistical
 
 S = 10**9
 EPOCH_NS = 1_700_000_000 * S
+
+
+def rows_read(quality) -> dict[str, int]:
+    """How many rows of each table were read: used, set aside and duplicates together."""
+    return quality.groupby("table")["rows"].sum().to_dict()
 
 
 def expected_parameters(truth) -> dict[str, float]:

@@ -11,18 +11,16 @@ import pytest
 
 from tidings.characterisation import regimes
 from tidings.characterisation.count.publications import hourly_counts
-from tidings.characterisation.fit.cuts import (
-    LEAST_BATCHES,
-    MOST_REGIMES,
-    counts_of,
-    parted,
-    parted_ring,
-)
 from tidings.characterisation.fit.stationarity import (
     CANNOT_TELL,
     DRIFTS,
+    LEAST_BATCHES,
+    MOST_REGIMES,
     STEADY,
+    counts_of,
     even_batches_s,
+    parted,
+    parted_ring,
     rates_over_time,
     stationarity,
 )
@@ -217,6 +215,6 @@ def test_every_regime_is_fitted_and_told_and_only_the_last_must_settle(monkeypat
     assert said.startswith("2 regimes, with a system each in there:")
     assert "1: 0 h to 0.625 h, 0.0325 events/s" in said
     hours = DailyHours(from_ns=0, until_ns=2 * DAY_NS, begin_ns=0, length_ns=6 * HOUR_NS)
-    daily = Regime(window=hours, found=SimpleNamespace(system=CITY))
+    daily = Regime(window=hours, fitted=SimpleNamespace(system=CITY))
     said = said_of_regimes(Regimes(regimes=(daily,), verdict=BY_HOUR), whole, "there")
     assert "1: 00:00 to 06:00 of every day, 12 h in all, 0.0325 events/s" in said

@@ -10,8 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tidings.characterisation.count.links import (
+    LOSS_RUNS,
+    loss_run_statistics,
+    probe_statistics,
+    split_probes,
+)
 from tidings.characterisation.count.periods import STATE_PERIODS, state_periods
-from tidings.characterisation.count.probes import LOSS_RUNS, clock_statistics, loss_run_statistics
 from tidings.characterisation.fit.assembling import FittedNetwork, with_failures
 from tidings.characterisation.fit.channels import (
     FittedChannel,
@@ -117,10 +122,10 @@ def test_clocks_are_bounded_from_both_ways_and_never_clamped(table, capsys):
         ("", "a", 12 * S, 0),
         ("b", "a", 90_000 * S, 5),  # a damaged time, not a clock that is a day behind
     ]
-    found = clock_statistics(table("probes", rows))
-    assert found_schema(found) == CLOCK_STATISTICS
+    found = probe_statistics(table("probes", rows))
     assert plan_of(found, capsys).count("Exchange ") == 1
-    cells = bring_here(found, "probes")
+    cells = split_probes(bring_here(found, "probes"))["clocks"]
+    assert list(cells.columns) == [each.split()[0] for each in CLOCK_STATISTICS.split(", ")]
     assert int(cells["count"].sum()) == 5
     assert dict(zip(cells["target"] + cells["source"], cells["early"], strict=True)) == {
         "ba": 0, "ab": 1, "cb": 0, "bc": 0,

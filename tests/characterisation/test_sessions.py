@@ -14,9 +14,8 @@ from studies.mobile_onoff.connections import (
     trip_reports,
 )
 from tidings.characterisation.count.periods import period_cells, session_periods
-from tidings.characterisation.fit.connectivity import durations_by_path
 from tidings.characterisation.fit.duration_laws import fit
-from tidings.characterisation.fit.durations import measure
+from tidings.characterisation.fit.durations import durations_by_path, measure
 from tidings.errors import InvalidTracesError
 from tidings.model.laws import Exponential, Weibull
 from tidings.model.trace_tables import SESSIONS

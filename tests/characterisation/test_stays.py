@@ -6,8 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.count.churners import Steps, find_churners, subscription_statistics
-from tidings.characterisation.count.deliveries import delivery_statistics
+from tidings.characterisation.count.deliveries import (
+    Steps,
+    delivery_statistics,
+    find_churners,
+    subscription_statistics,
+)
 from tidings.characterisation.count.periods import stay_periods, stays
 from tidings.characterisation.fit.connectivity import fit_stays, with_stays
 from tidings.characterisation.job import characterise

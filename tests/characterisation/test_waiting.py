@@ -8,8 +8,8 @@ import pytest
 
 from tidings.characterisation.count.hops import hop_statistics
 from tidings.characterisation.fit.laws import fit_law
+from tidings.characterisation.fit.measured import waiting_parameters
 from tidings.characterisation.fit.samples import sample_of
-from tidings.characterisation.fit.waiting import waiting_parameters
 from tidings.model.laws import Exponential
 from tidings.traces.window import TraceWindow
 

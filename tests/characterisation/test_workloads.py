@@ -13,11 +13,10 @@ from tidings.characterisation.count.routing import (
     SOURCE_STATISTICS,
     USAGE_STATISTICS,
     client_statistics,
-    collect_workload,
+    link_statistics,
     routing_statistics,
     source_statistics,
     usage_statistics,
-    way_statistics,
 )
 from tidings.characterisation.fit.resources import Bandwidths
 from tidings.characterisation.fit.workloads import (
@@ -25,7 +24,7 @@ from tidings.characterisation.fit.workloads import (
     dissemination,
     workload_from_statistics,
 )
-from tidings.characterisation.job import measure_workload
+from tidings.characterisation.job import collect_workload, measure_workload
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model.laws import Exponential
 from tidings.model.reading import loads
@@ -134,7 +133,7 @@ def test_copies_of_rows_change_nothing_and_are_told(tables, statistics):
         Traces(source="here", tables=copied, window=WINDOW),
         Measuring(event_type="kind", services="utilisation"),
     )
-    for name in ("cells", "sources", "ways", "intervals", "clients", "usage"):
+    for name in ("cells", "sources", "links", "intervals", "clients", "usage"):
         both = (getattr(each, name).astype(str) for each in (found, statistics))
         once, again = (sorted(map(tuple, each.to_numpy())) for each in both)
         assert once == again, name
@@ -276,7 +275,7 @@ def test_completions_fall_into_the_sample_they_end_in(tables):
 
 @pytest.mark.parametrize(
     ("name", "exchanges"),
-    [("routing", 3), ("sources", 2), ("usage", 6), ("ways", 4), ("clients", 4)],
+    [("routing", 3), ("sources", 2), ("usage", 6), ("links", 4), ("clients", 4)],
 )
 def test_plans_run_no_python(spark, tables, capsys, name, exchanges):
     statistics = {
@@ -285,7 +284,7 @@ def test_plans_run_no_python(spark, tables, capsys, name, exchanges):
         "usage": lambda: usage_statistics(
             tables["utilisation"], tables["hops"], tables["publications"], WINDOW
         ),
-        "ways": lambda: way_statistics(tables["hops"], tables["publications"], WINDOW),
+        "links": lambda: link_statistics(tables["hops"], tables["publications"], WINDOW),
         "clients": lambda: client_statistics(tables["hops"], tables["deliveries"], WINDOW),
     }
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")

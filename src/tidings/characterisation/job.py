@@ -8,21 +8,33 @@ from pathlib import Path
 
 import pandas as pd
 
+from tidings.characterisation.count.cells import copies_among, each_row_once, good_rows
 from tidings.characterisation.count.gathering import gather
-from tidings.characterisation.count.routing import collect_workload
+from tidings.characterisation.count.publications import each_once, interval_statistics
+from tidings.characterisation.count.routing import (
+    client_statistics,
+    link_statistics,
+    routing_statistics,
+    source_statistics,
+    usage_statistics,
+)
 from tidings.characterisation.count.set_aside import SetAside, look_at, rows_set_aside
 from tidings.characterisation.fit.assembling import check_base
 from tidings.characterisation.fit.collected import Statistics, statistics_of
+from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitting import Characterisation, fit
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.fit.workloads import (
     MeasuredWorkload,
     Measuring,
+    WorkloadStatistics,
     workload_from_statistics,
 )
 from tidings.characterisation.statistics import NEEDED, in_stretch
 from tidings.model.progress import Progress
 from tidings.model.system import System
+from tidings.model.trace_tables import HOPS, PUBLICATIONS
+from tidings.traces.actions import bring_here
 from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
@@ -35,7 +47,7 @@ def characterise(
     settle_s: float = 0.0,
     progress: Progress | None = None,
 ) -> Characterisation:
-    """A fitted system and the measured outcome, from the tables of some traces.
+    """Fit a system to traces, with standard errors, and measure the outcome.
 
     Needs publications, hops and deliveries; filters come from subscriptions, or else from ``base``,
     which also gives whatever else the traces do not tell. An event that was published and not
@@ -54,36 +66,39 @@ def characterise(
     tell = progress or (lambda stage: None)
     seen = collect(traces, measured, tell, base)
     tell("fitting")
-    return fit(traces, seen, measured, base)
+    observed = Observed(
+        tables=tuple(traces.tables), window=traces.window, source=traces.source, notes=traces.notes
+    )
+    return fit(observed, seen, measured, base)
 
 
-def check_tables(source: str, found: Collection[str], base: System | None) -> None:
+def check_tables(source: str, tables: Collection[str], base: System | None) -> None:
     """Raise :class:`InvalidTracesError` where tables are missing that nothing can stand for."""
     if base is not None:
-        require_tables(source, NEEDED, found)
+        require_tables(source, NEEDED, tables)
     else:
         instead = "a base system may tell who wants what instead of subscriptions"
-        require_tables(source, (*NEEDED, "subscriptions"), found, instead=instead)
+        require_tables(source, (*NEEDED, "subscriptions"), tables, instead=instead)
 
 
 def with_examples(
-    found: Characterisation, traces: Traces, *, settle_s: float = 0.0, to: Path | None = None
+    fitted: Characterisation, traces: Traces, *, settle_s: float = 0.0, to: Path | None = None
 ) -> Characterisation:
     """The same with a few rows of every reason for setting some aside; all of them into ``to``.
 
     Reads the tables once more that have such rows.
     """
     measured = traces.window.shortened(settle_s)
-    rows = rows_set_aside(traces, found.quality, measured, found.bad_texts)
+    rows = rows_set_aside(traces, fitted.quality, measured, fitted.bad_texts)
     seen = look_at(rows, to)
-    notes = (*found.notes, *counted_only(found.quality, seen))
-    return replace(found, examples=seen.examples, notes=notes)
+    notes = (*fitted.notes, *counted_only(fitted.quality, seen))
+    return replace(fitted, examples=seen.examples, notes=notes)
 
 
 def collect(
     traces: Traces, measured: TraceWindow, tell: Progress, base: System | None = None
 ) -> Statistics:
-    """All statistics that the tables of some traces allow.
+    """Count all statistics that the tables of some traces allow.
 
     Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
     the contents are too many.
@@ -91,18 +106,46 @@ def collect(
     return statistics_of(in_stretch(gather(traces, measured, tell, base)))
 
 
-def counted_only(quality: pd.DataFrame, found: SetAside) -> Iterator[str]:
+def counted_only(quality: pd.DataFrame, aside: SetAside) -> Iterator[str]:
     """That some rows were counted and could not be found again, where it is so."""
     counted = int(quality.loc[quality["fate"] == SET_ASIDE, "rows"].sum())
-    if counted > found.rows:
+    if counted > aside.rows:
         yield (
-            f"{counted - found.rows} of {counted} rows set aside are counted only: what was right "
+            f"{counted - aside.rows} of {counted} rows set aside are counted only: what was right "
             "in itself and not asked for, or not read from files"
         )
 
 
 def measure_workload(traces: Traces, how: Measuring | None = None) -> MeasuredWorkload:
-    """The workload of traces: what operational analysis and queueing Petri nets start from."""
+    """Measure the workload that operational analysis and queueing Petri nets start from."""
     chosen = how or Measuring()
     require_tables(traces.source, chosen.tables, traces.tables)
     return workload_from_statistics(collect_workload(traces, chosen), chosen)
+
+
+def collect_workload(traces: Traces, how: Measuring) -> WorkloadStatistics:
+    """Count the statistics that a workload is made from."""
+    hops, publications = traces.tables["hops"], traces.tables["publications"]
+    window, kind = traces.window, how.event_type
+    named = f"the tables hops and publications of {traces.source}"
+    copies = int(bring_here(copies_among(hops, HOPS), named)["copies"].iloc[0])
+    if copies:
+        hops = each_row_once(hops)
+    clients = usage = None
+    if "deliveries" in traces.tables:
+        received = client_statistics(hops, traces.tables["deliveries"], window)
+        clients = bring_here(received, f"the tables hops and deliveries of {traces.source}")
+    if how.services == "utilisation":
+        samples = usage_statistics(traces.tables["utilisation"], hops, publications, window, kind)
+        usage = bring_here(samples, f"the table utilisation of {traces.source}")
+    published = each_once(good_rows(publications, PUBLICATIONS))
+    return WorkloadStatistics(
+        cells=bring_here(routing_statistics(hops, publications, window, kind), named),
+        sources=bring_here(source_statistics(publications, window, kind), named),
+        links=bring_here(link_statistics(hops, publications, window), named),
+        intervals=bring_here(interval_statistics(published, window), named),
+        window_s=window.seconds,
+        clients=clients,
+        usage=usage,
+        copies=copies,
+    )

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-NEEDED = ("publications", "hops", "deliveries")  # the tables without which nothing can be told
+NEEDED = ("publications", "hops", "deliveries")  # the tables without which nothing can be fitted
 BATCHES = 32  # parts of the window whose differences tell the standard errors
 Direction = tuple[str, str]  # source and target of one direction of a link
 
@@ -54,6 +54,13 @@ LINK_STATISTICS = (
 # The same of what crossed links, with times by the clocks of both ends as they are.
 CROSSING_STATISTICS = f"{LINK_STATISTICS}, {APPARENT}"
 SIZE_BYTES_PER_S = 1e6  # samples of message sizes are in seconds at this speed
+_OF_LINK = ("source", "target")
+EXTREMES = {"min": ("lowest_s", "first_", "least_"), "max": ("highest_s", "last_", "most_")}
+COUNTS = (
+    "rows", "events", "count", "lost", "early", "duplicates", "wanted", "delivered", "on_time",
+    "sizes", "waited",
+)  # fmt: skip
+_LIFETIMES = ("least_lifetime_ns", "most_lifetime_ns")
 
 
 class Window(Protocol):
@@ -99,7 +106,6 @@ class Statistic:
         return self.met_at_seams and not self.stitched
 
 
-_OF_LINK = ("source", "target")
 STATISTICS = {
     "publications": Statistic(
         keys=(
@@ -145,12 +151,6 @@ STATISTICS = {
         keys=("path", "connected", "ended", "bin"), of="subscriptions", periods=True
     ),
 }  # fmt: skip
-EXTREMES = {"min": ("lowest_s", "first_", "least_"), "max": ("highest_s", "last_", "most_")}
-COUNTS = (
-    "rows", "events", "count", "lost", "early", "duplicates", "wanted", "delivered", "on_time",
-    "sizes", "waited",
-)  # fmt: skip
-_LIFETIMES = ("least_lifetime_ns", "most_lifetime_ns")
 
 
 def merge_of(column: str) -> str:
@@ -213,6 +213,21 @@ def difference(name: str, whole: pd.DataFrame, part: pd.DataFrame) -> pd.DataFra
     return merge_rows(name, [whole, part.assign(**{each: -part[each] for each in sums})])
 
 
+def sums_at(
+    rows: pd.DataFrame, column: str, shape: tuple[int, ...], *places: pd.Series
+) -> NDArray[np.float64]:
+    """Values of a column added up in an array, each at its place; nothing counts as 0.
+
+    >>> rows = pd.DataFrame({"batch": [0, 1, 1], "rows": [1, 2, 3]})
+    >>> sums_at(rows, "rows", (3,), rows["batch"])
+    array([1., 5., 0.])
+    """
+    sums = np.zeros(shape)
+    at = tuple(place.to_numpy(dtype=np.int64) for place in places)
+    np.add.at(sums, at, rows[column].fillna(0.0).to_numpy(dtype=np.float64))
+    return sums
+
+
 def shifted(partial: Partial, batches: int) -> Partial:
     """The same with its batches numbered from another one on."""
     tables = {
@@ -239,8 +254,8 @@ def in_stretch(partial: Partial, stretch: int | None = None) -> Partial:
 def adjoining(rows: pd.DataFrame) -> NDArray[np.bool_]:
     """Whether each row but the first is of the same stretch of time as the one before it."""
     stretch = rows.get("stretch", pd.Series(0, index=rows.index)).to_numpy()
-    found: NDArray[np.bool_] = stretch[1:] == stretch[:-1]
-    return found
+    same: NDArray[np.bool_] = stretch[1:] == stretch[:-1]
+    return same
 
 
 def merged(partials: Sequence[Partial], batch_of: Sequence[int]) -> Partial:
@@ -270,13 +285,13 @@ def batches_of(lengths_ns: Sequence[int]) -> list[int]:
     >>> batches_of([64, 64])[:6], len(batches_of([64, 64]))
     ([0, 0, 1, 1, 2, 2], 64)
     """
-    whole, found, before = sum(lengths_ns), [], 0
+    whole, numbers, before = sum(lengths_ns), [], 0
     for length_ns in lengths_ns:
         width = -(-length_ns // BATCHES)
         wide = -(-whole // BATCHES)
-        found += [min((before + n * width) // wide, BATCHES - 1) for n in range(BATCHES)]
+        numbers += [min((before + n * width) // wide, BATCHES - 1) for n in range(BATCHES)]
         before += length_ns
-    return found
+    return numbers
 
 
 def batch_lengths_s(lengths_ns: Sequence[int], counted_ns: Sequence[int]) -> tuple[float, ...]:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from tidings.characterisation.count.adding import stretches_of, window_of
 from tidings.characterisation.count.store import (
     Catalogue,
     Part,
     load_partial,
     locked,
     read_catalogue,
+    stretches_of,
+    window_of,
 )
 from tidings.characterisation.count.stored_values import check_whole
 from tidings.characterisation.fit.assembling import check_base
 from tidings.characterisation.fit.collected import statistics_of, wanted_throughout
 from tidings.characterisation.fit.contents import asked_attributes
+from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitting import Characterisation, fit
 from tidings.characterisation.fit.subscribers import changed_subscribers, find_subscribers
 from tidings.characterisation.job import check_tables
@@ -38,18 +40,8 @@ from tidings.model.system import System
 from tidings.traces.window import TraceWindow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Accumulated:
-    """What fitting asks of traces, for those of a whole store."""
-
-    tables: tuple[str, ...]
-    window: TraceWindow
-    source: str
-    notes: tuple[str, ...] = ()
-
-
 def characterise_store(store: Path, base: System | None = None) -> Characterisation:
-    """What all parts of a store together tell: the system, the outcome, and how far to trust both.
+    """Fit a system to all parts of a store together, with the outcome and how far to trust both.
 
     Needs no Spark: everything has been counted. A store may come from somebody else: what of it
     cannot be put together is refused, whatever it makes of the arithmetic.
@@ -89,7 +81,7 @@ def _characterised(store: Path, catalogue: Catalogue, base: System | None) -> Ch
         if len(stretches) == 1
         else [f"nobody watched between {len(stretches)} stretches of time"]
     )
-    observed = Accumulated(tables=tables, window=window, source=str(store), notes=tuple(said))
+    observed = Observed(tables=tables, window=window, source=str(store), notes=tuple(said))
     batches_s = _batches_s(catalogue.parts, stretches, catalogue.settle_s)
     seen = replace(statistics_of(counted), batches_s=batches_s)
     return fit(observed, seen, measured, base)
@@ -108,32 +100,32 @@ def _batches_s(
     return batch_lengths_s(lengths_ns, counted_ns)
 
 
-def _whole(store: Path, found: Catalogue) -> Partial:
+def _whole(store: Path, catalogue: Catalogue) -> Partial:
     """The statistics of all parts, and of the seams between them, as one."""
-    numbers = {part.folder: number for number, part in enumerate(found.parts)}
+    numbers = {part.folder: number for number, part in enumerate(catalogue.parts)}
     stretch_of = {
         part.folder: number
-        for number, stretch in enumerate(stretches_of(found.parts))
+        for number, stretch in enumerate(stretches_of(catalogue.parts))
         for part in stretch
     }
     owner: Mapping[str, str] = {
-        **{part.folder: part.folder for part in found.parts},
-        **{each.folder: each.before for each in found.seams},
+        **{part.folder: part.folder for part in catalogue.parts},
+        **{each.folder: each.before for each in catalogue.seams},
     }
-    tables = {part.folder: part.tables for part in found.parts}
+    tables = {part.folder: part.tables for part in catalogue.parts}
     loaded = {folder: load_partial(store / folder, tables.get(folder)) for folder in owner}
     _check_columns(store, loaded)
-    loaded |= _with_those_who_stayed(loaded, found.parts)
+    loaded |= _with_those_who_stayed(loaded, catalogue.parts)
     partials = [
         in_stretch(shifted(loaded[folder], BATCHES * numbers[part]), stretch_of[part])
         for folder, part in owner.items()
     ]
-    if found.periods is not None:
-        every = {name for part in found.parts for name in part.tables}
-        partials.append(load_partial(store / found.periods, every, periods=True))
-    whole = merged(partials, batches_of([part.until_ns - part.from_ns for part in found.parts]))
+    if catalogue.periods is not None:
+        every = {name for part in catalogue.parts for name in part.tables}
+        partials.append(load_partial(store / catalogue.periods, every, periods=True))
+    whole = merged(partials, batches_of([part.until_ns - part.from_ns for part in catalogue.parts]))
     try:
-        check_whole(whole.tables, window_of(found.parts))
+        check_whole(whole.tables, window_of(catalogue.parts))
     except ValueError as problem:
         raise InvalidTracesError(
             f"{store}: its statistics cannot be ({problem}); add the traces again, to a new store"
@@ -165,13 +157,13 @@ def _with_those_who_stayed(
     churners = set(changed_subscribers(rows, window))
     wants = {each.name: each.wants for each in find_subscribers(rows, None, window).subscribers}
     begun = rows[rows["action"] == "subscribe"].groupby("subscriber")["first_ns"].min()
-    found = {}
+    with_stayers = {}
     for part in parts:
         counted = loaded[part.folder]
         others = churners - set(counted.tables.get("guests", rows.head(0))["subscriber"])
         there = {n: wants[n] for n in sorted(others) if n in wants and begun[n] <= part.from_ns}
-        found[part.folder] = wanted_throughout(counted, there)
-    return found
+        with_stayers[part.folder] = wanted_throughout(counted, there)
+    return with_stayers
 
 
 def _check_folding(counted: Partial, store: Path, base: System | None, window: TraceWindow) -> None:

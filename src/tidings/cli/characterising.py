@@ -65,7 +65,7 @@ class Places:
             save_outcome(found.measured, self.measured)
         if self.regimes is not None:
             for number, part in enumerate(parts.regimes, start=1):
-                reading.save(part.found.system, self.regimes / f"regime-{number}.yaml")
+                reading.save(part.fitted.system, self.regimes / f"regime-{number}.yaml")
         if self.report is not None:
             _write_report(found, traces, self.report)
 
@@ -182,7 +182,7 @@ def _regime_document(regime: Regime) -> dict[str, Any]:
         "until_ns": window.until_ns,
         "hours_utc": list(hours_of(window)) if isinstance(window, DailyHours) else None,
         "observed_s": window.seconds,
-        "system": reading.system_document(regime.found.system),
+        "system": reading.system_document(regime.fitted.system),
     }
 
 

@@ -7,23 +7,28 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.characterisation.count.gathering import Decided, gather
-from tidings.characterisation.count.periods import peer_periods, state_periods, stay_periods
+from tidings.characterisation.count.periods import (
+    PERIODS,
+    table_of,
+)
 from tidings.characterisation.count.seams import End, beginning_of, end_of, seam, settled
 from tidings.characterisation.count.store import (
     Catalogue,
     Part,
     Seam,
+    counted_subscriptions,
     load_partial,
     locked,
     new_folder_name,
     read_catalogue,
     save_partial,
     save_rows,
+    stretches_of,
+    window_of,
     write_catalogue,
 )
 from tidings.characterisation.statistics import NEEDED, Partial, merge_rows
@@ -33,16 +38,9 @@ from tidings.model.system import System
 from tidings.traces.actions import bring_here
 from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
-from tidings.traces.window import TraceWindow
 
 MARGIN_S = 600.0  # by default; longer than events travel
 _BEGINNING, _END, _ROWS = "beginning", "end", "changes"
-# Changes are few, and what one of them begins may last for many days: kept as they are.
-_CHANGES = {
-    "states": ("states", state_periods),
-    "sessions": ("sessions", peer_periods),
-    "stays": ("subscriptions", stay_periods),
-}
 _STEPS = ("subscribe", "unsubscribe")
 
 
@@ -64,36 +62,33 @@ def add_traces(
     tell = progress or (lambda stage: None)
     require_tables(traces.source, NEEDED, traces.tables)
     with locked(store, alone=True):
-        found = read_catalogue(store) or Catalogue(margin_s=margin_s or MARGIN_S)
-        if margin_s not in (None, found.margin_s):
+        catalogue = read_catalogue(store) or Catalogue(margin_s=margin_s or MARGIN_S)
+        if margin_s not in (None, catalogue.margin_s):
             raise InvalidTracesError(
-                f"{store} keeps {found.margin_s:g} s at the ends of its parts; got a margin of "
+                f"{store} keeps {catalogue.margin_s:g} s at the ends of its parts; got a margin of "
                 f"{margin_s:g} s. Leave the margin out, or begin another store"
             )
-        others = _others(found, traces, store)
-        part = _count_part(traces, store, replace(found, parts=tuple(others)), base, tell)
+        others = _others(catalogue, traces, store)
+        part = _count_part(traces, store, replace(catalogue, parts=tuple(others)), base, tell)
         parts = tuple(sorted((*others, part), key=lambda each: each.from_ns))
         session = traces.tables["hops"].sparkSession
         work = _Work(session=session, store=store, parts=parts, tell=tell)
         write_catalogue(
             store,
             replace(
-                found,
+                catalogue,
                 parts=parts,
                 settle_s=settle_s,
-                seams=work.seams(found.seams, settle_s),
+                seams=work.seams(catalogue.seams, settle_s),
                 periods=work.periods(),
             ),
         )
 
 
-# ---- counting ------------------------------------------------------------------------------------
-
-
-def _others(found: Catalogue, traces: Traces, store: Path) -> list[Part]:
+def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[Part]:
     """The parts that stay; none of them may overlap with the new one."""
     new = traces.window
-    others = [part for part in found.parts if part.window != new]
+    others = [part for part in catalogue.parts if part.window != new]
     for part in others:
         if part.from_ns < new.until_ns and new.from_ns < part.until_ns:
             raise InvalidTracesError(
@@ -105,22 +100,23 @@ def _others(found: Catalogue, traces: Traces, store: Path) -> list[Part]:
 
 
 def _count_part(
-    traces: Traces, store: Path, found: Catalogue, base: System | None, tell: Progress
+    traces: Traces, store: Path, catalogue: Catalogue, base: System | None, tell: Progress
 ) -> Part:
     """Count some traces, and write what was counted and the rows at both ends."""
-    known = counted_subscriptions(store, found.parts)
-    before = [part for part in found.parts if part.until_ns <= traces.window.from_ns]
-    steps = _steps_of(traces.tables["hops"].sparkSession, store, before)
+    known = counted_subscriptions(store, catalogue.parts)
+    before = [part for part in catalogue.parts if part.until_ns <= traces.window.from_ns]
+    steps = _kept_rows(traces.tables["hops"].sparkSession, store, before, "subscriptions")
     decided = Decided(every_link=True, subscriptions=known, steps=steps)
     counted = gather(traces, traces.window, tell, base, decided)
-    _check_order(traces, counted, [part for part in found.parts if part not in before], store)
-    tables = {name: frame for name, frame in counted.tables.items() if name not in _CHANGES}
+    _check_order(traces, counted, [part for part in catalogue.parts if part not in before], store)
+    tables = {name: frame for name, frame in counted.tables.items() if name not in PERIODS}
     folder = new_folder_name()
     tell("keeping the ends")
     save_partial(store / folder, replace(counted, tables=tables))
-    save_rows(store / folder / _BEGINNING, beginning_of(traces, counted, found.margin_s))
-    save_rows(store / folder / _END, end_of(traces, counted, found.margin_s))
-    kept = {table for table, _ in _CHANGES.values()} & traces.tables.keys()
+    save_rows(store / folder / _BEGINNING, beginning_of(traces, counted, catalogue.margin_s))
+    save_rows(store / folder / _END, end_of(traces, counted, catalogue.margin_s))
+    # Changes are few, and what one of them begins may last for many days: kept as they are.
+    kept = {of for of in map(table_of, PERIODS) if of in traces.tables}
     changes = {name: traces.tables[name] for name in sorted(kept)}
     if "subscriptions" in changes:
         changes["subscriptions"] = changes["subscriptions"].where(F.col("action").isin(*_STEPS))
@@ -134,16 +130,11 @@ def _count_part(
     )
 
 
-def counted_subscriptions(store: Path, parts: Sequence[Part]) -> pd.DataFrame | None:
-    """The steps of subscriptions of some parts, counted."""
-    tables = [load_partial(store / part.folder, part.tables).tables for part in parts]
-    found = [each["subscriptions"] for each in tables if "subscriptions" in each]
-    return merge_rows("subscriptions", found) if found else None
-
-
-def _steps_of(session: SparkSession, store: Path, parts: Sequence[Part]) -> DataFrame | None:
-    """The steps of subscriptions that some parts have kept."""
-    places = [store / part.folder / _ROWS / "subscriptions" for part in parts]
+def _kept_rows(
+    session: SparkSession, store: Path, parts: Sequence[Part], table: str
+) -> DataFrame | None:
+    """The changes of a table that some parts have kept."""
+    places = [store / part.folder / _ROWS / table for part in parts]
     kept = [f"file://{place.resolve()}" for place in places if place.exists()]
     return session.read.parquet(*kept) if kept else None
 
@@ -179,16 +170,16 @@ class _Work:
     def seams(self, known: Sequence[Seam], settle_s: float) -> tuple[Seam, ...]:
         """All seams between the parts; those that are known are not counted again."""
         old = {(each.before, each.after, each.settle_s): each for each in known}
-        found = []
+        seams = []
         for part, after in pairwise((*self.parts, None)):
             assert part is not None
             if after is not None and after.from_ns == part.until_ns:
                 key: tuple[str, str | None, float] = (part.folder, after.folder, 0.0)
-                found.append(old.get(key) or self._new_seam(part, after))
+                seams.append(old.get(key) or self._new_seam(part, after))
             elif settle_s:
                 key = (part.folder, None, settle_s)
-                found.append(old.get(key) or self._new_seam(part, None, settle_s))
-        return tuple(found)
+                seams.append(old.get(key) or self._new_seam(part, None, settle_s))
+        return tuple(seams)
 
     def _new_seam(self, part: Part, after: Part | None, settle_s: float = 0.0) -> Seam:
         name = new_folder_name()
@@ -210,7 +201,7 @@ class _Work:
             tables=self._rows(place / which),
             window=part.window,
             counted=load_partial(place, part.tables),
-            steps=_steps_of(self.session, self.store, so_far),
+            steps=_kept_rows(self.session, self.store, so_far, "subscriptions"),
             subscriptions=counted_subscriptions(self.store, so_far),
         )
 
@@ -223,13 +214,11 @@ class _Work:
     def periods(self) -> str | None:
         """Periods of components and peers, counted anew over all changes; where they are."""
         tables = {}
-        for name, (table, count) in _CHANGES.items():
+        for name, count in PERIODS.items():
             frames = []
             for stretch in stretches_of(self.parts):
-                places = [self.store / part.folder / _ROWS / table for part in stretch]
-                kept = [f"file://{place.resolve()}" for place in places if place.exists()]
-                if kept:
-                    changes = self.session.read.parquet(*kept)
+                changes = _kept_rows(self.session, self.store, stretch, table_of(name))
+                if changes is not None:
                     frames.append(bring_here(count(changes, window_of(stretch)), name))
             if frames:
                 tables[name] = merge_rows(name, frames)
@@ -238,26 +227,3 @@ class _Work:
         folder = new_folder_name()
         save_partial(self.store / folder, Partial(tables=tables))
         return folder
-
-
-# ---- putting together ----------------------------------------------------------------------------
-
-
-def stretches_of(parts: Sequence[Part]) -> list[list[Part]]:
-    """Parts that follow each other without a gap, together."""
-    found = [[parts[0]]]
-    for before, part in pairwise(parts):
-        if part.from_ns == before.until_ns:
-            found[-1].append(part)
-        else:
-            found.append([part])
-    return found
-
-
-def window_of(parts: Sequence[Part]) -> TraceWindow:
-    """From the beginning of the first to the end of the last, and what of it nobody watched."""
-    watched_ns = sum(part.until_ns - part.from_ns for part in parts)
-    from_ns, until_ns = parts[0].from_ns, parts[-1].until_ns
-    return TraceWindow(
-        from_ns=from_ns, until_ns=until_ns, unobserved_ns=until_ns - from_ns - watched_ns
-    )

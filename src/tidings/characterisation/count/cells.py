@@ -14,6 +14,10 @@ from tidings.model.delay_grid import BINS, BINS_PER_DECADE, LOWEST_S
 from tidings.model.trace_tables import TraceTable
 from tidings.traces.quarantine import REASON, with_reasons
 
+# Rows by the reason why they cannot be used, null where they can; copies are among the good rows.
+ROW_COUNTS = "reason string, rows bigint, duplicates bigint"
+COPIES = "copies bigint"
+
 
 def seconds(nanoseconds: Column) -> Column:
     """Integer nanoseconds as seconds."""
@@ -42,10 +46,31 @@ def sample_sums(value_s: Column) -> list[Column]:
     ]
 
 
-def keys_of_good_rows(frame: DataFrame, *names: str) -> DataFrame:
-    """The frame with these columns null in bad rows: all bad rows of a reason are one cell."""
+def good_rows(rows: DataFrame, table: TraceTable) -> DataFrame:
+    """The rows of a table with nothing wrong in them by themselves."""
+    return with_reasons(rows, table).where(F.col(REASON).isNull()).drop(REASON)
+
+
+def with_reason(rows: DataFrame, wrong: Column, reason: str) -> DataFrame:
+    """Rows that have reasons, and this one where they are ``wrong`` and have none yet."""
+    return rows.withColumn(REASON, F.coalesce(F.col(REASON), F.when(wrong, F.lit(reason))))
+
+
+def count_cells(
+    rows: DataFrame,
+    keys: Sequence[str],
+    sums: Sequence[Column],
+    sets: Mapping[str, Sequence[str]] | None = None,
+) -> DataFrame:
+    """Count rows that have reasons in one pass: ``sums`` by reason and ``keys``.
+
+    Keys of bad rows are null, so that all of a reason are one cell. With ``sets``, the cells are
+    summed up to several statistics by fewer keys (:func:`summed_up`).
+    """
     good = F.col(REASON).isNull()
-    return frame.withColumns({name: F.when(good, F.col(name)) for name in names})
+    keyed = rows.withColumns({name: F.when(good, F.col(name)) for name in keys})
+    cells = keyed.groupBy(REASON, *keys).agg(*sums)
+    return cells if sets is None else summed_up(cells, sets)
 
 
 def small_frame(spark: SparkSession, texts: pd.DataFrame) -> DataFrame:
@@ -74,11 +99,6 @@ def summed_up(cells: DataFrame, sets: Mapping[str, Sequence[str]]) -> DataFrame:
     return grouped.select(statistic.alias("statistic"), *keys, *values)
 
 
-# Rows by the reason why they cannot be used, null where they can; copies are among the good rows.
-ROW_COUNTS = "reason string, rows bigint, duplicates bigint"
-COPIES = "copies bigint"
-
-
 def each_row_once(rows: DataFrame) -> DataFrame:
     """Every row once, however often it stands there."""
     return rows.dropDuplicates()
@@ -104,7 +124,7 @@ def copies_among(rows: DataFrame, table: TraceTable) -> DataFrame:
 
     Only a number of eight bytes is moved for a row, for tables that are large.
     """
-    good = with_reasons(rows, table).where(F.col(REASON).isNull())
+    good = good_rows(rows, table)
     names = [column.name for column in table.columns]
     alike = good.groupBy(whole_row(*names).alias("whole")).agg(F.count(F.lit(1)).alias("rows"))
     return alike.agg(F.coalesce(F.sum(F.col("rows") - 1), F.lit(0)).alias("copies"))

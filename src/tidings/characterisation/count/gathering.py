@@ -1,7 +1,7 @@
 """Spark's part: all statistics of some traces, collected as tables the size of the model.
 
 How often a table is read: deliveries, states, sessions, subscriptions and utilisation once, probes
-three times (delays, losses in a row, clocks), hops three times (services, waits, how far events
+twice (delays with clocks, losses in a row), hops three times (services, waits, how far events
 came), publications four times (counts, how far they came, intervals, and to meet the deliveries).
 On top of that, and only where it is needed:
 
@@ -20,7 +20,7 @@ On top of that, and only where it is needed:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -29,16 +29,23 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from tidings.characterisation.count.cells import each_row_once, small_frame
-from tidings.characterisation.count.churners import Steps, find_churners, subscription_statistics
-from tidings.characterisation.count.deliveries import delivery_statistics
+from tidings.characterisation.count.deliveries import (
+    Steps,
+    delivery_statistics,
+    find_churners,
+    subscription_statistics,
+)
 from tidings.characterisation.count.hops import hop_statistics, used_hops, with_reconstructed_starts
 from tidings.characterisation.count.journeys import Places, sighting_statistics
-from tidings.characterisation.count.links import crossings
-from tidings.characterisation.count.periods import peer_periods, state_periods, stay_periods
-from tidings.characterisation.count.probes import (
-    clock_statistics,
+from tidings.characterisation.count.links import (
+    crossings,
     loss_run_statistics,
     probe_statistics,
+    split_probes,
+)
+from tidings.characterisation.count.periods import (
+    PERIODS,
+    table_of,
 )
 from tidings.characterisation.count.publications import (
     checked_publications,
@@ -81,25 +88,17 @@ class Decided:
 
     ``silent`` are brokers whose starts of service are reconstructed, ``subscriptions`` those of
     other traces, counted, and ``steps`` the rows of earlier ones; with ``every_link``, links that
-    were probed are followed too.
+    were probed are followed too. At the ends of parts ``hops`` is the statistic of the whole parts,
+    which says who are brokers and who sent to whom; of hops and of intervals nothing is counted
+    there where it cannot differ: without reconstructed starts, without copies. Intervals may be
+    asked for all the same.
     """
 
     silent: Collection[str] | None = None
     subscriptions: pd.DataFrame | None = None
     steps: DataFrame | None = None
     every_link: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnSeam(Decided):
-    """The same for rows at the ends of parts: ``hops`` is the statistic of the whole parts.
-
-    It says who are brokers and who sent to whom. Of hops and of intervals nothing is counted where
-    it cannot differ: where no starts are reconstructed, and where there are no copies. Both may be
-    asked for.
-    """
-
-    hops: pd.DataFrame
+    hops: pd.DataFrame | None = None
     intervals: bool = False
 
 
@@ -110,107 +109,107 @@ def gather(
     base: System | None = None,
     decided: Decided | None = None,
 ) -> Partial:
-    """All statistics that the tables of some traces allow, as far as Spark counts them.
+    """Count all statistics that the tables of some traces allow.
 
     Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
     the contents are too many.
     """
     decided = decided or Decided()
-    asked, found = _collect_subscriptions(traces, decided, base, tell)
+    on_seam = decided.hops is not None
+    asked, counted = _count_subscriptions(traces, decided, base, tell)
     tell("hops")
     silent: tuple[str, ...] = ()
-    on_seam = isinstance(decided, OnSeam)
     if not on_seam or decided.silent:
-        found["hops"], silent = count_hops(traces, decided.silent)
-    hops = decided.hops if isinstance(decided, OnSeam) else found["hops"]
+        counted["hops"], silent = count_hops(traces, decided.silent)
     tell("publications")
-    published = _collect_publications(traces, measured, hops, asked)
-    found |= published.tables
+    published = _count_publications(traces, measured, _hops_of(decided, counted), asked)
+    counted |= published.tables
     good = published.good
     if published.repeated:
         tell("hops again, without copies")
-        traces, found = _with_each_hop_once(traces, found, silent)
-        hops = decided.hops if isinstance(decided, OnSeam) else found["hops"]
-    if not on_seam or published.copied or (isinstance(decided, OnSeam) and decided.intervals):
+        traces, counted = _with_each_hop_once(traces, counted, silent)
+    if not on_seam or published.copied or decided.intervals:
         tell("intervals")
         intervals = interval_statistics(good, traces.window)
-        found["intervals"] = bring_here(intervals, _named(traces, "publications"))
+        counted["intervals"] = _collect(intervals, traces, "publications")
     tell("links")
-    found |= _collect_links(traces, good, hops, every_link=decided.every_link)
+    hops = _hops_of(decided, counted)
+    counted |= _count_links(traces, good, hops, every_link=decided.every_link)
     if not on_seam:
-        found |= _collect_more(traces)
+        counted |= _count_periods(traces)
     tell("deliveries")
-    steps = _known_steps(traces, decided, found)
+    steps = _known_steps(traces, decided, counted.get("subscriptions"))
     if steps is not None:
-        found["guests"] = pd.DataFrame(
-            {"subscriber": changed_subscribers(steps.counted, traces.window)}
-        )
-    texts = texts_of(found["publications"])[["content", "content_key"]]
+        changed = changed_subscribers(steps.counted, traces.window)
+        counted["guests"] = pd.DataFrame({"subscriber": changed})
+    texts = texts_of(counted["publications"])[["content", "content_key"]]
     churners = None if steps is None else find_churners(steps, good, texts, traces.window)
     received = delivery_statistics(traces.tables["deliveries"], good, measured, churners)
-    found["deliveries"] = bring_here(received, _named(traces, "deliveries", "publications"))
+    counted["deliveries"] = _collect(received, traces, "deliveries", "publications")
     return Partial(
-        tables=found,
+        tables=counted,
         silent=frozenset(silent),
         folded=published.folded,
         notes=(*_said_of_starts(silent), *published.notes),
     )
 
 
-def _collect_subscriptions(
+def _collect(statistic: DataFrame, traces: Traces, *tables: str) -> pd.DataFrame:
+    """Run Spark, and name the tables where it fails."""
+    kind = "table" if len(tables) == 1 else "tables"
+    return bring_here(statistic, f"{traces.source}: the {kind} {' and '.join(tables)}")
+
+
+def _hops_of(decided: Decided, counted: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    return counted["hops"] if decided.hops is None else decided.hops
+
+
+def _count_subscriptions(
     traces: Traces, decided: Decided, base: System | None, tell: Progress
 ) -> tuple[tuple[str, ...], dict[str, pd.DataFrame]]:
     """Which attributes filters ask for; and the statistic of subscriptions, where there are any."""
-    found = {}
+    counted = {}
     if "subscriptions" in traces.tables:
         tell("subscriptions")
         steps = subscription_statistics(traces.tables["subscriptions"])
-        found["subscriptions"] = bring_here(steps, _named(traces, "subscriptions"))
-    known = [*found.values(), *([] if decided.subscriptions is None else [decided.subscriptions])]
+        counted["subscriptions"] = _collect(steps, traces, "subscriptions")
+    known = [*counted.values(), *([] if decided.subscriptions is None else [decided.subscriptions])]
     rows = pd.concat(known) if known else None
     wanted = find_subscribers(rows, base, traces.window).subscribers
-    return asked_attributes(each.wants for each in wanted), found
+    return asked_attributes(each.wants for each in wanted), counted
 
 
-def _known_steps(
-    traces: Traces, decided: Decided, found: Mapping[str, pd.DataFrame]
-) -> Steps | None:
-    """All steps of subscriptions up to the end of these traces; None: nothing tells of any."""
-    rows = [
-        each for each in (decided.steps, traces.tables.get("subscriptions")) if each is not None
-    ]
-    counted = [
-        each for each in (decided.subscriptions, found.get("subscriptions")) if each is not None
-    ]
-    if not rows or not counted:
+def _known_steps(traces: Traces, decided: Decided, counted: pd.DataFrame | None) -> Steps | None:
+    """All steps of subscriptions up to the end of these traces; None: there are none."""
+    here = traces.tables.get("subscriptions")
+    rows = [each for each in (decided.steps, here) if each is not None]
+    counts = [each for each in (decided.subscriptions, counted) if each is not None]
+    if not rows or not counts:
         return None
     together = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
-    return Steps(rows=together, counted=merge_rows("subscriptions", counted))
+    return Steps(rows=together, counted=merge_rows("subscriptions", counts))
 
 
-def _collect_more(traces: Traces) -> dict[str, pd.DataFrame]:
+def _count_periods(traces: Traces) -> dict[str, pd.DataFrame]:
     """Times up and down, connected and away, subscribed and not.
 
-    Of samples of resources it is only counted which can be used: service times are told from them
+    Of samples of resources it is only counted which can be used: service times come from them
     where a workload is measured.
     """
-    window = traces.window
-    asked: dict[str, tuple[str, Callable[[DataFrame], DataFrame]]] = {
-        "states": ("states", lambda table: state_periods(table, window)),
-        "sessions": ("sessions", lambda table: peer_periods(table, window)),
-        "stays": ("subscriptions", lambda table: stay_periods(table, window)),
-        "utilisation": ("utilisation", sample_counts),
+    counted = {
+        name: _collect(count(traces.tables[of], traces.window), traces, of)
+        for name, count in PERIODS.items()
+        if (of := table_of(name)) in traces.tables
     }
-    return {
-        name: bring_here(count(traces.tables[table]), _named(traces, table))
-        for name, (table, count) in asked.items()
-        if table in traces.tables
-    }
+    if "utilisation" in traces.tables:
+        samples = sample_counts(traces.tables["utilisation"])
+        counted["utilisation"] = _collect(samples, traces, "utilisation")
+    return counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Publications:
-    """What was collected of publications, and the good ones, every event once."""
+    """What was counted of publications, and the good ones, every event once."""
 
     good: DataFrame
     tables: dict[str, pd.DataFrame]
@@ -220,51 +219,45 @@ class _Publications:
     notes: tuple[str, ...] = ()
 
 
-def _collect_publications(
+def _count_publications(
     traces: Traces, measured: TraceWindow, hops: pd.DataFrame, asked: Sequence[str]
 ) -> _Publications:
-    """Counts, contents and sightings; where copies are found, all is counted again without them.
+    """Counts, contents and sightings; where there are copies, all is counted again without them.
 
     Where contents are too many, they are counted again by the attributes that are ``asked`` for.
     """
-    table, window = traces.tables["publications"], traces.window
-    found = _count_publications(traces, table, measured)
-    folded = _too_many(found)
+    rows = traces.tables["publications"]
+
+    def count(publications: DataFrame) -> pd.DataFrame:
+        cells = publication_statistics(publications, traces.window, measured)
+        return _collect(cells.limit(MOST_CELLS + 1), traces, "publications")
+
+    counts = count(rows)
+    folded = len(counts) > MOST_CELLS or counts["content"].nunique() > MOST_CONTENTS
     notes: tuple[str, ...] = ()
     if folded:
-        mass = bring_here(folding_statistics(table, asked), _named(traces, "publications"))
+        mass = _collect(folding_statistics(rows, asked), traces, "publications")
         notes = (folding_note(mass, asked),)
-        table = folded_contents(table, asked)
-        found = _count_publications(traces, table, measured)
-    if len(found) > MOST_CELLS:
+        rows = folded_contents(rows, asked)
+        counts = count(rows)
+    if len(counts) > MOST_CELLS:
         raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
-    rows = texts_of(found)
-    bad = rows[rows["content"].isin(read_contents(map(str, rows["content"].unique())).bad)]
-    good = checked_publications(table, window).where(F.col(REASON).isNull())
-    if len(bad):
-        texts = bad[["content"]].drop_duplicates()
-        frame = small_frame(good.sparkSession, texts)
-        few = len(texts) <= MOST_BROADCAST
-        good = good.join(F.broadcast(frame) if few else frame, "content", "left_anti")
-    places = _places(hops, found)
-    sightings = _follow(traces, good, measured, places)
-    if (sightings["statistic"] == UNFORESEEN).any():
-        sightings = _follow(traces, good, measured, replace(places, ways=None))
+    good, bad = _with_good_contents(checked_publications(rows, traces.window), counts)
+    sightings = _count_sightings(traces, good, measured, _places(hops, counts))
     repeated = sightings["statistic"] == REPEATED
-    sightings = sightings[~repeated]
-    counts = sightings[sightings["statistic"] == PUBLISHED]
-    copied = bool(counts["rows"].sum() > counts["events"].sum())
+    published = sightings[sightings["statistic"] == PUBLISHED]
+    copied = bool(published["rows"].sum() > published["events"].sum())
     if copied:
         good = each_once(good)
-        again = _count_publications(traces, good, measured)
-        quality = found["statistic"] == "quality"
-        found = pd.concat([found[quality], again[again["statistic"] != "quality"]])
+        again = count(good)
+        quality = counts["statistic"] == "quality"
+        counts = pd.concat([counts[quality], again[again["statistic"] != "quality"]])
     return _Publications(
         good=good,
         tables={
-            "publications": _with_exact_lifetimes(found, good, _named(traces, "publications")),
+            "publications": _with_exact_lifetimes(counts, good, traces),
             "bad_contents": bad.groupby("content", as_index=False)["rows"].sum(),
-            "sightings": sightings,
+            "sightings": sightings[~repeated],
         },
         copied=copied,
         repeated=bool(repeated.any()),
@@ -273,100 +266,106 @@ def _collect_publications(
     )
 
 
+def _with_good_contents(checked: DataFrame, counts: pd.DataFrame) -> tuple[DataFrame, pd.DataFrame]:
+    """Good publications whose contents are events; and the counts of those that are none."""
+    rows = texts_of(counts)
+    bad = rows[rows["content"].isin(read_contents(map(str, rows["content"].unique())).bad)]
+    good = checked.where(F.col(REASON).isNull())
+    if bad.empty:
+        return good, bad
+    texts = bad[["content"]].drop_duplicates()
+    frame = small_frame(good.sparkSession, texts)
+    few = len(texts) <= MOST_BROADCAST
+    return good.join(F.broadcast(frame) if few else frame, "content", "left_anti"), bad
+
+
 def _places(hops: pd.DataFrame, publications: pd.DataFrame) -> Places:
-    """The brokers that record hops, the ways between them that events came, both there and back."""
+    """The brokers that record hops, and the links that events came over, there and back."""
     brokers = {str(name) for name in hops["broker"].dropna()}
     came = hops.loc[hops["statistic"] == "arrivals", ["came_from", "broker"]].dropna()
     pairs = {(str(a), str(b)) for a, b in came.itertuples(index=False) if a in brokers}
     return Places(
         brokers=tuple(sorted(brokers)),
-        ways=tuple(sorted(pairs | {(b, a) for a, b in pairs})),
+        links=tuple(sorted(pairs | {(b, a) for a, b in pairs})),
         publishers=tuple(sorted(str(name) for name in publications["publisher"].dropna().unique())),
     )
 
 
-def _follow(traces: Traces, good: DataFrame, measured: TraceWindow, places: Places) -> pd.DataFrame:
-    seen = sighting_statistics(traces.tables["hops"], good, measured, places)
-    return bring_here(seen, _named(traces, "publications", "hops"))
+def _count_sightings(
+    traces: Traces, good: DataFrame, measured: TraceWindow, places: Places
+) -> pd.DataFrame:
+    """How far events came; counted again where they used links that were not foreseen."""
+    statistic = sighting_statistics(traces.tables["hops"], good, measured, places)
+    sightings = _collect(statistic, traces, "publications", "hops")
+    if (sightings["statistic"] == UNFORESEEN).any():
+        return _count_sightings(traces, good, measured, replace(places, links=None))
+    return sightings
 
 
-def _too_many(found: pd.DataFrame) -> bool:
-    """Whether there are more contents than a system can hold, or counts than are brought here."""
-    return len(found) > MOST_CELLS or found["content"].nunique() > MOST_CONTENTS
-
-
-def _count_publications(traces: Traces, rows: DataFrame, measured: TraceWindow) -> pd.DataFrame:
-    counts = publication_statistics(rows, traces.window, measured)
-    return bring_here(counts.limit(MOST_CELLS + 1), _named(traces, "publications"))
-
-
-def _named(traces: Traces, *tables: str) -> str:
-    """Tables as an error names them."""
-    kind = "table" if len(tables) == 1 else "tables"
-    return f"{traces.source}: the {kind} {' and '.join(tables)}"
-
-
-def _with_exact_lifetimes(publications: pd.DataFrame, good: DataFrame, named: str) -> pd.DataFrame:
+def _with_exact_lifetimes(
+    publications: pd.DataFrame, good: DataFrame, traces: Traces
+) -> pd.DataFrame:
     """The statistics of publications; lifetimes that share a bin are read again, one by one."""
     rows = publications[publications["statistic"] == "contents"]
     pairs = shared_bins(rows[rows["publisher"].notna()])
     if pairs.empty:
         return publications
-    wanted = small_frame(good.sparkSession, pairs)
-    return with_exact_lifetimes(
-        publications, bring_here(exact_lifetimes(good, wanted, MOST_LIFETIMES), named)
-    )
+    exact = exact_lifetimes(good, small_frame(good.sparkSession, pairs), MOST_LIFETIMES)
+    return with_exact_lifetimes(publications, _collect(exact, traces, "publications"))
 
 
-def _collect_links(
+def _count_links(
     traces: Traces, good: DataFrame, hops: pd.DataFrame, *, every_link: bool
 ) -> dict[str, pd.DataFrame]:
-    """What probes tell of links, and what was seen of those without any, or of every one."""
-    tables = traces.tables
-    found = _collect_probes(traces) if "probes" in tables else {}
-    known = nothing_of_links() if every_link else found.get("probes", nothing_of_links())
-    unprobed = crossings(tables, good, traces.window, hops, known)
-    named = _named(traces, "publications", "hops", "deliveries")
-    crossed = nothing_of_links() if unprobed is None else bring_here(unprobed, named)
-    return {**found, "crossings": crossed}
+    """What probes say of links, and what was seen of those without any, or of every one."""
+    counted = _count_probes(traces) if "probes" in traces.tables else {}
+    known = nothing_of_links() if every_link else counted.get("probes", nothing_of_links())
+    crossed = crossings(traces.tables, good, traces.window, hops, known)
+    counted["crossings"] = (
+        nothing_of_links()
+        if crossed is None
+        else _collect(crossed, traces, "publications", "hops", "deliveries")
+    )
+    return counted
 
 
-def _collect_probes(traces: Traces) -> dict[str, pd.DataFrame]:
+def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
     """Losses in a row, which find the copies; then delays and clocks, without these."""
-    probes, named = traces.tables["probes"], _named(traces, "probes")
-    runs = bring_here(loss_run_statistics(probes, traces.window), named)
-    counted = bring_here(probe_statistics(probes), named)
+    probes = traces.tables["probes"]
+    runs = _collect(loss_run_statistics(probes, traces.window), traces, "probes")
+    counted = split_probes(_collect(probe_statistics(probes), traces, "probes"))
     copies = int(runs["duplicates"].sum())
     if copies:
-        probes = each_row_once(probes)
-        again = bring_here(probe_statistics(probes), named)
+        once = probe_statistics(each_row_once(probes))
+        again = split_probes(_collect(once, traces, "probes"))
+        bad = counted["probes"][counted["probes"][REASON].notna()]
         left_out = pd.DataFrame({"rows": [copies], "duplicates": [copies]})
-        parts = (again[again[REASON].isna()], counted[counted[REASON].notna()], left_out)
-        counted = pd.concat([each for each in parts if len(each)], ignore_index=True)
-    clocks = bring_here(clock_statistics(probes), named)
-    return {"probes": counted, "loss_runs": runs, "clocks": clocks}
+        parts = (again["probes"][again["probes"][REASON].isna()], bad, left_out)
+        counts = pd.concat([each for each in parts if len(each)], ignore_index=True)
+        counted = {**again, "probes": counts}
+    return {**counted, "loss_runs": runs}
 
 
 def count_hops(
     traces: Traces, silent: Collection[str] | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """The statistics of hops, and the brokers without any starts: these are read again."""
-    hops, window, named = traces.tables["hops"], traces.window, _named(traces, "hops")
-    found = bring_here(hop_statistics(hops, window), named)
+    hops, window = traces.tables["hops"], traces.window
+    counts = _collect(hop_statistics(hops, window), traces, "hops")
     if silent is None:
-        counts = found[found["statistic"] == "service"].groupby("broker")["count"].sum()
-        silent = tuple(str(name) for name in counts.index[counts == 0])
+        served = counts[counts["statistic"] == "service"].groupby("broker")["count"].sum()
+        silent = tuple(str(name) for name in served.index[served == 0])
     if not silent:
-        return found, ()
+        return counts, ()
     theirs = used_hops(hops, window).where(F.col("broker").isin(*silent))
-    again = bring_here(hop_statistics(with_reconstructed_starts(theirs), window), named)
-    replaced = found["broker"].isin(list(silent)) & (found["statistic"] != "quality")
-    both = pd.concat([found[~replaced], again[again["statistic"] != "quality"]], ignore_index=True)
+    again = _collect(hop_statistics(with_reconstructed_starts(theirs), window), traces, "hops")
+    replaced = counts["broker"].isin(list(silent)) & (counts["statistic"] != "quality")
+    both = pd.concat([counts[~replaced], again[again["statistic"] != "quality"]], ignore_index=True)
     return both, tuple(sorted(silent))
 
 
 def _with_each_hop_once(
-    traces: Traces, found: dict[str, pd.DataFrame], silent: Collection[str]
+    traces: Traces, counted: dict[str, pd.DataFrame], silent: Collection[str]
 ) -> tuple[Traces, dict[str, pd.DataFrame]]:
     """The traces without copies of hops and, where hops were counted, the statistic without them.
 
@@ -374,26 +373,24 @@ def _with_each_hop_once(
     """
     once = each_row_once(traces.tables["hops"])
     cleared = replace(traces, tables={**traces.tables, "hops": once})
-    if "hops" not in found:
-        return cleared, found
-    counted = without_copies(found["hops"], traces, silent)
-    copied = counted["duplicates"].sum() > 0
-    return cleared if copied else traces, {**found, "hops": counted}
+    if "hops" not in counted:
+        return cleared, counted
+    hops = without_copies(counted["hops"], traces, silent)
+    copied = hops["duplicates"].sum() > 0
+    return cleared if copied else traces, {**counted, "hops": hops}
 
 
 def without_copies(counted: pd.DataFrame, traces: Traces, silent: Collection[str]) -> pd.DataFrame:
     """The statistics of hops, ``counted`` with copies, without them; and how many there are."""
     once = each_row_once(traces.tables["hops"])
     again, _ = count_hops(replace(traces, tables={"hops": once}), silent)
+    good = [
+        each.loc[(each["statistic"] == "quality") & each[REASON].isna(), "rows"].sum()
+        for each in (counted, again)
+    ]
     quality = counted[counted["statistic"] == "quality"]
-    copies = _good_rows(counted) - _good_rows(again)
-    quality = quality.assign(duplicates=quality[REASON].isna() * copies)
+    quality = quality.assign(duplicates=quality[REASON].isna() * int(good[0] - good[1]))
     return pd.concat([quality, again[again["statistic"] != "quality"]], ignore_index=True)
-
-
-def _good_rows(hops: pd.DataFrame) -> int:
-    quality = hops[(hops["statistic"] == "quality") & hops[REASON].isna()]
-    return int(quality["rows"].sum())
 
 
 def _said_of_starts(silent: Sequence[str]) -> list[str]:

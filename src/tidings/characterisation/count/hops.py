@@ -7,11 +7,11 @@ from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 
 from tidings.characterisation.count.cells import (
+    count_cells,
     delay_bin,
-    keys_of_good_rows,
     sample_sums,
     seconds,
-    summed_up,
+    with_reason,
 )
 from tidings.characterisation.statistics import ARRIVED_OUTSIDE, BATCHES, SAMPLE, WAITING
 from tidings.model.trace_tables import HOPS
@@ -42,9 +42,8 @@ def checked_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
     Used is what arrived in the window. Of events published late in it, later hops may be recorded
     too; with them rates would be those of a longer time than the window's.
     """
-    tagged = with_reasons(hops, HOPS)
-    outside = F.when(~window.holds(F.col("arrived_ns")), F.lit(ARRIVED_OUTSIDE))
-    return tagged.withColumn(REASON, F.coalesce(F.col(REASON), outside))
+    outside = ~window.holds(F.col("arrived_ns"))
+    return with_reason(with_reasons(hops, HOPS), outside, ARRIVED_OUTSIDE)
 
 
 def used_hops(hops: DataFrame, window: TraceWindow) -> DataFrame:
@@ -78,18 +77,13 @@ def service_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:
         F.when(good, wait_s).alias("wait_s"),
     )
     rows = rows.withColumn("bin", delay_bin(F.col("service_s")))
-    keys = ("broker", "came_from", "bin", "batch")
-    cells = (
-        keys_of_good_rows(rows, *keys)
-        .groupBy(REASON, *keys)
-        .agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.count_if(F.col("wait_s") > 0).alias("waited"),
-            F.sum("wait_s").alias("wait_total_s"),
-            *sample_sums(F.col("service_s")),
-        )
-    )
-    return summed_up(cells, _SETS)
+    sums = [
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(F.col("wait_s") > 0).alias("waited"),
+        F.sum("wait_s").alias("wait_total_s"),
+        *sample_sums(F.col("service_s")),
+    ]
+    return count_cells(rows, ("broker", "came_from", "bin", "batch"), sums, _SETS)
 
 
 def waiting_statistics(hops: DataFrame, window: TraceWindow) -> DataFrame:

@@ -27,38 +27,47 @@ from tidings.characterisation.statistics import (
 from tidings.traces.quarantine import REASON
 from tidings.traces.window import TraceWindow
 
-# ``told`` says whether the row is about what became of events: whether they were published while
+# ``followed``: whether the row is about what became of events: whether they were published while
 # that was measured, by one publication. ``brokers`` is null of events that none has seen.
-# ``untold``: some were sent over ways that were not foreseen. ``repeated``: some broker has more
-# than one row of them. Of events that were not published, it is only told that they are repeated.
+# ``unforeseen``: some were sent over links that were not. ``repeated``: some broker has more than
+# one row of them, which is all that is said of events that were not published.
 JOURNEYS = (
-    "publisher string, content_key bigint, differ boolean, told boolean, brokers array<string>, "
-    "sent array<struct<source: string, target: string>>, untold boolean, repeated boolean, "
-    "events bigint, rows bigint"
+    "publisher string, content_key bigint, differ boolean, followed boolean, "
+    "brokers array<string>, sent array<struct<source: string, target: string>>, "
+    "unforeseen boolean, repeated boolean, events bigint, rows bigint"
 )
-MOST_BITS = 62  # of a number that stays positive, but for one that tells of unforeseen ways
+MOST_BITS = 62  # of a number that stays positive, but for one that tells of unforeseen links
 _OTHER_LINK = 1 << MOST_BITS
 _BETWEEN = "\0"  # the names of two brokers
+# How many events and rows of publications there are (per reason); how many events of a content each
+# broker (``target``) has seen; how many were sent from a source to a target and not seen there. One
+# that no broker has seen was sent by its publisher to null. How many events have more than one row
+# at some broker: copies, or that came there again.
+SIGHTING_STATISTICS = (
+    "statistic string, reason string, publisher string, content_key bigint, source string, "
+    "target string, events bigint, rows bigint"
+)
+_KEYS = ("statistic", REASON, "publisher", "content_key", "source", "target")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where events can be seen: brokers that record hops, and ways between brokers.
+    """Where events can be seen: brokers that record hops, and links between brokers.
 
-    ``ways`` are those that events are known to have used, ``publishers`` all there are; without
-    ways, and where they or brokers are too many, journeys are lists.
+    ``links`` are those that events are known to have used, ``publishers`` all there are; without
+    links, and where they or brokers are too many, journeys are lists.
     """
 
     brokers: tuple[str, ...]
-    ways: tuple[tuple[str, str], ...] | None = None
+    links: tuple[tuple[str, str], ...] | None = None
     publishers: tuple[str, ...] = ()
 
     @property
     def are_few(self) -> bool:
-        """Whether a number has a bit for each broker, and another one for each way."""
-        if self.ways is None or any(_BETWEEN in name for name in self.brokers):
+        """Whether a number has a bit for each broker, and another one for each link."""
+        if self.links is None or any(_BETWEEN in name for name in self.brokers):
             return False
-        return max(len(self.brokers), len(self.ways)) <= MOST_BITS
+        return max(len(self.brokers), len(self.links)) <= MOST_BITS
 
 
 def journeys(
@@ -76,11 +85,11 @@ def journeys(
 def _as_lists(
     hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
 ) -> DataFrame:
-    """A row for every event; brokers and ways are sets, so as to be bounded."""
+    """A row for every event; brokers and links are sets, so as to be bounded."""
     keyed = publications.withColumn("content_key", content_key())
     published = by_event(keyed, "publisher", "content_key", "published_ns")
     known = F.filter("sent_to", lambda name: name.isNotNull())
-    sent = F.transform(known, lambda name: _way(F.col("broker"), name))
+    sent = F.transform(known, lambda name: _link(F.col("broker"), name))
     seen = (
         hops.select("event", "broker", sent.alias("sent"))
         .repartition("event")
@@ -99,10 +108,10 @@ def _as_lists(
             "publisher",
             "content_key",
             "differ",
-            _told(measured).alias("told"),
+            _followed(measured).alias("followed"),
             "brokers",
             "sent",
-            F.lit(False).alias("untold"),
+            F.lit(False).alias("unforeseen"),
             "repeated",
             F.lit(1).cast("bigint").alias("events"),
             F.col("copies").alias("rows"),
@@ -113,14 +122,14 @@ def _as_lists(
 def _as_numbers(
     hops: DataFrame, publications: DataFrame, measured: TraceWindow, places: Places
 ) -> DataFrame:
-    """A row for all events of a publisher and content that went the same ways."""
-    ways = places.ways or ()
+    """A row for all events of a publisher and content that went over the same links."""
+    links = places.links or ()
     of_broker = {name: 1 << bit for bit, name in enumerate(places.brokers)}
-    of_way = {_BETWEEN.join(way): 1 << bit for bit, way in enumerate(ways)}
-    alike = ("publisher_key", "content_key", "differ", "told", "at", "sent", "repeated")
+    of_link = {_BETWEEN.join(link): 1 << bit for bit, link in enumerate(links)}
+    alike = ("publisher_key", "content_key", "differ", "followed", "at", "sent", "repeated")
     counted = (
-        _numbered(hops, publications, of_broker, of_way)
-        .withColumn("told", _told(measured))
+        _numbered(hops, publications, of_broker, of_link)
+        .withColumn("followed", _followed(measured))
         .groupBy(*alike)
         .agg(F.count(F.lit(1)).alias("events"), F.sum("copies").alias("rows"))
     )
@@ -129,17 +138,17 @@ def _as_numbers(
     brokers = _where_set("at", ((F.lit(name), bit) for name, bit in of_broker.items()))
     sent = _where_set(
         "sent",
-        ((_way(F.lit(a), F.lit(b)), 1 << bit) for bit, (a, b) in enumerate(ways)),
+        ((_link(F.lit(a), F.lit(b)), 1 << bit) for bit, (a, b) in enumerate(links)),
     )
     nowhere = F.array().cast("array<struct<source: string, target: string>>")
     return counted.join(F.broadcast(known), "publisher_key", "left").select(
         "publisher",
         "content_key",
         "differ",
-        "told",
+        "followed",
         F.when(F.col("at").isNotNull(), brokers).alias("brokers"),
-        (sent if ways else nowhere).alias("sent"),
-        (F.col("sent").bitwiseAND(F.lit(_OTHER_LINK)) != 0).alias("untold"),
+        (sent if links else nowhere).alias("sent"),
+        (F.col("sent").bitwiseAND(F.lit(_OTHER_LINK)) != 0).alias("unforeseen"),
         "repeated",
         "events",
         "rows",
@@ -150,7 +159,7 @@ def _numbered(
     hops: DataFrame,
     publications: DataFrame,
     of_broker: Mapping[str, int],
-    of_way: Mapping[str, int],
+    of_link: Mapping[str, int],
 ) -> DataFrame:
     """One row per event: its publication, and its journey as the numbers ``at`` and ``sent``.
 
@@ -167,7 +176,7 @@ def _numbered(
     sent = F.aggregate(
         "sent_to",
         F.lit(0).cast("bigint"),
-        lambda found, name: found.bitwiseOR(_bit_of_way(name, of_broker, of_way)),
+        lambda bits, name: bits.bitwiseOR(_bit_of_link(name, of_broker, of_link)),
     )
     of_hop = {"at": _looked_up(F.col("broker"), of_broker), "sent": sent}
     unknown = F.lit(None).cast("bigint")
@@ -201,19 +210,21 @@ def _of_use() -> Column:
     return F.col("copies").isNotNull() | F.col("repeated")
 
 
-def _told(measured: TraceWindow) -> Column:
+def _followed(measured: TraceWindow) -> Column:
     return measured.holds(F.col("published_ns")) & ~F.col("differ")
 
 
-def _way(source: Column, target: Column) -> Column:
+def _link(source: Column, target: Column) -> Column:
     return F.struct(source.alias("source"), target.alias("target"))
 
 
-def _bit_of_way(target: Column, of_broker: Mapping[str, int], of_way: Mapping[str, int]) -> Column:
-    """The bit of the way to a target; 0 of one that records no hops, so that nobody can tell."""
-    way = F.concat(F.col("broker"), F.lit(_BETWEEN), target)
+def _bit_of_link(
+    target: Column, of_broker: Mapping[str, int], of_link: Mapping[str, int]
+) -> Column:
+    """The bit of the link to a target; 0 of one that records no hops, so that nobody can tell."""
+    link = F.concat(F.col("broker"), F.lit(_BETWEEN), target)
     unforeseen = F.when(target.isin(*of_broker), F.lit(_OTHER_LINK))
-    return F.coalesce(_looked_up(way, of_way), unforeseen, F.lit(0)).cast("bigint")
+    return F.coalesce(_looked_up(link, of_link), unforeseen, F.lit(0)).cast("bigint")
 
 
 def _looked_up(name: Column, numbers: Mapping[str, int]) -> Column:
@@ -226,19 +237,8 @@ def _looked_up(name: Column, numbers: Mapping[str, int]) -> Column:
 
 def _where_set(number: str, named: Iterable[tuple[Column, int]]) -> Column:
     """What the bits stand for that are set in a number."""
-    found = (F.when(F.col(number).bitwiseAND(F.lit(bit)) != 0, each) for each, bit in named)
-    return F.array_compact(F.array(*found))
-
-
-# How many events and rows of publications there are (per reason); how many events of a content each
-# broker (``target``) has seen; how many were sent from a source to a target and not seen there. One
-# that no broker has seen was sent by its publisher to null. How many events have more than one row
-# at some broker: copies, or that came there again.
-SIGHTING_STATISTICS = (
-    "statistic string, reason string, publisher string, content_key bigint, source string, "
-    "target string, events bigint, rows bigint"
-)
-_KEYS = ("statistic", REASON, "publisher", "content_key", "source", "target")
+    chosen = (F.when(F.col(number).bitwiseAND(F.lit(bit)) != 0, each) for each, bit in named)
+    return F.array_compact(F.array(*chosen))
 
 
 def sighting_statistics(
@@ -248,9 +248,9 @@ def sighting_statistics(
 
     ``publications`` are the good ones, ``places`` says which brokers record hops: nobody can tell
     whether anything reached the others. A copy that a broker says it has sent to another one, which
-    has never seen the event, is lost between them. How far events came is told of those published
-    in ``measured``. Where events were sent over ways that ``places`` does not foresee, rows of the
-    statistic ``untold`` say so: they have to be followed again, without any foreseen.
+    has never seen the event, is lost between them. How far events came is counted of those
+    published in ``measured``. Where events were sent over links that ``places`` does not foresee,
+    rows of the statistic :data:`UNFORESEEN` say so: they have to be followed again, without any.
     """
     rows = journeys(hops, publications, measured, places).select(
         F.when(F.col("differ"), F.lit(CONFLICT)).alias(REASON),
@@ -280,15 +280,15 @@ def _cells() -> Column:
         )
 
     reached = F.transform("brokers", lambda broker: cell(REACHED, nobody, broker))
-    missed = F.filter("sent", lambda way: ~F.array_contains("brokers", way["target"]))
-    lost = F.transform(missed, lambda way: cell(LOST, way["source"], way["target"]))
+    missed = F.filter("sent", lambda link: ~F.array_contains("brokers", link["target"]))
+    lost = F.transform(missed, lambda link: cell(LOST, link["source"], link["target"]))
     nowhere = F.array(cell(LOST, F.col("publisher"), nobody))
     journey = F.when(F.col("brokers").isNull(), nowhere).otherwise(F.concat(reached, lost))
     published = F.array(cell(PUBLISHED, nobody, nobody))
     nothing = F.slice(published, 1, 0)
     return F.concat(
         F.when(F.col("rows").isNotNull(), published).otherwise(nothing),
-        F.when(F.col("told"), journey).otherwise(nothing),
-        F.when(F.col("untold"), F.array(cell(UNFORESEEN, nobody, nobody))).otherwise(nothing),
+        F.when(F.col("followed"), journey).otherwise(nothing),
+        F.when(F.col("unforeseen"), F.array(cell(UNFORESEEN, nobody, nobody))).otherwise(nothing),
         F.when(F.col("repeated"), F.array(cell(REPEATED, nobody, nobody))).otherwise(nothing),
     )

@@ -6,8 +6,15 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 
-from tidings.characterisation.count.cells import ROW_COUNTS, delay_bin, row_counts, seconds
-from tidings.characterisation.statistics import CHANGED_LATER, CHANGED_OUTSIDE
+from tidings.characterisation.count.cells import (
+    ROW_COUNTS,
+    delay_bin,
+    good_rows,
+    row_counts,
+    seconds,
+    with_reason,
+)
+from tidings.characterisation.statistics import CHANGED_LATER, CHANGED_OUTSIDE, STATISTICS
 from tidings.model.trace_tables import SESSIONS, STATES, SUBSCRIPTIONS
 from tidings.traces.lives import END_OF_TIME, end_of_life, lives
 from tidings.traces.quarantine import REASON, with_reasons
@@ -18,6 +25,14 @@ SESSION_PERIODS = "peer string, path string, connected boolean, length_s double,
 PERIOD_CELLS = (
     "path string, connected boolean, ended boolean, bin int, count bigint, total_s double"
 )
+# Periods of peers, and per reason all rows, which stand for no period.
+PEER_PERIODS = f"{PERIOD_CELLS}, {ROW_COUNTS}"
+# Per reason, or per (component, up or down, end seen or not, bin of the delay grid).
+STATE_PERIODS = (
+    "reason string, component string, up boolean, ended boolean, bin int, rows bigint, "
+    "count bigint, total_s double, duplicates bigint"
+)
+STAYS = "subscriber string, begun_ns bigint, ended_ns bigint, next_ns bigint"
 
 
 def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
@@ -27,9 +42,9 @@ def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
     observation says what the state was, not that it changed.
     """
     in_order = Rows.partitionBy("peer").orderBy("at_ns", "state")
-    good = with_reasons(sessions, SESSIONS).where(F.col(REASON).isNull())
-    told = good.withColumn("before", F.lag("state").over(in_order))
-    changes = told.where(F.col("before").isNull() | (F.col("before") != F.col("state")))
+    good = good_rows(sessions, SESSIONS)
+    states = good.withColumn("before", F.lag("state").over(in_order))
+    changes = states.where(F.col("before").isNull() | (F.col("before") != F.col("state")))
     rows = changes.withColumn("next_ns", F.lead("at_ns").over(in_order)).join(observed, "peer")
     ended = F.coalesce(F.col("next_ns") <= F.col("until_ns"), F.lit(False))
     end_ns = F.when(ended, F.col("next_ns")).otherwise(F.col("until_ns"))
@@ -51,14 +66,10 @@ def period_cells(periods: DataFrame) -> DataFrame:
     )
 
 
-# Periods of peers, and per reason all rows, of which no period is told.
-PEER_PERIODS = f"{PERIOD_CELLS}, {ROW_COUNTS}"
-
-
 def checked_sessions(sessions: DataFrame, window: TraceWindow) -> DataFrame:
     """Every change with the reason why it cannot be used, null where it can."""
-    too_late = F.when(F.col("at_ns") > window.until_ns, F.lit(CHANGED_LATER))
-    return with_reasons(sessions, SESSIONS).withColumn(REASON, F.coalesce(F.col(REASON), too_late))
+    later = F.col("at_ns") > window.until_ns
+    return with_reason(with_reasons(sessions, SESSIONS), later, CHANGED_LATER)
 
 
 def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
@@ -76,17 +87,10 @@ def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
     return periods.unionByName(counted, allowMissingColumns=True)
 
 
-# Per reason, or per (component, up or down, end seen or not, bin of the delay grid).
-STATE_PERIODS = (
-    "reason string, component string, up boolean, ended boolean, bin int, rows bigint, "
-    "count bigint, total_s double, duplicates bigint"
-)
-
-
 def checked_states(states: DataFrame, window: TraceWindow) -> DataFrame:
     """Every change with the reason why it cannot be used, null where it can."""
-    outside = F.when(~window.holds(F.col("at_ns")), F.lit(CHANGED_OUTSIDE))
-    return with_reasons(states, STATES).withColumn(REASON, F.coalesce(F.col(REASON), outside))
+    outside = ~window.holds(F.col("at_ns"))
+    return with_reason(with_reasons(states, STATES), outside, CHANGED_OUTSIDE)
 
 
 def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
@@ -100,7 +104,7 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     tagged = checked_states(states, window)
     good = F.col(REASON).isNull()
     ordered = Rows.partitionBy("component", good).orderBy("at_ns", "state")
-    told = tagged.withColumns(
+    states_before = tagged.withColumns(
         {
             "before": F.lag("state").over(ordered),
             "is_copy": good
@@ -111,7 +115,7 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     begins = good & (F.col("before").isNull() | (F.col("before") != F.col("state")))
     chain = Rows.partitionBy("component", begins).orderBy("at_ns")
     next_ns = F.when(begins, F.lead("at_ns").over(chain))
-    rows = told.withColumns({"begins": begins, "next_ns": next_ns})
+    rows = states_before.withColumns({"begins": begins, "next_ns": next_ns})
     end_ns = F.coalesce("next_ns", F.lit(window.until_ns))
     seen = F.col("begins") & (F.col("at_ns") > window.from_ns)
     length_s = F.when(seen, seconds(end_ns - F.col("at_ns")))
@@ -135,9 +139,6 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     )
 
 
-STAYS = "subscriber string, begun_ns bigint, ended_ns bigint, next_ns bigint"
-
-
 def stays(subscriptions: DataFrame) -> DataFrame:
     """From when to when anybody had any subscription, and when it came again (null: never seen).
 
@@ -148,7 +149,7 @@ def stays(subscriptions: DataFrame) -> DataFrame:
     before = F.max("ends_ns").over(mine.rowsBetween(Rows.unboundedPreceding, -1))
     begins = F.coalesce(F.col("subscribed_ns") >= before, F.lit(True))
     number = F.sum(begins.cast("int")).over(mine.rowsBetween(Rows.unboundedPreceding, 0))
-    found = (
+    united = (
         lives(subscriptions)
         .withColumn("ends_ns", end_of_life())
         .withColumn("stay", number)
@@ -156,7 +157,7 @@ def stays(subscriptions: DataFrame) -> DataFrame:
         .agg(F.min("subscribed_ns").alias("begun_ns"), F.max("ends_ns").alias("ended_ns"))
     )
     again = F.lead("begun_ns").over(Rows.partitionBy("subscriber").orderBy("stay"))
-    return found.select("subscriber", "begun_ns", "ended_ns", again.alias("next_ns"))
+    return united.select("subscriber", "begun_ns", "ended_ns", again.alias("next_ns"))
 
 
 def stay_periods(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
@@ -164,7 +165,7 @@ def stay_periods(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
 
     Those whose beginning was seen; what the end of the window cuts off counts as at least as long.
     """
-    good = with_reasons(subscriptions, SUBSCRIPTIONS).where(F.col(REASON).isNull())
+    good = good_rows(subscriptions, SUBSCRIPTIONS)
     until_ns = F.lit(window.until_ns)
 
     def period(connected: bool, begin: str, end: str) -> Column:
@@ -186,3 +187,12 @@ def stay_periods(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
             (F.col("end_ns") <= until_ns).alias("ended"),
         )
     )
+
+
+# Statistics of periods, each of the changes of one table.
+PERIODS = {"states": state_periods, "sessions": peer_periods, "stays": stay_periods}
+
+
+def table_of(statistic: str) -> str:
+    """The table whose changes a statistic of periods is counted from."""
+    return STATISTICS[statistic].of or statistic

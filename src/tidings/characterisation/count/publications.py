@@ -9,12 +9,13 @@ from pyspark.sql import Window as Rows
 from pyspark.sql import functions as F
 
 from tidings.characterisation.count.cells import (
+    count_cells,
     delay_bin,
-    keys_of_good_rows,
     sample_sums,
     seconds,
     summed_up,
     whole_row,
+    with_reason,
 )
 from tidings.characterisation.statistics import BATCHES, PUBLISHED_OUTSIDE, SAMPLE
 from tidings.model.trace_tables import PUBLICATIONS
@@ -48,9 +49,8 @@ HOURLY_COUNTS = "publisher string, hour int, rows bigint"
 
 def checked_publications(publications: DataFrame, window: TraceWindow) -> DataFrame:
     """Every publication with the reason why it cannot be used, null where it can."""
-    tagged = with_reasons(publications, PUBLICATIONS)
-    outside = F.when(~window.holds(F.col("published_ns")), F.lit(PUBLISHED_OUTSIDE))
-    return tagged.withColumn(REASON, F.coalesce(F.col(REASON), outside))
+    outside = ~window.holds(F.col("published_ns"))
+    return with_reason(with_reasons(publications, PUBLICATIONS), outside, PUBLISHED_OUTSIDE)
 
 
 def publication_statistics(
@@ -75,8 +75,7 @@ def publication_statistics(
         F.when(in_time, measured.batch(F.col("published_ns"), BATCHES)).alias("batch"),
     )
     keys = ("publisher", "broker", "content", "lifetime_bin", "batch")
-    cells = keys_of_good_rows(rows, *keys).groupBy(REASON, *keys).agg(*_sums())
-    return summed_up(cells, _SETS).withColumn("content_key", content_key())
+    return count_cells(rows, keys, _sums(), _SETS).withColumn("content_key", content_key())
 
 
 def content_key() -> Column:

@@ -11,9 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from tidings.characterisation.count.cells import (
-    copies_among,
     delay_bin,
     each_row_once,
+    good_rows,
     row_counts,
     sample_sums,
     seconds,
@@ -24,14 +24,12 @@ from tidings.characterisation.count.links import (
     arrived_at_subscribers,
     crossing_statistics,
     sent_by_brokers,
+    sent_by_publishers,
 )
-from tidings.characterisation.count.publications import each_once, interval_statistics
-from tidings.characterisation.fit.workloads import Measuring, WorkloadStatistics
+from tidings.characterisation.count.publications import each_once
 from tidings.characterisation.statistics import SAMPLE, SIZE_BYTES_PER_S
 from tidings.model.trace_tables import HOPS, PUBLICATIONS, UTILISATION
-from tidings.traces.actions import bring_here
-from tidings.traces.quarantine import REASON, with_reasons
-from tidings.traces.reading import Traces
+from tidings.traces.quarantine import with_reasons
 from tidings.traces.window import TraceWindow
 
 # The sample is of service times. A type is "" where events have none; ``sent_to`` is in order, and
@@ -44,6 +42,14 @@ ROUTING_STATISTICS = (
 SOURCE_STATISTICS = f"type string, publisher string, bin int, rows bigint, {SAMPLE}"
 # The sample is of times from leaving a broker until a subscriber there has received an event.
 CLIENT_STATISTICS = f"broker string, bin int, early bigint, {SAMPLE}"
+# A row per sample and type that was done in it; type null and none completed where nothing was.
+USAGE_STATISTICS = (
+    "broker string, resource string, until_ns bigint, interval_ns bigint, busy double, "
+    "type string, completed bigint"
+)
+# Samples and events meet in slots of time, so that they are joined by equality: intervals may be of
+# any length, and an interval is in as many slots as it touches.
+_SLOT_NS = 10_000_000_000
 
 
 def event_type_of(content: Column, event_type: str | None) -> Column:
@@ -56,14 +62,9 @@ def event_type_of(content: Column, event_type: str | None) -> Column:
 
 def typed_events(publications: DataFrame, event_type: str | None) -> DataFrame:
     """Type and publisher of every good publication, by its id; of copies that agree, one."""
-    good = each_once(good_publications(publications))
+    good = each_once(good_rows(publications, PUBLICATIONS))
     kind = event_type_of(F.col("content"), event_type).alias("type")
     return good.select("event", "publisher", kind)
-
-
-def good_publications(publications: DataFrame) -> DataFrame:
-    """The publications with nothing wrong in them, whenever they were."""
-    return with_reasons(publications, PUBLICATIONS).where(F.col(REASON).isNull()).drop(REASON)
 
 
 def routing_statistics(
@@ -94,7 +95,9 @@ def source_statistics(
     publications: DataFrame, window: TraceWindow, event_type: str | None = None
 ) -> DataFrame:
     """How many events of each type each publisher published in the window, and how large."""
-    good = each_once(good_publications(publications)).where(window.holds(F.col("published_ns")))
+    good = each_once(good_rows(publications, PUBLICATIONS)).where(
+        window.holds(F.col("published_ns"))
+    )
     kind = event_type_of(F.col("content"), event_type).alias("type")
     size_s = F.col("size_bytes") / F.lit(SIZE_BYTES_PER_S)
     return good.groupBy(kind, "publisher", delay_bin(size_s).alias("bin")).agg(
@@ -102,19 +105,14 @@ def source_statistics(
     )
 
 
-def way_statistics(hops: DataFrame, publications: DataFrame, window: TraceWindow) -> DataFrame:
+def link_statistics(hops: DataFrame, publications: DataFrame, window: TraceWindow) -> DataFrame:
     """Delays and losses from broker to broker and from publishers to their homes."""
     used = used_hops(hops, window)
-    published = good_publications(publications).where(window.holds(F.col("published_ns")))
+    published = good_rows(publications, PUBLICATIONS).where(window.holds(F.col("published_ns")))
     sent = sent_by_brokers(used).where(F.col("target").isNotNull())
-    first = each_once(published).select(
-        "event",
-        F.col("publisher").alias("source"),
-        F.col("broker").alias("target"),
-        F.col("published_ns").alias("at_ns"),
-    )
-    good = with_reasons(hops, HOPS).where(F.col(REASON).isNull())
-    return crossing_statistics(sent.unionByName(first), arrived_at_brokers(good))
+    first = sent_by_publishers(each_once(published))
+    arrived = arrived_at_brokers(good_rows(hops, HOPS))
+    return crossing_statistics(sent.unionByName(first), arrived)
 
 
 def client_statistics(hops: DataFrame, deliveries: DataFrame, window: TraceWindow) -> DataFrame:
@@ -127,16 +125,6 @@ def client_statistics(hops: DataFrame, deliveries: DataFrame, window: TraceWindo
     return rows.groupBy("broker", delay_bin(possible).alias("bin")).agg(
         F.count_if(F.col("delay_s") < 0).alias("early"), *sample_sums(possible)
     )
-
-
-# A row per sample and type that was done in it; type null and none completed where nothing was.
-USAGE_STATISTICS = (
-    "broker string, resource string, until_ns bigint, interval_ns bigint, busy double, "
-    "type string, completed bigint"
-)
-# Samples and events meet in slots of time, so that they are joined by equality: intervals may be of
-# any length, and an interval is in as many slots as it touches.
-_SLOT_NS = 10_000_000_000
 
 
 def sample_counts(utilisation: DataFrame) -> DataFrame:
@@ -152,7 +140,7 @@ def usage_statistics(
     event_type: str | None = None,
 ) -> DataFrame:
     """The samples of resources with what their brokers completed in each: left > begin, ≤ end."""
-    good = with_reasons(each_row_once(utilisation), UTILISATION).where(F.col(REASON).isNull())
+    good = good_rows(each_row_once(utilisation), UTILISATION)
     begin = F.col("until_ns") - F.col("interval_ns")
     slots = F.sequence(F.floor(begin / _SLOT_NS), F.floor(F.col("until_ns") / _SLOT_NS))
     samples = good.select(
@@ -173,32 +161,4 @@ def usage_statistics(
     keys = ("broker", "resource", "until_ns", "interval_ns", "busy", "type")
     return (
         samples.join(done, inside, "left").groupBy(*keys).agg(F.count("left_ns").alias("completed"))
-    )
-
-
-def collect_workload(traces: Traces, how: Measuring) -> WorkloadStatistics:
-    """The statistics of traces that a workload is made from."""
-    hops, publications = traces.tables["hops"], traces.tables["publications"]
-    window, kind = traces.window, how.event_type
-    named = f"the tables hops and publications of {traces.source}"
-    copies = int(bring_here(copies_among(hops, HOPS), named)["copies"].iloc[0])
-    if copies:
-        hops = each_row_once(hops)
-    clients = usage = None
-    if "deliveries" in traces.tables:
-        received = client_statistics(hops, traces.tables["deliveries"], window)
-        clients = bring_here(received, f"the tables hops and deliveries of {traces.source}")
-    if how.services == "utilisation":
-        samples = usage_statistics(traces.tables["utilisation"], hops, publications, window, kind)
-        usage = bring_here(samples, f"the table utilisation of {traces.source}")
-    published = each_once(good_publications(publications))
-    return WorkloadStatistics(
-        cells=bring_here(routing_statistics(hops, publications, window, kind), named),
-        sources=bring_here(source_statistics(publications, window, kind), named),
-        ways=bring_here(way_statistics(hops, publications, window), named),
-        intervals=bring_here(interval_statistics(published, window), named),
-        window_s=window.seconds,
-        clients=clients,
-        usage=usage,
-        copies=copies,
     )

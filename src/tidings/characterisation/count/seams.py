@@ -20,7 +20,7 @@ import pandas as pd
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tidings.characterisation.count.gathering import OnSeam, count_hops, gather, without_copies
+from tidings.characterisation.count.gathering import Decided, count_hops, gather, without_copies
 from tidings.characterisation.count.publications import folded_contents
 from tidings.characterisation.statistics import STATISTICS, Partial, difference, merge_rows
 from tidings.model.progress import Progress
@@ -76,7 +76,7 @@ def seam(before: End, after: End, tell: Progress) -> Partial:
     )
     windows = (before.window, after.window)
     window = PartedWindow(from_ns=windows[0].from_ns, until_ns=windows[1].until_ns, parts=windows)
-    decided = OnSeam(
+    decided = Decided(
         hops=pd.concat([before.counted.tables["hops"], after.counted.tables["hops"]]),
         silent=_silent(before.counted, after.counted),
         steps=after.steps,
@@ -107,7 +107,7 @@ def settled(last: End, settle_s: float, tell: Progress) -> Partial:
     """What is taken away from a part that nothing follows: events of its last few seconds."""
     until_ns = last.window.shortened(settle_s).until_ns
     shorter = PartedWindow(from_ns=last.window.from_ns, until_ns=until_ns, parts=(last.window,))
-    decided = OnSeam(
+    decided = Decided(
         hops=last.counted.tables["hops"],
         silent=(),
         steps=last.steps,
@@ -115,8 +115,8 @@ def settled(last: End, settle_s: float, tell: Progress) -> Partial:
         every_link=True,
     )
     traces = _traces(last.tables, last.window)
-    found = [gather(traces, each, tell, decided=decided) for each in (shorter, last.window)]
-    return _beyond(*found)
+    counts = [gather(traces, each, tell, decided=decided) for each in (shorter, last.window)]
+    return _beyond(*counts)
 
 
 def _traces(tables: dict[str, DataFrame], window: TraceWindow) -> Traces:
@@ -135,7 +135,7 @@ def _beyond(whole: Partial, apart: Partial) -> Partial:
 
 
 def _silent(before: Partial, after: Partial) -> frozenset[str]:
-    """The brokers that never tell starts: neither before nor after, as far as they are there."""
+    """The brokers that never record starts: neither before nor after, as far as they are there."""
     there = [{str(name) for name in each.tables["hops"]["broker"]} for each in (before, after)]
     return (before.silent & after.silent) | (before.silent - there[1]) | (after.silent - there[0])
 
@@ -144,15 +144,13 @@ def _cut(
     traces: Traces, counted: Partial, chosen: Callable[[Column, Column], Column]
 ) -> dict[str, DataFrame]:
     """The chosen rows of all tables whose rows meet those of others, contents as counted."""
-    found = {}
+    ends = {}
     for name, (begin, end) in _TIMES.items():
         rows = traces.tables[name].where(chosen(F.col(begin), F.col(end)))
         # What is set aside as of another time stays so; deliveries may be of any.
-        found[name] = (
-            rows if name == "deliveries" else rows.where(traces.window.holds(F.col(begin)))
-        )
+        ends[name] = rows if name == "deliveries" else rows.where(traces.window.holds(F.col(begin)))
     if counted.folded is not None:
-        found["publications"] = folded_contents(found["publications"], counted.folded)
+        ends["publications"] = folded_contents(ends["publications"], counted.folded)
     if "sessions" in traces.tables:  # of these only matters who is there
-        found["sessions"] = traces.tables["sessions"].dropDuplicates(["peer"])
-    return found
+        ends["sessions"] = traces.tables["sessions"].dropDuplicates(["peer"])
+    return ends

@@ -15,7 +15,7 @@ import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tidings.characterisation.count.cells import small_frame
+from tidings.characterisation.count.cells import small_frame, with_reason
 from tidings.characterisation.count.deliveries import checked_deliveries
 from tidings.characterisation.count.hops import checked_hops
 from tidings.characterisation.count.periods import checked_sessions, checked_states
@@ -53,7 +53,7 @@ def rows_set_aside(
     and not among them.
     """
     reasons = quality[quality["fate"] == SET_ASIDE]
-    found = {}
+    aside = {}
     for name in sorted(set(reasons["table"]) & set(traces.places)):
         place, session = traces.places[name], traces.tables[name].sparkSession
         rows = open_table(session, TRACE_TABLES[name], place, ORIGIN)
@@ -63,27 +63,27 @@ def rows_set_aside(
         if CONFLICT in why:
             tagged = _with_conflicts(tagged)
         files = None if place.kind == "parquet" else place.files
-        found[name] = found_again(tagged.where(F.col(REASON).isNotNull()), files)
-    return found
+        aside[name] = found_again(tagged.where(F.col(REASON).isNotNull()), files)
+    return aside
 
 
-def look_at(found: Mapping[str, DataFrame], folder: Path | None = None) -> SetAside:
+def look_at(aside: Mapping[str, DataFrame], folder: Path | None = None) -> SetAside:
     """A few rows of each reason; into a new ``folder``, if given, all of them, by table."""
     if folder is None:
-        return _summary(found)
+        return _summary(aside)
     with new_folder(folder) as place:
-        for name, rows in found.items():
+        for name, rows in aside.items():
             url = f"file://{(place / name).resolve()}"
             run_action(partial(rows.write.parquet, url), f"the {name} set aside")
         written = {
             name: rows.sparkSession.read.schema(ROWS_SET_ASIDE).parquet(str(place / name))
-            for name, rows in found.items()
+            for name, rows in aside.items()
         }
         return _summary(written)
 
 
-def _summary(found: Mapping[str, DataFrame]) -> SetAside:
-    parts = [_examples(name, rows) for name, rows in found.items()]
+def _summary(aside: Mapping[str, DataFrame]) -> SetAside:
+    parts = [_examples(name, rows) for name, rows in aside.items()]
     every = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["rows"])
     return SetAside(
         examples=every.reindex(columns=list(EXAMPLE_COLUMNS)), rows=int(every["rows"].sum())
@@ -137,14 +137,16 @@ def _with_bad_texts(rows: DataFrame, column: str, texts: tuple[str, ...], reason
     if not texts:
         return rows
     known = small_frame(rows.sparkSession, pd.DataFrame({column: texts}))
-    told = F.coalesce(F.col(REASON), F.col("late_reason"))
-    late = known.withColumn("late_reason", F.lit(reason))
-    return rows.join(late, column, "left").withColumn(REASON, told).drop("late_reason")
+    return _with_reason_of(rows, known, reason)
 
 
 def _with_conflicts(rows: DataFrame) -> DataFrame:
     """Publications whose id stands for different ones are given that reason."""
     events = by_event(rows.where(F.col(REASON).isNull())).where("differ").select("event")
-    late = events.withColumn("late_reason", F.lit(CONFLICT))
-    told = F.coalesce(F.col(REASON), F.col("late_reason"))
-    return rows.join(late, "event", "left").withColumn(REASON, told).drop("late_reason")
+    return _with_reason_of(rows, events, CONFLICT)
+
+
+def _with_reason_of(rows: DataFrame, wrong: DataFrame, reason: str) -> DataFrame:
+    """The rows with a reason where their values are among the ``wrong`` ones of a column."""
+    marked = rows.join(wrong.withColumn("is_wrong", F.lit(True)), wrong.columns, "left")
+    return with_reason(marked, F.col("is_wrong"), reason).drop("is_wrong")

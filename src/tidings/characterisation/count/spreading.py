@@ -25,6 +25,8 @@ SPREAD_STATISTICS = (
 REACHED_BY = "origin string, place int, spreads bigint, total double, squares double"
 PARTS = 200  # of a recording: what waited in the same crowd is mostly in the same one
 _ROUNDING = 1e-9  # of a moment: bins of the delay grid are as kind to what lies on their edges
+# One row: how many couples there are, and the mean of d over them for every length of stay.
+COUPLE_SHARES = "couples bigint, notified array<double>"
 
 
 def subscription_spreads(subscriptions: DataFrame) -> DataFrame:
@@ -163,10 +165,6 @@ def _by_origin(each: DataFrame) -> DataFrame:
     )
 
 
-# One row: how many couples there are, and the mean of d over them for every length of stay.
-COUPLE_SHARES = "couples bigint, notified array<double>"
-
-
 def couple_shares(
     subscriptions: DataFrame, publications: DataFrame, window: TraceWindow, stays_s: Sequence[float]
 ) -> DataFrame:
@@ -190,9 +188,9 @@ def couple_shares(
     ]
     each = there.join(back, ["origin", "broker"]).groupBy("origin", "broker")
     named = {f"at{place}": column for place, column in enumerate(left)}
-    found = each.agg(F.count(F.lit(1)), *(column.alias(name) for name, column in named.items()))
+    shares = each.agg(F.count(F.lit(1)), *(column.alias(name) for name, column in named.items()))
     means = F.array(*(F.avg(name) for name in named)).cast("array<double>")
-    return found.agg(F.count(F.lit(1)).alias("couples"), means.alias("notified"))
+    return shares.agg(F.count(F.lit(1)).alias("couples"), means.alias("notified"))
 
 
 def _laws(spreads: DataFrame, window: TraceWindow) -> DataFrame:

@@ -15,18 +15,20 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from tidings.characterisation.count.stored_values import check_there, check_values
-from tidings.characterisation.statistics import Partial
+from tidings.characterisation.statistics import Partial, merge_rows
 from tidings.errors import InvalidTracesError
 from tidings.model import json_text
 from tidings.model.plain_files import check_below, open_plain, read_text
@@ -107,16 +109,16 @@ def read_catalogue(store: Path) -> Catalogue | None:
             Part(**{**each, "tables": tuple(each["tables"])}) for each in document["parts"]
         )
         seams = tuple(Seam(**each) for each in document["seams"])
-        found = Catalogue(**{**document, "parts": parts, "seams": seams})
-        _check_values(found)
-        _check_folders(store, found)
+        catalogue = Catalogue(**{**document, "parts": parts, "seams": seams})
+        _check_values(catalogue)
+        _check_folders(store, catalogue)
     except OSError as problem:
         raise InvalidTracesError(
             f"{problem.filename or path}: got {problem.strerror}; wants {want}"
         ) from problem
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise InvalidTracesError(f"{path}: not readable ({problem}); wants {want}") from problem
-    return found
+    return catalogue
 
 
 def _check_values(catalogue: Catalogue) -> None:
@@ -259,3 +261,30 @@ def save_rows(folder: Path, frames: Mapping[str, DataFrame]) -> None:
     for name, frame in frames.items():
         place = f"file://{(folder / name).resolve()}"
         run_action(partial(frame.coalesce(1).write.parquet, place), f"the table {name}")
+
+
+def counted_subscriptions(store: Path, parts: Sequence[Part]) -> pd.DataFrame | None:
+    """The steps of subscriptions of some parts, counted."""
+    tables = [load_partial(store / part.folder, part.tables).tables for part in parts]
+    steps = [each["subscriptions"] for each in tables if "subscriptions" in each]
+    return merge_rows("subscriptions", steps) if steps else None
+
+
+def stretches_of(parts: Sequence[Part]) -> list[list[Part]]:
+    """Parts that follow each other without a gap, together."""
+    stretches = [[parts[0]]]
+    for before, part in pairwise(parts):
+        if part.from_ns == before.until_ns:
+            stretches[-1].append(part)
+        else:
+            stretches.append([part])
+    return stretches
+
+
+def window_of(parts: Sequence[Part]) -> TraceWindow:
+    """From the beginning of the first to the end of the last, and what of it nobody watched."""
+    watched_ns = sum(part.until_ns - part.from_ns for part in parts)
+    from_ns, until_ns = parts[0].from_ns, parts[-1].until_ns
+    return TraceWindow(
+        from_ns=from_ns, until_ns=until_ns, unobserved_ns=until_ns - from_ns - watched_ns
+    )

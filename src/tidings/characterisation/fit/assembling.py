@@ -77,7 +77,7 @@ def fit_network(
 
 def only_probed(probed: Iterable[Direction], seen: Iterable[str]) -> list[str]:
     """A note of whoever stands at the end of a link that was probed, and nowhere else."""
-    unknown = sorted({end for way in probed for end in way} - set(seen))
+    unknown = sorted({end for arc in probed for end in arc} - set(seen))
     if not unknown:
         return []
     return [f"only probes tell of {few(unknown)}: no hops, publications or subscriptions; left out"]
@@ -123,7 +123,7 @@ def assemble(
 
 def with_failures(
     network: FittedNetwork,
-    found: Mapping[str, FittedFailure],
+    failures: Mapping[str, FittedFailure],
     together: Iterable[tuple[str, ...]] = (),
 ) -> FittedNetwork:
     """The network with brokers and links that fail as was seen; others stay as they are.
@@ -131,12 +131,12 @@ def with_failures(
     Components that were only ever down ``together`` become a failure group. States tell all that a
     component fails by, so groups that a base system has of such components are left out.
     """
-    network, grouped = _with_groups(network, found, together)
-    found = {name: each for name, each in found.items() if name not in grouped}
+    network, grouped = _with_groups(network, failures, together)
+    failures = {name: each for name, each in failures.items() if name not in grouped}
     parameters: list[Parameter] = []
     brokers = []
     for broker in network.brokers:
-        fitted = found.get(broker.name)
+        fitted = failures.get(broker.name)
         if broker.name in grouped:  # by nothing else, as was seen
             broker = replace(broker, failure=None)
         elif fitted is not None:
@@ -146,14 +146,14 @@ def with_failures(
     links = []
     for link in network.links:
         there, back = link.between
-        fitted = found.get(f"{there}--{back}") or found.get(f"{back}--{there}")
+        fitted = failures.get(f"{there}--{back}") or failures.get(f"{back}--{there}")
         if not grouped.isdisjoint((f"{there}--{back}", f"{back}--{there}")):
             link = _failing(link, None)
         elif fitted is not None:
             parameters += fitted.parameters(f"links.{link.name}")
             link = _failing(link, fitted.failure)
         links.append(link)
-    strangers = sorted(set(found) - _components(network))
+    strangers = sorted(set(failures) - _components(network))
     notes = (
         [f"states tell of {strangers[0]} and {len(strangers) - 1} more, of which nothing else does"]
         if strangers
@@ -183,7 +183,7 @@ def _components(network: FittedNetwork) -> set[str]:
 
 def _with_groups(
     network: FittedNetwork,
-    found: Mapping[str, FittedFailure],
+    failures: Mapping[str, FittedFailure],
     together: Iterable[tuple[str, ...]],
 ) -> tuple[FittedNetwork, set[str]]:
     """The network with the failure groups that were seen, and which components are in them."""
@@ -198,10 +198,10 @@ def _with_groups(
             continue
         key = frozenset(map(_either_way, members))
         name = before.get(key, " and ".join(members))
-        failure = found[members[0]]
+        failure = failures[members[0]]
         groups.append(FailureGroup(name=name, members=members, failure=failure.failure))
         parameters += failure.parameters(f"failure_groups.{name}")
-    seen = {_either_way(name) for name in found}
+    seen = {_either_way(name) for name in failures}
     kept = [
         each for each in network.failure_groups if seen.isdisjoint(map(_either_way, each.members))
     ]
@@ -250,7 +250,7 @@ def check_base(base: System) -> None:
 
 def _routing(network: FittedNetwork) -> Routing:
     """The tree of the links that events used, where these are a tree over all brokers."""
-    pairs = {frozenset(way) for way in network.used}
+    pairs = {frozenset(arc) for arc in network.used}
     tree = [link.between for link in network.links if frozenset(link.between) in pairs]
     names = [broker.name for broker in network.brokers]
     cycle = topology.find_cycle(tree)
@@ -334,7 +334,7 @@ def _links(
         back = _direction((b, a), f"{name}.back", old.back, channels, parameters)
         if there is None or back is None:
             known_way = "taken from the base system" if ends in known else "taken as the other way"
-            missing = [way for way, one in (((a, b), there), ((b, a), back)) if one is None]
+            missing = [arc for arc, one in (((a, b), there), ((b, a), back)) if one is None]
             shown = " and ".join(f"{source} to {target}" for source, target in missing)
             said = known_way if there or back or ends in known else "taken as perfect"
             notes.append(f"link {name}: nothing crossed it from {shown}; {said}")
@@ -348,21 +348,21 @@ def _links(
 
 
 def _direction(
-    way: Direction,
+    arc: Direction,
     name: str,
     base: Channel,
     channels: Mapping[Direction, FittedChannel],
     parameters: list[Parameter],
 ) -> Channel | None:
-    fitted = channels.get(way)
+    fitted = channels.get(arc)
     if fitted is None:
         return None
     parameters += fitted.parameters(f"links.{name}")
     return fitted.channel(base)
 
 
-def _cannot_tell(name: str, ways: Sequence[FittedChannel | None]) -> list[str]:
-    if any(way is not None and way.lost is None for way in ways):
+def _cannot_tell(name: str, directions: Sequence[FittedChannel | None]) -> list[str]:
+    if any(arc is not None and arc.lost is None for arc in directions):
         return [f"link {name}: the traces do not tell what it loses"]
     return []
 

@@ -19,6 +19,7 @@ from tidings.model.units import format_seconds
 
 LEAST_AFTER_LOSS = 100  # probes that follow a loss; from fewer nobody can tell
 _SURE = 5.0  # standard errors by which losses in a row must exceed chance
+ENOUGH = 2_000  # probes of a link, which tell its loss to a percentage point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +82,7 @@ class LossRuns:
 
 def loss_runs(rows: pd.DataFrame) -> dict[tuple[str, str], LossRuns]:
     """The runs of every link of which enough losses were seen, batches put together."""
-    found = {}
+    runs_by_link = {}
     for (source, target), part in rows.groupby(["source", "target"]):
         ordered = part.sort_values("batch")
         together = adjoining(ordered)
@@ -94,17 +95,14 @@ def loss_runs(rows: pd.DataFrame) -> dict[tuple[str, str], LossRuns]:
             lost_after_loss=int(part["lost_after_loss"].sum() + (before & after).sum()),
         )
         if runs.after_loss >= LEAST_AFTER_LOSS and runs.lost_after_loss < runs.after_loss:
-            found[str(source), str(target)] = runs
-    return found
-
-
-ENOUGH = 2_000  # probes of a link, which tell its loss to a percentage point
+            runs_by_link[str(source), str(target)] = runs
+    return runs_by_link
 
 
 def well_probed(hops: pd.DataFrame, probes: pd.DataFrame) -> set[tuple[str, str]]:
-    """The links of which probes tell enough, so that what crossed them need not."""
+    """The links that were probed often enough to need nothing of what crossed them."""
     crossed, tried = crossed_links(hops), _counts(probes, "source", "target")
-    return {way for way, count in tried.items() if count >= min(ENOUGH, crossed.get(way, ENOUGH))}
+    return {arc for arc, count in tried.items() if count >= min(ENOUGH, crossed.get(arc, ENOUGH))}
 
 
 def crossed_links(hops: pd.DataFrame) -> dict[tuple[str, str], int]:
@@ -116,7 +114,7 @@ def _counts(rows: pd.DataFrame, source: str, target: str) -> dict[tuple[str, str
     """How many rows of a statistic there are of every directed link."""
     named = rows[rows[source].notna() & rows[target].notna()]
     sums = named.groupby([source, target])["rows"].sum()
-    return {(str(way[0]), str(way[1])): int(count) for way, count in sums.items()}
+    return {(str(arc[0]), str(arc[1])): int(count) for arc, count in sums.items()}
 
 
 def nothing_of_links() -> pd.DataFrame:
@@ -170,9 +168,9 @@ class FittedChannel:
 
     def parameters(self, path: str) -> list[Parameter]:
         """Mean delay and reliability, under the path of the link."""
-        found = [] if self.delay is None else [law_parameter(f"{path}.delay", self.delay)]
+        fitted = [] if self.delay is None else [law_parameter(f"{path}.delay", self.delay)]
         if self.reliability is not None:
-            found.append(
+            fitted.append(
                 Parameter(
                     path=f"{path}.reliability",
                     estimate=self.reliability,
@@ -182,7 +180,7 @@ class FittedChannel:
                 )
             )
         if self.runs is not None:
-            found.append(
+            fitted.append(
                 Parameter(
                     path=f"{path}.loss_burst",
                     estimate=self.runs.burst,
@@ -192,25 +190,25 @@ class FittedChannel:
                     verdict="in bursts" if self.runs.is_bursty else "as if by chance",
                 )
             )
-        return found
+        return fitted
 
 
 def fit_channels(
     rows: pd.DataFrame, runs: Mapping[Direction, LossRuns] | None = None
 ) -> dict[Direction, FittedChannel]:
     """The channel of every directed link in a link statistic, with its runs of losses if known."""
-    found = {}
+    channels = {}
     good = rows[rows["source"].notna() & rows["target"].notna()]
     for (source, target), part in good.groupby(["source", "target"]):
         sample = sample_from_rows(part)
         tells = part["lost"].notna().all()
-        found[str(source), str(target)] = FittedChannel(
+        channels[str(source), str(target)] = FittedChannel(
             tried=int(part["rows"].sum()),
             lost=int(part["lost"].sum()) if tells else None,
             delay=fit_law(sample) if sample.count else None,
             runs=(runs or {}).get((str(source), str(target))),
         )
-    return found
+    return channels
 
 
 def by_clocks(
@@ -220,23 +218,23 @@ def by_clocks(
 ) -> dict[Direction, FittedChannel]:
     """The channels with what clocks allow to say of their delays.
 
-    Where the clocks of both ends surely differ, by an interval that is known, delays are told by
-    mean and variance, less the middle of it, with its width as an error. Where it is not known and
+    Where the clocks of both ends surely differ, by an interval that is known, delays are fitted
+    by mean and variance, less the middle of it, with its width as an error. Where it is unknown and
     times below 0 matter, a law of the others would be of the late ones alone: there is none.
     """
     known = {(each.source, each.target): each for each in offsets}
     known |= {(each.target, each.source): each.reversed for each in known.values()}
-    found = {}
-    for way, channel in channels.items():
-        apparent, offset = seen.get(way), known.get(way)
+    corrected = {}
+    for arc, channel in channels.items():
+        apparent, offset = seen.get(arc), known.get(arc)
         if apparent is not None and apparent.early:
             channel = replace(channel, early=apparent)
         if apparent is not None and offset is not None and offset.differs and offset.is_bounded:
             channel = replace(channel, delay=_less(apparent, offset))
         elif apparent is not None and apparent.early_matter:
             channel = replace(channel, delay=None)
-        found[way] = channel
-    return found
+        corrected[arc] = channel
+    return corrected
 
 
 def _less(apparent: Apparent, offset: ClockOffset) -> FittedLaw:
@@ -283,15 +281,15 @@ def surest(
 ) -> dict[Direction, FittedChannel]:
     """Of two ways to learn of a link, for its losses and for its delays the one that saw more."""
     return {
-        way: _surest([each[way] for each in (probed, crossed) if way in each])
-        for way in {**crossed, **probed}
+        arc: _surest([each[arc] for each in (probed, crossed) if arc in each])
+        for arc in {**crossed, **probed}
     }
 
 
-def _surest(found: list[FittedChannel]) -> FittedChannel:
-    of_losses = max(found, key=lambda each: (each.lost is not None, each.tried))
-    of_delays = max(found, key=lambda each: -1 if each.delay is None else each.delay.count)
-    runs = next((each.runs for each in found if each.runs is not None), None)
+def _surest(candidates: list[FittedChannel]) -> FittedChannel:
+    of_losses = max(candidates, key=lambda each: (each.lost is not None, each.tried))
+    of_delays = max(candidates, key=lambda each: -1 if each.delay is None else each.delay.count)
+    runs = next((each.runs for each in candidates if each.runs is not None), None)
     return FittedChannel(
         tried=of_losses.tried,
         lost=of_losses.lost,

@@ -54,29 +54,29 @@ class Apparent:
 
 
 def apparent_delays(clocks: pd.DataFrame) -> dict[Direction, Apparent]:
-    """What a clock statistic tells of every direction."""
+    """Times by the clocks of both ends of every direction, from a clock statistic."""
     known = clocks[clocks["count"] > 0]
     sums = known.groupby(["source", "target"])[
         ["count", "early", "apparent_total_s", "apparent_squares"]
     ].sum()
     least = known.groupby(["source", "target"])["least_s"].min()
     return {
-        (str(way[0]), str(way[1])): Apparent(
+        (str(arc[0]), str(arc[1])): Apparent(
             count=int(row["count"]),
             early=int(row["early"]),
-            least_s=float(least[way]),
+            least_s=float(least[arc]),
             total_s=float(row["apparent_total_s"]),
             squares=float(row["apparent_squares"]),
         )
-        for way, row in sums.iterrows()
+        for arc, row in sums.iterrows()
     }
 
 
 def of_crossings(crossings: pd.DataFrame) -> pd.DataFrame:
     """The clock statistic in a statistic of crossings, whose samples are of delays from 0 on."""
-    told = crossings[crossings["source"].notna() & crossings["target"].notna()]
+    named = crossings[crossings["source"].notna() & crossings["target"].notna()]
     columns = [part.split()[0] for part in CLOCK_STATISTICS.split(", ")]
-    return told.assign(count=told["count"] + told["early"])[columns]
+    return named.assign(count=named["count"] + named["early"])[columns]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class ClockOffset:
 
 
 def clock_offsets(seen: Mapping[Direction, Apparent]) -> list[ClockOffset]:
-    """What both ways together tell of every pair of clocks; one way, only where it tells anything.
+    """Bound the offset of every pair of clocks, in seconds; one way alone, only where they differ.
 
     A delay is never below 0. If target is θ ahead, what is seen of the way there is delay + θ, of
     the way back delay − θ: so θ is at most the least seen there, at least minus that seen back.
@@ -147,8 +147,8 @@ def clock_offsets(seen: Mapping[Direction, Apparent]) -> list[ClockOffset]:
     >>> print(*clock_offsets({("a", "b"): there, ("b", "a"): back}))
     the clock of b is 1 s to 3 s ahead of that of a
     """
-    found = []
-    for a, b in sorted({(min(way), max(way)) for way in seen}):
+    offsets = []
+    for a, b in sorted({(min(arc), max(arc)) for arc in seen}):
         there, back = seen.get((a, b)), seen.get((b, a))
         offset = ClockOffset(
             source=a,
@@ -157,8 +157,8 @@ def clock_offsets(seen: Mapping[Direction, Apparent]) -> list[ClockOffset]:
             high_s=math.inf if there is None else there.least_s,
         )
         if (there is not None and back is not None) or offset.differs:
-            found.append(offset)
-    return found
+            offsets.append(offset)
+    return offsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ class Clocks:
 
 
 def read_clocks(probes: pd.DataFrame | None, crossings: pd.DataFrame) -> Clocks:
-    """What is told of clocks by the clock statistic of probes, if any, and by that of crossings."""
+    """Estimate clock offsets from the statistics of probes, if any, and of crossings."""
     parts = [of_crossings(crossings), *([] if probes is None else [probes])]
     both = apparent_delays(pd.concat([each for each in parts if len(each)] or parts[:1]))
     offsets = clock_offsets(both)
@@ -189,8 +189,10 @@ def clock_table(offsets: Iterable[ClockOffset], seen: Mapping[Direction, Apparen
     rows = []
     for each in offsets:
         bounds = [at if math.isfinite(at) else math.nan for at in (each.low_s, each.high_s)]
-        ways = (seen.get(way) for way in ((each.source, each.target), (each.target, each.source)))
-        counts = [(0, 0) if way is None else (way.count, way.early) for way in ways]
+        directions = (
+            seen.get(arc) for arc in ((each.source, each.target), (each.target, each.source))
+        )
+        counts = [(0, 0) if arc is None else (arc.count, arc.early) for arc in directions]
         verdict = "they differ" if each.differs else "they may be equal"
         said = verdict if each.is_possible else "one was set, or drifted"
         rows.append((each.source, each.target, *bounds, *counts[0], *counts[1], said))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import pandas as pd
 
@@ -13,7 +14,7 @@ from tidings.model.filters import Filter
 
 
 def texts_of(publications: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a statistic of publications that tell of contents."""
+    """The rows of a statistic of publications that are by content."""
     return publications[(publications["statistic"] == "contents") & publications["content"].notna()]
 
 
@@ -25,13 +26,13 @@ class Statistics:
     intervals: pd.DataFrame
     hops: pd.DataFrame
     deliveries: pd.DataFrame
-    probes: pd.DataFrame | None
     crossings: pd.DataFrame
-    subscriptions: pd.DataFrame | None
     sightings: pd.DataFrame
     contents: Contents
     bad_contents: int  # publications whose content is no event
     bad_texts: tuple[str, ...] = ()  # of their contents
+    subscriptions: pd.DataFrame | None = None
+    probes: pd.DataFrame | None = None
     loss_runs: pd.DataFrame | None = None
     clocks: pd.DataFrame | None = None
     states: pd.DataFrame | None = None
@@ -61,24 +62,14 @@ def statistics_of(counted: Partial) -> Statistics:
     # That two of as many contents as there may be share a key has a chance of one in 10⁹.
     texts = dict(zip(rows["content_key"], rows["content"], strict=True))
     sightings = tables["sightings"]
+    named = {each.name for each in fields(Statistics)} - {"bad_contents"}
+    shown: dict[str, Any] = {name: tables[name] for name in named & tables.keys()}
+    shown["sightings"] = sightings.assign(content=sightings["content_key"].map(texts))
     return Statistics(
-        publications=tables["publications"],
-        intervals=tables["intervals"],
-        hops=tables["hops"],
-        deliveries=tables["deliveries"],
-        probes=tables.get("probes"),
-        crossings=tables["crossings"],
-        subscriptions=tables.get("subscriptions"),
-        sightings=sightings.assign(content=sightings["content_key"].map(texts)),
+        **shown,
         contents=read_contents(map(str, rows["content"].unique())),
         bad_contents=int(tables["bad_contents"]["rows"].sum()),
         bad_texts=tuple(map(str, tables["bad_contents"]["content"])),
-        loss_runs=tables.get("loss_runs"),
-        clocks=tables.get("clocks"),
-        states=tables.get("states"),
-        sessions=tables.get("sessions"),
-        stays=tables.get("stays"),
-        utilisation=tables.get("utilisation"),
         notes=counted.notes,
     )
 
@@ -100,12 +91,12 @@ def wanted_throughout(counted: Partial, wants: Mapping[str, Filter]) -> Partial:
     contents = read_contents(map(str, batches["content"].dropna().unique()))
     filters = list(dict.fromkeys(wants.values()))
     number = {each: index for index, each in enumerate(filters)}
-    found = [
+    wanted = [
         ("pairs", name, publisher, batch, int(matrix[number[each], batch]))
         for publisher, matrix in wanted_by_batch(batches, contents, filters, BATCHES).items()
         for name, each in wants.items()
         for batch in matrix[number[each]].nonzero()[0]
     ]
     columns = ["statistic", "subscriber", "publisher", "batch", "wanted"]
-    more = [counted.tables["deliveries"], pd.DataFrame(found, columns=columns)]
+    more = [counted.tables["deliveries"], pd.DataFrame(wanted, columns=columns)]
     return replace(counted, tables={**counted.tables, "deliveries": merge_rows("deliveries", more)})

@@ -7,50 +7,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import numpy as np
 import pandas as pd
 
 from tidings.characterisation.fit.duration_laws import fit, in_seconds, likeliest
-from tidings.characterisation.fit.durations import Durations, measure
+from tidings.characterisation.fit.durations import (
+    ENOUGH_PERIODS,
+    LEAST_PERIODS,
+    TRIED_FAMILIES,
+    Durations,
+    durations_by_path,
+    measure,
+)
 from tidings.characterisation.fit.parameters import FittedPeriods, Parameter
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Deterministic
 from tidings.model.naming import few
 from tidings.model.system import Publisher, Subscriber
 
-
-def durations_by_path(cells: pd.DataFrame) -> dict[str, dict[bool, Durations]]:
-    """Collected cells as lengths: by path, and by whether peers are connected meanwhile.
-
-    Lengths in one bin (they differ by less than 4.7 %) become their mean.
-    """
-    found: dict[str, dict[bool, Durations]] = {}
-    for (path, connected), rows in cells.sort_values(["path", "bin"]).groupby(
-        ["path", "connected"]
-    ):
-        found.setdefault(str(path), {})[bool(connected)] = durations_of(rows)
-    return found
-
-
-def durations_of(cells: pd.DataFrame) -> Durations:
-    """Cells of one kind as lengths, each as long as the mean of its bin.
-
-    Reads ``ended``, ``count`` (above 0) and ``total_s``.
-    """
-    counts = cells["count"].to_numpy(np.float64)
-    return Durations(
-        lengths_s=cells["total_s"].to_numpy(np.float64) / counts,
-        ended=cells["ended"].to_numpy(np.bool_),
-        counts=counts,
-    )
-
-
-LEAST_PERIODS = 5  # whole ones of each kind, to tell how a peer comes and goes
-ENOUGH_PERIODS = 30  # to tell more than a mean
 MOST_SHAPES = 100  # peers whose laws are looked at for more than their mean
 _ALIKE = 1e-4  # c² of periods that differ by no more than a bin of the delay grid is wide
-_FAMILIES = ("exponential", "weibull", "lognormal")
 Peer = TypeVar("Peer", Publisher, Subscriber)
+_AT_ONCE_S = 1e-9  # as short as traces tell; back at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +38,7 @@ class FittedPeer:
     off: FittedPeriods
 
     def connectivity(self, base: Connectivity | None) -> Connectivity:
-        """With these periods; sessions do not tell how long handing over takes: as in ``base``."""
+        """With these periods; sessions do not say how long handing over takes: as in ``base``."""
         known = base or Connectivity()
         return replace(known, on=self.on.law, off=self.off.law, trace=None, replay="resample")
 
@@ -69,24 +46,24 @@ class FittedPeer:
 def fit_connectivity(
     cells: pd.DataFrame, *, there: str = "connected"
 ) -> tuple[dict[str, FittedPeer], list[str]]:
-    """How every peer comes and goes, and a note of those of whom too little was seen to tell.
+    """Fit times there and away of every peer, and note those that came and went too rarely.
 
     ``there`` is what a peer is while it is there.
     """
     seen = durations_by_path(cells)
-    told = {
+    enough = {
         name: states
         for name, states in seen.items()
         if all(state in states and states[state].whole >= LEAST_PERIODS for state in (True, False))
     }
-    shaped = len(told) <= MOST_SHAPES
-    found = {
+    shaped = len(enough) <= MOST_SHAPES
+    peers = {
         name: FittedPeer(
             on=_fitted(states[True], shaped=shaped), off=_fitted(states[False], shaped=shaped)
         )
-        for name, states in told.items()
+        for name, states in enough.items()
     }
-    thin = sorted(set(seen) - set(told))
+    thin = sorted(set(seen) - set(enough))
     notes = []
     if thin:
         notes.append(
@@ -95,10 +72,10 @@ def fit_connectivity(
         )
     if not shaped:
         notes.append(
-            f"{len(told)} peers come and go: their times {there} and away are taken as "
+            f"{len(enough)} peers come and go: their times {there} and away are taken as "
             f"exponential (their shapes are looked at for up to {MOST_SHAPES} peers)"
         )
-    return found, notes
+    return peers, notes
 
 
 def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
@@ -117,7 +94,7 @@ def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
             distance=0.0,
             verdict="all alike",
         )
-    names = _FAMILIES if shaped and seen.whole >= ENOUGH_PERIODS else _FAMILIES[:1]
+    names = TRIED_FAMILIES if shaped and seen.whole >= ENOUGH_PERIODS else TRIED_FAMILIES[:1]
     best = likeliest([fit(name, seen, in_seconds) for name in names])
     open_ended = bool(
         seen.lengths_s[~seen.ended].max(initial=0.0) > seen.lengths_s[seen.ended].max()
@@ -135,14 +112,14 @@ def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
 
 
 def with_connectivity(
-    peers: Sequence[Peer], section: str, found: Mapping[str, FittedPeer]
+    peers: Sequence[Peer], section: str, fitted_peers: Mapping[str, FittedPeer]
 ) -> tuple[tuple[Peer, ...], list[Parameter], list[str]]:
     """The peers as they come and go, the parameters of that, and what had to be assumed."""
     changed: list[Peer] = []
     parameters: list[Parameter] = []
     instant = []
     for peer in peers:
-        fitted = found.get(peer.name)
+        fitted = fitted_peers.get(peer.name)
         if fitted is None:
             changed.append(peer)
             continue
@@ -159,9 +136,6 @@ def with_connectivity(
     return tuple(changed), parameters, [note]
 
 
-_AT_ONCE_S = 1e-9  # as short as traces tell; back at once
-
-
 def fit_stays(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[str]]:
     """How long each subscriber is subscribed and away, and a note of those who came too rarely."""
     least_s = cells["count"] * _AT_ONCE_S
@@ -171,15 +145,15 @@ def fit_stays(cells: pd.DataFrame) -> tuple[dict[str, FittedPeer], list[str]]:
 
 
 def with_stays(
-    subscribers: Sequence[Subscriber], found: Mapping[str, FittedPeer]
+    subscribers: Sequence[Subscriber], fitted_peers: Mapping[str, FittedPeer]
 ) -> tuple[tuple[Subscriber, ...], list[Parameter]]:
     """The subscribers as they subscribe and leave, and the parameters of that.
 
-    Of whoever is mobile as well only that is told: no engine handles both at once.
+    Whoever is mobile as well keeps its connectivity alone: no engine handles both at once.
     """
     changed, parameters = [], []
     for each in subscribers:
-        fitted = found.get(each.name)
+        fitted = fitted_peers.get(each.name)
         if fitted is None or each.connectivity is not None:
             changed.append(each)
             continue

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tidings.characterisation.fit.laws import fit_law
 from tidings.characterisation.fit.samples import Sample
+from tidings.characterisation.statistics import sums_at
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model.delay_grid import BINS
 from tidings.model.events import Event, canonical_event, parse_event
@@ -34,8 +35,8 @@ class Contents:
 def read_contents(texts: Iterable[str]) -> Contents:
     """The events that these texts stand for; different spellings of one event are one.
 
-    >>> found = read_contents(['{"a": 1}', '{"a":1.0}', 'nonsense'])
-    >>> found.events, found.number_of, found.bad
+    >>> contents = read_contents(['{"a": 1}', '{"a":1.0}', 'nonsense'])
+    >>> contents.events, contents.number_of, contents.bad
     (({'a': 1},), {'{"a": 1}': 0, '{"a":1.0}': 0}, ('nonsense',))
     """
     events: list[Event] = []
@@ -81,13 +82,14 @@ def wanted_by_batch(
     ``batch`` and ``rows``.
     """
     matrix = match_matrix(filters, contents.events).astype(np.float64)
-    found = {}
+    wanted = {}
     for publisher, part in numbered(rows.dropna(subset=["batch"]), contents).groupby("publisher"):
         events, position = np.unique(part["event"].to_numpy(), return_inverse=True)
-        counts = np.zeros((len(events), batches))
-        np.add.at(counts, (position, part["batch"].to_numpy(dtype=np.int64)), part["rows"])
-        found[str(publisher)] = matrix[events].T @ counts
-    return found
+        places = (pd.Series(position), part["batch"])
+        wanted[str(publisher)] = matrix[events].T @ sums_at(
+            part, "rows", (len(events), batches), *places
+        )
+    return wanted
 
 
 def lifetimes(rows: pd.DataFrame) -> list[tuple[float, Law | None]]:
@@ -98,22 +100,22 @@ def lifetimes(rows: pd.DataFrame) -> list[tuple[float, Law | None]]:
     of the row, in nanoseconds.
     """
     for_ever = float(rows.loc[rows["lifetime_bin"].isna(), "rows"].sum())
-    found: list[tuple[float, Law | None]] = [(for_ever, None)] if for_ever else []
+    shares: list[tuple[float, Law | None]] = [(for_ever, None)] if for_ever else []
     limited = rows[rows["lifetime_bin"].notna()]
     if limited.empty:
-        return found
+        return shares
     if (limited["least_lifetime_ns"] == limited["most_lifetime_ns"]).all():
         exact = limited.groupby("least_lifetime_ns")["rows"].sum()
         if len(exact) <= MOST_LIFETIMES:
             laws = [Deterministic(value_s=float(ns) / 1e9) for ns in exact.index]
-            return found + [(float(n), law) for n, law in zip(exact, laws, strict=True)]
+            return shares + [(float(n), law) for n, law in zip(exact, laws, strict=True)]
     binned = limited.groupby("lifetime_bin").agg(
         rows=("rows", "sum"),
         total_s=("lifetime_total_s", "sum"),
         least=("least_lifetime_ns", "min"),
         most=("most_lifetime_ns", "max"),
     )
-    return [*found, (float(binned["rows"].sum()), fit_law(_lifetime_sample(binned)).law)]
+    return [*shares, (float(binned["rows"].sum()), fit_law(_lifetime_sample(binned)).law)]
 
 
 def shared_bins(rows: pd.DataFrame) -> pd.DataFrame:
@@ -126,8 +128,8 @@ def shared_bins(rows: pd.DataFrame) -> pd.DataFrame:
     if not several.any():
         return limited[["publisher", "content"]].head(0)
     pairs = limited.assign(several=several).groupby(["publisher", "content"])["several"]
-    found = pairs.agg(["size", "any"])
-    chosen = found.index[(found["size"] <= MOST_LIFETIMES) & found["any"]]
+    bins = pairs.agg(["size", "any"])
+    chosen = bins.index[(bins["size"] <= MOST_LIFETIMES) & bins["any"]]
     return chosen.to_frame(index=False)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,28 +31,14 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.system import System
 
 
-class Observed(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
     """What must be known of traces besides their statistics: what was there, and when."""
 
-    @property
-    def tables(self) -> Collection[str]:
-        """The names of the tables there were."""
-        ...
-
-    @property
-    def window(self) -> Window:
-        """When the system was watched."""
-        ...
-
-    @property
-    def source(self) -> str:
-        """Where they come from."""
-        ...
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What must be said of them."""
-        ...
+    tables: Collection[str]
+    window: Window
+    source: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +70,7 @@ def count(
     pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
     by_publisher, unwanted = tallies(pairs, wanted, roster)
     by_publisher = _with_losses(by_publisher, seen, system, traces, roster.is_churner)
-    total = reduce(Tally.plus, by_publisher.values(), _no_events(len(roster.names)))
+    total = Tally.total(by_publisher.values(), len(roster.names))
     servers = {broker.name: broker.servers for broker in system.brokers}
     return Count(
         tables={
@@ -126,15 +111,15 @@ def _link_table(
     arrived = arrivals.groupby(["came_from", "broker"])["rows"].sum().to_dict()
     rows = []
     for link in system.links:
-        for way in (link.between, link.between[::-1]):
-            fitted = channels.get(way)
+        for arc in (link.between, link.between[::-1]):
+            fitted = channels.get(arc)
             kept = fitted.reliability if fitted else None
             delay = fitted.delay if fitted else None
             rows.append(
                 {
-                    "source": way[0],
-                    "target": way[1],
-                    "events_per_s": arrived.get(way, 0) / (kept or 1.0) / window_s,
+                    "source": arc[0],
+                    "target": arc[1],
+                    "events_per_s": arrived.get(arc, 0) / (kept or 1.0) / window_s,
                     "lost": np.nan if kept is None else 1.0 - kept,
                     "lost_se": np.nan if fitted is None else fitted.lost_se,
                     "delay_mean_s": np.nan if delay is None else delay.law.mean_s,
@@ -159,23 +144,14 @@ def _with_losses(
     failed = ever_down(seen.states)
     reach = reach_by_publisher(seen.sightings, seen.contents, system, failed)
     certain = certain_clients(system, traces.tables, failed)
-    found = {}
+    with_losses = {}
     for name, tally in by_publisher.items():
         delivered, wanted = tally.delivered.sum(axis=1), tally.wanted.sum(axis=1)
         lost = lost_on_links(reach[name], delivered, wanted, certain) if name in reach else 0.0
-        found[name] = replace(tally, lost_link=tally.lost_link + np.where(is_churner, 0.0, lost))
-    return found
-
-
-def _no_events(subscribers: int) -> Tally:
-    nothing = np.zeros((subscribers, BATCHES))
-    return Tally(
-        wanted=nothing,
-        delivered=nothing,
-        on_time=nothing,
-        delay_s=nothing,
-        lost_link=np.zeros(subscribers),
-    )
+        with_losses[name] = replace(
+            tally, lost_link=tally.lost_link + np.where(is_churner, 0.0, lost)
+        )
+    return with_losses
 
 
 def _own_lifetimes(system: System) -> list[str]:

@@ -59,19 +59,19 @@ class TwoSpeeds:
         """The logarithm of the density."""
         short = math.log1p(-self.share) - math.log(self.short_s) - t / self.short_s
         long = math.log(self.share) - math.log(self.long_s) - t / self.long_s
-        found: Floats = np.logaddexp(short, long)
-        return found
+        density: Floats = np.logaddexp(short, long)
+        return density
 
     def logsf(self, t: Floats) -> Floats:
         """The logarithm of P[X > t]."""
         short, long = math.log1p(-self.share), math.log(self.share)
-        found: Floats = np.logaddexp(short - t / self.short_s, long - t / self.long_s)
-        return found
+        survival: Floats = np.logaddexp(short - t / self.short_s, long - t / self.long_s)
+        return survival
 
     def cdf(self, t: Floats) -> Floats:
         """P[X ≤ t]."""
-        found: Floats = -np.expm1(self.logsf(t))
-        return found
+        share: Floats = -np.expm1(self.logsf(t))
+        return share
 
     def mean(self) -> float:
         """E[X]."""
@@ -102,26 +102,26 @@ def _mixture(scale_s: float, shapes: Sequence[float]) -> TwoSpeeds:
     return TwoSpeeds(short_s=scale_s, long_s=ratio * scale_s, share=share)
 
 
-def _is_one_law(found: TwoSpeeds) -> bool:
+def _is_one_law(mixture: TwoSpeeds) -> bool:
     """Whether nothing is gained by a second law: times are no more variable than by one."""
-    second = min(found.share, 1.0 - found.share) * (found.long_s - found.short_s)
-    return second < _ONE_LAW * found.mean()
+    second = min(mixture.share, 1.0 - mixture.share) * (mixture.long_s - mixture.short_s)
+    return second < _ONE_LAW * mixture.mean()
 
 
 def _mixture_law(scale_s: float, shapes: Sequence[float]) -> Law:
-    found = _mixture(scale_s, shapes)
-    if _is_one_law(found):
-        return Exponential(mean_s=found.mean())
+    mixture = _mixture(scale_s, shapes)
+    if _is_one_law(mixture):
+        return Exponential(mean_s=mixture.mean())
     return HyperExponential(
-        weights=(1.0 - found.share, found.share), means_s=(found.short_s, found.long_s)
+        weights=(1.0 - mixture.share, mixture.share), means_s=(mixture.short_s, mixture.long_s)
     )
 
 
 def _describe_mixture(scale_s: float, shapes: Sequence[float], time: Callable[[float], str]) -> str:
-    found = _mixture(scale_s, shapes)
-    if _is_one_law(found):
-        return f"mean {time(found.mean())}: a second one does not help"
-    return f"mean {time(found.short_s)}, but {found.share:.2g} of them {time(found.long_s)}"
+    mixture = _mixture(scale_s, shapes)
+    if _is_one_law(mixture):
+        return f"mean {time(mixture.mean())}: a second one does not help"
+    return f"mean {time(mixture.short_s)}, but {mixture.share:.2g} of them {time(mixture.long_s)}"
 
 
 def _tail(shapes: Sequence[float]) -> float:
@@ -272,11 +272,11 @@ def _least(
     """Where a cost is least; nothing to seek without a start."""
     if not start:
         return []
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         cost,
         start,
         method="Nelder-Mead",
         bounds=bounds,
         options={"xatol": 1e-5, "fatol": 1e-6, "maxiter": 2000},
     )
-    return [float(each) for each in found.x]
+    return [float(each) for each in optimum.x]

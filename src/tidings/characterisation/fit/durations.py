@@ -11,11 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.model.arrays import Floats
 from tidings.model.laws import Empirical
 
+LEAST_PERIODS = 5  # whole ones of each kind, to tell how a component fails or a peer comes and goes
+ENOUGH_PERIODS = 30  # whole ones, to tell one law from another, and more than a mean
+TRIED_FAMILIES = ("exponential", "weibull", "lognormal")  # the first where periods are too few
 _BINS_PER_E = 20  # of the measured law: atoms this dense in the logarithm of time
 
 
@@ -87,8 +91,8 @@ class Measured:
 def measure(seen: Durations) -> Measured:
     """The product-limit estimate (Kaplan and Meier) from times of which some are cut off.
 
-    >>> found = measure(durations(np.array([1.0, 2.0, 3.0]), np.array([True, False, True])))
-    >>> found.cdf.round(3).tolist(), found.times_s.tolist()
+    >>> law = measure(durations(np.array([1.0, 2.0, 3.0]), np.array([True, False, True])))
+    >>> law.cdf.round(3).tolist(), law.times_s.tolist()
     ([0.333, 1.0], [1.0, 3.0])
     """
     times_s, place = np.unique(seen.lengths_s, return_inverse=True)
@@ -101,4 +105,30 @@ def measure(seen: Durations) -> Measured:
     jumps[-1] = True
     return Measured(
         times_s=times_s[jumps], cdf=1.0 - left[jumps], whole=seen.whole, cut_off=seen.cut_off
+    )
+
+
+def durations_by_path(cells: pd.DataFrame) -> dict[str, dict[bool, Durations]]:
+    """Collected cells as lengths: by path, and by whether peers are connected meanwhile.
+
+    Lengths in one bin (they differ by less than 4.7 %) become their mean.
+    """
+    lengths: dict[str, dict[bool, Durations]] = {}
+    for (path, connected), rows in cells.sort_values(["path", "bin"]).groupby(
+        ["path", "connected"]
+    ):
+        lengths.setdefault(str(path), {})[bool(connected)] = durations_of(rows)
+    return lengths
+
+
+def durations_of(cells: pd.DataFrame) -> Durations:
+    """Cells of one kind as lengths, each as long as the mean of its bin.
+
+    Reads ``ended``, ``count`` (above 0) and ``total_s``.
+    """
+    counts = cells["count"].to_numpy(np.float64)
+    return Durations(
+        lengths_s=cells["total_s"].to_numpy(np.float64) / counts,
+        ended=cells["ended"].to_numpy(np.bool_),
+        counts=counts,
     )

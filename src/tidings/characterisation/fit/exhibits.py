@@ -1,4 +1,4 @@
-"""What traces tell and how far to trust it, as tables and plots to look at."""
+"""Show what was fitted to traces, and how far to trust it, as tables and plots."""
 
 from __future__ import annotations
 
@@ -65,65 +65,45 @@ def quality_sections(
 
 
 def _rows(quality: pd.DataFrame) -> Grid:
-    return Grid(
-        title="Rows of the traces",
-        columns=("table", "fate", "reason", "rows"),
-        rows=tuple(
-            (str(row.table), str(row.fate), str(row.reason), f"{row.rows:,}")
-            for row in quality.itertuples()
-        ),
-        names=3,
-    )
+    rows = quality.assign(rows=quality["rows"].map("{:,}".format))
+    return _grid("Rows of the traces", rows[["table", "fate", "reason", "rows"]], names=3)
 
 
 def _set_aside(examples: pd.DataFrame) -> Grid:
-    return Grid(
-        title="Some rows that were set aside",
-        columns=("table", "reason", "file and line", "text"),
-        rows=tuple(
-            (str(row.table), str(row.reason), f"{row.file}:{row.line}", str(row.text))
-            for row in examples.itertuples()
-        ),
-        names=4,
-    )
+    place = examples["file"].astype(str) + ":" + examples["line"].astype(str)
+    rows = examples.assign(**{"file and line": place})
+    shown = rows[["table", "reason", "file and line", "text"]]
+    return _grid("Some rows that were set aside", shown, names=4)
 
 
 def _covered(coverage: pd.DataFrame) -> Grid:
-    return Grid(
-        title="Coverage",
-        columns=("what", "number", "of", "share"),
-        rows=tuple(
-            (
-                str(row.what),
-                f"{row.number:,}",
-                f"{row.of:,}",
-                "—" if np.isnan(row.share) else f"{row.share:.2%}",
-            )
-            for row in coverage.itertuples()
-        ),
-    )
+    shares = coverage["share"].map(lambda share: "—" if np.isnan(share) else f"{share:.2%}")
+    counts = {name: coverage[name].map("{:,}".format) for name in ("number", "of")}
+    rows = coverage.assign(**counts, share=shares)
+    return _grid("Coverage", rows[["what", "number", "of", "share"]])
 
 
 def _offsets(clocks: pd.DataFrame) -> Grid:
     def bound(offset_s: float) -> str:
         return "—" if np.isnan(offset_s) else format_seconds(offset_s)
 
-    return Grid(
-        title="How far clocks may differ",
-        columns=(
-            "clock of", "is ahead of that of", "by at least", "by at most",
-            "there", "of these early", "back", "of these early", "so that",
-        ),
-        rows=tuple(
-            (
-                str(row.target), str(row.source), bound(row.low_s), bound(row.high_s),
-                f"{row.there:,}", f"{row.early_there:,}",
-                f"{row.back:,}", f"{row.early_back:,}", str(row.verdict),
-            )
-            for row in clocks.itertuples()
-        ),
-        names=2,
+    counts = ("there", "early_there", "back", "early_back")
+    rows = clocks.assign(
+        **{name: clocks[name].map("{:,}".format) for name in counts},
+        **{name: clocks[name].map(bound) for name in ("low_s", "high_s")},
+    )
+    titles = (
+        "clock of", "is ahead of that of", "by at least", "by at most",
+        "there", "of these early", "back", "of these early", "so that",
     )  # fmt: skip
+    shown = rows[["target", "source", "low_s", "high_s", *counts, "verdict"]]
+    return _grid("How far clocks may differ", shown.set_axis(titles, axis="columns"), names=2)
+
+
+def _grid(title: str, cells: pd.DataFrame, *, names: int = 1) -> Grid:
+    """A table as it is shown: every cell as a text."""
+    rows = tuple(tuple(map(str, row)) for row in cells.itertuples(index=False, name=None))
+    return Grid(title=title, columns=tuple(map(str, cells.columns)), rows=rows, names=names)
 
 
 def _misfit(fitted: FittedLaw) -> float:

@@ -9,19 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tidings.characterisation.fit.connectivity import durations_of
 from tidings.characterisation.fit.duration_laws import fit, likeliest
-from tidings.characterisation.fit.durations import Durations, measure
+from tidings.characterisation.fit.durations import (
+    ENOUGH_PERIODS,
+    LEAST_PERIODS,
+    TRIED_FAMILIES,
+    Durations,
+    durations_of,
+    measure,
+)
 from tidings.characterisation.fit.parameters import FittedPeriods, Parameter
 from tidings.model.arrays import Floats
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential, Law
 from tidings.model.naming import few
 
-LEAST_PERIODS = 5  # whole ones of each kind, to tell how a component fails
-ENOUGH_PERIODS = 30  # whole ones, to tell one law from another
 DIFFERENT_LENGTHS = 4  # bins of whole times up, without which equal ones prove nothing
-FAMILIES = ("exponential", "weibull", "lognormal")
 CONSTANT = 1e-12  # squared coefficient of variation, below which lengths do not differ
 FAR_LIKELIER = 10.0  # in AIC: what is next to never seen of periods that are exponential
 
@@ -61,7 +64,7 @@ def fit_periods(seen: Durations) -> FittedPeriods:
     if (length_s := _common_length_s(seen)) is not None:
         same = Deterministic(value_s=length_s)
         return _fitted(same, "deterministic", seen.whole, 0.0, "all the same")
-    first, *others = (fit(name, seen) for name in FAMILIES)
+    first, *others = (fit(name, seen) for name in TRIED_FAMILIES)
     best = likeliest(others)
     chosen = best if best.aic < first.aic - FAR_LIKELIER else first
     law = plain if chosen is first else chosen.free_law
@@ -95,8 +98,8 @@ def _fitted(law: Law, family: str, whole: int, distance: float, verdict: str) ->
 
 
 def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str]]:
-    """How every component fails, and a note of those of which too little was seen to tell."""
-    found: dict[str, FittedFailure] = {}
+    """Fit times up and down of every component; a note names those that changed too rarely."""
+    failures: dict[str, FittedFailure] = {}
     thin = []
     periods = rows[rows["component"].notna() & (rows["count"] > 0)]
     for name, part in periods.groupby("component"):
@@ -104,12 +107,12 @@ def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str
         if min(each.whole for each in seen.values()) < LEAST_PERIODS:
             thin.append(str(name))
         else:
-            found[str(name)] = FittedFailure(
+            failures[str(name)] = FittedFailure(
                 up=fit_periods(seen[True]), down=fit_periods(seen[False])
             )
     if not thin:
-        return found, []
-    return found, [
+        return failures, []
+    return failures, [
         f"{few(thin)} changed too rarely to tell how long it is up and down (fewer than "
         f"{LEAST_PERIODS} whole periods of each); taken as in the base system, or as never failing"
     ]
@@ -129,17 +132,17 @@ def failing_together(rows: pd.DataFrame, names: Iterable[str]) -> tuple[tuple[st
         if len(whole) >= DIFFERENT_LENGTHS:
             key = cells[["up", "ended", "bin", "count"]].to_numpy(np.int64).tobytes()
             alike.setdefault(key, []).append((str(name), cells["total_s"].to_numpy(np.float64)))
-    found = []
+    groups = []
     for candidates in alike.values():
         first_s = candidates[0][1]
         same = [name for name, sums_s in candidates if np.allclose(sums_s, first_s, 1e-9, 0.0)]
         if len(same) > 1:
-            found.append(tuple(same))
-    return tuple(found)
+            groups.append(tuple(same))
+    return tuple(groups)
 
 
 def ever_down(rows: pd.DataFrame | None) -> frozenset[str]:
-    """The components that were down at some time, as far as is told."""
+    """The components that were seen down at some time."""
     if rows is None:
         return frozenset()
     down = rows["up"].eq(False)  # rows of no state at all have none

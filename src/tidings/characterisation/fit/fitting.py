@@ -39,10 +39,10 @@ from tidings.characterisation.fit.counting import Observed, count, measured_outc
 from tidings.characterisation.fit.exhibits import quality_sections
 from tidings.characterisation.fit.failures import failing_together, fit_failures
 from tidings.characterisation.fit.laws import FittedLaw
+from tidings.characterisation.fit.measured import waiting_parameters
 from tidings.characterisation.fit.parameters import Parameter, parameter_table
 from tidings.characterisation.fit.publishers import (
     FittedPublishers,
-    PublisherStatistics,
     fit_publishers,
     interval_samples,
 )
@@ -60,7 +60,6 @@ from tidings.characterisation.fit.stationarity import (
     stationarity,
 )
 from tidings.characterisation.fit.subscribers import FoundSubscribers, find_subscribers, with_links
-from tidings.characterisation.fit.waiting import waiting_parameters
 from tidings.characterisation.statistics import TOO_EARLY, Direction, Window
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
@@ -70,15 +69,15 @@ from tidings.model.system import Publisher, Subscriber, System
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Characterisation:
-    """What traces tell: a fitted system, what was measured, and how far to trust both.
+    """A system fitted to traces, what was measured, and how far to trust both.
 
     ``parameters`` has every fitted number with its standard error, ``waits`` likewise how long
     events wait at brokers, which comes of a system and is no part of it; ``quality`` counts the
     rows of every table by what became of them, ``coverage`` says how much of what was published
     could be followed to those who want it; ``stationarity`` tests whether publishers keep their
     rates; ``clocks`` says how far the clocks of two hosts may differ; ``laws`` are those fitted, by
-    path of the parameter, ``rates`` those of publishers over time; ``notes`` say what could not be
-    told and was assumed. ``examples`` are a few of the rows that were set aside, where
+    path of the parameter, ``rates`` those of publishers over time; ``notes`` say what the
+    traces do not and was assumed. ``examples`` are a few of the rows that were set aside, where
     :func:`with_examples` has looked for them.
     """
 
@@ -112,43 +111,34 @@ class Characterisation:
 def fit(
     traces: Observed, seen: Statistics, measured: Window, base: System | None
 ) -> Characterisation:
-    """The same from statistics that have been collected: everything here is model-sized."""
+    """Fit a system to statistics of traces, with standard errors, and measure the outcome."""
     probed = nothing_of_links() if seen.probes is None else seen.probes
     runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
     clocks = read_clocks(seen.clocks, seen.crossings)
     probed_channels = by_clocks(fit_channels(probed, runs), clocks.probed, clocks.offsets)
     # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
     enough = well_probed(seen.hops, probed)
-    found = find_subscribers(seen.subscriptions, base, traces.window)
-    quality = quality_table(seen, bad_filters=found.bad_rows)
+    wanting = find_subscribers(seen.subscriptions, base, traces.window)
+    quality = quality_table(seen, bad_filters=wanting.bad_rows)
     spoilt = spoilt_shares(quality)
-    crossed = {way: each for way, each in fit_channels(seen.crossings).items() if way not in enough}
+    crossed = {arc: each for arc, each in fit_channels(seen.crossings).items() if arc not in enough}
     crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
     channels = surest(crossed, probed_channels)
+    spoilt_rates = spoilt.get("publications", 0.0)
     publishers = fit_publishers(
-        PublisherStatistics(
-            homes=seen.publications_by("publishers"),
-            contents=seen.publications_by("contents"),
-            intervals=seen.intervals,
-            arrivals=seen.hops_by("arrivals"),
-            events=seen.contents,
-            channels=channels,
-            window_s=traces.window.seconds,
-            spoilt=spoilt.get("publications", 0.0),
-        ),
-        base,
+        seen, channels, base, window_s=traces.window.seconds, spoilt=spoilt_rates
     )
-    homes = [each.at for each in publishers.publishers] + [each.at for each in found.subscribers]
+    homes = [each.at for each in publishers.publishers] + [each.at for each in wanting.subscribers]
     failures, unsure = ({}, []) if seen.states is None else fit_failures(seen.states)
     together = () if seen.states is None else failing_together(seen.states, failures)
     fitted = fit_network(seen.hops, channels, homes, base)
     network = with_failures(fitted, failures, together)
-    clients = with_links(found.subscribers, channels)
+    clients = with_links(wanting.subscribers, channels)
     peers = _coming_and_going(seen, publishers, clients)
     parameters = [
         *network.parameters, *publishers.parameters, *clients.parameters, *peers.parameters,
     ]  # fmt: skip
-    with _noted(found.notes, network.notes, publishers.notes):
+    with _noted(wanting.notes, network.notes, publishers.notes):
         system, said = assemble(network, peers.publishers, peers.subscribers, parameters, base)
     waits = [
         each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
@@ -160,7 +150,7 @@ def fit(
     steady = stationarity(seen.publications_by("batches"), scvs, lengths_s)
     notes = (
         *traces.notes, *seen.notes, *spoilt_notes(spoilt),
-        *found.notes, *network.notes, *publishers.notes, *clients.notes,
+        *wanting.notes, *network.notes, *publishers.notes, *clients.notes,
         *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
         *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
         *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
@@ -177,18 +167,18 @@ def fit(
         laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
         rates=rates_over_time(seen.publications_by("batches"), lengths_s),
         notes=notes,
-        bad_texts=BadTexts(contents=seen.bad_texts, filters=found.bad_texts),
+        bad_texts=BadTexts(contents=seen.bad_texts, filters=wanting.bad_texts),
     )
 
 
 def _with_spoilt(
     crossed: Mapping[Direction, FittedChannel], seen: Statistics, spoilt: Mapping[str, float]
 ) -> dict[Direction, FittedChannel]:
-    """Links of which hops and deliveries tell, with the share of these that could not be used."""
+    """Links seen in hops and deliveries, with the share of these that could not be used."""
     brokers = set(seen.hops["broker"].dropna())
     return {
-        way: replace(each, spoilt=spoilt.get("hops" if way[1] in brokers else "deliveries", 0.0))
-        for way, each in crossed.items()
+        arc: replace(each, spoilt=spoilt.get("hops" if arc[1] in brokers else "deliveries", 0.0))
+        for arc, each in crossed.items()
     }
 
 
@@ -204,33 +194,33 @@ class _Peers(NamedTuple):
 def _coming_and_going(
     seen: Statistics, publishers: FittedPublishers, clients: FoundSubscribers
 ) -> _Peers:
-    found = _Peers(publishers.publishers, clients.subscribers, [], [])
+    peers = _Peers(publishers.publishers, clients.subscribers, [], [])
     if seen.sessions is not None:
         periods, notes = fit_connectivity(seen.sessions)
         senders = with_connectivity(publishers.publishers, "publishers", periods)
         takers = with_connectivity(clients.subscribers, "subscribers", periods)
         said = [*notes, *senders[2], *takers[2]]
-        found = _Peers(senders[0], takers[0], senders[1] + takers[1], said)
+        peers = _Peers(senders[0], takers[0], senders[1] + takers[1], said)
     if seen.stays is not None:
         periods, notes = fit_stays(seen.stays)
-        churners, parameters = with_stays(found.subscribers, periods)
-        found = found._replace(
+        churners, parameters = with_stays(peers.subscribers, periods)
+        peers = peers._replace(
             subscribers=churners,
-            parameters=found.parameters + parameters,
-            notes=found.notes + notes,
+            parameters=peers.parameters + parameters,
+            notes=peers.notes + notes,
         )
-    return found
+    return peers
 
 
 @contextmanager
 def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
-    """Where no system comes out, tell what was noted on the way: it may say why."""
+    """Where no system comes out, add what was noted on the way: it may say why."""
     try:
         yield
     except InvalidTracesError as problem:
         said = "; ".join(note for some in notes for note in some)
-        told = f"{problem.headline} (noted before: {said})" if said else problem.headline
-        raise InvalidTracesError(told, problem.problems) from problem
+        headline = f"{problem.headline} (noted before: {said})" if said else problem.headline
+        raise InvalidTracesError(headline, problem.problems) from problem
 
 
 def _said_of_early(seen: Statistics) -> list[str]:

@@ -29,6 +29,15 @@ Estimator = Callable[[Sample], Law | None]
 _LEAST_MASS = 1e-300
 _LEAST_SHAPE, _MOST_SHAPE = 0.06, 1e6
 _EULER = 0.5772156649015329
+# A Kolmogorov distance of 1.63/√n is exceeded by one true law in a hundred, and by fewer when its
+# parameters were fitted. A distance of half a percent moves no on-time share by more than that,
+# however many times were measured.
+_SIGNIFICANT = 1.63
+_NEGLIGIBLE = 0.005
+# Times that agree this well, or to two nanoseconds, are one time.
+_EQUAL_RATIO, _EQUAL_S = 1e-6, 2e-9
+# Of a gamma law: beyond them all times are alike, or almost all of them next to none.
+_EQUAL_SHAPE, _MOST_SCV = 1e6, 10.0
 
 
 def exponential(sample: Sample) -> Law | None:
@@ -85,13 +94,13 @@ def weibull(sample: Sample) -> Law | None:
         shape = min(max(math.exp(point[1]), _LEAST_SHAPE), _MOST_SHAPE)
         return Weibull(scale_s=math.exp(point[0]), shape=shape)
 
-    found = optimize.minimize(
+    optimum = optimize.minimize(
         lambda point: -log_likelihood(sample, law(point)) / sample.count,
         start,
         method="Nelder-Mead",
         options={"xatol": 1e-6, "fatol": 1e-12, "maxiter": 400},
     )
-    shape = law(found.x).shape
+    shape = law(optimum.x).shape
     return Weibull(scale_s=sample.mean_s / math.gamma(1.0 + 1.0 / shape), shape=shape)
 
 
@@ -120,15 +129,6 @@ FAMILIES: dict[str, tuple[Estimator, int]] = {
     "weibull": (weibull, 2),
     "shifted exponential": (shifted_exponential, 2),
 }
-# A Kolmogorov distance of 1.63/√n is exceeded by one true law in a hundred, and by fewer when its
-# parameters were fitted. A distance of half a percent moves no on-time share by more than that,
-# however many times were measured.
-_SIGNIFICANT = 1.63
-_NEGLIGIBLE = 0.005
-# Times that agree this well, or to two nanoseconds, are one time.
-_EQUAL_RATIO, _EQUAL_S = 1e-6, 2e-9
-# Of a gamma law: beyond them all times are alike, or almost all of them next to none.
-_EQUAL_SHAPE, _MOST_SCV = 1e6, 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +155,7 @@ class FittedLaw:
 
     @property
     def count(self) -> int:
-        """How many times tell it."""
+        """How many times it was fitted to."""
         return self.sample.count
 
     @property
@@ -236,7 +236,7 @@ def histogram_law(sample: Sample) -> Empirical:
 
 
 def _candidates(sample: Sample, independent: int) -> list[Candidate]:
-    found = []
+    candidates = []
     weight = independent / sample.count
     for family, (estimate, parameters) in FAMILIES.items():
         try:
@@ -248,8 +248,8 @@ def _candidates(sample: Sample, independent: int) -> list[Candidate]:
         likelihood = weight * log_likelihood(sample, law)
         bic = parameters * math.log(independent) - 2.0 * likelihood
         distance = kolmogorov_distance(sample, law)
-        found.append(Candidate(family=family, law=law, bic=bic, distance=distance))
-    return found
+        candidates.append(Candidate(family=family, law=law, bic=bic, distance=distance))
+    return candidates
 
 
 def _chosen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.characterisation.fit.contents import Contents
-from tidings.characterisation.statistics import LOST, REACHED
+from tidings.characterisation.statistics import LOST, REACHED, sums_at
 from tidings.model import topology
-from tidings.model.arrays import Ints
 from tidings.model.events import canonical_event
 from tidings.model.routes import Routes, route
 from tidings.model.system import Broker, System
@@ -66,8 +65,8 @@ def _reach(cells: pd.DataFrame, system: System, routes: Routes, failed: frozense
     home, chosen = routes.home_of_subscriber, routes.filter_of_subscriber
     number = system.broker_index
     reached = cells[(cells["statistic"] == REACHED) & cells["target"].isin(list(number))]
-    at = np.zeros((len(system.brokers), routes.class_count))
-    np.add.at(at, (_numbers(reached["target"], number), _ints(reached["kind"])), reached["events"])
+    shape = (len(system.brokers), routes.class_count)
+    at = sums_at(reached, "events", shape, reached["target"].map(number), reached["kind"])
     lost = cells[cells["statistic"] == LOST]
     missing = _missing(lost, system, routes, failed)
     return Reach(
@@ -93,7 +92,8 @@ def _cells(sightings: pd.DataFrame, contents: Contents, routes: Routes) -> pd.Da
     position = {canonical_event(event): i for i, event in enumerate(routes.events)}
     place = [position.get(canonical_event(event), -1) for event in contents.events]
     known = sightings[sightings["content"].isin(list(contents.number_of))]
-    at = np.array(place, dtype=np.int64)[_numbers(known["content"], contents.number_of)]
+    numbers = known["content"].map(dict(contents.number_of))
+    at = np.array(place, dtype=np.int64)[numbers.to_numpy(dtype=np.int64)]
     return known[at >= 0].assign(kind=routes.class_of_event[at[at >= 0]])
 
 
@@ -104,39 +104,37 @@ def _missing(lost: pd.DataFrame, system: System, routes: Routes, failed: frozens
     subtree where the arc leads away from the root, and all but a subtree where it leads towards it:
     so one walk from the root adds up all arcs.
     """
-    found = np.zeros((len(system.brokers), routes.class_count))
-    found += _lost_by_publishers(lost, system, routes, failed)
+    missing = np.zeros((len(system.brokers), routes.class_count))
+    missing += _lost_by_publishers(lost, system, routes, failed)
     between = {(arc.source, arc.target): i for i, arc in enumerate(routes.arcs)}
     number = system.broker_index
     on_arc = np.zeros((len(routes.arcs), routes.class_count))
     for row in lost[lost["target"].notna()].itertuples():
-        way = str(row.source), str(row.target)
-        arc = between.get((number.get(way[0], -1), number.get(way[1], -1)))
-        if arc is None or not failed.isdisjoint({"--".join(way), "--".join(way[::-1])}):
+        direction = str(row.source), str(row.target)
+        arc = between.get((number.get(direction[0], -1), number.get(direction[1], -1)))
+        if arc is None or not failed.isdisjoint({"--".join(direction), "--".join(direction[::-1])}):
             continue
         if not _may_drop(system.brokers[routes.arcs[arc].target], system, failed):
             on_arc[arc, int(row.kind)] += row.events
     for index, tree in enumerate(routes.trees):
         here = on_arc * (routes.tree_of_class == index)
-        everywhere, behind = np.zeros(routes.class_count), np.zeros_like(found)
+        everywhere, behind = np.zeros(routes.class_count), np.zeros_like(missing)
         for broker, into in topology.walk(tree, routes.arcs, 0):
             if into >= 0:
                 everywhere += here[into ^ 1]
                 behind[broker] = behind[routes.arcs[into].source] + here[into] - here[into ^ 1]
-        found += everywhere + behind
-    return found
+        missing += everywhere + behind
+    return missing
 
 
 def _lost_by_publishers(
     lost: pd.DataFrame, system: System, routes: Routes, failed: frozenset[str]
 ) -> Reals:
     """Events of each class that no broker has seen: their publishers' links lost them."""
-    found = np.zeros(routes.class_count)
     brokers = {broker.name: broker for broker in system.brokers}
     certain = [p.name for p in system.publishers if not _may_drop(brokers[p.at], system, failed)]
     nowhere = lost[lost["target"].isna() & lost["publisher"].isin(certain)]
-    np.add.at(found, _ints(nowhere["kind"]), nowhere["events"].to_numpy(dtype=np.float64))
-    return found
+    return sums_at(nowhere, "events", (routes.class_count,), nowhere["kind"])
 
 
 def _may_drop(broker: Broker, system: System, failed: frozenset[str]) -> bool:
@@ -144,11 +142,3 @@ def _may_drop(broker: Broker, system: System, failed: frozenset[str]) -> bool:
     limited = any(station.buffer is not None for station in broker.stations)
     fails = broker.failure is not None or broker.name in failed
     return limited or fails or system.expired != "at subscriber"
-
-
-def _ints(values: pd.Series) -> Ints:
-    return np.asarray(values, dtype=np.int64)
-
-
-def _numbers(names: pd.Series, number: Mapping[str, int]) -> Ints:
-    return _ints(names.map(dict(number)))

@@ -1,15 +1,23 @@
-"""The measured outcome: what became of the events, counted, with standard errors from batches."""
+"""Tabulate the measured outcome, with standard errors from batches; and waits at brokers.
+
+Waits are not assumptions of a system but what comes of it, so that they are reported and not part
+of the fitted system: predicted waits can be held against them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tidings.characterisation.statistics import BATCHES
+from tidings.characterisation.fit.laws import fit_law
+from tidings.characterisation.fit.parameters import Parameter, law_parameter
+from tidings.characterisation.fit.samples import sample_from_rows
+from tidings.characterisation.statistics import BATCHES, WAITING, sums_at
 from tidings.model.delay_grid import BINS, EDGES_S, Histogram
 from tidings.model.outcome import QUANTILES, table
 from tidings.model.standard_errors import batch_share_se, ratio_se
@@ -43,15 +51,17 @@ class Tally:
     delay_s: Reals
     lost_link: Reals
 
-    def plus(self, other: Tally) -> Tally:
-        """Both together."""
-        return Tally(
-            wanted=self.wanted + other.wanted,
-            delivered=self.delivered + other.delivered,
-            on_time=self.on_time + other.on_time,
-            delay_s=self.delay_s + other.delay_s,
-            lost_link=self.lost_link + other.lost_link,
-        )
+    @classmethod
+    def total(cls, tallies: Collection[Tally], subscribers: int) -> Tally:
+        """All of them together."""
+        nothing = np.zeros((subscribers, BATCHES))
+        none = cls(
+            wanted=nothing, delivered=nothing, on_time=nothing, delay_s=nothing,
+            lost_link=np.zeros(subscribers),
+        )  # fmt: skip
+        names = [each.name for each in fields(cls)]
+        every = (none, *tallies)
+        return cls(**{name: sum(getattr(each, name) for each in every) for name in names})
 
 
 def tallies(
@@ -65,30 +75,27 @@ def tallies(
     number = {name: index for index, name in enumerate(roster.names)}
     known = pairs[pairs["subscriber"].isin(roster.names)]
     rows_of = {str(name): part for name, part in known.groupby("publisher")}
-    found, unwanted = {}, np.zeros(len(roster.names))
+    by_publisher, unwanted = {}, np.zeros(len(roster.names))
     for publisher in sorted({*wanted, *rows_of}):
-        sums = np.zeros((4, len(roster.names), BATCHES))
-        part = rows_of.get(publisher)
-        if part is not None:
-            place = (
-                part["subscriber"].map(number).to_numpy(dtype=np.int64),
-                part["batch"].to_numpy(dtype=np.int64),
-            )
-            for index, column in enumerate(("delivered", "on_time", "delay_total_s", "wanted")):
-                np.add.at(sums[index], place, part[column].fillna(0.0).to_numpy(dtype=np.float64))
+        part = rows_of.get(publisher, known.head(0))
+        places = (part["subscriber"].map(number), part["batch"])
+        delivered, on_time, delay_s, by_stays = (
+            sums_at(part, column, (len(roster.names), BATCHES), *places)
+            for column in ("delivered", "on_time", "delay_total_s", "wanted")
+        )
         expected = wanted.get(publisher)
-        asked = np.zeros_like(sums[0]) if expected is None else expected[roster.filter_of]
-        asked = np.where(roster.is_churner[:, None], sums[3], asked)
-        unwanted += np.maximum(sums[0] - asked, 0.0).sum(axis=1)
-        found[publisher] = Tally(
-            wanted=np.maximum(asked, sums[0]),
-            delivered=sums[0],
-            on_time=sums[1],
-            delay_s=sums[2],
+        asked = np.zeros_like(delivered) if expected is None else expected[roster.filter_of]
+        asked = np.where(roster.is_churner[:, None], by_stays, asked)
+        unwanted += np.maximum(delivered - asked, 0.0).sum(axis=1)
+        by_publisher[publisher] = Tally(
+            wanted=np.maximum(asked, delivered),
+            delivered=delivered,
+            on_time=on_time,
+            delay_s=delay_s,
             lost_link=np.zeros(len(roster.names)),
         )
     extra = {roster.names[i]: int(unwanted[i]) for i in np.flatnonzero(unwanted)}
-    return found, extra
+    return by_publisher, extra
 
 
 def subscriber_table(
@@ -97,7 +104,7 @@ def subscriber_table(
     """One row per subscriber: shares of what it wanted, delays of what it got, standard errors."""
     wanted = tally.wanted.sum(axis=1)
     counts = _histograms(delays, roster)
-    found = [Histogram.between_edges(row).quantiles(list(QUANTILES.values())) for row in counts]
+    quantiles = [Histogram.between_edges(row).quantiles(list(QUANTILES.values())) for row in counts]
     columns = {
         "subscriber": list(roster.names),
         "broker": list(roster.homes),
@@ -106,15 +113,15 @@ def subscriber_table(
         "events": wanted,
         **_shares(tally),
         "delay_mean_se_s": ratio_se(tally.delay_s, tally.delivered),
-        **{name: [row[i] for row in found] for i, name in enumerate(QUANTILES)},
+        **{name: [row[i] for row in quantiles] for i, name in enumerate(QUANTILES)},
     }
     return table("subscribers", columns)
 
 
-def pair_table(found: Mapping[str, Tally], roster: Roster, window_s: float) -> pd.DataFrame:
+def pair_table(by_publisher: Mapping[str, Tally], roster: Roster, window_s: float) -> pd.DataFrame:
     """One row per publisher and subscriber of whom the second wanted something of the first."""
     parts = []
-    for publisher, tally in found.items():
+    for publisher, tally in by_publisher.items():
         events = tally.wanted.sum(axis=1)
         asked = np.flatnonzero(events > 0)
         if asked.size:
@@ -155,11 +162,10 @@ def broker_table(
     rows = []
     for name in servers:
         part = batches[batches["broker"] == name]
-        sums = np.zeros((4, BATCHES))
-        place = part["batch"].to_numpy(dtype=np.int64)
-        for index, column in enumerate(("rows", "count", "total_s", "wait_total_s")):
-            np.add.at(sums[index], place, part[column].fillna(0.0).to_numpy(dtype=np.float64))
-        arrivals, served, busy_s, wait_s = sums
+        arrivals, served, busy_s, wait_s = (
+            sums_at(part, column, (BATCHES,), part["batch"])
+            for column in ("rows", "count", "total_s", "wait_total_s")
+        )
         with np.errstate(invalid="ignore", divide="ignore"):
             # Rows without a start tell no service: those that do stand for all.
             all_busy_s = busy_s * np.where(served > 0, arrivals / served, 1.0)
@@ -202,10 +208,46 @@ def _shares(tally: Tally) -> dict[str, Reals]:
 def _histograms(delays: pd.DataFrame, roster: Roster) -> Reals:
     number = {name: index for index, name in enumerate(roster.names)}
     known = delays[delays["subscriber"].isin(roster.names) & delays["bin"].notna()]
-    counts = np.zeros((len(roster.names), BINS))
-    place = (
-        known["subscriber"].map(number).to_numpy(dtype=np.int64),
-        known["bin"].to_numpy(dtype=np.int64),
+    places = (known["subscriber"].map(number), known["bin"])
+    return sums_at(known, "delivered", (len(roster.names), BINS), *places)
+
+
+def waiting_parameters(broker: str, hops: pd.DataFrame) -> list[Parameter]:
+    """The share of events that wait at a broker, and the mean wait of these, in seconds.
+
+    Waits of events that follow each other are alike: standard errors come from batches, and the law
+    is judged by as many independent times as would tell the mean as well.
+    """
+    mine = hops[hops["broker"] == broker]
+    batches = mine[mine["statistic"] == "batches"]
+    served, waited, wait_s = (
+        sums_at(batches, column, (BATCHES,), batches["batch"])
+        for column in ("count", "waited", "wait_total_s")
     )
-    np.add.at(counts, place, known["delivered"].to_numpy(dtype=np.float64))
-    return counts
+    if served.sum() == 0:
+        return []
+    share = Parameter(
+        path=f"brokers.{broker}.waiting.share",
+        estimate=float(waited.sum() / served.sum()),
+        standard_error=float(batch_share_se(waited, served)),
+        count=int(served.sum()),
+        unit="share",
+    )
+    sample = sample_from_rows(mine[mine["statistic"] == WAITING])
+    if sample.count == 0:
+        return [share]
+    error_s = float(ratio_se(wait_s, waited))
+    fitted = fit_law(sample, as_good_as=_as_good_as(sample.variance_s2, error_s, sample.count))
+    mean = law_parameter(f"brokers.{broker}.waiting", fitted)
+    return [replace(mean, standard_error=error_s), share]
+
+
+def _as_good_as(variance_s2: float, error_s: float, count: int) -> int:
+    """How many independent times would tell the mean as well: variance over squared error.
+
+    >>> _as_good_as(4.0, 0.2, 1000)
+    100
+    """
+    if not (math.isfinite(error_s) and error_s > 0 and math.isfinite(variance_s2)):
+        return count
+    return max(2, min(count, round(variance_s2 / error_s**2)))

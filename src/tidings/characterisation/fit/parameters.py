@@ -57,7 +57,7 @@ def parameter_table(parameters: Iterable[Parameter]) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedPeriods:
-    """The law of periods of one kind, how many whole ones tell it, and how well it fits."""
+    """The law of periods of one kind, how many whole ones there were, and how well it fits."""
 
     law: Law
     family: str

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.characterisation.fit.channels import FittedChannel
+from tidings.characterisation.fit.collected import Statistics
 from tidings.characterisation.fit.contents import Contents, lifetimes, numbered
 from tidings.characterisation.fit.laws import FittedLaw, fit_law
 from tidings.characterisation.fit.parameters import Parameter
@@ -32,40 +33,38 @@ class FittedPublishers:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublisherStatistics:
-    """The statistics that publishers are fitted from, as collected."""
+def fit_publishers(
+    seen: Statistics,
+    channels: Mapping[Direction, FittedChannel],
+    base: System | None,
+    *,
+    window_s: float,
+    spoilt: float = 0.0,
+) -> FittedPublishers:
+    """Fit home, rate per second, contents, lifetimes and link of every publisher seen.
 
-    homes: pd.DataFrame
-    contents: pd.DataFrame
-    intervals: pd.DataFrame
-    arrivals: pd.DataFrame
-    events: Contents
-    channels: Mapping[Direction, FittedChannel]
-    window_s: float
-    spoilt: float = 0.0  # share of publications that could not be used: rates may miss as many
-
-
-def fit_publishers(seen: PublisherStatistics, base: System | None) -> FittedPublishers:
-    """Every publisher of which anything good was seen."""
+    ``spoilt`` is the share of publications that could not be used: rates may miss as many.
+    """
     known = {each.name: each for each in base.publishers} if base else {}
     publishers: list[Publisher] = []
     parameters: list[Parameter] = []
     notes: list[str] = []
     samples = interval_samples(seen.intervals)
-    rows_by_publisher = numbered(seen.contents, seen.events).groupby("publisher")
+    contents = numbered(seen.publications_by("contents"), seen.contents)
+    rows_by_publisher = contents.groupby("publisher")
+    homes, arrivals = seen.publications_by("publishers"), seen.hops_by("arrivals")
     for key, rows in rows_by_publisher:
         name = str(key)
-        home = _home(name, seen.homes, seen.arrivals, known.get(name), notes)
+        home = _home(name, homes, arrivals, known.get(name), notes)
         if home is None:
             notes.append(f"publisher '{name}': nothing says where it is; it was left out")
             continue
         count = int(rows["rows"].sum())
-        every, rate = fit_interval(name, count, samples.get(name), seen.window_s, notes)
-        unsure = math.hypot(rate.standard_error, seen.spoilt * rate.estimate)
+        every, rate = fit_interval(name, count, samples.get(name), window_s, notes)
+        unsure = math.hypot(rate.standard_error, spoilt * rate.estimate)
         rate = replace(rate, standard_error=unsure)
-        content, shares = _content(name, rows, seen.events)
-        fitted = seen.channels.get((name, home))
+        content, shares = _content(name, rows, seen.contents)
+        fitted = channels.get((name, home))
         base_link = known[name].link if name in known else PERFECT
         if fitted is None:
             notes.append(f"publisher '{name}': nothing tells of its link; {_assumed(base_link)}")
@@ -88,19 +87,19 @@ def fit_publishers(seen: PublisherStatistics, base: System | None) -> FittedPubl
 
 
 def interval_samples(intervals: pd.DataFrame) -> dict[str, Sample]:
-    """Times between events per publisher, with those that bridge two batches.
+    """Times between events per publisher, in seconds, with those that bridge two batches.
 
-    Batches of different stretches of time, where that is told, have a gap between them.
+    Batches of different stretches of time, where the rows name them, have a gap between them.
     """
-    found = {}
+    samples = {}
     for publisher, rows in intervals.groupby("publisher"):
         inside = sample_from_rows(rows[rows["statistic"] == "intervals"])
         ends = rows[rows["statistic"] == "ends"].sort_values("batch")
         first = ends["first_ns"].to_numpy(dtype=np.int64)
         last = ends["last_ns"].to_numpy(dtype=np.int64)
         between = (first[1:] - last[:-1]) / 1e9
-        found[str(publisher)] = inside.merged(sample_of(between[adjoining(ends)]))
-    return found
+        samples[str(publisher)] = inside.merged(sample_of(between[adjoining(ends)]))
+    return samples
 
 
 def fit_interval(
@@ -168,14 +167,14 @@ def _content(
 
 
 def equal_size(rows: pd.DataFrame) -> float | None:
-    """The size in bytes of all publications of which one is told; None where they differ.
+    """The one size of all publications that have any, in bytes; None where they differ.
 
     >>> rows = pd.DataFrame({"least_size_bytes": [64, None], "most_size_bytes": [64, None]})
     >>> equal_size(rows), equal_size(rows.tail(1).astype("Int64"))
     (64.0, None)
     """
-    told = rows[["least_size_bytes", "most_size_bytes"]].stack().dropna().unique()
-    return float(told[0]) if len(told) == 1 else None
+    sizes = rows[["least_size_bytes", "most_size_bytes"]].stack().dropna().unique()
+    return float(sizes[0]) if len(sizes) == 1 else None
 
 
 def _with_common_parts(publisher: Publisher, rows: pd.DataFrame) -> Publisher:

@@ -35,6 +35,7 @@ _LEFT_UNTOLD = {
     "hops": "of links that were not probed, losses may be too high (their standard errors say so)",
     "deliveries": "of subscribers, measured losses may be too high",
 }
+COVERAGE_COLUMNS = ("what", "number", "of", "share")
 
 
 def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
@@ -78,14 +79,14 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
 
 
 def _conflicts(seen: Statistics) -> int:
-    found = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
-    return int(found.loc[found["reason"].notna(), "rows"].sum())
+    published = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
+    return int(published.loc[published["reason"].notna(), "rows"].sum())
 
 
 def _copied(seen: Statistics) -> int:
     """Publications beyond the first of every event."""
-    found = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
-    once = found[found["reason"].isna()]
+    published = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
+    once = published[published["reason"].isna()]
     return int((once["rows"] - once["events"]).sum())
 
 
@@ -109,14 +110,6 @@ def spoilt_notes(spoilt: Mapping[str, float]) -> list[str]:
         for table, what in _LEFT_UNTOLD.items()
         if table in spoilt
     ]
-
-
-def rows_read(quality: pd.DataFrame) -> dict[str, int]:
-    """How many rows of each table were read: used, set aside and duplicates together."""
-    return {str(name): int(rows) for name, rows in quality.groupby("table")["rows"].sum().items()}
-
-
-COVERAGE_COLUMNS = ("what", "number", "of", "share")
 
 
 def coverage_table(seen: Statistics, subscribers: pd.DataFrame) -> pd.DataFrame:

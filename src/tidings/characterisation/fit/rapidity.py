@@ -45,10 +45,6 @@ class Spreading:
     times_s: Floats  # of the curve B
     reached: Floats  # B: share of the brokers, of those reached in the end
 
-    def area_s(self, within_s: float) -> float:
-        """∫ B up to a time by which all are reached: the time less the mean delay."""
-        return within_s - self.mean_s
-
     def times_to_s(self, shares: Sequence[float]) -> list[float]:
         """By when these shares of the brokers had it."""
         return [float(self.times_s[np.argmax(self.reached >= share - 1e-12)]) for share in shares]

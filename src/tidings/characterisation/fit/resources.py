@@ -10,7 +10,7 @@ import pandas as pd
 from tidings.characterisation.fit.laws import fit_law
 from tidings.characterisation.fit.samples import sample_from_rows
 from tidings.characterisation.fit.utilisation_law import fit_rows, fit_services
-from tidings.characterisation.statistics import SIZE_BYTES_PER_S
+from tidings.characterisation.statistics import SIZE_BYTES_PER_S, Direction
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model.laws import Exponential, Law
 from tidings.model.workload import NO_TIME, Centre
@@ -18,6 +18,8 @@ from tidings.model.workload import NO_TIME, Centre
 SERVICES = ("spans", "utilisation")
 FIRST = ("cpu", "disk")  # in which order an event passes resources; others after, by name
 COLUMNS = ("broker", "resource", "type", "service_mean_s", "service_mean_se_s", "count")
+ALL = "all"
+SHARED = "shared network"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +57,14 @@ def spanned_resources(cells: pd.DataFrame, brokers: Sequence[str]) -> Resources:
 def sampled_resources(usage: pd.DataFrame, brokers: Sequence[str]) -> Resources:
     """A queue for each resource that was sampled, with mean service times by the utilisation law.
 
-    All that cannot be told is refused at once.
+    Raises with all resources at once of which service times cannot be estimated.
     """
     known = usage[usage["broker"].isin(brokers) & ~usage["resource"].str.contains("--")]
     fits = fit_services(known)
     refusals = [each.refusal for each in fits if each.refusal]
     if refusals:
-        told = "\n  ".join(["service times cannot be told from utilisation:", *refusals])
-        raise InvalidTracesError(told)
+        headline = "\n  ".join(["service times cannot be told from utilisation:", *refusals])
+        raise InvalidTracesError(headline)
     fits.sort(key=lambda fit: (brokers.index(fit.broker), *_order(fit.resource)))
     missing = sorted(set(brokers) - {fit.broker for fit in fits})
     centres, laws = [], {}
@@ -102,11 +104,6 @@ def _order(resource: str) -> tuple[int, str]:
     return FIRST.index(resource) if resource in FIRST else len(FIRST), resource
 
 
-ALL = "all"
-SHARED = "shared network"
-Way = tuple[str, str]  # from a broker to the next
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidths:
     """How fast wires are: by link (``hub--east``, each direction by itself) or "all"; or one
@@ -122,47 +119,47 @@ class Wires:
     """The queue and speed of every way that has one."""
 
     centres: tuple[Centre, ...]
-    of_way: Mapping[Way, int]  # position among ``centres``
-    bytes_per_s: Mapping[Way, float]
+    centre_of: Mapping[Direction, int]  # position among ``centres``
+    bytes_per_s: Mapping[Direction, float]
 
 
-def find_wires(given: Bandwidths, ways: Sequence[Way]) -> Wires:
-    """The wires of some ways; refuses names that are no links."""
+def find_wires(given: Bandwidths, directions: Sequence[Direction]) -> Wires:
+    """The wires of some directions; refuses names that are no links."""
     if given.shared_bytes_per_s is not None:
         return Wires(
             centres=(Centre(name=SHARED),),
-            of_way=dict.fromkeys(ways, 0),
-            bytes_per_s=dict.fromkeys(ways, given.shared_bytes_per_s),
+            centre_of=dict.fromkeys(directions, 0),
+            bytes_per_s=dict.fromkeys(directions, given.shared_bytes_per_s),
         )
-    links = {"--".join(each) for way in ways for each in (way, way[::-1])}
+    links = {"--".join(each) for arc in directions for each in (arc, arc[::-1])}
     for name in given.bytes_per_s:
         if name != ALL and name not in links:
-            listed = ", ".join(sorted("--".join(way) for way in ways)[:12])
+            listed = ", ".join(sorted("--".join(arc) for arc in directions)[:12])
             raise InvalidInputError(f"'{name}' is no link that events crossed: {listed}, or {ALL}")
-    speeds = {way: speed for way in ways if (speed := _speed(given, way)) is not None}
+    speeds = {arc: speed for arc in directions if (speed := _speed(given, arc)) is not None}
     return Wires(
-        centres=tuple(Centre(name="--".join(way)) for way in speeds),
-        of_way={way: at for at, way in enumerate(speeds)},
+        centres=tuple(Centre(name="--".join(arc)) for arc in speeds),
+        centre_of={arc: at for at, arc in enumerate(speeds)},
         bytes_per_s=speeds,
     )
 
 
-def _speed(given: Bandwidths, way: Way) -> float | None:
-    for name in ("--".join(way), "--".join(way[::-1]), ALL):
+def _speed(given: Bandwidths, arc: Direction) -> float | None:
+    for name in ("--".join(arc), "--".join(arc[::-1]), ALL):
         if name in given.bytes_per_s:
             return given.bytes_per_s[name]
     return None
 
 
 def transfers(
-    wires: Wires, ways: Sequence[Way], used: Sequence[int], sizes: pd.DataFrame, flow: str
+    wires: Wires, links: Sequence[Direction], used: Sequence[int], sizes: pd.DataFrame, flow: str
 ) -> Iterator[tuple[int, Law]]:
-    """How long wires are busy with a message of a flow, for those of the ways it uses."""
-    chosen = [at for at in used if ways[at] in wires.of_way]
+    """How long wires are busy with a message of a flow, for those of the directions it uses."""
+    chosen = [at for at in used if links[at] in wires.centre_of]
     sample = sample_from_rows(sizes)
     if chosen and not sample.count:
         raise InvalidTracesError(
             f"the messages of {flow} have no size; record 'size_bytes', or take the bandwidth away"
         )
     for at in chosen:
-        yield at, fit_law(sample).law.scaled(SIZE_BYTES_PER_S / wires.bytes_per_s[ways[at]])
+        yield at, fit_law(sample).law.scaled(SIZE_BYTES_PER_S / wires.bytes_per_s[links[at]])

@@ -43,7 +43,7 @@ def find_subscribers(
     texts = {str(text): parse_filter(str(text)) for text in subscribed["filter"].unique()}
     bad = subscribed["filter"].map(lambda text: texts[str(text)] is None).astype(bool)
     known = {each.name: each for each in base.subscribers} if base else {}
-    found, notes = [], []
+    subscribers, notes = [], []
     for key, part in subscribed[~bad].groupby("subscriber"):
         name = str(key)
         latest = part.sort_values("last_ns", kind="stable").iloc[-1]
@@ -53,8 +53,8 @@ def find_subscribers(
         wants = _either([each for each in wanted if each is not None])
         old = known.get(name)
         given = Subscriber(name=name, at=str(latest["broker"]), wants=wants)
-        found.append(replace(old, at=given.at, wants=wants) if old else given)
-    silent = sorted(set(known) - {each.name for each in found})
+        subscribers.append(replace(old, at=given.at, wants=wants) if old else given)
+    silent = sorted(set(known) - {each.name for each in subscribers})
     if silent:
         notes.append(
             f"subscribers of the base system that never subscribed: {few(silent)}; left out"
@@ -65,7 +65,7 @@ def find_subscribers(
     ]
     notes += _changes(rows, window)
     return FoundSubscribers(
-        subscribers=tuple(found),
+        subscribers=tuple(subscribers),
         notes=tuple(notes),
         bad_rows=int((subscribed["rows"] - subscribed["duplicates"])[bad].sum()),
         bad_texts=tuple(map(str, subscribed.loc[bad, "filter"].unique())),
@@ -76,23 +76,23 @@ def with_links(
     subscribers: tuple[Subscriber, ...], channels: Mapping[Direction, FittedChannel]
 ) -> FoundSubscribers:
     """The subscribers with their own links as measured, and a note of those of whom none was."""
-    found: list[Subscriber] = []
+    linked: list[Subscriber] = []
     parameters: list[Parameter] = []
     unseen: list[str] = []
     for each in subscribers:
         fitted = channels.get((each.at, each.name))
         if fitted is None:
             unseen.append(each.name)
-            found.append(each)
+            linked.append(each)
         else:
             parameters += fitted.parameters(f"subscribers.{each.name}.link")
-            found.append(replace(each, link=fitted.channel(each.link)))
+            linked.append(replace(each, link=fitted.channel(each.link)))
     if not unseen:
-        return FoundSubscribers(subscribers=tuple(found), parameters=tuple(parameters))
-    perfect = all(each.link == PERFECT for each in found if each.name in set(unseen))
+        return FoundSubscribers(subscribers=tuple(linked), parameters=tuple(parameters))
+    perfect = all(each.link == PERFECT for each in linked if each.name in set(unseen))
     assumed = "taken as immediate and lossless" if perfect else "taken from the base system"
     return FoundSubscribers(
-        subscribers=tuple(found),
+        subscribers=tuple(linked),
         parameters=tuple(parameters),
         notes=(f"nothing tells of the links of {few(unseen)}; {assumed}",),
     )

@@ -30,7 +30,7 @@ NEGLIGIBLE = 0.05  # a type that may account for at most this share of the load 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceFit:
-    """Service times at one resource, by event type, or why they cannot be told.
+    """Service times at one resource, by event type, or why they cannot be estimated.
 
     A service time of exactly 0 is that of a type that does not use the resource: its interval
     reaches 0, and what it may account for at most is negligible.
@@ -113,7 +113,7 @@ def _fitted(broker: str, resource: str, seen: _Samples) -> ResourceFit:
             explained=float("nan"),
             refusal=f"{resource} of {broker}: {refusal}",
         )
-    # What does not use the resource takes no part, and what does is told the surer for it.
+    # What does not use the resource takes no part, and what does is the surer for it.
     used = seen.only([not unused for unused in idle])
     last = _line(used) if used.types else first
     services = dict.fromkeys(seen.types, 0.0) | dict(zip(used.types, last.services_s, strict=False))
@@ -148,18 +148,18 @@ def _line(seen: _Samples) -> _Line:
     """The line of some samples, with a background load where it stands out."""
     busy = seen.busy * seen.weights
     if _tells_background(seen):
-        found, errors, explained = regression(_with_ones(seen), busy)
-        if found[-1] > BACKGROUND_SES * errors[-1] and found[-1] > 1e-9:
+        coefficients, errors, explained = regression(_with_ones(seen), busy)
+        if coefficients[-1] > BACKGROUND_SES * errors[-1] and coefficients[-1] > 1e-9:
             return _Line(
-                services_s=tuple(found[:-1].tolist()),
+                services_s=tuple(coefficients[:-1].tolist()),
                 services_se_s=tuple(errors[:-1].tolist()),
-                background=float(found[-1]),
+                background=float(coefficients[-1]),
                 background_se=float(errors[-1]),
                 explained=explained,
             )
-    found, errors, explained = regression(seen.rates_per_s * seen.weights[:, None], busy)
+    coefficients, errors, explained = regression(seen.rates_per_s * seen.weights[:, None], busy)
     return _Line(
-        services_s=tuple(found.tolist()),
+        services_s=tuple(coefficients.tolist()),
         services_se_s=tuple(errors.tolist()),
         background=0.0,
         background_se=0.0,
@@ -170,12 +170,12 @@ def _line(seen: _Samples) -> _Line:
 def _with_ones(seen: _Samples) -> Floats:
     """The throughputs, and a column for the background load, weighted."""
     ones = np.ones(len(seen.busy))
-    found: Floats = np.column_stack([seen.rates_per_s, ones]) * seen.weights[:, None]
-    return found
+    rates: Floats = np.column_stack([seen.rates_per_s, ones]) * seen.weights[:, None]
+    return rates
 
 
 def _tells_background(seen: _Samples) -> bool:
-    """Whether there is anything by which a background load could be told from the events."""
+    """Whether a background load could be told apart from the events at all."""
     count, kinds = seen.rates_per_s.shape
     return count >= kinds + 3 and _condition(_with_ones(seen)) <= MOST_CONDITION
 
@@ -190,8 +190,8 @@ def _hidden(seen: _Samples, line: _Line) -> tuple[float, tuple[float, ...]]:
         return 0.0, line.services_se_s
     most = max(float(seen.busy.min()), 0.0)
     if _tells_background(seen):
-        found, errors, _ = regression(_with_ones(seen), seen.busy * seen.weights)
-        most = min(most, max(float(found[-1]), 0.0) + CONFIDENCE_SES * float(errors[-1]))
+        coefficients, errors, _ = regression(_with_ones(seen), seen.busy * seen.weights)
+        most = min(most, max(float(coefficients[-1]), 0.0) + CONFIDENCE_SES * float(errors[-1]))
     if most <= NEGLIGIBLE * float(seen.busy.mean()):
         return 0.0, line.services_se_s
     taken_s, _, _ = regression(seen.rates_per_s * seen.weights[:, None], most * seen.weights)
@@ -216,14 +216,14 @@ def regression(rates: Floats, busy: Floats) -> tuple[Floats, Floats, float]:
     Errors hold where some intervals scatter more than others (White's, with n/(n − k)).
     """
     inverse = np.linalg.inv(rates.T @ rates)
-    found: Floats = inverse @ rates.T @ busy
-    left = busy - rates @ found
+    coefficients: Floats = inverse @ rates.T @ busy
+    left = busy - rates @ coefficients
     count, kinds = rates.shape
     spread = (rates * left[:, None]).T @ (rates * left[:, None]) * count / (count - kinds)
     errors: Floats = np.sqrt(np.diag(inverse @ spread @ inverse))
     total = float(((busy - busy.mean()) ** 2).sum())
     explained = 1.0 - float((left**2).sum()) / total if total > 0.0 else 1.0
-    return found, errors, explained
+    return coefficients, errors, explained
 
 
 def _condition(columns: Floats) -> float:

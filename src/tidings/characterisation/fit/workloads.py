@@ -20,7 +20,6 @@ from tidings.characterisation.fit.resources import (
     SERVICES,
     Bandwidths,
     Resources,
-    Way,
     Wires,
     find_wires,
     sampled_resources,
@@ -28,6 +27,7 @@ from tidings.characterisation.fit.resources import (
     transfers,
 )
 from tidings.characterisation.fit.samples import sample_from_rows
+from tidings.characterisation.statistics import Direction
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model.laws import Law
 from tidings.model.units import format_seconds
@@ -51,11 +51,11 @@ def routing_table(cells: pd.DataFrame) -> pd.DataFrame:
     sent = cells[[*FLOW, "broker", "sent_to", "rows"]].explode("sent_to").dropna()
     sent = sent.rename(columns={"sent_to": "next_broker"})
     keys = [*FLOW, "broker", "next_broker"]
-    found = sent.groupby(keys)["rows"].sum().rename("forwarded").reset_index()
-    found = found.merge(visits, on=[*FLOW, "broker"])
-    share = found["forwarded"] / found["visits"]
-    error = np.sqrt(share * (1.0 - share) / found["visits"])
-    return found.assign(probability=share, probability_se=error)
+    forwarded = sent.groupby(keys)["rows"].sum().rename("forwarded").reset_index()
+    forwarded = forwarded.merge(visits, on=[*FLOW, "broker"])
+    share = forwarded["forwarded"] / forwarded["visits"]
+    error = np.sqrt(share * (1.0 - share) / forwarded["visits"])
+    return forwarded.assign(probability=share, probability_se=error)
 
 
 def dissemination(cells: pd.DataFrame) -> pd.DataFrame:
@@ -116,7 +116,7 @@ class WorkloadStatistics:
 
     cells: pd.DataFrame
     sources: pd.DataFrame
-    ways: pd.DataFrame
+    links: pd.DataFrame
     intervals: pd.DataFrame
     window_s: float
     clients: pd.DataFrame | None = None
@@ -157,7 +157,7 @@ def workload_from_statistics(seen: WorkloadStatistics, how: Measuring) -> Measur
 
 
 class _Builder:
-    """Puts a workload together; brokers and ways between them are known by position."""
+    """Puts a workload together; brokers and directions between them are known by position."""
 
     def __init__(self, seen: WorkloadStatistics, how: Measuring) -> None:
         self.seen = seen
@@ -165,10 +165,12 @@ class _Builder:
         self.routing = routing_table(self.cells)
         next_brokers = self.routing["next_broker"]
         self.brokers = sorted(set(self.cells["broker"]) | set(next_brokers))
-        self.ways: list[Way] = sorted(set(zip(self.routing["broker"], next_brokers, strict=True)))
-        clocks = read_clocks(None, seen.ways)
-        self.channels = by_clocks(fit_channels(seen.ways), clocks.crossed, clocks.offsets)
-        self.wires: Wires = find_wires(how.bandwidths, self.ways)
+        self.directions: list[Direction] = sorted(
+            set(zip(self.routing["broker"], next_brokers, strict=True))
+        )
+        clocks = read_clocks(None, seen.links)
+        self.channels = by_clocks(fit_channels(seen.links), clocks.crossed, clocks.offsets)
+        self.wires: Wires = find_wires(how.bandwidths, self.directions)
         self.resources: Resources = (
             spanned_resources(self.cells, self.brokers)
             if seen.usage is None
@@ -185,7 +187,7 @@ class _Builder:
                 Node(name=name, centres=self.resources.of_broker[name]) for name in self.brokers
             ),
             centres=self.resources.centres + self.wires.centres,
-            connections=tuple(self._connection(way) for way in self.ways),
+            connections=tuple(self._connection(arc) for arc in self.directions),
             sources=tuple(self._sources()),
             flows=tuple(self._flows()),
         )
@@ -198,20 +200,20 @@ class _Builder:
             notes=tuple(self.notes),
         )
 
-    def _connection(self, way: Way) -> Connection:
+    def _connection(self, arc: Direction) -> Connection:
         """A way with what was lost on it and, unless its wire is a queue, how long it took."""
-        fitted = self.channels.get(way)
-        at = self.wires.of_way.get(way)
+        fitted = self.channels.get(arc)
+        at = self.wires.centre_of.get(arc)
         delay = NO_TIME if fitted is None or fitted.delay is None else fitted.delay.law
         if at is not None and delay.mean_s > 0.0:
             self.notes.append(
-                f"from {way[0]} to {way[1]} events took {format_seconds(delay.mean_s)} on average; "
+                f"from {arc[0]} to {arc[1]} events took {format_seconds(delay.mean_s)} on average; "
                 "that is left out, as the wire is a queue here"
             )
             delay = NO_TIME
         return Connection(
-            source=self.brokers.index(way[0]),
-            target=self.brokers.index(way[1]),
+            source=self.brokers.index(arc[0]),
+            target=self.brokers.index(arc[1]),
             centre=None if at is None else len(self.resources.centres) + at,
             delay=delay,
             reliability=_reliability(fitted),
@@ -242,7 +244,7 @@ class _Builder:
         sources, routing, cells = self.seen.sources, self.routing, self.cells
         publishers = [str(name) for name, _ in sources.groupby("publisher")]
         totals = sources.groupby("publisher")["rows"].sum()
-        place = {way: at for at, way in enumerate(self.ways)}
+        place = {arc: at for at, arc in enumerate(self.directions)}
         for (kind, publisher), sizes in sources.groupby(FLOW):
             mine = routing[(routing["type"] == kind) & (routing["publisher"] == publisher)]
             here = cells[(cells["type"] == kind) & (cells["publisher"] == publisher)]
@@ -258,7 +260,7 @@ class _Builder:
                 share=min(float(sizes["rows"].sum()) / float(totals[publisher]), 1.0),
                 forwarding=forwarding,
                 services=tuple(self._services(str(kind), set(map(str, here["broker"])), named)),
-                transfers=tuple(transfers(self.wires, self.ways, used, sizes, named)),
+                transfers=tuple(transfers(self.wires, self.directions, used, sizes, named)),
                 joint=tuple(_joint(here, place, self.brokers)),
             )
 
@@ -275,16 +277,16 @@ class _Builder:
     def _client_links_s(self) -> dict[str, float] | None:
         if self.seen.clients is None:
             return None
-        found = {}
+        means_s = {}
         for broker, rows in self.seen.clients.groupby("broker"):
-            found[str(broker)] = sample_from_rows(rows).mean_s
+            means_s[str(broker)] = sample_from_rows(rows).mean_s
             if early := int(rows["early"].sum()):
                 self.notes.append(
                     f"{early} of {early + int(rows['count'].sum())} events reached subscribers at "
                     f"{broker} before they left it, by the clocks of both: these are left out of "
                     "the mean time to subscribers there, which is not to be trusted"
                 )
-        return found
+        return means_s
 
 
 def _reliability(fitted: FittedChannel | None) -> float:
@@ -293,7 +295,7 @@ def _reliability(fitted: FittedChannel | None) -> float:
 
 
 def _joint(
-    cells: pd.DataFrame, place: Mapping[Way, int], brokers: Sequence[str]
+    cells: pd.DataFrame, place: Mapping[Direction, int], brokers: Sequence[str]
 ) -> Iterator[JointForwarding]:
     for broker, rows in cells.groupby("broker"):
         sets = rows.groupby("sent_to")["rows"].sum()
