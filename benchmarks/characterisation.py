@@ -29,11 +29,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from recording import add_write_option, record
 
-from tidings.characterisation.hops import service_statistics
+from tidings.characterisation.count.deliveries import subscription_statistics
+from tidings.characterisation.count.hops import service_statistics
+from tidings.characterisation.count.links import probe_statistics
+from tidings.characterisation.count.publications import publication_statistics
 from tidings.characterisation.job import characterise
-from tidings.characterisation.links import probe_statistics
-from tidings.characterisation.publications import publication_statistics
-from tidings.characterisation.subscriptions import subscription_statistics
 from tidings.model.reading import loads
 from tidings.model.trace_tables import MANIFEST
 from tidings.sweeps.generating import Planting, generate_traces, span_of, write_generated

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from studies.harness import grid, line
-from tidings.characterisation.duration_laws import Fitted, likeliest
-from tidings.characterisation.durations import Measured
+from tidings.characterisation.fit.duration_laws import Fitted, likeliest
+from tidings.characterisation.fit.durations import Measured
 from tidings.model.arrays import Floats
 from tidings.model.study import Curves, Grid, Points
 

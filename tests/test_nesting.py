@@ -7,10 +7,10 @@ import json
 import pytest
 from pyspark.sql import functions as F
 
-from tidings.characterisation.folding import folded_contents
-from tidings.characterisation.routing import event_type_of
-from tidings.characterisation.store import load_partial, read_catalogue
-from tidings.characterisation.subscribers import parse_filter
+from tidings.characterisation.count.publications import folded_contents
+from tidings.characterisation.count.routing import event_type_of
+from tidings.characterisation.count.store import load_partial, read_catalogue
+from tidings.characterisation.fit.subscribers import parse_filter
 from tidings.cli.commands import run
 from tidings.demonstration.run import MARKER, check_place
 from tidings.errors import InvalidInputError

@@ -15,8 +15,8 @@ import pytest
 from pyarrow import parquet
 
 from snapshots import everything_below
-from tidings.characterisation.partials import Partial
-from tidings.characterisation.store import Catalogue, Part, save_partial, write_catalogue
+from tidings.characterisation.count.store import Catalogue, Part, save_partial, write_catalogue
+from tidings.characterisation.statistics import Partial
 from tidings.cli.commands import run
 from tidings.model.plain_files import check_below, open_plain, read_parquet, read_text
 from tidings.model.reading import loads, save

@@ -14,9 +14,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.characterisation.job import Characterisation as Characterisation
+    from tidings.characterisation.fit.fitting import Characterisation as Characterisation
     from tidings.characterisation.job import characterise as characterise
-    from tidings.characterisation.workloads import measure_workload as measure_workload
+    from tidings.characterisation.job import measure_workload as measure_workload
     from tidings.demonstration.sample_system import market_and_weather as market_and_weather
     from tidings.errors import TidingsError as TidingsError
     from tidings.model.outcome import Outcome as Outcome
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tidings.validation.comparison import compare as compare
 
 _HOMES = {
-    "Characterisation": "characterisation.job",
+    "Characterisation": "characterisation.fit.fitting",
     "Outcome": "model.outcome",
     "Report": "reporting.page",
     "System": "model.system",
@@ -59,7 +59,7 @@ _HOMES = {
     "load_outcome": "model.outcome_files",
     "loads": "model.reading",
     "market_and_weather": "demonstration.sample_system",
-    "measure_workload": "characterisation.workloads",
+    "measure_workload": "characterisation.job",
     "predict": "prediction.predict",
     "read_traces": "traces.reading",
     "record": "simulation.recording",

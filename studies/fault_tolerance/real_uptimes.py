@@ -20,8 +20,8 @@ from studies.durations import AS_MEASURED, HOURS, goodness, longer_than
 from studies.fault_tolerance.random_systems import random_system
 from studies.fault_tolerance.uptime_traces import Togetherness, Uptimes, together
 from studies.harness import Texts
-from tidings.characterisation.duration_laws import Fitted, fit, likeliest
-from tidings.characterisation.durations import Measured, durations, measure
+from tidings.characterisation.fit.duration_laws import Fitted, fit, likeliest
+from tidings.characterisation.fit.durations import Measured, durations, measure
 from tidings.model.arrays import Floats
 from tidings.model.behaviour import Failure
 from tidings.model.laws import Deterministic, Exponential

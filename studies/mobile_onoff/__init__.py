@@ -50,7 +50,7 @@ from tidings.prediction.predict import predict
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tidings.characterisation.durations import Durations
+    from tidings.characterisation.fit.durations import Durations
 
 RATES_PER_S = tuple(float(rate) for rate in (0.05, *np.arange(0.25, 4.0, 0.25), 3.9))
 SIMULATED_RATES_PER_S = (0.05, 1.0, 2.0, 3.0, 3.5, 3.9)
@@ -128,7 +128,8 @@ def _periods(
     session: SparkSession, place: Path, off_kbps: float
 ) -> tuple[dict[str, dict[bool, Durations]], tuple[str, ...]]:
     from studies.mobile_onoff.connections import read_connections
-    from tidings.characterisation.sessions import durations_by_path, period_cells, session_periods
+    from tidings.characterisation.count.periods import period_cells, session_periods
+    from tidings.characterisation.fit.durations import durations_by_path
     from tidings.traces.actions import bring_here
 
     read = read_connections(session, place, off_kbps=off_kbps)

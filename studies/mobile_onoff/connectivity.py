@@ -16,8 +16,8 @@ import pandas as pd
 from studies.durations import AS_MEASURED
 from studies.mobile_onoff.centre import OnOff, mean_response_s
 from studies.mobile_onoff.simulating import Effort, respond_at_centre
-from tidings.characterisation.duration_laws import FAMILIES, Fitted, fit, in_seconds, likeliest
-from tidings.characterisation.durations import Durations, Measured, measure
+from tidings.characterisation.fit.duration_laws import FAMILIES, Fitted, fit, in_seconds, likeliest
+from tidings.characterisation.fit.durations import Durations, Measured, measure
 from tidings.errors import InvalidInputError
 from tidings.model.laws import Exponential, Law
 from tidings.model.laws.writing import law_document

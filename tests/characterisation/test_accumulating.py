@@ -13,14 +13,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation import accumulating
-from tidings.characterisation.accumulating import add_traces, characterise_store
-from tidings.characterisation.collecting import statistics_of
-from tidings.characterisation.gathering import Decided, gather
-from tidings.characterisation.job import fit
-from tidings.characterisation.loss_runs import loss_runs
-from tidings.characterisation.partials import (
-    KEYS,
+from dirty_days import WINDOW_S, dirty, write_days
+from tidings.characterisation import stored
+from tidings.characterisation.count import adding
+from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.count.gathering import Decided, gather
+from tidings.characterisation.count.seams import settled
+from tidings.characterisation.count.store import (
+    STORE_FILE,
+    load_partial,
+    locked,
+    read_catalogue,
+    write_catalogue,
+)
+from tidings.characterisation.fit.channels import loss_runs
+from tidings.characterisation.fit.collected import statistics_of
+from tidings.characterisation.fit.fitting import fit
+from tidings.characterisation.fit.publishers import interval_samples
+from tidings.characterisation.statistics import (
+    STATISTICS,
     Partial,
     adjoining,
     batches_of,
@@ -29,113 +40,16 @@ from tidings.characterisation.partials import (
     merge_rows,
     shifted,
 )
-from tidings.characterisation.publishers import interval_samples
-from tidings.characterisation.seams import settled
-from tidings.characterisation.store import (
-    STORE_FILE,
-    load_partial,
-    locked,
-    read_catalogue,
-    write_catalogue,
-)
+from tidings.characterisation.stored import characterise_store
 from tidings.errors import InvalidTracesError
 from tidings.traces.reading import read_traces
-
-EPOCH_NS = 1_700_000_000_000_000_000
-WINDOW_S = 32.0
-DAYS = 2  # of which 32 batches are whole parts of those of all
-TIMES = {
-    "publications": "published_ns", "hops": "arrived_ns", "deliveries": "received_ns",
-    "probes": "sent_ns", "subscriptions": "at_ns", "states": "at_ns", "utilisation": "until_ns",
-}  # fmt: skip
-
-
-# When subscribers leave and come back: one over the end of a day, one on the second day only.
-COME_AND_GO = {"carol": (5.0, 9.0, 14.0, 15.0, 20.0, 26.0), "bob": (18.0, 19.5)}
-
-
-def with_copies(table):
-    """Every seventh row twice, and every twenty-first another time."""
-    return pd.concat([table, table.iloc[::7], table.iloc[::21]], ignore_index=True)
-
-
-def dirty(tables):
-    """The tables with copies, conflicts, bad contents, missing starts and impossible rows.
-
-    What was delivered to those who were away stays there, as if it had come too late.
-    """
-    published, hops, deliveries = (tables[n] for n in ("publications", "hops", "deliveries"))
-    copies = published.iloc[::97]
-    later = published.iloc[::211].assign(published_ns=lambda t: t["published_ns"] + 1_000_000)
-    nonsense = published.iloc[::301].assign(content="{", event=lambda t: t["event"] + "x")
-    hops = hops.copy()
-    hops["started_ns"] = hops["started_ns"].astype("Int64").mask(hops["broker"] == "east")
-    hops.loc[hops.index[::53], "left_ns"] = 5
-    strays = deliveries.iloc[::89].assign(event=lambda t: t["event"] + "?")
-    changes = pd.DataFrame(
-        [
-            ("hub", state, EPOCH_NS + round(second * 1e9))
-            for second, state in zip(
-                [0, *np.arange(1.5, 32, 2.0)], ["up", "down"] * 8 + ["up"], strict=True
-            )
-        ],
-        columns=["component", "state", "at_ns"],
-    )  # fmt: skip
-    steps = tables["subscriptions"]
-    for name, turns_s in COME_AND_GO.items():
-        mine = steps[steps["subscriber"] == name]
-        turns = pd.concat([mine] * len(turns_s), ignore_index=True)
-        turns["at_ns"] = [EPOCH_NS + round(second * 1e9) for second in turns_s]
-        turns["action"] = ["unsubscribe", "subscribe"] * (len(turns_s) // 2)
-        steps = pd.concat([steps, turns], ignore_index=True)
-    return {
-        **tables,
-        "probes": with_copies(tables["probes"]),
-        "subscriptions": with_copies(steps),
-        "publications": pd.concat([published, copies, later, nonsense], ignore_index=True),
-        "hops": with_copies(hops),
-        "deliveries": pd.concat([deliveries, deliveries.iloc[::71], strays], ignore_index=True),
-        "states": with_copies(changes),
-        "utilisation": with_copies(
-            pd.DataFrame(
-                {
-                    "broker": "hub",
-                    "resource": "cpu",
-                    "until_ns": [EPOCH_NS + round(second * 1e9) for second in np.arange(2.0, 33.0)],
-                    "interval_ns": [1_000_000_000, 0] + 29 * [1_000_000_000],
-                    "busy": 29 * [0.5] + [1.5, -0.5],
-                }
-            )
-        ),
-    }
-
-
-def write(tables, folder, from_ns, until_ns):
-    for name, table in tables.items():
-        (folder / name).mkdir(parents=True)
-        table.to_parquet(folder / name / "part-0.parquet", index=False)
-    manifest = {"version": 1, "from_ns": from_ns, "until_ns": until_ns, "source": "planted"}
-    (folder / "traces.json").write_text(json.dumps(manifest))
-    return folder
 
 
 @pytest.fixture(scope="module")
 def folders(plant_traces, tmp_path_factory):
     """All of it, and day by day: every row on the day on which it happened."""
     place = tmp_path_factory.mktemp("days")
-    tables = dirty(plant_traces(11, window_s=WINDOW_S).tables)
-    length_ns = round(WINDOW_S * 1e9) // DAYS
-    until_ns = EPOCH_NS + DAYS * length_ns
-    whole = write(tables, place / "whole", EPOCH_NS, until_ns)
-    days = []
-    for day in range(DAYS):
-        begin = EPOCH_NS + day * length_ns
-        rows = {}
-        for name, table in tables.items():
-            number = ((table[TIMES[name]] - EPOCH_NS) // length_ns).clip(0, DAYS - 1)
-            rows[name] = table[number == day]
-        days.append(write(rows, place / f"day{day}", begin, begin + length_ns))
-    return whole, days
+    return write_days(dirty(plant_traces(11, window_s=WINDOW_S).tables), place)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +69,7 @@ def at_once(spark, few_rows, folders):
 
 def as_cells(name, table):
     """Rows by key, so that tables can be compared; without what tells nothing."""
-    keys = [key for key in KEYS[name] if key in table.columns and key != "stretch"]
+    keys = [key for key in STATISTICS[name].keys if key in table.columns and key != "stretch"]
     table = table.drop(columns="stretch", errors="ignore")
     if name in ("publications", "bad_contents"):
         keys += [key for key in ("least_lifetime_ns", "most_lifetime_ns") if key in table.columns]
@@ -176,18 +90,33 @@ def assert_same(found, whole):
 
 @pytest.fixture(scope="module")
 def together(store):
-    return accumulating._whole(store, read_catalogue(store))
+    return stored._whole(store, read_catalogue(store))
 
 
 STITCHED = ("intervals", "loss_runs")
 LIKE_STATES = ("sessions",)  # changes of peers go the way of those of components
 
 
-@pytest.mark.parametrize("name", [name for name in KEYS if name not in (*STITCHED, *LIKE_STATES)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, each in STATISTICS.items()
+        if each.keys and name not in (*STITCHED, *LIKE_STATES)
+    ],
+)
 def test_days_put_together_are_all_days_at_once(together, at_once, name):
     whole = merge_rows(name, [at_once.tables[name]])
     assert len(whole) > 0
     assert_same(as_cells(name, together.tables[name]), as_cells(name, whole))
+
+
+def test_every_statistic_that_is_counted_has_its_record(at_once):
+    """With its keys among its columns: a column that is no key would be added up."""
+    assert at_once.tables.keys() == STATISTICS.keys() - set(LIKE_STATES)
+    for name, table in at_once.tables.items():
+        texts = {column for column in table if pd.api.types.infer_dtype(table[column]) == "string"}
+        assert texts <= set(STATISTICS[name].keys or table.columns), name
 
 
 def test_what_bridges_two_days_is_stitched(together, at_once):
@@ -229,7 +158,7 @@ def copied(store, tmp_path, monkeypatch):
     """A copy of the store, to which traces are added as if they had been counted."""
     place = shutil.copytree(store, tmp_path / "copy")
     counted = load_partial(place / read_catalogue(place).parts[1].folder)
-    monkeypatch.setattr(accumulating, "gather", lambda *_: counted)
+    monkeypatch.setattr(adding, "gather", lambda *_: counted)
     return place
 
 
@@ -237,15 +166,16 @@ def copied(store, tmp_path, monkeypatch):
 ADD = """
 import sys
 from pathlib import Path
-from tidings.characterisation import accumulating
-from tidings.characterisation.store import load_partial
+from tidings.characterisation import stored
+from tidings.characterisation.count import adding
+from tidings.characterisation.count.store import load_partial
 from tidings.traces.reading import read_traces
 from tidings.traces.session import spark_session
 
 day, store, counted = sys.argv[1:]
-accumulating.gather = lambda *_: load_partial(Path(counted))
+adding.gather = lambda *_: load_partial(Path(counted))
 with spark_session("local[1]", small=True) as spark:
-    accumulating.add_traces(read_traces(spark, day), Path(store))
+    adding.add_traces(read_traces(spark, day), Path(store))
 """
 
 
@@ -267,9 +197,7 @@ def test_a_run_that_is_killed_leaves_the_store_as_it_was(spark, copied, folders,
     assert read_catalogue(copied) == before
     pd.testing.assert_frame_equal(characterise_store(copied).parameters, told)
     again = read_traces(spark, folders[1][1])
-    monkeypatch.setattr(
-        accumulating, "seam", lambda *_: load_partial(copied / before.seams[0].folder)
-    )
+    monkeypatch.setattr(adding, "seam", lambda *_: load_partial(copied / before.seams[0].folder))
     add_traces(again, copied)  # the same day: it replaces itself
     after = read_catalogue(copied)
     assert [part.window for part in after.parts] == [part.window for part in before.parts]
@@ -361,7 +289,7 @@ def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
 ):
     catalogue = read_catalogue(copied)
     first = load_partial(copied / catalogue.parts[0].folder)
-    monkeypatch.setattr(accumulating, "gather", lambda *_: first)
+    monkeypatch.setattr(adding, "gather", lambda *_: first)
     write_catalogue(copied, replace(catalogue, parts=catalogue.parts[1:], seams=()))
     with pytest.raises(InvalidTracesError, match=r"'bob'.*wants the order of time"):
         add_traces(read_traces(spark, folders[1][0]), copied)
@@ -386,7 +314,7 @@ def test_what_does_not_go_into_a_store_is_told(spark, store, folders, tmp_path):
 def test_the_last_seconds_are_left_out_where_nothing_follows(spark, store, at_once, folders):
     catalogue = read_catalogue(store)
     last = catalogue.parts[1]
-    work = accumulating._Work(session=spark, store=store, parts=catalogue.parts, tell=print)
+    work = adding._Work(session=spark, store=store, parts=catalogue.parts, tell=print)
     tables = settled(work._end(last, "end"), 2.0, print).tables
     changed = tables["publications"].query("statistic == 'batches'")
     inside = changed["batch"].notna()
@@ -430,7 +358,7 @@ def test_what_a_whole_has_beyond_its_parts_adds_up_to_it():
         return merge_rows("crossings", [some])
 
     first, second = count(rows[:25]), count(rows[20:])  # five rows stand in both
-    beyond = difference("crossings", count(rows), first, second)
+    beyond = difference("crossings", count(rows), count(pd.concat([rows[:25], rows[20:]])))
     assert beyond["rows"].sum() == -5
     assert_same(
         as_cells("crossings", merge_rows("crossings", [first, second, beyond])),

@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
-from tidings.characterisation.cells import delay_bin, sample_sums, summed_up
-from tidings.characterisation.samples import sample_of
+from tidings.characterisation.count.cells import delay_bin, sample_sums, summed_up
+from tidings.characterisation.fit.samples import sample_of
 from tidings.model.delay_grid import EDGES_S, bin_of
 
 

@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidings.characterisation.channels import FittedChannel, surest
-from tidings.characterisation.fitting import fit_law
-from tidings.characterisation.loss_runs import LossRuns
-from tidings.characterisation.samples import sample_of
+from tidings.characterisation.fit.channels import FittedChannel, LossRuns, surest
+from tidings.characterisation.fit.laws import fit_law
+from tidings.characterisation.fit.samples import sample_of
 
 FEW = FittedChannel(tried=60, lost=9, delay=fit_law(sample_of([0.03] * 51)))
 MANY = FittedChannel(tried=6000, lost=600, delay=fit_law(sample_of([0.02] * 5400)))

@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from spark_cluster import FEW_ROWS, cluster, connect_server
-from tidings.characterisation.gathering import gather
-from tidings.characterisation.partials import KEYS
-from tidings.characterisation.store import load_partial
+from tidings.characterisation.count.gathering import gather
+from tidings.characterisation.count.store import load_partial
+from tidings.characterisation.statistics import STATISTICS
 from tidings.traces.reading import read_traces
 
 # Gathers all statistics; a process that is named is killed while some tasks of a job are done and
@@ -16,8 +16,8 @@ from tidings.traces.reading import read_traces
 GATHER = f"""
 import json, os, signal, sys, threading, time
 from pathlib import Path
-from tidings.characterisation.gathering import gather
-from tidings.characterisation.store import save_partial
+from tidings.characterisation.count.gathering import gather
+from tidings.characterisation.count.store import save_partial
 from tidings.traces.reading import read_traces
 from tidings.traces.session import spark_session
 
@@ -71,7 +71,7 @@ def assert_equal(found, expected):
     assert {"publications", "intervals", "hops", "sightings", "probes", "loss_runs", "clocks",
             "crossings", "deliveries"} <= found.tables.keys()  # fmt: skip
     for name, table in expected.tables.items():
-        keys = [key for key in KEYS.get(name, tuple(table)) if key in table]
+        keys = [key for key in STATISTICS[name].keys or table if key in table]
         a, b = (_in_order(each, keys) for each in (found.tables[name], table))
         whole = [column for column in b if not column.endswith(("_s", "squares", "logs"))]
         pd.testing.assert_frame_equal(a[whole], b[whole], check_exact=True, check_dtype=False)

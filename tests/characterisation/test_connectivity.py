@@ -6,14 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.connectivity import (
-    PEER_PERIODS,
-    TOO_LATE,
-    fit_connectivity,
-    peer_periods,
-    with_connectivity,
-)
-from tidings.characterisation.sessions import PERIOD_CELLS, durations_by_path
+from tidings.characterisation.count.periods import PEER_PERIODS, PERIOD_CELLS, peer_periods
+from tidings.characterisation.fit.connectivity import fit_connectivity, with_connectivity
+from tidings.characterisation.fit.durations import durations_by_path
+from tidings.characterisation.statistics import CHANGED_LATER
 from tidings.model.behaviour import Connectivity
 from tidings.model.filters import as_filter
 from tidings.model.laws import Exponential, Weibull
@@ -124,7 +120,7 @@ def test_periods_are_those_within_the_window_and_every_row_is_accounted_for(fram
     counted = found[found["path"].isna()].fillna({"reason": "used"})
     assert dict(zip(counted["reason"], counted["rows"], strict=True)) == {
         "used": 4,
-        TOO_LATE: 1,
+        CHANGED_LATER: 1,
         "state is not connected or disconnected": 1,
         "no peer": 1,
     }

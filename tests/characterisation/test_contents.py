@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation import contents
-from tidings.characterisation.contents import (
+from tidings.characterisation.fit import contents
+from tidings.characterisation.fit.contents import (
     lifetimes,
     read_contents,
     shared_bins,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidings.characterisation.copies import COPIES, copies_among, each_row_once
+from tidings.characterisation.count.cells import COPIES, copies_among, each_row_once
 from tidings.model.trace_tables import HOPS, TRACE_TABLES
 
 S = 1_000_000_000

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from snapshots import everything_below
-from tidings.characterisation.partials import Partial
-from tidings.characterisation.store import (
+from tidings.characterisation.count.store import (
     Catalogue,
     load_partial,
     locked,
@@ -17,6 +16,7 @@ from tidings.characterisation.store import (
     save_partial,
     write_catalogue,
 )
+from tidings.characterisation.statistics import Partial
 from tidings.errors import InvalidTracesError
 
 OURS = "counted-0123456789abcdef"

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from tidings.characterisation.crossings import ENOUGH, crossings, well_probed
+from tidings.characterisation.count.links import crossings
+from tidings.characterisation.fit.channels import ENOUGH, well_probed
 from tidings.model.trace_tables import DELIVERIES, HOPS, PUBLICATIONS, SESSIONS
 from tidings.traces.window import TraceWindow
 

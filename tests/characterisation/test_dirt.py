@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tidings.characterisation.clocks import clock_statistics
-from tidings.characterisation.connectivity import peer_periods
-from tidings.characterisation.links import probe_statistics
-from tidings.characterisation.loss_runs import loss_run_statistics
-from tidings.characterisation.states import state_periods
-from tidings.characterisation.stays import stay_periods
-from tidings.characterisation.usage import sample_counts, usage_statistics
+from tidings.characterisation.count.links import (
+    loss_run_statistics,
+    probe_statistics,
+)
+from tidings.characterisation.count.periods import peer_periods, state_periods, stay_periods
+from tidings.characterisation.count.routing import sample_counts, usage_statistics
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.window import TraceWindow
 
@@ -52,9 +51,8 @@ BAD = {
     ],
 }  # fmt: skip
 STATISTICS = {
-    "delays": ("probes", lambda t: probe_statistics(t["probes"])),
+    "delays and clocks": ("probes", lambda t: probe_statistics(t["probes"])),
     "losses in a row": ("probes", lambda t: loss_run_statistics(t["probes"], WINDOW)),
-    "clocks": ("probes", lambda t: clock_statistics(t["probes"])),
     "up and down": ("states", lambda t: state_periods(t["states"], WINDOW)),
     "connected": ("sessions", lambda t: peer_periods(t["sessions"], WINDOW)),
     "stays": ("subscriptions", lambda t: stay_periods(t["subscriptions"], WINDOW)),
@@ -67,7 +65,7 @@ STATISTICS = {
 
 
 # Copies change these by themselves; where some are seen, the probes are brought to one row each.
-NEEDS_EACH_ONCE = ("delays", "clocks")
+NEEDS_EACH_ONCE = ("delays and clocks",)
 
 
 @pytest.fixture(scope="module")

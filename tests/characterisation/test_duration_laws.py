@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.characterisation.duration_laws import FAMILIES, fit, in_seconds, pareto_phases
-from tidings.characterisation.durations import Durations, durations, measure
+from tidings.characterisation.fit.duration_laws import FAMILIES, fit, in_seconds, pareto_phases
+from tidings.characterisation.fit.durations import Durations, durations, measure
 from tidings.model.laws import Exponential, HyperExponential, LogNormal, Weibull
 
 PLANTED = {

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.clocks import CLOCK_COLUMNS
-from tidings.characterisation.exhibits import MOST_LAWS, SEEN, quality_sections
-from tidings.characterisation.fitting import fit_law
-from tidings.characterisation.samples import sample_of
-from tidings.characterisation.stationarity import even_batches_s, rates_over_time
+from tidings.characterisation.fit.clocks import CLOCK_COLUMNS
+from tidings.characterisation.fit.exhibits import MOST_LAWS, SEEN, quality_sections
+from tidings.characterisation.fit.laws import fit_law
+from tidings.characterisation.fit.samples import sample_of
+from tidings.characterisation.fit.stationarity import even_batches_s, rates_over_time
 from tidings.model.study import Curves, Grid
 from tidings.reporting.study_page import section_parts
 from tidings.reporting.templates import fill

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.characterisation.families import FAMILIES
-from tidings.characterisation.fitting import fit_law, histogram_law, kolmogorov_distance
-from tidings.characterisation.samples import sample_of
+from tidings.characterisation.fit.laws import FAMILIES, fit_law, histogram_law, kolmogorov_distance
+from tidings.characterisation.fit.samples import sample_of
 from tidings.model.laws import (
     Deterministic,
     Empirical,

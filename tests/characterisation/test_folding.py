@@ -2,12 +2,8 @@ from __future__ import annotations
 
 import json
 
-from tidings.characterisation.folding import (
-    asked_attributes,
-    folded_contents,
-    folding_note,
-    folding_statistics,
-)
+from tidings.characterisation.count.publications import folded_contents, folding_statistics
+from tidings.characterisation.fit.contents import asked_attributes, folding_note
 from tidings.model.filters import as_filter
 
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tidings.characterisation.collecting import collect
-from tidings.characterisation.contents import read_contents
-from tidings.characterisation.job import characterise, fit, with_examples
-from tidings.characterisation.loss_runs import LEAST_AFTER_LOSS
-from tidings.characterisation.quality import COPY, quality_table, rows_read
-from tidings.characterisation.subscribers import find_subscribers
+from tidings.characterisation.fit.channels import LEAST_AFTER_LOSS
+from tidings.characterisation.fit.contents import read_contents
+from tidings.characterisation.fit.fitting import fit
+from tidings.characterisation.fit.quality import COPY, quality_table
+from tidings.characterisation.fit.subscribers import find_subscribers
+from tidings.characterisation.job import characterise, collect, with_examples
 from tidings.errors import InvalidTracesError, UnsupportedError
 from tidings.model.behaviour import Service, Station
 from tidings.model.delay_grid import EDGES_S
@@ -34,6 +34,11 @@ pytestmark = pytest.mark.statistical
 
 S = 10**9
 EPOCH_NS = 1_700_000_000 * S
+
+
+def rows_read(quality) -> dict[str, int]:
+    """How many rows of each table were read: used, set aside and duplicates together."""
+    return quality.groupby("table")["rows"].sum().to_dict()
 
 
 def expected_parameters(truth) -> dict[str, float]:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.collecting import collect
-from tidings.characterisation.job import fit
+from tidings.characterisation.fit.fitting import fit
+from tidings.characterisation.job import collect
 from tidings.model.outcome import KEYS, LOSSES
 from tidings.model.reading import loads
 from tidings.model.trace_tables import TRACE_TABLES

@@ -10,16 +10,21 @@ import pandas as pd
 import pytest
 
 from tidings.characterisation import regimes
-from tidings.characterisation.cells import BATCHES
-from tidings.characterisation.cuts import (
+from tidings.characterisation.count.publications import hourly_counts
+from tidings.characterisation.fit.stationarity import (
+    CANNOT_TELL,
+    DRIFTS,
     LEAST_BATCHES,
     MOST_REGIMES,
+    STEADY,
     counts_of,
+    even_batches_s,
     parted,
     parted_ring,
+    rates_over_time,
+    stationarity,
 )
 from tidings.characterisation.job import characterise
-from tidings.characterisation.publications import hourly_counts
 from tidings.characterisation.regimes import (
     BY_HOUR,
     Regime,
@@ -29,14 +34,7 @@ from tidings.characterisation.regimes import (
     hours_of,
     said_of_regimes,
 )
-from tidings.characterisation.stationarity import (
-    CANNOT_TELL,
-    DRIFTS,
-    STEADY,
-    even_batches_s,
-    rates_over_time,
-    stationarity,
-)
+from tidings.characterisation.statistics import BATCHES
 from tidings.model.reading import loads
 from tidings.sweeps.generating import generate_traces
 from tidings.traces.reading import Traces
@@ -217,6 +215,6 @@ def test_every_regime_is_fitted_and_told_and_only_the_last_must_settle(monkeypat
     assert said.startswith("2 regimes, with a system each in there:")
     assert "1: 0 h to 0.625 h, 0.0325 events/s" in said
     hours = DailyHours(from_ns=0, until_ns=2 * DAY_NS, begin_ns=0, length_ns=6 * HOUR_NS)
-    daily = Regime(window=hours, found=SimpleNamespace(system=CITY))
+    daily = Regime(window=hours, fitted=SimpleNamespace(system=CITY))
     said = said_of_regimes(Regimes(regimes=(daily,), verdict=BY_HOUR), whole, "there")
     assert "1: 00:00 to 06:00 of every day, 12 h in all, 0.0325 events/s" in said

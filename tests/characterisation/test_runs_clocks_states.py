@@ -10,34 +10,33 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.assembling import FittedNetwork, with_failures
-from tidings.characterisation.channels import FittedChannel, by_clocks, early_notes
-from tidings.characterisation.clocks import (
-    CLOCK_STATISTICS,
+from tidings.characterisation.count.links import (
+    LOSS_RUNS,
+    loss_run_statistics,
+    probe_statistics,
+    split_probes,
+)
+from tidings.characterisation.count.periods import STATE_PERIODS, state_periods
+from tidings.characterisation.fit.assembling import FittedNetwork, with_failures
+from tidings.characterisation.fit.channels import (
+    FittedChannel,
+    LossRuns,
+    by_clocks,
+    early_notes,
+    loss_runs,
+)
+from tidings.characterisation.fit.clocks import (
     Apparent,
     apparent_delays,
     clock_notes,
     clock_offsets,
-    clock_statistics,
     clock_table,
 )
-from tidings.characterisation.durations import durations
-from tidings.characterisation.fitting import fit_law
-from tidings.characterisation.loss_runs import (
-    LOSS_RUNS,
-    LossRuns,
-    loss_run_statistics,
-    loss_runs,
-)
-from tidings.characterisation.samples import sample_of
-from tidings.characterisation.states import (
-    OUTSIDE,
-    STATE_PERIODS,
-    failing_together,
-    fit_failures,
-    fit_periods,
-    state_periods,
-)
+from tidings.characterisation.fit.durations import durations
+from tidings.characterisation.fit.failures import failing_together, fit_failures, fit_periods
+from tidings.characterisation.fit.laws import fit_law
+from tidings.characterisation.fit.samples import sample_of
+from tidings.characterisation.statistics import CHANGED_OUTSIDE, CLOCK_STATISTICS
 from tidings.model import reading
 from tidings.model.laws import Deterministic
 from tidings.model.trace_tables import TRACE_TABLES
@@ -123,10 +122,10 @@ def test_clocks_are_bounded_from_both_ways_and_never_clamped(table, capsys):
         ("", "a", 12 * S, 0),
         ("b", "a", 90_000 * S, 5),  # a damaged time, not a clock that is a day behind
     ]
-    found = clock_statistics(table("probes", rows))
-    assert found_schema(found) == CLOCK_STATISTICS
+    found = probe_statistics(table("probes", rows))
     assert plan_of(found, capsys).count("Exchange ") == 1
-    cells = bring_here(found, "probes")
+    cells = split_probes(bring_here(found, "probes"))["clocks"]
+    assert list(cells.columns) == [each.split()[0] for each in CLOCK_STATISTICS.split(", ")]
     assert int(cells["count"].sum()) == 5
     assert dict(zip(cells["target"] + cells["source"], cells["early"], strict=True)) == {
         "ba": 0, "ab": 1, "cb": 0, "bc": 0,
@@ -238,7 +237,7 @@ def test_periods_are_whole_or_cut_off_by_the_end(table, capsys):
     }
     assert periods == {(False, True, 2.0), (True, True, 24.0), (False, False, 2.0)}
     reasons = {row.reason: row.rows for row in cells if row.reason}
-    assert reasons == {OUTSIDE: 1, "state is not up or down": 1}
+    assert reasons == {CHANGED_OUTSIDE: 1, "state is not up or down": 1}
     assert sum(row.rows for row in cells) == len(rows)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.characterisation.samples import EMPTY, sample_of
+from tidings.characterisation.fit.samples import EMPTY, sample_of
 
 times = st.lists(st.floats(0.0, 1e6), min_size=2, max_size=30)
 

@@ -13,9 +13,9 @@ from studies.mobile_onoff.connections import (
     connections,
     trip_reports,
 )
-from tidings.characterisation.duration_laws import fit
-from tidings.characterisation.durations import measure
-from tidings.characterisation.sessions import durations_by_path, period_cells, session_periods
+from tidings.characterisation.count.periods import period_cells, session_periods
+from tidings.characterisation.fit.duration_laws import fit
+from tidings.characterisation.fit.durations import durations_by_path, measure
 from tidings.errors import InvalidTracesError
 from tidings.model.laws import Exponential, Weibull
 from tidings.model.trace_tables import SESSIONS

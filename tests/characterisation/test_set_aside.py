@@ -7,17 +7,16 @@ import json
 import pandas as pd
 import pytest
 
-from tidings.characterisation.exhibits import quality_sections
-from tidings.characterisation.quality import QUALITY_COLUMNS, SET_ASIDE
-from tidings.characterisation.set_aside import (
+from tidings.characterisation.count.set_aside import (
     EXAMPLE_COLUMNS,
     MOST_EXAMPLES,
-    BadTexts,
     SetAside,
-    counted_only,
     look_at,
     rows_set_aside,
 )
+from tidings.characterisation.fit.exhibits import quality_sections
+from tidings.characterisation.fit.quality import QUALITY_COLUMNS, SET_ASIDE, BadTexts
+from tidings.characterisation.job import counted_only
 from tidings.traces.reading import read_traces
 
 S = 10**9

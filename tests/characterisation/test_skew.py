@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from pyspark.sql import functions as F
 
-from tidings.characterisation.deliveries import delivery_statistics
-from tidings.characterisation.hops import used_hops, with_reconstructed_starts
-from tidings.characterisation.journeys import Places
-from tidings.characterisation.loss_runs import loss_run_statistics, loss_runs
-from tidings.characterisation.publications import exact_lifetimes, interval_statistics
-from tidings.characterisation.publishers import interval_samples
-from tidings.characterisation.sightings import sighting_statistics
+from tidings.characterisation.count.deliveries import delivery_statistics
+from tidings.characterisation.count.hops import used_hops, with_reconstructed_starts
+from tidings.characterisation.count.journeys import Places, sighting_statistics
+from tidings.characterisation.count.links import loss_run_statistics
+from tidings.characterisation.count.publications import exact_lifetimes, interval_statistics
+from tidings.characterisation.fit.channels import loss_runs
+from tidings.characterisation.fit.publishers import interval_samples
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.actions import bring_here
 from tidings.traces.reading import read_rows
@@ -173,7 +173,7 @@ def test_deliveries_without_an_id_are_not_all_one_task_s(tables, most_read, hot_
 
 def test_how_far_events_came_asks_for_events_not_for_keys(tables, most_read, hot_rows):
     brokers = ("hot b", *(f"b{n}" for n in range(50)))
-    places = Places(brokers=brokers, ways=(), publishers=("hot p", *(f"p{n}" for n in range(50))))
+    places = Places(brokers=brokers, links=(), publishers=("hot p", *(f"p{n}" for n in range(50))))
     statistic = sighting_statistics(tables["hops"], tables["publications"], WINDOW, places)
     found, most = most_read(statistic, "sightings")
     assert most < hot_rows / 2

@@ -8,21 +8,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.couples import COUPLE_SHARES, couple_shares, read_couples
-from tidings.characterisation.rapidity import (
-    fit_rapidity,
-    rapidity_by_area,
-    read_reached,
-    read_spreading,
-)
-from tidings.characterisation.spreading import (
+from tidings.characterisation.count.spreading import (
+    COUPLE_SHARES,
     REACHED_BY,
     SPREAD_STATISTICS,
     SPREADS,
+    couple_shares,
     publication_spreads,
     reached_by,
     spread_statistics,
     subscription_spreads,
+)
+from tidings.characterisation.fit.rapidity import (
+    fit_rapidity,
+    rapidity_by_area,
+    read_couples,
+    read_reached,
+    read_spreading,
 )
 from tidings.errors import InvalidTracesError
 from tidings.prediction.notification_loss import exact_share

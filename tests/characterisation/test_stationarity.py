@@ -4,9 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.cells import BATCHES
-from tidings.characterisation.partials import batch_lengths_s, batches_of
-from tidings.characterisation.stationarity import (
+from tidings.characterisation.fit.stationarity import (
     CANNOT_TELL,
     DRIFTS,
     STEADY,
@@ -15,6 +13,7 @@ from tidings.characterisation.stationarity import (
     rates_over_time,
     stationarity,
 )
+from tidings.characterisation.statistics import BATCHES, batch_lengths_s, batches_of
 
 
 def counts(**by_publisher):

@@ -6,11 +6,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.deliveries import UNASKED, delivery_statistics
+from tidings.characterisation.count.deliveries import (
+    Steps,
+    delivery_statistics,
+    find_churners,
+    subscription_statistics,
+)
+from tidings.characterisation.count.periods import stay_periods, stays
+from tidings.characterisation.fit.connectivity import fit_stays, with_stays
 from tidings.characterisation.job import characterise
-from tidings.characterisation.standing import Steps, find_churners
-from tidings.characterisation.stays import fit_stays, stay_periods, stays, with_stays
-from tidings.characterisation.subscriptions import subscription_statistics
+from tidings.characterisation.statistics import UNASKED
 from tidings.model import reading
 from tidings.model.filters import as_filter
 from tidings.model.laws import Exponential

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.utilisation_law import fit_services, regression
+from tidings.characterisation.fit.utilisation_law import fit_services, regression
 
 COLUMNS = ["broker", "resource", "until_ns", "interval_ns", "busy", "type", "completed"]
 S = 10**9

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.fitting import fit_law
-from tidings.characterisation.hops import hop_statistics
-from tidings.characterisation.samples import sample_of
-from tidings.characterisation.waiting import waiting_parameters
+from tidings.characterisation.count.hops import hop_statistics
+from tidings.characterisation.fit.laws import fit_law
+from tidings.characterisation.fit.measured import waiting_parameters
+from tidings.characterisation.fit.samples import sample_of
 from tidings.model.laws import Exponential
 from tidings.traces.window import TraceWindow
 

@@ -8,23 +8,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.characterisation.dissemination import dissemination
-from tidings.characterisation.routing import (
+from tidings.characterisation.count.routing import (
     ROUTING_STATISTICS,
     SOURCE_STATISTICS,
+    USAGE_STATISTICS,
     client_statistics,
+    link_statistics,
     routing_statistics,
     source_statistics,
-    way_statistics,
+    usage_statistics,
 )
-from tidings.characterisation.usage import USAGE_STATISTICS, usage_statistics
-from tidings.characterisation.wires import Bandwidths
-from tidings.characterisation.workloads import (
+from tidings.characterisation.fit.resources import Bandwidths
+from tidings.characterisation.fit.workloads import (
     Measuring,
-    collect_workload,
-    measure_workload,
+    dissemination,
     workload_from_statistics,
 )
+from tidings.characterisation.job import collect_workload, measure_workload
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model.laws import Exponential
 from tidings.model.reading import loads
@@ -133,7 +133,7 @@ def test_copies_of_rows_change_nothing_and_are_told(tables, statistics):
         Traces(source="here", tables=copied, window=WINDOW),
         Measuring(event_type="kind", services="utilisation"),
     )
-    for name in ("cells", "sources", "ways", "intervals", "clients", "usage"):
+    for name in ("cells", "sources", "links", "intervals", "clients", "usage"):
         both = (getattr(each, name).astype(str) for each in (found, statistics))
         once, again = (sorted(map(tuple, each.to_numpy())) for each in both)
         assert once == again, name
@@ -275,7 +275,7 @@ def test_completions_fall_into_the_sample_they_end_in(tables):
 
 @pytest.mark.parametrize(
     ("name", "exchanges"),
-    [("routing", 3), ("sources", 2), ("usage", 6), ("ways", 4), ("clients", 4)],
+    [("routing", 3), ("sources", 2), ("usage", 6), ("links", 4), ("clients", 4)],
 )
 def test_plans_run_no_python(spark, tables, capsys, name, exchanges):
     statistics = {
@@ -284,7 +284,7 @@ def test_plans_run_no_python(spark, tables, capsys, name, exchanges):
         "usage": lambda: usage_statistics(
             tables["utilisation"], tables["hops"], tables["publications"], WINDOW
         ),
-        "ways": lambda: way_statistics(tables["hops"], tables["publications"], WINDOW),
+        "links": lambda: link_statistics(tables["hops"], tables["publications"], WINDOW),
         "clients": lambda: client_statistics(tables["hops"], tables["deliveries"], WINDOW),
     }
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")

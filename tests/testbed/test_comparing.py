@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from tidings.characterisation.fitting import fit_law
-from tidings.characterisation.samples import sample_of
+from tidings.characterisation.fit.laws import fit_law
+from tidings.characterisation.fit.samples import sample_of
 from tidings.errors import UnstableError
 from tidings.model.reading import loads
 from tidings.reporting.study_page import render_study

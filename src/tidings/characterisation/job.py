@@ -1,112 +1,43 @@
-"""The whole way from trace tables to a fitted system and the measured outcome."""
+"""Characterise traces: count with Spark, then fit."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 
-from tidings.characterisation.assembling import (
-    assemble,
-    check_base,
-    fit_network,
-    only_probed,
-    with_failures,
+from tidings.characterisation.count.cells import copies_among, each_row_once, good_rows
+from tidings.characterisation.count.gathering import gather
+from tidings.characterisation.count.publications import each_once, interval_statistics
+from tidings.characterisation.count.routing import (
+    client_statistics,
+    link_statistics,
+    routing_statistics,
+    source_statistics,
+    usage_statistics,
 )
-from tidings.characterisation.channels import (
-    FittedChannel,
-    burst_notes,
-    by_clocks,
-    early_notes,
-    fit_channels,
-    surest,
+from tidings.characterisation.count.set_aside import SetAside, look_at, rows_set_aside
+from tidings.characterisation.fit.assembling import check_base
+from tidings.characterisation.fit.collected import Statistics, statistics_of
+from tidings.characterisation.fit.counting import Observed
+from tidings.characterisation.fit.fitting import Characterisation, fit
+from tidings.characterisation.fit.quality import SET_ASIDE
+from tidings.characterisation.fit.workloads import (
+    MeasuredWorkload,
+    Measuring,
+    WorkloadStatistics,
+    workload_from_statistics,
 )
-from tidings.characterisation.clocks import Direction, clock_notes, read_clocks
-from tidings.characterisation.collecting import Statistics, collect
-from tidings.characterisation.connectivity import fit_connectivity, with_connectivity
-from tidings.characterisation.counting import Observed, count, measured_outcome
-from tidings.characterisation.coverage import coverage_table
-from tidings.characterisation.crossings import well_probed
-from tidings.characterisation.deliveries import TOO_EARLY
-from tidings.characterisation.exhibits import quality_sections
-from tidings.characterisation.fitting import FittedLaw
-from tidings.characterisation.gathering import nothing_of_links
-from tidings.characterisation.loss_runs import loss_runs
-from tidings.characterisation.parameters import Parameter, parameter_table
-from tidings.characterisation.publishers import (
-    FittedPublishers,
-    PublisherStatistics,
-    fit_publishers,
-    interval_samples,
-)
-from tidings.characterisation.quality import quality_table, spoilt_notes, spoilt_shares
-from tidings.characterisation.set_aside import BadTexts, counted_only, look_at, rows_set_aside
-from tidings.characterisation.states import failing_together, fit_failures
-from tidings.characterisation.stationarity import (
-    drift_notes,
-    even_batches_s,
-    rates_over_time,
-    stationarity,
-)
-from tidings.characterisation.stays import fit_stays, with_stays
-from tidings.characterisation.subscribers import FoundSubscribers, find_subscribers, with_links
-from tidings.characterisation.waiting import waiting_parameters
-from tidings.errors import InvalidTracesError
-from tidings.model.outcome import Outcome
+from tidings.characterisation.statistics import NEEDED, in_stretch
 from tidings.model.progress import Progress
-from tidings.model.study import Section
-from tidings.model.system import Publisher, Subscriber, System
+from tidings.model.system import System
+from tidings.model.trace_tables import HOPS, PUBLICATIONS
+from tidings.traces.actions import bring_here
 from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
-
-NEEDED = ("publications", "hops", "deliveries")  # the tables without which nothing can be told
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Characterisation:
-    """What traces tell: a fitted system, what was measured, and how far to trust both.
-
-    ``parameters`` has every fitted number with its standard error, ``waits`` likewise how long
-    events wait at brokers, which comes of a system and is no part of it; ``quality`` counts the
-    rows of every table by what became of them, ``coverage`` says how much of what was published
-    could be followed to those who want it; ``stationarity`` tests whether publishers keep their
-    rates; ``clocks`` says how far the clocks of two hosts may differ; ``laws`` are those fitted, by
-    path of the parameter, ``rates`` those of publishers over time; ``notes`` say what could not be
-    told and was assumed. ``examples`` are a few of the rows that were set aside, where
-    :func:`with_examples` has looked for them.
-    """
-
-    system: System
-    measured: Outcome
-    parameters: pd.DataFrame
-    waits: pd.DataFrame
-    quality: pd.DataFrame
-    coverage: pd.DataFrame
-    stationarity: pd.DataFrame
-    clocks: pd.DataFrame
-    laws: Mapping[str, FittedLaw]
-    rates: pd.DataFrame
-    notes: tuple[str, ...] = ()
-    bad_texts: BadTexts = field(default_factory=BadTexts)
-    examples: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    @property
-    def sections(self) -> tuple[Section, ...]:
-        """How far to trust it, to look at: rows, coverage, fits over histograms, rates."""
-        return quality_sections(
-            self.quality,
-            self.coverage,
-            self.laws,
-            self.rates,
-            examples=self.examples,
-            clocks=self.clocks,
-        )
 
 
 def characterise(
@@ -116,7 +47,7 @@ def characterise(
     settle_s: float = 0.0,
     progress: Progress | None = None,
 ) -> Characterisation:
-    """A fitted system and the measured outcome, from the tables of some traces.
+    """Fit a system to traces, with standard errors, and measure the outcome.
 
     Needs publications, hops and deliveries; filters come from subscriptions, or else from ``base``,
     which also gives whatever else the traces do not tell. An event that was published and not
@@ -135,171 +66,86 @@ def characterise(
     tell = progress or (lambda stage: None)
     seen = collect(traces, measured, tell, base)
     tell("fitting")
-    return fit(traces, seen, measured, base)
+    observed = Observed(
+        tables=tuple(traces.tables), window=traces.window, source=traces.source, notes=traces.notes
+    )
+    return fit(observed, seen, measured, base)
 
 
-def check_tables(source: str, found: Collection[str], base: System | None) -> None:
+def check_tables(source: str, tables: Collection[str], base: System | None) -> None:
     """Raise :class:`InvalidTracesError` where tables are missing that nothing can stand for."""
     if base is not None:
-        require_tables(source, NEEDED, found)
+        require_tables(source, NEEDED, tables)
     else:
         instead = "a base system may tell who wants what instead of subscriptions"
-        require_tables(source, (*NEEDED, "subscriptions"), found, instead=instead)
-
-
-def fit(
-    traces: Observed, seen: Statistics, measured: TraceWindow, base: System | None
-) -> Characterisation:
-    """The same from statistics that have been collected: everything here is model-sized."""
-    probed = nothing_of_links() if seen.probes is None else seen.probes
-    runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
-    clocks = read_clocks(seen.clocks, seen.crossings)
-    probed_channels = by_clocks(fit_channels(probed, runs), clocks.probed, clocks.offsets)
-    # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
-    enough = well_probed(seen.hops, probed)
-    found = find_subscribers(seen.subscriptions, base, traces.window)
-    quality = quality_table(seen, bad_filters=found.bad_rows)
-    spoilt = spoilt_shares(quality)
-    crossed = {way: each for way, each in fit_channels(seen.crossings).items() if way not in enough}
-    crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
-    channels = surest(crossed, probed_channels)
-    publishers = fit_publishers(
-        PublisherStatistics(
-            homes=seen.publications_by("publishers"),
-            contents=seen.publications_by("contents"),
-            intervals=seen.intervals,
-            arrivals=seen.hops_by("arrivals"),
-            events=seen.contents,
-            channels=channels,
-            window_s=traces.window.seconds,
-            spoilt=spoilt.get("publications", 0.0),
-        ),
-        base,
-    )
-    homes = [each.at for each in publishers.publishers] + [each.at for each in found.subscribers]
-    failures, unsure = ({}, []) if seen.states is None else fit_failures(seen.states)
-    together = () if seen.states is None else failing_together(seen.states, failures)
-    fitted = fit_network(seen.hops, channels, homes, base)
-    network = with_failures(fitted, failures, together)
-    clients = with_links(found.subscribers, channels)
-    peers = _coming_and_going(seen, publishers, clients)
-    parameters = [
-        *network.parameters, *publishers.parameters, *clients.parameters, *peers.parameters,
-    ]  # fmt: skip
-    with _noted(found.notes, network.notes, publishers.notes):
-        system, said = assemble(network, peers.publishers, peers.subscribers, parameters, base)
-    waits = [
-        each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
-    ]
-    counted = count(seen, system, channels, traces, measured)
-    scvs = {name: sample.scv for name, sample in interval_samples(seen.intervals).items()}
-    even_s = even_batches_s(measured.seconds)
-    lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)
-    steady = stationarity(seen.publications_by("batches"), scvs, lengths_s)
-    notes = (
-        *traces.notes, *seen.notes, *spoilt_notes(spoilt),
-        *found.notes, *network.notes, *publishers.notes, *clients.notes,
-        *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
-        *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
-        *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
-    )  # fmt: skip
-    return Characterisation(
-        system=system,
-        measured=measured_outcome(counted, traces, measured, notes),
-        parameters=parameter_table(parameters),
-        waits=parameter_table(waits),
-        quality=quality,
-        coverage=coverage_table(seen, counted.tables["subscribers"]),
-        stationarity=steady,
-        clocks=clocks.table,
-        laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
-        rates=rates_over_time(seen.publications_by("batches"), lengths_s),
-        notes=notes,
-        bad_texts=BadTexts(contents=seen.bad_texts, filters=found.bad_texts),
-    )
+        require_tables(source, (*NEEDED, "subscriptions"), tables, instead=instead)
 
 
 def with_examples(
-    found: Characterisation, traces: Traces, *, settle_s: float = 0.0, to: Path | None = None
+    fitted: Characterisation, traces: Traces, *, settle_s: float = 0.0, to: Path | None = None
 ) -> Characterisation:
     """The same with a few rows of every reason for setting some aside; all of them into ``to``.
 
     Reads the tables once more that have such rows.
     """
     measured = traces.window.shortened(settle_s)
-    rows = rows_set_aside(traces, found.quality, measured, found.bad_texts)
+    rows = rows_set_aside(traces, fitted.quality, measured, fitted.bad_texts)
     seen = look_at(rows, to)
-    notes = (*found.notes, *counted_only(found.quality, seen))
-    return replace(found, examples=seen.examples, notes=notes)
+    notes = (*fitted.notes, *counted_only(fitted.quality, seen))
+    return replace(fitted, examples=seen.examples, notes=notes)
 
 
-def _with_spoilt(
-    crossed: Mapping[Direction, FittedChannel], seen: Statistics, spoilt: Mapping[str, float]
-) -> dict[Direction, FittedChannel]:
-    """Links of which hops and deliveries tell, with the share of these that could not be used."""
-    brokers = set(seen.hops["broker"].dropna())
-    return {
-        way: replace(each, spoilt=spoilt.get("hops" if way[1] in brokers else "deliveries", 0.0))
-        for way, each in crossed.items()
-    }
+def collect(
+    traces: Traces, measured: TraceWindow, tell: Progress, base: System | None = None
+) -> Statistics:
+    """Count all statistics that the tables of some traces allow.
+
+    Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
+    the contents are too many.
+    """
+    return statistics_of(in_stretch(gather(traces, measured, tell, base)))
 
 
-class _Peers(NamedTuple):
-    """Publishers and subscribers as they come and go."""
-
-    publishers: tuple[Publisher, ...]
-    subscribers: tuple[Subscriber, ...]
-    parameters: list[Parameter]
-    notes: list[str]
-
-
-def _coming_and_going(
-    seen: Statistics, publishers: FittedPublishers, clients: FoundSubscribers
-) -> _Peers:
-    found = _Peers(publishers.publishers, clients.subscribers, [], [])
-    if seen.sessions is not None:
-        periods, notes = fit_connectivity(seen.sessions)
-        senders = with_connectivity(publishers.publishers, "publishers", periods)
-        takers = with_connectivity(clients.subscribers, "subscribers", periods)
-        said = [*notes, *senders[2], *takers[2]]
-        found = _Peers(senders[0], takers[0], senders[1] + takers[1], said)
-    if seen.stays is not None:
-        periods, notes = fit_stays(seen.stays)
-        churners, parameters = with_stays(found.subscribers, periods)
-        found = found._replace(
-            subscribers=churners,
-            parameters=found.parameters + parameters,
-            notes=found.notes + notes,
+def counted_only(quality: pd.DataFrame, aside: SetAside) -> Iterator[str]:
+    """That some rows were counted and could not be found again, where it is so."""
+    counted = int(quality.loc[quality["fate"] == SET_ASIDE, "rows"].sum())
+    if counted > aside.rows:
+        yield (
+            f"{counted - aside.rows} of {counted} rows set aside are counted only: what was right "
+            "in itself and not asked for, or not read from files"
         )
-    return found
 
 
-@contextmanager
-def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
-    """Where no system comes out, tell what was noted on the way: it may say why."""
-    try:
-        yield
-    except InvalidTracesError as problem:
-        said = "; ".join(note for some in notes for note in some)
-        told = f"{problem.headline} (noted before: {said})" if said else problem.headline
-        raise InvalidTracesError(told, problem.problems) from problem
+def measure_workload(traces: Traces, how: Measuring | None = None) -> MeasuredWorkload:
+    """Measure the workload that operational analysis and queueing Petri nets start from."""
+    chosen = how or Measuring()
+    require_tables(traces.source, chosen.tables, traces.tables)
+    return workload_from_statistics(collect_workload(traces, chosen), chosen)
 
 
-def _said_of_early(seen: Statistics) -> list[str]:
-    """A note of deliveries that cannot be: they do not count, so that their events seem lost."""
-    rows = seen.deliveries[seen.deliveries["statistic"] == "quality"]
-    early = int(rows.loc[rows["reason"] == TOO_EARLY, "rows"].sum())
-    if not early:
-        return []
-    return [
-        f"{early} of {int(rows['rows'].sum())} deliveries were received before they were published "
-        "by the clocks of both: they are set aside, and their events seem not to be delivered"
-    ]
-
-
-def _names_seen(seen: Statistics, system: System) -> set[str]:
-    """Everybody who did more than be probed."""
-    brokers = {each.name for each in system.brokers}
-    peers = {each.name for each in system.publishers} | {each.name for each in system.subscribers}
-    published, deliveries = seen.publications_by("publishers"), seen.deliveries_by("pairs")
-    return brokers | peers | {*published["publisher"], *deliveries["subscriber"]}
+def collect_workload(traces: Traces, how: Measuring) -> WorkloadStatistics:
+    """Count the statistics that a workload is made from."""
+    hops, publications = traces.tables["hops"], traces.tables["publications"]
+    window, kind = traces.window, how.event_type
+    named = f"the tables hops and publications of {traces.source}"
+    copies = int(bring_here(copies_among(hops, HOPS), named)["copies"].iloc[0])
+    if copies:
+        hops = each_row_once(hops)
+    clients = usage = None
+    if "deliveries" in traces.tables:
+        received = client_statistics(hops, traces.tables["deliveries"], window)
+        clients = bring_here(received, f"the tables hops and deliveries of {traces.source}")
+    if how.services == "utilisation":
+        samples = usage_statistics(traces.tables["utilisation"], hops, publications, window, kind)
+        usage = bring_here(samples, f"the table utilisation of {traces.source}")
+    published = each_once(good_rows(publications, PUBLICATIONS))
+    return WorkloadStatistics(
+        cells=bring_here(routing_statistics(hops, publications, window, kind), named),
+        sources=bring_here(source_statistics(publications, window, kind), named),
+        links=bring_here(link_statistics(hops, publications, window), named),
+        intervals=bring_here(interval_statistics(published, window), named),
+        window_s=window.seconds,
+        clients=clients,
+        usage=usage,
+        copies=copies,
+    )

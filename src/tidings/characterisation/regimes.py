@@ -9,18 +9,22 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from tidings.characterisation.cells import BATCHES
-from tidings.characterisation.cuts import LEAST_SCV, counts_of, parted, parted_ring
-from tidings.characterisation.job import Characterisation, characterise
-from tidings.characterisation.publications import hourly_counts
-from tidings.characterisation.stationarity import (
+from tidings.characterisation.count.publications import hourly_counts
+from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.stationarity import (
     CANNOT_TELL,
     DRIFTS,
     LEAST_PER_BATCH,
+    LEAST_SCV,
     STEADY,
+    counts_of,
     drift_test,
+    parted,
+    parted_ring,
     worst_drift,
 )
+from tidings.characterisation.job import characterise
+from tidings.characterisation.statistics import BATCHES
 from tidings.model.arrays import Floats
 from tidings.model.progress import Progress
 from tidings.model.system import System
@@ -34,10 +38,10 @@ BY_STRETCH, BY_HOUR = "stretches", "hours of day"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regime:
-    """A stretch of time or some hours of every day, and what its traces alone tell."""
+    """A stretch of time or some hours of every day, and what is fitted to it alone."""
 
     window: TraceWindow
-    found: Characterisation
+    fitted: Characterisation
 
     def when(self, begin_ns: int) -> str:
         """Which time it is, in words; that of stretches in hours since ``begin_ns``."""
@@ -92,14 +96,14 @@ def characterise_regimes(
     tell = progress or (lambda stage: None)
     tell("rates by hour of day")
     parting = find_regimes(whole, traces.window, _count_hours(traces))
-    found = []
+    fitted_regimes = []
     for number, window in enumerate(parting.windows, start=1):
         tell(f"regime {number} of {len(parting.windows)}")
         at_end = window.until_ns == traces.window.until_ns
         part = replace(traces, window=window)
         known = characterise(part, base=base, settle_s=settle_s if at_end else 0.0)
-        found.append(Regime(window=window, found=known))
-    return Regimes(regimes=tuple(found), verdict=parting.verdict)
+        fitted_regimes.append(Regime(window=window, fitted=known))
+    return Regimes(regimes=tuple(fitted_regimes), verdict=parting.verdict)
 
 
 def _count_hours(traces: Traces) -> pd.DataFrame | None:
@@ -133,8 +137,8 @@ def find_regimes(
         return Parting(windows=_hours(daily.starts, window), verdict=BY_HOUR)
     if len(stretches) > 1:
         return Parting(windows=stretches, verdict=BY_STRETCH)
-    told = {*whole.stationarity["verdict"], *([DRIFTS] if len(by_hour) else [])}
-    verdict = next((each for each in (DRIFTS, STEADY) if each in told), CANNOT_TELL)
+    verdicts = {*whole.stationarity["verdict"], *([DRIFTS] if len(by_hour) else [])}
+    verdict = next((each for each in (DRIFTS, STEADY) if each in verdicts), CANNOT_TELL)
     return Parting(windows=(), verdict=verdict)
 
 
@@ -179,15 +183,15 @@ def _scvs(whole: Characterisation) -> dict[str, float]:
 # ---- what is said of them ------------------------------------------------------------------------
 
 
-def said_of_regimes(found: Regimes, whole: Characterisation, folder: object) -> str:
+def said_of_regimes(parts: Regimes, whole: Characterisation, folder: object) -> str:
     """What a person must know of regimes, or of why there are none and what to do then."""
-    if not found.regimes:
-        return f"{_why_none(found.verdict, whole.stationarity)} No regimes were written."
-    by_hour = " by hour of day (UTC)" if found.verdict == BY_HOUR else ""
-    lines = [f"{len(found.regimes)} regimes{by_hour}, with a system each in {folder}:"]
-    begin_ns = found.regimes[0].window.from_ns
-    for number, regime in enumerate(found.regimes, start=1):
-        rate = sum(each.rate_per_s for each in regime.found.system.publishers)
+    if not parts.regimes:
+        return f"{_why_none(parts.verdict, whole.stationarity)} No regimes were written."
+    by_hour = " by hour of day (UTC)" if parts.verdict == BY_HOUR else ""
+    lines = [f"{len(parts.regimes)} regimes{by_hour}, with a system each in {folder}:"]
+    begin_ns = parts.regimes[0].window.from_ns
+    for number, regime in enumerate(parts.regimes, start=1):
+        rate = sum(each.rate_per_s for each in regime.fitted.system.publishers)
         lines.append(f"  {number}: {regime.when(begin_ns)}, {rate:.4g} events/s")
     return "\n".join(lines)
 

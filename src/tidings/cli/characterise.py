@@ -100,10 +100,10 @@ def characterise(
     Day by day: tidings characterise monday/ --into store, and what all days tell, without
     reading them again: tidings characterise store
     """
-    from tidings.characterisation.accumulating import characterise_store
-    from tidings.characterisation.assembling import check_base
+    from tidings.characterisation.count.store import is_store
+    from tidings.characterisation.fit.assembling import check_base
     from tidings.characterisation.regimes import Regimes, said_of_regimes
-    from tidings.characterisation.store import is_store
+    from tidings.characterisation.stored import characterise_store
     from tidings.cli.characterising import Places, Work, document, say_set_aside, show
     from tidings.model import reading
 
@@ -150,7 +150,7 @@ def _check_store_options(
     whole: Mapping[str, bool],
 ) -> None:
     """Refuse what makes no sense with a store, or without one; ``whole`` is what asks for rows."""
-    from tidings.characterisation.store import is_store
+    from tidings.characterisation.count.store import is_store
 
     stored = is_store(traces)
     asked = [name for name, given in whole.items() if given]

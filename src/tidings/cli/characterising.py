@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tidings.characterisation.accumulating import add_traces, characterise_store
-from tidings.characterisation.job import NEEDED, Characterisation, check_tables, with_examples
+from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.job import characterise as characterise_traces
-from tidings.characterisation.quality import SET_ASIDE
-from tidings.characterisation.regimes import (
-    Regime,
-    Regimes,
-    characterise_regimes,
-    hours_of,
-)
+from tidings.characterisation.job import check_tables, with_examples
+from tidings.characterisation.regimes import Regime, Regimes, characterise_regimes, hours_of
+from tidings.characterisation.statistics import NEEDED
+from tidings.characterisation.stored import characterise_store
 from tidings.cli import console, spark
 from tidings.cli.outcomes import check_output
 from tidings.model import reading
@@ -67,7 +65,7 @@ class Places:
             save_outcome(characterisation.measured, self.measured)
         if self.regimes is not None:
             for number, part in enumerate(parts.regimes, start=1):
-                reading.save(part.found.system, self.regimes / f"regime-{number}.yaml")
+                reading.save(part.fitted.system, self.regimes / f"regime-{number}.yaml")
         if self.report is not None:
             _write_report(characterisation, traces, self.report)
 
@@ -187,7 +185,7 @@ def _regime_document(regime: Regime) -> dict[str, Any]:
         "until_ns": window.until_ns,
         "hours_utc": list(hours_of(window)) if isinstance(window, DailyHours) else None,
         "observed_s": window.seconds,
-        "system": reading.system_document(regime.found.system),
+        "system": reading.system_document(regime.fitted.system),
     }
 
 

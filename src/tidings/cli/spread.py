@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame
 
-    from tidings.characterisation.rapidity import Spreading
+    from tidings.characterisation.fit.rapidity import Spreading
     from tidings.traces.reading import Traces
     from tidings.traces.window import TraceWindow
 
@@ -75,9 +75,12 @@ def spread(
 
 
 def _measured(traces: Traces, edges_s: list[float] | None, bins: int, step: Step) -> dict[str, Any]:
-    from tidings.characterisation.couples import couple_shares, read_couples
-    from tidings.characterisation.rapidity import fit_rapidity, rapidity_by_area
-    from tidings.characterisation.spreading import publication_spreads, subscription_spreads
+    from tidings.characterisation.count.spreading import (
+        couple_shares,
+        publication_spreads,
+        subscription_spreads,
+    )
+    from tidings.characterisation.fit.rapidity import fit_rapidity, rapidity_by_area, read_couples
     from tidings.histories.checking import notification_pairs
     from tidings.histories.stays import (
         Margins,
@@ -133,8 +136,8 @@ def _spreading(
     spreads: DataFrame, window: TraceWindow, what: str
 ) -> tuple[Spreading, list[dict[str, float | None]]]:
     """How something spreads, and B with errors where it reaches the shares that are shown."""
-    from tidings.characterisation.rapidity import read_reached, read_spreading
-    from tidings.characterisation.spreading import reached_by, spread_statistics
+    from tidings.characterisation.count.spreading import reached_by, spread_statistics
+    from tidings.characterisation.fit.rapidity import read_reached, read_spreading
     from tidings.traces.actions import bring_here
 
     rows = bring_here(spread_statistics(spreads, window), "the history")

@@ -110,9 +110,9 @@ def find_workload(
 
 def _measured(origin: Origin, step: Callable[[str], None]) -> SourcedWorkload:
     # Only now: Spark takes its time even to be imported.
-    from tidings.characterisation.resources import SERVICES
-    from tidings.characterisation.wires import Bandwidths
-    from tidings.characterisation.workloads import Measuring, measure_workload
+    from tidings.characterisation.fit.resources import SERVICES, Bandwidths
+    from tidings.characterisation.fit.workloads import Measuring
+    from tidings.characterisation.job import measure_workload
     from tidings.cli import spark
     from tidings.prediction.operational.audiences import audiences_behind
     from tidings.traces.places import require_tables, table_names

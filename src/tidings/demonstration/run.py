@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.characterisation.job import Characterisation, characterise
+from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.job import characterise
 from tidings.demonstration.truth import with_truth
 from tidings.errors import InvalidInputError
 from tidings.model import json_text, reading

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidings.characterisation.fitting import FittedLaw, fit_law
+from tidings.characterisation.fit.laws import FittedLaw, fit_law
+from tidings.characterisation.fit.samples import EMPTY
 from tidings.characterisation.job import characterise
-from tidings.characterisation.samples import EMPTY
 from tidings.errors import UnstableError
 from tidings.model.behaviour import Channel, Service
 from tidings.model.outcome import Outcome

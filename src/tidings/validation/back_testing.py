@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidings.characterisation.job import Characterisation, characterise
+from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.job import characterise
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress

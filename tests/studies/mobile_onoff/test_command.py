@@ -8,7 +8,7 @@ import pytest
 
 from studies import mobile_onoff
 from studies.mobile_onoff.scenarios import TABLE_3
-from tidings.characterisation.duration_laws import FAMILIES
+from tidings.characterisation.fit.duration_laws import FAMILIES
 from tidings.cli.commands import run
 
 SAMPLES = Path(__file__).parents[3] / "docs" / "samples"

@@ -1,0 +1,229 @@
+"""Count new days and add them to a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from tidings.characterisation.count.gathering import Decided, gather
+from tidings.characterisation.count.periods import (
+    PERIODS,
+    table_of,
+)
+from tidings.characterisation.count.seams import End, beginning_of, end_of, seam, settled
+from tidings.characterisation.count.store import (
+    Catalogue,
+    Part,
+    Seam,
+    counted_subscriptions,
+    load_partial,
+    locked,
+    new_folder_name,
+    read_catalogue,
+    save_partial,
+    save_rows,
+    stretches_of,
+    window_of,
+    write_catalogue,
+)
+from tidings.characterisation.statistics import NEEDED, Partial, merge_rows
+from tidings.errors import InvalidTracesError
+from tidings.model.progress import Progress
+from tidings.model.system import System
+from tidings.traces.actions import bring_here
+from tidings.traces.places import require_tables
+from tidings.traces.reading import Traces
+
+MARGIN_S = 600.0  # by default; longer than events travel
+_BEGINNING, _END, _ROWS = "beginning", "end", "changes"
+_STEPS = ("subscribe", "unsubscribe")
+
+
+def add_traces(
+    traces: Traces,
+    store: Path,
+    *,
+    base: System | None = None,
+    settle_s: float = 0.0,
+    margin_s: float | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Count some traces and add them to a store; those of the same window are replaced.
+
+    ``margin_s`` seconds at either end of every part are kept, so that events published in one part
+    and received in the next are known; a store has one margin. ``settle_s`` leaves out the last
+    seconds before every time at which nobody watched, as :func:`characterise` does.
+    """
+    tell = progress or (lambda stage: None)
+    require_tables(traces.source, NEEDED, traces.tables)
+    with locked(store, alone=True):
+        catalogue = read_catalogue(store) or Catalogue(margin_s=margin_s or MARGIN_S)
+        if margin_s not in (None, catalogue.margin_s):
+            raise InvalidTracesError(
+                f"{store} keeps {catalogue.margin_s:g} s at the ends of its parts; got a margin of "
+                f"{margin_s:g} s. Leave the margin out, or begin another store"
+            )
+        others = _others(catalogue, traces, store)
+        part = _count_part(traces, store, replace(catalogue, parts=tuple(others)), base, tell)
+        parts = tuple(sorted((*others, part), key=lambda each: each.from_ns))
+        session = traces.tables["hops"].sparkSession
+        work = _Work(session=session, store=store, parts=parts, tell=tell)
+        write_catalogue(
+            store,
+            replace(
+                catalogue,
+                parts=parts,
+                settle_s=settle_s,
+                seams=work.seams(catalogue.seams, settle_s),
+                periods=work.periods(),
+            ),
+        )
+
+
+def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[Part]:
+    """The parts that stay; none of them may overlap with the new one."""
+    new = traces.window
+    others = [part for part in catalogue.parts if part.window != new]
+    for part in others:
+        if part.from_ns < new.until_ns and new.from_ns < part.until_ns:
+            raise InvalidTracesError(
+                f"{traces.source} runs from {new.from_ns} to {new.until_ns} ns, and overlaps with "
+                f"{part.source} in {store}, which runs from {part.from_ns} to {part.until_ns} ns; "
+                "wants the same window, to replace it, or another time"
+            )
+    return others
+
+
+def _count_part(
+    traces: Traces, store: Path, catalogue: Catalogue, base: System | None, tell: Progress
+) -> Part:
+    """Count some traces, and write what was counted and the rows at both ends."""
+    known = counted_subscriptions(store, catalogue.parts)
+    before = [part for part in catalogue.parts if part.until_ns <= traces.window.from_ns]
+    steps = _kept_rows(traces.tables["hops"].sparkSession, store, before, "subscriptions")
+    decided = Decided(every_link=True, subscriptions=known, steps=steps)
+    counted = gather(traces, traces.window, tell, base, decided)
+    _check_order(traces, counted, [part for part in catalogue.parts if part not in before], store)
+    tables = {name: frame for name, frame in counted.tables.items() if name not in PERIODS}
+    folder = new_folder_name()
+    tell("keeping the ends")
+    save_partial(store / folder, replace(counted, tables=tables))
+    save_rows(store / folder / _BEGINNING, beginning_of(traces, counted, catalogue.margin_s))
+    save_rows(store / folder / _END, end_of(traces, counted, catalogue.margin_s))
+    # Changes are few, and what one of them begins may last for many days: kept as they are.
+    kept = {of for of in map(table_of, PERIODS) if of in traces.tables}
+    changes = {name: traces.tables[name] for name in sorted(kept)}
+    if "subscriptions" in changes:
+        changes["subscriptions"] = changes["subscriptions"].where(F.col("action").isin(*_STEPS))
+    save_rows(store / folder / _ROWS, changes)
+    return Part(
+        folder=folder,
+        from_ns=traces.window.from_ns,
+        until_ns=traces.window.until_ns,
+        source=traces.source,
+        tables=tuple(traces.tables),
+    )
+
+
+def _kept_rows(
+    session: SparkSession, store: Path, parts: Sequence[Part], table: str
+) -> DataFrame | None:
+    """The changes of a table that some parts have kept."""
+    places = [store / part.folder / _ROWS / table for part in parts]
+    kept = [f"file://{place.resolve()}" for place in places if place.exists()]
+    return session.read.parquet(*kept) if kept else None
+
+
+def _check_order(traces: Traces, counted: Partial, later: Sequence[Part], store: Path) -> None:
+    """Raise where later parts were counted without knowing who was subscribed when they began."""
+    steps = counted.tables.get("subscriptions")
+    if steps is None:
+        return
+    for part in later:
+        churners = load_partial(store / part.folder, part.tables).tables.get(
+            "guests", steps.head(0)
+        )
+        met = set(churners["subscriber"]) & set(steps["subscriber"])
+        met |= set(counted.tables["guests"]["subscriber"])
+        if met:
+            raise InvalidTracesError(
+                f"{part.source} was added before {traces.source}, which is earlier and tells of "
+                f"subscriptions of '{min(met)}', who comes and goes; wants the order of time: "
+                "begin another store"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What is done with Spark on the rows that a store has kept."""
+
+    session: SparkSession
+    store: Path
+    parts: Sequence[Part]
+    tell: Progress
+
+    def seams(self, known: Sequence[Seam], settle_s: float) -> tuple[Seam, ...]:
+        """All seams between the parts; those that are known are not counted again."""
+        old = {(each.before, each.after, each.settle_s): each for each in known}
+        seams = []
+        for part, after in pairwise((*self.parts, None)):
+            assert part is not None
+            if after is not None and after.from_ns == part.until_ns:
+                key: tuple[str, str | None, float] = (part.folder, after.folder, 0.0)
+                seams.append(old.get(key) or self._new_seam(part, after))
+            elif settle_s:
+                key = (part.folder, None, settle_s)
+                seams.append(old.get(key) or self._new_seam(part, None, settle_s))
+        return tuple(seams)
+
+    def _new_seam(self, part: Part, after: Part | None, settle_s: float = 0.0) -> Seam:
+        name = new_folder_name()
+
+        def tell(stage: str) -> None:
+            self.tell(f"the seam, {stage}")
+
+        last = self._end(part, _END)
+        if after is None:
+            save_partial(self.store / name, settled(last, settle_s, tell))
+            return Seam(folder=name, before=part.folder, settle_s=settle_s)
+        save_partial(self.store / name, seam(last, self._end(after, _BEGINNING), tell))
+        return Seam(folder=name, before=part.folder, after=after.folder)
+
+    def _end(self, part: Part, which: str) -> End:
+        place = self.store / part.folder
+        so_far = [each for each in self.parts if each.from_ns <= part.from_ns]
+        return End(
+            tables=self._rows(place / which),
+            window=part.window,
+            counted=load_partial(place, part.tables),
+            steps=_kept_rows(self.session, self.store, so_far, "subscriptions"),
+            subscriptions=counted_subscriptions(self.store, so_far),
+        )
+
+    def _rows(self, place: Path) -> dict[str, DataFrame]:
+        return {
+            each.name: self.session.read.parquet(f"file://{each.resolve()}")
+            for each in sorted(place.iterdir())
+        }
+
+    def periods(self) -> str | None:
+        """Periods of components and peers, counted anew over all changes; where they are."""
+        tables = {}
+        for name, count in PERIODS.items():
+            frames = []
+            for stretch in stretches_of(self.parts):
+                changes = _kept_rows(self.session, self.store, stretch, table_of(name))
+                if changes is not None:
+                    frames.append(bring_here(count(changes, window_of(stretch)), name))
+            if frames:
+                tables[name] = merge_rows(name, frames)
+        if not tables:
+            return None
+        folder = new_folder_name()
+        save_partial(self.store / folder, Partial(tables=tables))
+        return folder

@@ -1,0 +1,402 @@
+"""Spark's part: all statistics of some traces, collected as tables the size of the model.
+
+How often a table is read: deliveries, states, sessions, subscriptions and utilisation once, probes
+twice (delays with clocks, losses in a row), hops three times (services, waits, how far events
+came), publications four times (counts, how far they came, intervals, and to meet the deliveries).
+On top of that, and only where it is needed:
+
+- subscriptions three times and publications once, where subscriptions come and go;
+- publications once, where several lifetimes of a content share a bin;
+- publications once, and put in order of events before every use, where some stand there twice;
+- hops twice, where a broker has more than one of an event, and put in order before every use where
+  some are copies; probes once, where some are copies;
+- hops once, where brokers record no starts;
+- hops and publications once, where events were sent to a broker that none of them reached from
+  there: how far events came is counted again, in lists instead of bits;
+- hops twice and publications once, for links into brokers that were not probed;
+- hops and deliveries once, for links to clients that were not probed, and deliveries once more to
+  find them where others were probed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from tidings.characterisation.count.cells import each_row_once, small_frame
+from tidings.characterisation.count.deliveries import (
+    Steps,
+    delivery_statistics,
+    find_churners,
+    subscription_statistics,
+)
+from tidings.characterisation.count.hops import hop_statistics, used_hops, with_reconstructed_starts
+from tidings.characterisation.count.journeys import Places, sighting_statistics
+from tidings.characterisation.count.links import (
+    crossings,
+    loss_run_statistics,
+    probe_statistics,
+    split_probes,
+)
+from tidings.characterisation.count.periods import (
+    PERIODS,
+    table_of,
+)
+from tidings.characterisation.count.publications import (
+    checked_publications,
+    each_once,
+    exact_lifetimes,
+    folded_contents,
+    folding_statistics,
+    interval_statistics,
+    publication_statistics,
+)
+from tidings.characterisation.count.routing import sample_counts
+from tidings.characterisation.fit.channels import nothing_of_links
+from tidings.characterisation.fit.collected import texts_of
+from tidings.characterisation.fit.contents import (
+    MOST_CONTENTS,
+    MOST_LIFETIMES,
+    asked_attributes,
+    folding_note,
+    read_contents,
+    shared_bins,
+    too_many_contents,
+    with_exact_lifetimes,
+)
+from tidings.characterisation.fit.subscribers import changed_subscribers, find_subscribers
+from tidings.characterisation.statistics import PUBLISHED, REPEATED, UNFORESEEN, Partial, merge_rows
+from tidings.model.progress import Progress
+from tidings.model.system import System
+from tidings.traces.actions import bring_here
+from tidings.traces.quarantine import REASON
+from tidings.traces.reading import Traces
+from tidings.traces.window import TraceWindow
+
+MOST_CELLS = 5_000_000  # counts of publications by content and batch that are brought here
+MOST_BROADCAST = 10_000  # texts that are sent to every machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What is decided before anything is counted; what is None is decided by what is counted.
+
+    ``silent`` are brokers whose starts of service are reconstructed, ``subscriptions`` those of
+    other traces, counted, and ``steps`` the rows of earlier ones; with ``every_link``, links that
+    were probed are followed too. At the ends of parts ``hops`` is the statistic of the whole parts,
+    which says who are brokers and who sent to whom; of hops and of intervals nothing is counted
+    there where it cannot differ: without reconstructed starts, without copies. Intervals may be
+    asked for all the same.
+    """
+
+    silent: Collection[str] | None = None
+    subscriptions: pd.DataFrame | None = None
+    steps: DataFrame | None = None
+    every_link: bool = False
+    hops: pd.DataFrame | None = None
+    intervals: bool = False
+
+
+def gather(
+    traces: Traces,
+    measured: TraceWindow,
+    tell: Progress,
+    base: System | None = None,
+    decided: Decided | None = None,
+) -> Partial:
+    """Count all statistics that the tables of some traces allow.
+
+    Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
+    the contents are too many.
+    """
+    decided = decided or Decided()
+    on_seam = decided.hops is not None
+    asked, counted = _count_subscriptions(traces, decided, base, tell)
+    tell("hops")
+    silent: tuple[str, ...] = ()
+    if not on_seam or decided.silent:
+        counted["hops"], silent = count_hops(traces, decided.silent)
+    tell("publications")
+    published = _count_publications(traces, measured, _hops_of(decided, counted), asked)
+    counted |= published.tables
+    good = published.good
+    if published.repeated:
+        tell("hops again, without copies")
+        traces, counted = _with_each_hop_once(traces, counted, silent)
+    if not on_seam or published.copied or decided.intervals:
+        tell("intervals")
+        intervals = interval_statistics(good, traces.window)
+        counted["intervals"] = _collect(intervals, traces, "publications")
+    tell("links")
+    hops = _hops_of(decided, counted)
+    counted |= _count_links(traces, good, hops, every_link=decided.every_link)
+    if not on_seam:
+        counted |= _count_periods(traces)
+    tell("deliveries")
+    steps = _known_steps(traces, decided, counted.get("subscriptions"))
+    if steps is not None:
+        changed = changed_subscribers(steps.counted, traces.window)
+        counted["guests"] = pd.DataFrame({"subscriber": changed})
+    texts = texts_of(counted["publications"])[["content", "content_key"]]
+    churners = None if steps is None else find_churners(steps, good, texts, traces.window)
+    received = delivery_statistics(traces.tables["deliveries"], good, measured, churners)
+    counted["deliveries"] = _collect(received, traces, "deliveries", "publications")
+    return Partial(
+        tables=counted,
+        silent=frozenset(silent),
+        folded=published.folded,
+        notes=(*_said_of_starts(silent), *published.notes),
+    )
+
+
+def _collect(statistic: DataFrame, traces: Traces, *tables: str) -> pd.DataFrame:
+    """Run Spark, and name the tables where it fails."""
+    kind = "table" if len(tables) == 1 else "tables"
+    return bring_here(statistic, f"{traces.source}: the {kind} {' and '.join(tables)}")
+
+
+def _hops_of(decided: Decided, counted: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    return counted["hops"] if decided.hops is None else decided.hops
+
+
+def _count_subscriptions(
+    traces: Traces, decided: Decided, base: System | None, tell: Progress
+) -> tuple[tuple[str, ...], dict[str, pd.DataFrame]]:
+    """Which attributes filters ask for; and the statistic of subscriptions, where there are any."""
+    counted = {}
+    if "subscriptions" in traces.tables:
+        tell("subscriptions")
+        steps = subscription_statistics(traces.tables["subscriptions"])
+        counted["subscriptions"] = _collect(steps, traces, "subscriptions")
+    known = [*counted.values(), *([] if decided.subscriptions is None else [decided.subscriptions])]
+    rows = pd.concat(known) if known else None
+    wanted = find_subscribers(rows, base, traces.window).subscribers
+    return asked_attributes(each.wants for each in wanted), counted
+
+
+def _known_steps(traces: Traces, decided: Decided, counted: pd.DataFrame | None) -> Steps | None:
+    """All steps of subscriptions up to the end of these traces; None: there are none."""
+    here = traces.tables.get("subscriptions")
+    rows = [each for each in (decided.steps, here) if each is not None]
+    counts = [each for each in (decided.subscriptions, counted) if each is not None]
+    if not rows or not counts:
+        return None
+    together = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows)
+    return Steps(rows=together, counted=merge_rows("subscriptions", counts))
+
+
+def _count_periods(traces: Traces) -> dict[str, pd.DataFrame]:
+    """Times up and down, connected and away, subscribed and not.
+
+    Of samples of resources it is only counted which can be used: service times come from them
+    where a workload is measured.
+    """
+    counted = {
+        name: _collect(count(traces.tables[of], traces.window), traces, of)
+        for name, count in PERIODS.items()
+        if (of := table_of(name)) in traces.tables
+    }
+    if "utilisation" in traces.tables:
+        samples = sample_counts(traces.tables["utilisation"])
+        counted["utilisation"] = _collect(samples, traces, "utilisation")
+    return counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Publications:
+    """What was counted of publications, and the good ones, every event once."""
+
+    good: DataFrame
+    tables: dict[str, pd.DataFrame]
+    copied: bool  # whether some event stood there more than once
+    repeated: bool  # whether some broker has more than one hop of an event
+    folded: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def _count_publications(
+    traces: Traces, measured: TraceWindow, hops: pd.DataFrame, asked: Sequence[str]
+) -> _Publications:
+    """Counts, contents and sightings; where there are copies, all is counted again without them.
+
+    Where contents are too many, they are counted again by the attributes that are ``asked`` for.
+    """
+    rows = traces.tables["publications"]
+
+    def count(publications: DataFrame) -> pd.DataFrame:
+        cells = publication_statistics(publications, traces.window, measured)
+        return _collect(cells.limit(MOST_CELLS + 1), traces, "publications")
+
+    counts = count(rows)
+    folded = len(counts) > MOST_CELLS or counts["content"].nunique() > MOST_CONTENTS
+    notes: tuple[str, ...] = ()
+    if folded:
+        mass = _collect(folding_statistics(rows, asked), traces, "publications")
+        notes = (folding_note(mass, asked),)
+        rows = folded_contents(rows, asked)
+        counts = count(rows)
+    if len(counts) > MOST_CELLS:
+        raise too_many_contents(f"more than {MOST_CELLS:,} counts of")
+    good, bad = _with_good_contents(checked_publications(rows, traces.window), counts)
+    sightings = _count_sightings(traces, good, measured, _places(hops, counts))
+    repeated = sightings["statistic"] == REPEATED
+    published = sightings[sightings["statistic"] == PUBLISHED]
+    copied = bool(published["rows"].sum() > published["events"].sum())
+    if copied:
+        good = each_once(good)
+        again = count(good)
+        quality = counts["statistic"] == "quality"
+        counts = pd.concat([counts[quality], again[again["statistic"] != "quality"]])
+    return _Publications(
+        good=good,
+        tables={
+            "publications": _with_exact_lifetimes(counts, good, traces),
+            "bad_contents": bad.groupby("content", as_index=False)["rows"].sum(),
+            "sightings": sightings[~repeated],
+        },
+        copied=copied,
+        repeated=bool(repeated.any()),
+        folded=tuple(asked) if folded else None,
+        notes=notes,
+    )
+
+
+def _with_good_contents(checked: DataFrame, counts: pd.DataFrame) -> tuple[DataFrame, pd.DataFrame]:
+    """Good publications whose contents are events; and the counts of those that are none."""
+    rows = texts_of(counts)
+    bad = rows[rows["content"].isin(read_contents(map(str, rows["content"].unique())).bad)]
+    good = checked.where(F.col(REASON).isNull())
+    if bad.empty:
+        return good, bad
+    texts = bad[["content"]].drop_duplicates()
+    frame = small_frame(good.sparkSession, texts)
+    few = len(texts) <= MOST_BROADCAST
+    return good.join(F.broadcast(frame) if few else frame, "content", "left_anti"), bad
+
+
+def _places(hops: pd.DataFrame, publications: pd.DataFrame) -> Places:
+    """The brokers that record hops, and the links that events came over, there and back."""
+    brokers = {str(name) for name in hops["broker"].dropna()}
+    came = hops.loc[hops["statistic"] == "arrivals", ["came_from", "broker"]].dropna()
+    pairs = {(str(a), str(b)) for a, b in came.itertuples(index=False) if a in brokers}
+    return Places(
+        brokers=tuple(sorted(brokers)),
+        links=tuple(sorted(pairs | {(b, a) for a, b in pairs})),
+        publishers=tuple(sorted(str(name) for name in publications["publisher"].dropna().unique())),
+    )
+
+
+def _count_sightings(
+    traces: Traces, good: DataFrame, measured: TraceWindow, places: Places
+) -> pd.DataFrame:
+    """How far events came; counted again where they used links that were not foreseen."""
+    statistic = sighting_statistics(traces.tables["hops"], good, measured, places)
+    sightings = _collect(statistic, traces, "publications", "hops")
+    if (sightings["statistic"] == UNFORESEEN).any():
+        return _count_sightings(traces, good, measured, replace(places, links=None))
+    return sightings
+
+
+def _with_exact_lifetimes(
+    publications: pd.DataFrame, good: DataFrame, traces: Traces
+) -> pd.DataFrame:
+    """The statistics of publications; lifetimes that share a bin are read again, one by one."""
+    rows = publications[publications["statistic"] == "contents"]
+    pairs = shared_bins(rows[rows["publisher"].notna()])
+    if pairs.empty:
+        return publications
+    exact = exact_lifetimes(good, small_frame(good.sparkSession, pairs), MOST_LIFETIMES)
+    return with_exact_lifetimes(publications, _collect(exact, traces, "publications"))
+
+
+def _count_links(
+    traces: Traces, good: DataFrame, hops: pd.DataFrame, *, every_link: bool
+) -> dict[str, pd.DataFrame]:
+    """What probes say of links, and what was seen of those without any, or of every one."""
+    counted = _count_probes(traces) if "probes" in traces.tables else {}
+    known = nothing_of_links() if every_link else counted.get("probes", nothing_of_links())
+    crossed = crossings(traces.tables, good, traces.window, hops, known)
+    counted["crossings"] = (
+        nothing_of_links()
+        if crossed is None
+        else _collect(crossed, traces, "publications", "hops", "deliveries")
+    )
+    return counted
+
+
+def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
+    """Losses in a row, which find the copies; then delays and clocks, without these."""
+    probes = traces.tables["probes"]
+    runs = _collect(loss_run_statistics(probes, traces.window), traces, "probes")
+    counted = split_probes(_collect(probe_statistics(probes), traces, "probes"))
+    copies = int(runs["duplicates"].sum())
+    if copies:
+        once = probe_statistics(each_row_once(probes))
+        again = split_probes(_collect(once, traces, "probes"))
+        bad = counted["probes"][counted["probes"][REASON].notna()]
+        left_out = pd.DataFrame({"rows": [copies], "duplicates": [copies]})
+        parts = (again["probes"][again["probes"][REASON].isna()], bad, left_out)
+        counts = pd.concat([each for each in parts if len(each)], ignore_index=True)
+        counted = {**again, "probes": counts}
+    return {**counted, "loss_runs": runs}
+
+
+def count_hops(
+    traces: Traces, silent: Collection[str] | None
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The statistics of hops, and the brokers without any starts: these are read again."""
+    hops, window = traces.tables["hops"], traces.window
+    counts = _collect(hop_statistics(hops, window), traces, "hops")
+    if silent is None:
+        served = counts[counts["statistic"] == "service"].groupby("broker")["count"].sum()
+        silent = tuple(str(name) for name in served.index[served == 0])
+    if not silent:
+        return counts, ()
+    theirs = used_hops(hops, window).where(F.col("broker").isin(*silent))
+    again = _collect(hop_statistics(with_reconstructed_starts(theirs), window), traces, "hops")
+    replaced = counts["broker"].isin(list(silent)) & (counts["statistic"] != "quality")
+    both = pd.concat([counts[~replaced], again[again["statistic"] != "quality"]], ignore_index=True)
+    return both, tuple(sorted(silent))
+
+
+def _with_each_hop_once(
+    traces: Traces, counted: dict[str, pd.DataFrame], silent: Collection[str]
+) -> tuple[Traces, dict[str, pd.DataFrame]]:
+    """The traces without copies of hops and, where hops were counted, the statistic without them.
+
+    Where none is a copy (events came to a broker again) all stays as it is.
+    """
+    once = each_row_once(traces.tables["hops"])
+    cleared = replace(traces, tables={**traces.tables, "hops": once})
+    if "hops" not in counted:
+        return cleared, counted
+    hops = without_copies(counted["hops"], traces, silent)
+    copied = hops["duplicates"].sum() > 0
+    return cleared if copied else traces, {**counted, "hops": hops}
+
+
+def without_copies(counted: pd.DataFrame, traces: Traces, silent: Collection[str]) -> pd.DataFrame:
+    """The statistics of hops, ``counted`` with copies, without them; and how many there are."""
+    once = each_row_once(traces.tables["hops"])
+    again, _ = count_hops(replace(traces, tables={"hops": once}), silent)
+    good = [
+        each.loc[(each["statistic"] == "quality") & each[REASON].isna(), "rows"].sum()
+        for each in (counted, again)
+    ]
+    quality = counted[counted["statistic"] == "quality"]
+    quality = quality.assign(duplicates=quality[REASON].isna() * int(good[0] - good[1]))
+    return pd.concat([quality, again[again["statistic"] != "quality"]], ignore_index=True)
+
+
+def _said_of_starts(silent: Sequence[str]) -> list[str]:
+    if not silent:
+        return []
+    return [
+        f"no starts of service at {', '.join(silent[:5])}{' …' if len(silent) > 5 else ''}: "
+        "reconstructed as for one server, first come first served"
+    ]

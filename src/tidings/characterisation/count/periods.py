@@ -1,0 +1,198 @@
+"""Count how long components are up, peers connected and subscribers subscribed."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import Window as Rows
+from pyspark.sql import functions as F
+
+from tidings.characterisation.count.cells import (
+    ROW_COUNTS,
+    delay_bin,
+    good_rows,
+    row_counts,
+    seconds,
+    with_reason,
+)
+from tidings.characterisation.statistics import CHANGED_LATER, CHANGED_OUTSIDE, STATISTICS
+from tidings.model.trace_tables import SESSIONS, STATES, SUBSCRIPTIONS
+from tidings.traces.lives import END_OF_TIME, end_of_life, lives
+from tidings.traces.quarantine import REASON, with_reasons
+from tidings.traces.window import TraceWindow
+
+SESSION_PERIODS = "peer string, path string, connected boolean, length_s double, ended boolean"
+# Per (path, connected or not, end seen or not, bin of the delay grid).
+PERIOD_CELLS = (
+    "path string, connected boolean, ended boolean, bin int, count bigint, total_s double"
+)
+# Periods of peers, and per reason all rows, which stand for no period.
+PEER_PERIODS = f"{PERIOD_CELLS}, {ROW_COUNTS}"
+# Per reason, or per (component, up or down, end seen or not, bin of the delay grid).
+STATE_PERIODS = (
+    "reason string, component string, up boolean, ended boolean, bin int, rows bigint, "
+    "count bigint, total_s double, duplicates bigint"
+)
+STAYS = "subscriber string, begun_ns bigint, ended_ns bigint, next_ns bigint"
+
+
+def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
+    """Periods ON and OFF of every peer, from changes in the time in which it was observed.
+
+    Rows that repeat a state, as copies do, change nothing. A row at the very beginning of the
+    observation says what the state was, not that it changed.
+    """
+    in_order = Rows.partitionBy("peer").orderBy("at_ns", "state")
+    good = good_rows(sessions, SESSIONS)
+    states = good.withColumn("before", F.lag("state").over(in_order))
+    changes = states.where(F.col("before").isNull() | (F.col("before") != F.col("state")))
+    rows = changes.withColumn("next_ns", F.lead("at_ns").over(in_order)).join(observed, "peer")
+    ended = F.coalesce(F.col("next_ns") <= F.col("until_ns"), F.lit(False))
+    end_ns = F.when(ended, F.col("next_ns")).otherwise(F.col("until_ns"))
+    return rows.where((F.col("at_ns") > F.col("from_ns")) & (end_ns > F.col("at_ns"))).select(
+        "peer",
+        "path",
+        (F.col("state") == "connected").alias("connected"),
+        seconds(end_ns - F.col("at_ns")).alias("length_s"),
+        ended.alias("ended"),
+    )
+
+
+def period_cells(periods: DataFrame) -> DataFrame:
+    """How many periods of which length, by path: all that laws are fitted to."""
+    return (
+        periods.withColumn("bin", delay_bin(F.col("length_s")))
+        .groupBy("path", "connected", "ended", "bin")
+        .agg(F.count(F.lit(1)).alias("count"), F.sum("length_s").alias("total_s"))
+    )
+
+
+def checked_sessions(sessions: DataFrame, window: TraceWindow) -> DataFrame:
+    """Every change with the reason why it cannot be used, null where it can."""
+    later = F.col("at_ns") > window.until_ns
+    return with_reason(with_reasons(sessions, SESSIONS), later, CHANGED_LATER)
+
+
+def peer_periods(sessions: DataFrame, window: TraceWindow) -> DataFrame:
+    """Periods of every peer that was ever seen to change, by length; and all rows, by reason.
+
+    A row before the window says what the state was when it began; one after its end says nothing.
+    """
+    observed = sessions.groupBy("peer").agg(
+        F.first("peer").alias("path"),
+        F.lit(window.from_ns).alias("from_ns"),
+        F.lit(window.until_ns).alias("until_ns"),
+    )
+    periods = period_cells(session_periods(sessions, observed))
+    counted = row_counts(checked_sessions(sessions, window), SESSIONS)
+    return periods.unionByName(counted, allowMissingColumns=True)
+
+
+def checked_states(states: DataFrame, window: TraceWindow) -> DataFrame:
+    """Every change with the reason why it cannot be used, null where it can."""
+    outside = ~window.holds(F.col("at_ns"))
+    return with_reason(with_reasons(states, STATES), outside, CHANGED_OUTSIDE)
+
+
+def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
+    """Periods up and down by component and length; every change is the row of the one it begins.
+
+    A period ends with the next change, or is cut off by the end of the window. What was under way
+    when the window began is older than anybody knows and no period; a row at the very beginning
+    says what the state was, not that it changed. A row that repeats the state begins none. Changes
+    of one component are put in order together: they are few.
+    """
+    tagged = checked_states(states, window)
+    good = F.col(REASON).isNull()
+    ordered = Rows.partitionBy("component", good).orderBy("at_ns", "state")
+    states_before = tagged.withColumns(
+        {
+            "before": F.lag("state").over(ordered),
+            "is_copy": good
+            & (F.lag("at_ns").over(ordered) == F.col("at_ns"))
+            & (F.lag("state").over(ordered) == F.col("state")),
+        }
+    )
+    begins = good & (F.col("before").isNull() | (F.col("before") != F.col("state")))
+    chain = Rows.partitionBy("component", begins).orderBy("at_ns")
+    next_ns = F.when(begins, F.lead("at_ns").over(chain))
+    rows = states_before.withColumns({"begins": begins, "next_ns": next_ns})
+    end_ns = F.coalesce("next_ns", F.lit(window.until_ns))
+    seen = F.col("begins") & (F.col("at_ns") > window.from_ns)
+    length_s = F.when(seen, seconds(end_ns - F.col("at_ns")))
+    return (
+        rows.select(
+            REASON,
+            F.when(good, F.col("component")).alias("component"),
+            F.when(good, F.col("state") == "up").alias("up"),
+            F.when(seen, F.col("next_ns").isNotNull()).alias("ended"),
+            length_s.alias("length_s"),
+            "is_copy",
+        )
+        .withColumn("bin", delay_bin(F.col("length_s")))
+        .groupBy(REASON, "component", "up", "ended", "bin")
+        .agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.count("length_s").alias("count"),
+            F.sum("length_s").alias("total_s"),
+            F.count_if("is_copy").alias("duplicates"),
+        )
+    )
+
+
+def stays(subscriptions: DataFrame) -> DataFrame:
+    """From when to when anybody had any subscription, and when it came again (null: never seen).
+
+    Subscriptions of one subscriber that overlap are one stay. Those that only touch are two: who
+    leaves and is back at once has missed what was on its way.
+    """
+    mine = Rows.partitionBy("subscriber").orderBy("subscribed_ns", "ends_ns")
+    before = F.max("ends_ns").over(mine.rowsBetween(Rows.unboundedPreceding, -1))
+    begins = F.coalesce(F.col("subscribed_ns") >= before, F.lit(True))
+    number = F.sum(begins.cast("int")).over(mine.rowsBetween(Rows.unboundedPreceding, 0))
+    united = (
+        lives(subscriptions)
+        .withColumn("ends_ns", end_of_life())
+        .withColumn("stay", number)
+        .groupBy("subscriber", "stay")
+        .agg(F.min("subscribed_ns").alias("begun_ns"), F.max("ends_ns").alias("ended_ns"))
+    )
+    again = F.lead("begun_ns").over(Rows.partitionBy("subscriber").orderBy("stay"))
+    return united.select("subscriber", "begun_ns", "ended_ns", again.alias("next_ns"))
+
+
+def stay_periods(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
+    """Times subscribed (``connected``) and away, by subscriber and length; ``PERIOD_CELLS``.
+
+    Those whose beginning was seen; what the end of the window cuts off counts as at least as long.
+    """
+    good = good_rows(subscriptions, SUBSCRIPTIONS)
+    until_ns = F.lit(window.until_ns)
+
+    def period(connected: bool, begin: str, end: str) -> Column:
+        return F.struct(
+            F.lit(connected).alias("connected"),
+            F.col(begin).alias("begin_ns"),
+            F.coalesce(F.col(end), F.lit(END_OF_TIME)).alias("end_ns"),
+        )
+
+    both = F.array(period(True, "begun_ns", "ended_ns"), period(False, "ended_ns", "next_ns"))
+    rows = stays(good).select(F.col("subscriber").alias("path"), F.inline(both))
+    seen = (F.col("begin_ns") > F.lit(window.from_ns)) & (F.col("begin_ns") < until_ns)
+    length_ns = F.least(F.col("end_ns"), until_ns) - F.col("begin_ns")
+    return period_cells(
+        rows.where(seen).select(
+            "path",
+            "connected",
+            seconds(length_ns).alias("length_s"),
+            (F.col("end_ns") <= until_ns).alias("ended"),
+        )
+    )
+
+
+# Statistics of periods, each of the changes of one table.
+PERIODS = {"states": state_periods, "sessions": peer_periods, "stays": stay_periods}
+
+
+def table_of(statistic: str) -> str:
+    """The table whose changes a statistic of periods is counted from."""
+    return STATISTICS[statistic].of or statistic

@@ -1,0 +1,1 @@
+"""What was counted becomes laws, standard errors and a system; without Spark."""

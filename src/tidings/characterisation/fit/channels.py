@@ -1,0 +1,310 @@
+"""Fit links as channels: delay law, reliability, and whether losses come in a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from tidings.characterisation.fit.clocks import Apparent, ClockOffset
+from tidings.characterisation.fit.laws import FittedLaw, fit_law, law_of_moments
+from tidings.characterisation.fit.parameters import Parameter, law_parameter
+from tidings.characterisation.fit.samples import EMPTY, sample_from_rows
+from tidings.characterisation.statistics import CROSSING_STATISTICS, Direction, adjoining
+from tidings.model.behaviour import Channel
+from tidings.model.standard_errors import share_se
+from tidings.model.units import format_seconds
+
+LEAST_AFTER_LOSS = 100  # probes that follow a loss; from fewer nobody can tell
+_SURE = 5.0  # standard errors by which losses in a row must exceed chance
+ENOUGH = 2_000  # probes of a link, which tell its loss to a percentage point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossRuns:
+    """How losses of one directed link follow each other.
+
+    >>> LossRuns(following=1000, lost=100, after_loss=100, lost_after_loss=50).burst
+    2.0
+    """
+
+    following: int
+    lost: int
+    after_loss: int
+    lost_after_loss: int
+
+    @property
+    def burst(self) -> float:
+        """The mean number of losses in a row, 1/(1 − p) where p of the losses are followed by one.
+
+        Of losses that know nothing of each other it is 1/reliability.
+        """
+        others = self.after_loss - self.lost_after_loss
+        return self.after_loss / others if others else math.inf
+
+    @property
+    def burst_se(self) -> float:
+        """Its standard error, that of p times 1/(1 − p)²."""
+        return float(share_se(self.lost_after_loss, self.after_loss)) * self.burst**2
+
+    @property
+    def widening(self) -> float:
+        """By how much the standard error of the share lost exceeds that of independent losses.
+
+        Where a loss is ρ likelier after a loss than after none, neighbours at a distance of k are
+        correlated by ρᵏ, which makes the variance of their mean (1 + ρ)/(1 − ρ) times as large.
+
+        >>> LossRuns(following=1000, lost=100, after_loss=100, lost_after_loss=10).widening
+        1.0
+        """
+        after_none = self.following - self.after_loss
+        if not self.after_loss or not after_none:
+            return 1.0
+        others = self.lost - self.lost_after_loss
+        likelier = self.lost_after_loss / self.after_loss - others / after_none
+        likelier = min(max(likelier, 0.0), 1.0 - 1.0 / self.following)
+        return math.sqrt((1.0 + likelier) / (1.0 - likelier))
+
+    @property
+    def by_chance(self) -> float:
+        """The burst of losses as frequent as these that know nothing of each other."""
+        return 1.0 / (1.0 - self.lost / self.following)
+
+    @property
+    def is_bursty(self) -> bool:
+        """Whether losses follow losses surely more often than by chance."""
+        share = self.lost / self.following
+        error = math.sqrt(share * (1.0 - share) / self.after_loss)
+        return self.lost_after_loss / self.after_loss > share + _SURE * error
+
+
+def loss_runs(rows: pd.DataFrame) -> dict[tuple[str, str], LossRuns]:
+    """The runs of every link of which enough losses were seen, batches put together."""
+    runs_by_link = {}
+    for (source, target), part in rows.groupby(["source", "target"]):
+        ordered = part.sort_values("batch")
+        together = adjoining(ordered)
+        before = ordered["last_lost"].to_numpy(dtype=bool)[:-1][together]
+        after = ordered["first_lost"].to_numpy(dtype=bool)[1:][together]
+        runs = LossRuns(
+            following=int(part["following"].sum()) + len(after),
+            lost=int(part["lost"].sum() + after.sum()),
+            after_loss=int(part["after_loss"].sum() + before.sum()),
+            lost_after_loss=int(part["lost_after_loss"].sum() + (before & after).sum()),
+        )
+        if runs.after_loss >= LEAST_AFTER_LOSS and runs.lost_after_loss < runs.after_loss:
+            runs_by_link[str(source), str(target)] = runs
+    return runs_by_link
+
+
+def well_probed(hops: pd.DataFrame, probes: pd.DataFrame) -> set[tuple[str, str]]:
+    """The links that were probed often enough to need nothing of what crossed them."""
+    crossed, tried = crossed_links(hops), _counts(probes, "source", "target")
+    return {arc for arc, count in tried.items() if count >= min(ENOUGH, crossed.get(arc, ENOUGH))}
+
+
+def crossed_links(hops: pd.DataFrame) -> dict[tuple[str, str], int]:
+    """How many events crossed every link to a broker."""
+    return _counts(hops[hops["statistic"] == "arrivals"], "came_from", "broker")
+
+
+def _counts(rows: pd.DataFrame, source: str, target: str) -> dict[tuple[str, str], int]:
+    """How many rows of a statistic there are of every directed link."""
+    named = rows[rows[source].notna() & rows[target].notna()]
+    sums = named.groupby([source, target])["rows"].sum()
+    return {(str(arc[0]), str(arc[1])): int(count) for arc, count in sums.items()}
+
+
+def nothing_of_links() -> pd.DataFrame:
+    """A statistic of crossings without rows."""
+    names = [column.strip().split(" ")[0] for column in CROSSING_STATISTICS.split(",")]
+    return pd.DataFrame({name: pd.Series(dtype=object) for name in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedChannel:
+    """One direction of a link: how often it was tried, how often it lost (None: cannot tell).
+
+    ``spoilt`` is the share of rows that would tell of arrivals and could not be used: as many of
+    what counts as lost may have arrived.
+    """
+
+    tried: int
+    lost: int | None
+    delay: FittedLaw | None
+    runs: LossRuns | None = None
+    early: Apparent | None = None  # of times of which some were below 0
+    spoilt: float = 0.0
+
+    @property
+    def reliability(self) -> float | None:
+        """The share that was not lost."""
+        return None if self.lost is None or not self.tried else 1.0 - self.lost / self.tried
+
+    @property
+    def lost_se(self) -> float:
+        """The standard error of the share that was lost; NaN where nobody can tell.
+
+        Wider where losses come in a row, by as much as their runs say.
+        """
+        if self.lost is None:
+            return math.nan
+        widening = 1.0 if self.runs is None else self.runs.widening
+        return math.hypot(float(share_se(self.lost, self.tried)) * widening, self.spoilt)
+
+    def channel(self, base: Channel) -> Channel:
+        """The channel as measured; what was not seen is that of ``base``."""
+        known = self.reliability
+        return Channel(
+            delay=base.delay if self.delay is None else self.delay.law,
+            reliability=base.reliability if known is None else known,
+            loss_burst=base.loss_burst,
+            bandwidth_bytes_per_s=base.bandwidth_bytes_per_s,
+            network=base.network,
+            failure=base.failure,
+        )
+
+    def parameters(self, path: str) -> list[Parameter]:
+        """Mean delay and reliability, under the path of the link."""
+        fitted = [] if self.delay is None else [law_parameter(f"{path}.delay", self.delay)]
+        if self.reliability is not None:
+            fitted.append(
+                Parameter(
+                    path=f"{path}.reliability",
+                    estimate=self.reliability,
+                    standard_error=self.lost_se,
+                    count=self.tried,
+                    unit="share",
+                )
+            )
+        if self.runs is not None:
+            fitted.append(
+                Parameter(
+                    path=f"{path}.loss_burst",
+                    estimate=self.runs.burst,
+                    standard_error=self.runs.burst_se,
+                    count=self.runs.after_loss,
+                    unit="",
+                    verdict="in bursts" if self.runs.is_bursty else "as if by chance",
+                )
+            )
+        return fitted
+
+
+def fit_channels(
+    rows: pd.DataFrame, runs: Mapping[Direction, LossRuns] | None = None
+) -> dict[Direction, FittedChannel]:
+    """The channel of every directed link in a link statistic, with its runs of losses if known."""
+    channels = {}
+    good = rows[rows["source"].notna() & rows["target"].notna()]
+    for (source, target), part in good.groupby(["source", "target"]):
+        sample = sample_from_rows(part)
+        tells = part["lost"].notna().all()
+        channels[str(source), str(target)] = FittedChannel(
+            tried=int(part["rows"].sum()),
+            lost=int(part["lost"].sum()) if tells else None,
+            delay=fit_law(sample) if sample.count else None,
+            runs=(runs or {}).get((str(source), str(target))),
+        )
+    return channels
+
+
+def by_clocks(
+    channels: Mapping[Direction, FittedChannel],
+    seen: Mapping[Direction, Apparent],
+    offsets: Iterable[ClockOffset],
+) -> dict[Direction, FittedChannel]:
+    """The channels with what clocks allow to say of their delays.
+
+    Where the clocks of both ends surely differ, by an interval that is known, delays are fitted
+    by mean and variance, less the middle of it, with its width as an error. Where it is unknown and
+    times below 0 matter, a law of the others would be of the late ones alone: there is none.
+    """
+    known = {(each.source, each.target): each for each in offsets}
+    known |= {(each.target, each.source): each.reversed for each in known.values()}
+    corrected = {}
+    for arc, channel in channels.items():
+        apparent, offset = seen.get(arc), known.get(arc)
+        if apparent is not None and apparent.early:
+            channel = replace(channel, early=apparent)
+        if apparent is not None and offset is not None and offset.differs and offset.is_bounded:
+            channel = replace(channel, delay=_less(apparent, offset))
+        elif apparent is not None and apparent.early_matter:
+            channel = replace(channel, delay=None)
+        corrected[arc] = channel
+    return corrected
+
+
+def _less(apparent: Apparent, offset: ClockOffset) -> FittedLaw:
+    """Delays from times that are too long by an offset: their law by its first two moments."""
+    mean_s = max(apparent.mean_s - offset.middle_s, 0.0)
+    spread_s2 = (apparent.count - 1) * apparent.variance_s2 if apparent.count > 1 else 0.0
+    sample = replace(
+        EMPTY,
+        count=apparent.count,
+        total_s=apparent.count * mean_s,
+        squares=spread_s2 + apparent.count * mean_s**2,
+    )
+    family, law = law_of_moments(sample)
+    return FittedLaw(
+        law=law,
+        family=family,
+        sample=sample,
+        distance=math.nan,
+        verdict=f"by mean and variance: {offset}",
+        systematic_s=offset.spread_s,
+    )
+
+
+def early_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
+    """A note of every link over which some seemed to arrive before it left."""
+    notes = []
+    for (source, target), channel in sorted(channels.items()):
+        if (early := channel.early) is None:
+            continue
+        said = (
+            f"from {source} to {target} {early.early} of {early.count} arrived before they left by "
+            f"the clocks of both, by up to {format_seconds(-early.least_s)}"
+        )
+        if channel.delay is None:
+            taken = "it is taken from the base system, or as none"
+            notes.append(f"cannot tell the delay of a link: {said}; {taken}")
+        elif early.count > channel.delay.count:
+            notes.append(f"{said}; left out, which moves the mean by less than its standard error")
+    return notes
+
+
+def surest(
+    crossed: Mapping[Direction, FittedChannel], probed: Mapping[Direction, FittedChannel]
+) -> dict[Direction, FittedChannel]:
+    """Of two ways to learn of a link, for its losses and for its delays the one that saw more."""
+    return {
+        arc: _surest([each[arc] for each in (probed, crossed) if arc in each])
+        for arc in {**crossed, **probed}
+    }
+
+
+def _surest(candidates: list[FittedChannel]) -> FittedChannel:
+    of_losses = max(candidates, key=lambda each: (each.lost is not None, each.tried))
+    of_delays = max(candidates, key=lambda each: -1 if each.delay is None else each.delay.count)
+    runs = next((each.runs for each in candidates if each.runs is not None), None)
+    return FittedChannel(
+        tried=of_losses.tried,
+        lost=of_losses.lost,
+        delay=of_delays.delay,
+        runs=runs,
+        early=of_delays.early,
+        spoilt=of_losses.spoilt,
+    )
+
+
+def burst_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
+    """A note of links that lose events in a row more often than chance would."""
+    return [
+        f"losses from {source} to {target} come {runs.burst:.3g} in a row on average, where chance "
+        f"would make it {runs.by_chance:.3g}; they are taken as independent"
+        for (source, target), channel in sorted(channels.items())
+        if (runs := channel.runs) is not None and runs.is_bursty
+    ]

@@ -1,0 +1,179 @@
+"""Show what was fitted to traces, and how far to trust it, as tables and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pandas as pd
+
+from tidings.characterisation.fit.laws import FittedLaw
+from tidings.model.delay_grid import EDGES_S
+from tidings.model.study import Curves, Grid, Points, Section
+from tidings.model.units import format_seconds
+
+MOST_LAWS = 8  # that are drawn, those that fit worst first
+MOST_PUBLISHERS = 6  # whose rates are drawn, those that drift most first
+_POINTS = 160
+SEEN = "as measured"
+_ROWS = "Rows used, set aside with a reason, and duplicates add up to all rows that were read."
+_CLOCKS = (
+    "No delay is below 0: what went both ways between two hosts bounds by how much one clock is "
+    "ahead of the other. Clocks that may be equal are taken as equal: if they are not, delays are "
+    "off by their difference, to one side on the way there and to the other on the way back. Early "
+    "is what arrived before it left, by the clocks of both."
+)
+_LAWS = (
+    "Every bin of the histogram as a point, the share of it that the fitted law gives as a line; "
+    "then the share of times that are longer than a time. Those that fit worst come first."
+)
+_RATES = (
+    "Events per second in equal parts of the observed time. One rate is fitted to each publisher; "
+    "those that surely do not keep it are told among the warnings."
+)
+
+
+def quality_sections(
+    quality: pd.DataFrame,
+    coverage: pd.DataFrame,
+    laws: Mapping[str, FittedLaw],
+    rates: pd.DataFrame,
+    *,
+    examples: pd.DataFrame | None = None,
+    clocks: pd.DataFrame | None = None,
+) -> tuple[Section, ...]:
+    """The data-quality part of a page: what was read, what could be followed, fits, rates.
+
+    ``rates`` has a row per publisher and part of the time: ``publisher``, ``at_s`` and ``per_s``;
+    ``examples`` are rows that were set aside: ``table``, ``reason``, ``file``, ``line``, ``text``;
+    ``clocks`` has one per pair of hosts between whose clocks messages went.
+    """
+    chosen = sorted(laws.items(), key=lambda item: (-_misfit(item[1]), item[0]))[:MOST_LAWS]
+    drawn = tuple(each for path, law in chosen for each in _drawn(path, law))
+    aside = () if examples is None or examples.empty else (_set_aside(examples),)
+    read = (_rows(quality), *aside, _covered(coverage))
+    sections = [Section(title="What was read", words=_ROWS, exhibits=read)]
+    if clocks is not None and len(clocks):
+        sections.append(Section(title="Clocks", words=_CLOCKS, exhibits=(_offsets(clocks),)))
+    if drawn:
+        sections.append(Section(title="Laws over what was measured", words=_LAWS, exhibits=drawn))
+    if len(rates):
+        sections.append(
+            Section(title="Rates over time", words=_RATES, exhibits=(_rates_over_time(rates),))
+        )
+    return tuple(sections)
+
+
+def _rows(quality: pd.DataFrame) -> Grid:
+    rows = quality.assign(rows=quality["rows"].map("{:,}".format))
+    return _grid("Rows of the traces", rows[["table", "fate", "reason", "rows"]], names=3)
+
+
+def _set_aside(examples: pd.DataFrame) -> Grid:
+    place = examples["file"].astype(str) + ":" + examples["line"].astype(str)
+    rows = examples.assign(**{"file and line": place})
+    shown = rows[["table", "reason", "file and line", "text"]]
+    return _grid("Some rows that were set aside", shown, names=4)
+
+
+def _covered(coverage: pd.DataFrame) -> Grid:
+    shares = coverage["share"].map(lambda share: "—" if np.isnan(share) else f"{share:.2%}")
+    counts = {name: coverage[name].map("{:,}".format) for name in ("number", "of")}
+    rows = coverage.assign(**counts, share=shares)
+    return _grid("Coverage", rows[["what", "number", "of", "share"]])
+
+
+def _offsets(clocks: pd.DataFrame) -> Grid:
+    def bound(offset_s: float) -> str:
+        return "—" if np.isnan(offset_s) else format_seconds(offset_s)
+
+    counts = ("there", "early_there", "back", "early_back")
+    rows = clocks.assign(
+        **{name: clocks[name].map("{:,}".format) for name in counts},
+        **{name: clocks[name].map(bound) for name in ("low_s", "high_s")},
+    )
+    titles = (
+        "clock of", "is ahead of that of", "by at least", "by at most",
+        "there", "of these early", "back", "of these early", "so that",
+    )  # fmt: skip
+    shown = rows[["target", "source", "low_s", "high_s", *counts, "verdict"]]
+    return _grid("How far clocks may differ", shown.set_axis(titles, axis="columns"), names=2)
+
+
+def _grid(title: str, cells: pd.DataFrame, *, names: int = 1) -> Grid:
+    """A table as it is shown: every cell as a text."""
+    rows = tuple(tuple(map(str, row)) for row in cells.itertuples(index=False, name=None))
+    return Grid(title=title, columns=tuple(map(str, cells.columns)), rows=rows, names=names)
+
+
+def _misfit(fitted: FittedLaw) -> float:
+    """How far the nearest family is off, also where the histogram was taken instead."""
+    return fitted.alternatives[0].distance if fitted.alternatives else 0.0
+
+
+def _drawn(path: str, fitted: FittedLaw) -> Iterator[Curves]:
+    """The histogram and the tail of what was measured, with the law over both."""
+    bins = np.flatnonzero(fitted.sample.bins)
+    if bins.size < 2:
+        return
+    edges_s = EDGES_S[bins[0] : bins[-1] + 1]
+    counts = fitted.sample.bins[bins[0] : bins[-1] + 1] / fitted.sample.count
+    families = {each.family: each.law for each in fitted.alternatives[:2]}
+    laws = {fitted.family: fitted.law, **families}
+    yield Curves(
+        title=f"{path}: shares by time",
+        lines={name: _percents(law.cdf(edges_s), edges_s) for name, law in laws.items()},
+        marks={SEEN: _points(edges_s, 100.0 * counts)},
+        x_label="seconds",
+        y_label="% of times in a bin",
+        x_log=True,
+    )
+    left = 1.0 - np.cumsum(counts)
+    least = 1.0 / fitted.sample.count
+    times_s = np.geomspace(edges_s[0], edges_s[-1], _POINTS)
+    yield Curves(
+        title=f"{path}: longer than a time",
+        lines={  # in the order, and so in the colours, of the histogram
+            **{name: _above(times_s, 1.0 - law.cdf(times_s), least) for name, law in laws.items()},
+            SEEN: _above(edges_s[:-1], left[:-1], least / 2),
+        },
+        x_label="seconds",
+        y_label="share of times",
+        x_log=True,
+        y_log=True,
+    )
+
+
+def _percents(cdf: np.ndarray, edges_s: np.ndarray) -> Points:
+    return _points(edges_s[1:], 100.0 * np.diff(cdf))
+
+
+def _above(times_s: np.ndarray, shares: np.ndarray, least: float) -> Points:
+    return _points(times_s[shares >= least], shares[shares >= least])
+
+
+def _points(times_s: np.ndarray, shares: np.ndarray) -> Points:
+    return tuple(zip(times_s.tolist(), shares.tolist(), strict=True))
+
+
+def _rates_over_time(rates: pd.DataFrame) -> Curves:
+    spread = rates.groupby("publisher")["per_s"].agg(lambda each: each.std() / each.mean())
+    chosen = spread.sort_values(ascending=False, kind="stable").index[:MOST_PUBLISHERS]
+    unit, unit_s = _unit_of(float(rates["at_s"].max()))
+    lines = {
+        str(name): _points((part["at_s"] / unit_s).to_numpy(), part["per_s"].to_numpy())
+        for name, part in rates[rates["publisher"].isin(chosen)].groupby("publisher")
+    }
+    return Curves(
+        title="Events of publishers", lines=lines, x_label=unit, y_label="events per second"
+    )
+
+
+def _unit_of(length_s: float) -> tuple[str, float]:
+    """In which unit a length of time is drawn, and how many seconds that is.
+
+    >>> _unit_of(7200.0)
+    ('hours', 3600.0)
+    """
+    units = {"days": 86_400.0, "hours": 3_600.0, "minutes": 60.0}
+    return next(((unit, s) for unit, s in units.items() if length_s >= 2 * s), ("seconds", 1.0))

@@ -1,0 +1,243 @@
+"""Fit a system and the measured outcome to the statistics of some traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tidings.characterisation.fit.assembling import (
+    assemble,
+    fit_network,
+    only_probed,
+    with_failures,
+)
+from tidings.characterisation.fit.channels import (
+    FittedChannel,
+    burst_notes,
+    by_clocks,
+    early_notes,
+    fit_channels,
+    loss_runs,
+    nothing_of_links,
+    surest,
+    well_probed,
+)
+from tidings.characterisation.fit.clocks import clock_notes, read_clocks
+from tidings.characterisation.fit.collected import Statistics
+from tidings.characterisation.fit.connectivity import (
+    fit_connectivity,
+    fit_stays,
+    with_connectivity,
+    with_stays,
+)
+from tidings.characterisation.fit.counting import Observed, count, measured_outcome
+from tidings.characterisation.fit.exhibits import quality_sections
+from tidings.characterisation.fit.failures import failing_together, fit_failures
+from tidings.characterisation.fit.laws import FittedLaw
+from tidings.characterisation.fit.measured import waiting_parameters
+from tidings.characterisation.fit.parameters import Parameter, parameter_table
+from tidings.characterisation.fit.publishers import (
+    FittedPublishers,
+    fit_publishers,
+    interval_samples,
+)
+from tidings.characterisation.fit.quality import (
+    BadTexts,
+    coverage_table,
+    quality_table,
+    spoilt_notes,
+    spoilt_shares,
+)
+from tidings.characterisation.fit.stationarity import (
+    drift_notes,
+    even_batches_s,
+    rates_over_time,
+    stationarity,
+)
+from tidings.characterisation.fit.subscribers import FoundSubscribers, find_subscribers, with_links
+from tidings.characterisation.statistics import TOO_EARLY, Direction, Window
+from tidings.errors import InvalidTracesError
+from tidings.model.outcome import Outcome
+from tidings.model.study import Section
+from tidings.model.system import Publisher, Subscriber, System
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Characterisation:
+    """A system fitted to traces, what was measured, and how far to trust both.
+
+    ``parameters`` has every fitted number with its standard error, ``waits`` likewise how long
+    events wait at brokers, which comes of a system and is no part of it; ``quality`` counts the
+    rows of every table by what became of them, ``coverage`` says how much of what was published
+    could be followed to those who want it; ``stationarity`` tests whether publishers keep their
+    rates; ``clocks`` says how far the clocks of two hosts may differ; ``laws`` are those fitted, by
+    path of the parameter, ``rates`` those of publishers over time; ``notes`` say what the
+    traces do not and was assumed. ``examples`` are a few of the rows that were set aside, where
+    :func:`with_examples` has looked for them.
+    """
+
+    system: System
+    measured: Outcome
+    parameters: pd.DataFrame
+    waits: pd.DataFrame
+    quality: pd.DataFrame
+    coverage: pd.DataFrame
+    stationarity: pd.DataFrame
+    clocks: pd.DataFrame
+    laws: Mapping[str, FittedLaw]
+    rates: pd.DataFrame
+    notes: tuple[str, ...] = ()
+    bad_texts: BadTexts = field(default_factory=BadTexts)
+    examples: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """How far to trust it, to look at: rows, coverage, fits over histograms, rates."""
+        return quality_sections(
+            self.quality,
+            self.coverage,
+            self.laws,
+            self.rates,
+            examples=self.examples,
+            clocks=self.clocks,
+        )
+
+
+def fit(
+    traces: Observed, seen: Statistics, measured: Window, base: System | None
+) -> Characterisation:
+    """Fit a system to statistics of traces, with standard errors, and measure the outcome."""
+    probed = nothing_of_links() if seen.probes is None else seen.probes
+    runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
+    clocks = read_clocks(seen.clocks, seen.crossings)
+    probed_channels = by_clocks(fit_channels(probed, runs), clocks.probed, clocks.offsets)
+    # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
+    enough = well_probed(seen.hops, probed)
+    wanting = find_subscribers(seen.subscriptions, base, traces.window)
+    quality = quality_table(seen, bad_filters=wanting.bad_rows)
+    spoilt = spoilt_shares(quality)
+    crossed = {arc: each for arc, each in fit_channels(seen.crossings).items() if arc not in enough}
+    crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
+    channels = surest(crossed, probed_channels)
+    spoilt_rates = spoilt.get("publications", 0.0)
+    publishers = fit_publishers(
+        seen, channels, base, window_s=traces.window.seconds, spoilt=spoilt_rates
+    )
+    homes = [each.at for each in publishers.publishers] + [each.at for each in wanting.subscribers]
+    failures, unsure = ({}, []) if seen.states is None else fit_failures(seen.states)
+    together = () if seen.states is None else failing_together(seen.states, failures)
+    fitted = fit_network(seen.hops, channels, homes, base)
+    network = with_failures(fitted, failures, together)
+    clients = with_links(wanting.subscribers, channels)
+    peers = _coming_and_going(seen, publishers, clients)
+    parameters = [
+        *network.parameters, *publishers.parameters, *clients.parameters, *peers.parameters,
+    ]  # fmt: skip
+    with _noted(wanting.notes, network.notes, publishers.notes):
+        system, said = assemble(network, peers.publishers, peers.subscribers, parameters, base)
+    waits = [
+        each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
+    ]
+    counted = count(seen, system, channels, traces, measured)
+    scvs = {name: sample.scv for name, sample in interval_samples(seen.intervals).items()}
+    even_s = even_batches_s(measured.seconds)
+    lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)
+    steady = stationarity(seen.publications_by("batches"), scvs, lengths_s)
+    notes = (
+        *traces.notes, *seen.notes, *spoilt_notes(spoilt),
+        *wanting.notes, *network.notes, *publishers.notes, *clients.notes,
+        *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
+        *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
+        *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
+    )  # fmt: skip
+    return Characterisation(
+        system=system,
+        measured=measured_outcome(counted, traces, measured, notes),
+        parameters=parameter_table(parameters),
+        waits=parameter_table(waits),
+        quality=quality,
+        coverage=coverage_table(seen, counted.tables["subscribers"]),
+        stationarity=steady,
+        clocks=clocks.table,
+        laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
+        rates=rates_over_time(seen.publications_by("batches"), lengths_s),
+        notes=notes,
+        bad_texts=BadTexts(contents=seen.bad_texts, filters=wanting.bad_texts),
+    )
+
+
+def _with_spoilt(
+    crossed: Mapping[Direction, FittedChannel], seen: Statistics, spoilt: Mapping[str, float]
+) -> dict[Direction, FittedChannel]:
+    """Links seen in hops and deliveries, with the share of these that could not be used."""
+    brokers = set(seen.hops["broker"].dropna())
+    return {
+        arc: replace(each, spoilt=spoilt.get("hops" if arc[1] in brokers else "deliveries", 0.0))
+        for arc, each in crossed.items()
+    }
+
+
+class _Peers(NamedTuple):
+    """Publishers and subscribers as they come and go."""
+
+    publishers: tuple[Publisher, ...]
+    subscribers: tuple[Subscriber, ...]
+    parameters: list[Parameter]
+    notes: list[str]
+
+
+def _coming_and_going(
+    seen: Statistics, publishers: FittedPublishers, clients: FoundSubscribers
+) -> _Peers:
+    peers = _Peers(publishers.publishers, clients.subscribers, [], [])
+    if seen.sessions is not None:
+        periods, notes = fit_connectivity(seen.sessions)
+        senders = with_connectivity(publishers.publishers, "publishers", periods)
+        takers = with_connectivity(clients.subscribers, "subscribers", periods)
+        said = [*notes, *senders[2], *takers[2]]
+        peers = _Peers(senders[0], takers[0], senders[1] + takers[1], said)
+    if seen.stays is not None:
+        periods, notes = fit_stays(seen.stays)
+        churners, parameters = with_stays(peers.subscribers, periods)
+        peers = peers._replace(
+            subscribers=churners,
+            parameters=peers.parameters + parameters,
+            notes=peers.notes + notes,
+        )
+    return peers
+
+
+@contextmanager
+def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
+    """Where no system comes out, add what was noted on the way: it may say why."""
+    try:
+        yield
+    except InvalidTracesError as problem:
+        said = "; ".join(note for some in notes for note in some)
+        headline = f"{problem.headline} (noted before: {said})" if said else problem.headline
+        raise InvalidTracesError(headline, problem.problems) from problem
+
+
+def _said_of_early(seen: Statistics) -> list[str]:
+    """A note of deliveries that cannot be: they do not count, so that their events seem lost."""
+    rows = seen.deliveries[seen.deliveries["statistic"] == "quality"]
+    early = int(rows.loc[rows["reason"] == TOO_EARLY, "rows"].sum())
+    if not early:
+        return []
+    return [
+        f"{early} of {int(rows['rows'].sum())} deliveries were received before they were published "
+        "by the clocks of both: they are set aside, and their events seem not to be delivered"
+    ]
+
+
+def _names_seen(seen: Statistics, system: System) -> set[str]:
+    """Everybody who did more than be probed."""
+    brokers = {each.name for each in system.brokers}
+    peers = {each.name for each in system.publishers} | {each.name for each in system.subscribers}
+    published, deliveries = seen.publications_by("publishers"), seen.deliveries_by("pairs")
+    return brokers | peers | {*published["publisher"], *deliveries["subscriber"]}

@@ -1,0 +1,80 @@
+"""Every fitted number, where it stands in the system, and how sure it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tidings.characterisation.fit.laws import FittedLaw
+from tidings.model.laws import Law
+
+PARAMETER_COLUMNS = (
+    "path", "estimate", "standard_error", "count", "family", "goodness", "unit", "verdict",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One fitted number: its path in the system, its estimate, and from how many observations.
+
+    ``goodness`` is the Kolmogorov distance of a law from the histogram (0: none is smaller).
+    """
+
+    path: str
+    estimate: float
+    standard_error: float
+    count: int
+    unit: str
+    family: str = ""
+    goodness: float = math.nan
+    verdict: str = ""
+    fitted: FittedLaw | None = None  # the law whose mean, or rate, it is
+
+
+def law_parameter(path: str, fitted: FittedLaw) -> Parameter:
+    """A fitted law as the parameter that is its mean."""
+    return Parameter(
+        path=path,
+        estimate=fitted.law.mean_s,
+        standard_error=fitted.mean_se_s,
+        count=fitted.count,
+        unit="s",
+        family=fitted.family,
+        goodness=fitted.distance,
+        verdict=fitted.verdict,
+        fitted=fitted,
+    )
+
+
+def parameter_table(parameters: Iterable[Parameter]) -> pd.DataFrame:
+    """All of them as a table."""
+    rows = [[getattr(each, name) for name in PARAMETER_COLUMNS] for each in parameters]
+    return pd.DataFrame(rows, columns=list(PARAMETER_COLUMNS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedPeriods:
+    """The law of periods of one kind, how many whole ones there were, and how well it fits."""
+
+    law: Law
+    family: str
+    count: int
+    mean_se_s: float
+    distance: float
+    verdict: str
+
+    def parameter(self, path: str) -> Parameter:
+        """The mean, with what it was fitted to."""
+        return Parameter(
+            path=path,
+            estimate=self.law.mean_s,
+            standard_error=self.mean_se_s,
+            count=self.count,
+            unit="s",
+            family=self.family,
+            goodness=self.distance,
+            verdict=self.verdict,
+        )

@@ -1,0 +1,157 @@
+"""What became of every row that was read: used, set aside with a reason, or one too many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tidings.characterisation.fit.collected import Statistics
+from tidings.characterisation.statistics import (
+    ARRIVED_OUTSIDE,
+    BAD_CONTENT,
+    BAD_FILTER,
+    CONFLICT,
+    LOST,
+    PUBLISHED,
+    PUBLISHED_OUTSIDE,
+    SETTLING,
+    UNASKED,
+    UNPUBLISHED,
+)
+
+SET_ASIDE = "set aside"
+QUALITY_COLUMNS = ("table", "fate", "reason", "rows")
+DUPLICATE = {
+    "publications": "published in the same words before",
+    "deliveries": "received again by the same subscriber",
+}
+COPY = "the same in every column as another row"
+# Reasons of rows that nothing is wrong with.
+_OF_ANOTHER_TIME = (PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, SETTLING, UNPUBLISHED, UNASKED)
+_LEFT_UNTOLD = {
+    "publications": "rates may be too low (their standard errors say so)",
+    "hops": "of links that were not probed, losses may be too high (their standard errors say so)",
+    "deliveries": "of subscribers, measured losses may be too high",
+}
+COVERAGE_COLUMNS = ("what", "number", "of", "share")
+
+
+def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
+    """Rows of every table by fate and reason; those of one table add up to all that were read.
+
+    Contents and filters that are none were found out only when the texts were looked into, and ids
+    that stand for two publications only when events were; these rows are moved from those used to
+    those set aside.
+    """
+    statistics = {
+        "publications": seen.publications,
+        "hops": seen.hops,
+        "deliveries": seen.deliveries,
+        "probes": seen.probes,
+        "subscriptions": seen.subscriptions,
+        "states": seen.states,
+        "sessions": seen.sessions,
+        "utilisation": seen.utilisation,
+    }
+    late = {
+        "publications": {BAD_CONTENT: seen.bad_contents, CONFLICT: _conflicts(seen)},
+        "subscriptions": {BAD_FILTER: bad_filters},
+    }
+    rows: list[tuple[str, str, str, int]] = []
+    for table, frame in statistics.items():
+        if frame is None:
+            continue
+        if "statistic" in frame:
+            frame = frame[frame["statistic"] == "quality"]
+        good = frame["reason"].isna()
+        found_late = late.get(table, {})
+        duplicates = _copied(seen) if table == "publications" else _duplicates(frame[good])
+        used = int(frame.loc[good, "rows"].sum()) - sum(found_late.values()) - duplicates
+        rows.append((table, "used", "", used))
+        rows += [(table, SET_ASIDE, why, number) for why, number in found_late.items() if number]
+        for reason, part in frame[~good].groupby("reason"):
+            rows.append((table, SET_ASIDE, str(reason), int(part["rows"].sum())))
+        if duplicates:
+            rows.append((table, "duplicate", DUPLICATE.get(table, COPY), duplicates))
+    return pd.DataFrame(rows, columns=list(QUALITY_COLUMNS))
+
+
+def _conflicts(seen: Statistics) -> int:
+    published = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
+    return int(published.loc[published["reason"].notna(), "rows"].sum())
+
+
+def _copied(seen: Statistics) -> int:
+    """Publications beyond the first of every event."""
+    published = seen.sightings[seen.sightings["statistic"] == PUBLISHED]
+    once = published[published["reason"].isna()]
+    return int((once["rows"] - once["events"]).sum())
+
+
+def _duplicates(good: pd.DataFrame) -> int:
+    """Rows beyond the first of what can happen only once; none where nobody looked for any."""
+    return int(good["duplicates"].fillna(0).sum()) if "duplicates" in good else 0
+
+
+def spoilt_shares(quality: pd.DataFrame) -> dict[str, float]:
+    """Of each table, which share of the rows of the observed time could not be used."""
+    timely = quality[~quality["reason"].isin(_OF_ANOTHER_TIME)]
+    read = timely.groupby("table")["rows"].sum()
+    aside = timely[timely["fate"] == SET_ASIDE].groupby("table")["rows"].sum()
+    return {str(name): float(rows / read[name]) for name, rows in aside.items()}
+
+
+def spoilt_notes(spoilt: Mapping[str, float]) -> list[str]:
+    """What rows that could not be used leave untold, by table."""
+    return [
+        f"{100.0 * spoilt[table]:.2g} % of the rows of {table} were set aside: {what} by as much"
+        for table, what in _LEFT_UNTOLD.items()
+        if table in spoilt
+    ]
+
+
+def coverage_table(seen: Statistics, subscribers: pd.DataFrame) -> pd.DataFrame:
+    """Shares of events, deliveries and wanted copies that the tables explain.
+
+    ``subscribers`` is the measured outcome. Events are those published in the measured window;
+    copies are events counted once for everybody who wants them.
+    """
+    published = seen.sightings[
+        (seen.sightings["statistic"] == PUBLISHED) & seen.sightings["reason"].isna()
+    ]
+    events = int(published["events"].sum())
+    lost = seen.sightings[seen.sightings["statistic"] == LOST]
+    unseen = int(lost.loc[lost["target"].isna(), "events"].sum())
+    quality = seen.deliveries[seen.deliveries["statistic"] == "quality"]
+    received = int((quality["rows"] - quality["duplicates"].fillna(0)).sum())
+    strays = int(quality.loc[quality["reason"] == UNPUBLISHED, "rows"].sum())
+    copies = (subscribers["events"] * subscribers["count"]).fillna(0.0)
+    wanted = float(copies.sum())
+
+    def of_copies(column: str) -> float:
+        return float((copies * subscribers[column].fillna(0.0)).sum())
+
+    rows = [
+        ("events that some broker has seen", events - unseen, events),
+        ("deliveries whose publication is known", received - strays, received),
+        ("wanted copies that were delivered", of_copies("delivered"), wanted),
+        ("wanted copies lost on a link that is known", of_copies("lost_link"), wanted),
+        ("wanted copies missing for no known reason", of_copies("lost_unexplained"), wanted),
+    ]
+    return pd.DataFrame(
+        [
+            (what, round(number), round(whole), number / whole if whole else float("nan"))
+            for what, number, whole in rows
+        ],
+        columns=list(COVERAGE_COLUMNS),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadTexts:
+    """Contents and filters that are none: found out when the distinct texts were looked into."""
+
+    contents: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()

@@ -1,0 +1,136 @@
+"""Subscribers as fitted: home, what they want, own link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from tidings.characterisation.fit.channels import FittedChannel
+from tidings.characterisation.fit.parameters import Parameter
+from tidings.characterisation.statistics import BAD_FILTER, Direction, Window
+from tidings.model import json_text
+from tidings.model.behaviour import PERFECT
+from tidings.model.document import Place
+from tidings.model.filters import Filter, read_filter
+from tidings.model.naming import few
+from tidings.model.system import Subscriber, System
+
+_SHOWN = 3  # of bad filters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSubscribers:
+    """The subscribers, what must be said of them, and how many rows had no good filter."""
+
+    subscribers: tuple[Subscriber, ...]
+    parameters: tuple[Parameter, ...] = ()
+    notes: tuple[str, ...] = ()
+    bad_rows: int = 0
+    bad_texts: tuple[str, ...] = ()  # of filters that are none
+
+
+def find_subscribers(
+    rows: pd.DataFrame | None, base: System | None, window: Window
+) -> FoundSubscribers:
+    """Everybody who subscribed, all filters as one; without a table, those of ``base``."""
+    if rows is None:
+        note = "no subscriptions in the traces: subscribers and filters are the base system's"
+        return FoundSubscribers(subscribers=tuple(base.subscribers) if base else (), notes=(note,))
+    steps = rows[rows["reason"].isna()]
+    subscribed = steps[steps["action"] == "subscribe"]
+    texts = {str(text): parse_filter(str(text)) for text in subscribed["filter"].unique()}
+    bad = subscribed["filter"].map(lambda text: texts[str(text)] is None).astype(bool)
+    known = {each.name: each for each in base.subscribers} if base else {}
+    subscribers, notes = [], []
+    for key, part in subscribed[~bad].groupby("subscriber"):
+        name = str(key)
+        latest = part.sort_values("last_ns", kind="stable").iloc[-1]
+        if part["broker"].nunique() > 1:
+            notes.append(f"subscriber '{name}' moved; {latest['broker']} is taken as its home")
+        wanted = [texts[str(text)] for text in part["filter"].unique()]
+        wants = _either([each for each in wanted if each is not None])
+        old = known.get(name)
+        given = Subscriber(name=name, at=str(latest["broker"]), wants=wants)
+        subscribers.append(replace(old, at=given.at, wants=wants) if old else given)
+    silent = sorted(set(known) - {each.name for each in subscribers})
+    if silent:
+        notes.append(
+            f"subscribers of the base system that never subscribed: {few(silent)}; left out"
+        )
+    notes += [
+        f"subscriptions were set aside, as their {BAD_FILTER}: {str(text)[:80]}"
+        for text in subscribed.loc[bad, "filter"].unique()[:_SHOWN]
+    ]
+    notes += _changes(rows, window)
+    return FoundSubscribers(
+        subscribers=tuple(subscribers),
+        notes=tuple(notes),
+        bad_rows=int((subscribed["rows"] - subscribed["duplicates"])[bad].sum()),
+        bad_texts=tuple(map(str, subscribed.loc[bad, "filter"].unique())),
+    )
+
+
+def with_links(
+    subscribers: tuple[Subscriber, ...], channels: Mapping[Direction, FittedChannel]
+) -> FoundSubscribers:
+    """The subscribers with their own links as measured, and a note of those of whom none was."""
+    linked: list[Subscriber] = []
+    parameters: list[Parameter] = []
+    unseen: list[str] = []
+    for each in subscribers:
+        fitted = channels.get((each.at, each.name))
+        if fitted is None:
+            unseen.append(each.name)
+            linked.append(each)
+        else:
+            parameters += fitted.parameters(f"subscribers.{each.name}.link")
+            linked.append(replace(each, link=fitted.channel(each.link)))
+    if not unseen:
+        return FoundSubscribers(subscribers=tuple(linked), parameters=tuple(parameters))
+    perfect = all(each.link == PERFECT for each in linked if each.name in set(unseen))
+    assumed = "taken as immediate and lossless" if perfect else "taken from the base system"
+    return FoundSubscribers(
+        subscribers=tuple(linked),
+        parameters=tuple(parameters),
+        notes=(f"nothing tells of the links of {few(unseen)}; {assumed}",),
+    )
+
+
+def parse_filter(text: str) -> Filter | None:
+    """The filter that a text in JSON stands for, or None.
+
+    >>> parse_filter("{") is None, parse_filter("{}") is None
+    (True, False)
+    """
+    try:
+        return read_filter(Place(json_text.parse(text)))
+    except ValueError:
+        return None
+
+
+def _either(filters: list[Filter]) -> Filter:
+    return Filter(conjunctions=tuple(one for each in filters for one in each.conjunctions))
+
+
+def changed_subscribers(rows: pd.DataFrame | None, window: Window) -> list[str]:
+    """Whose subscriptions came or went while we watched."""
+    if rows is None:
+        return []
+    steps = rows[rows["reason"].isna()]
+    arrived = steps[(steps["action"] == "subscribe") & (steps["last_ns"] > window.from_ns)]
+    left = steps[steps["action"] == "unsubscribe"]
+    return sorted({*map(str, arrived["subscriber"]), *map(str, left["subscriber"])})
+
+
+def _changes(rows: pd.DataFrame, window: Window) -> list[str]:
+    """A note of them."""
+    moved = changed_subscribers(rows, window)
+    if not moved:
+        return []
+    return [
+        f"{len(moved)} subscribers, {moved[0]} for one, changed their subscriptions during the "
+        "window; an event counts as wanted if it was published while a subscription for it stood, "
+        "and as delivered if it came before that ended"
+    ]

@@ -1,0 +1,180 @@
+"""Fit a system to all days of a store together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from tidings.characterisation.count.store import (
+    Catalogue,
+    Part,
+    load_partial,
+    locked,
+    read_catalogue,
+    stretches_of,
+    window_of,
+)
+from tidings.characterisation.count.stored_values import check_whole
+from tidings.characterisation.fit.assembling import check_base
+from tidings.characterisation.fit.collected import statistics_of, wanted_throughout
+from tidings.characterisation.fit.contents import asked_attributes
+from tidings.characterisation.fit.counting import Observed
+from tidings.characterisation.fit.fitting import Characterisation, fit
+from tidings.characterisation.fit.subscribers import changed_subscribers, find_subscribers
+from tidings.characterisation.job import check_tables
+from tidings.characterisation.statistics import (
+    BATCHES,
+    Partial,
+    batch_lengths_s,
+    batches_of,
+    in_stretch,
+    merge_rows,
+    merged,
+    shifted,
+)
+from tidings.errors import InvalidTracesError, TidingsError
+from tidings.model.system import System
+from tidings.traces.window import TraceWindow
+
+
+def characterise_store(store: Path, base: System | None = None) -> Characterisation:
+    """Fit a system to all parts of a store together, with the outcome and how far to trust both.
+
+    Needs no Spark: everything has been counted. A store may come from somebody else: what of it
+    cannot be put together is refused, whatever it makes of the arithmetic.
+    """
+    if base is not None:
+        check_base(base)
+    with locked(store, alone=False):
+        catalogue = read_catalogue(store)
+        if catalogue is None or not catalogue.parts:
+            raise InvalidTracesError(
+                f"{store}: got no store; wants a folder to which traces were added"
+            )
+        try:
+            return _characterised(store, catalogue, base)
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
+            if isinstance(problem, TidingsError):
+                raise
+            raise InvalidTracesError(
+                f"{store}: got statistics that do not fit together "
+                f"({type(problem).__name__}: {problem}); wants those that were counted: add the "
+                "traces again"
+            ) from problem
+
+
+def _characterised(store: Path, catalogue: Catalogue, base: System | None) -> Characterisation:
+    counted = _whole(store, catalogue)
+    stretches = stretches_of(catalogue.parts)
+    tables = tuple(dict.fromkeys(name for part in catalogue.parts for name in part.tables))
+    check_tables(str(store), tables, base)
+    window = window_of(catalogue.parts)
+    measured = window.shortened(catalogue.settle_s)
+    more_ns = round(catalogue.settle_s * 1e9) * (len(stretches) - 1)
+    measured = replace(measured, unobserved_ns=measured.unobserved_ns + more_ns)
+    _check_folding(counted, store, base, window)
+    said = (
+        []
+        if len(stretches) == 1
+        else [f"nobody watched between {len(stretches)} stretches of time"]
+    )
+    observed = Observed(tables=tables, window=window, source=str(store), notes=tuple(said))
+    batches_s = _batches_s(catalogue.parts, stretches, catalogue.settle_s)
+    seen = replace(statistics_of(counted), batches_s=batches_s)
+    return fit(observed, seen, measured, base)
+
+
+def _batches_s(
+    parts: Sequence[Part], stretches: Sequence[Sequence[Part]], settle_s: float
+) -> tuple[float, ...]:
+    """How many seconds each batch of all parts has, without what is left to settle."""
+    last = {stretch[-1].folder for stretch in stretches}
+    lengths_ns = [part.until_ns - part.from_ns for part in parts]
+    counted_ns = [
+        length - round(settle_s * 1e9) * (part.folder in last)
+        for part, length in zip(parts, lengths_ns, strict=True)
+    ]
+    return batch_lengths_s(lengths_ns, counted_ns)
+
+
+def _whole(store: Path, catalogue: Catalogue) -> Partial:
+    """The statistics of all parts, and of the seams between them, as one."""
+    numbers = {part.folder: number for number, part in enumerate(catalogue.parts)}
+    stretch_of = {
+        part.folder: number
+        for number, stretch in enumerate(stretches_of(catalogue.parts))
+        for part in stretch
+    }
+    owner: Mapping[str, str] = {
+        **{part.folder: part.folder for part in catalogue.parts},
+        **{each.folder: each.before for each in catalogue.seams},
+    }
+    tables = {part.folder: part.tables for part in catalogue.parts}
+    loaded = {folder: load_partial(store / folder, tables.get(folder)) for folder in owner}
+    _check_columns(store, loaded)
+    loaded |= _with_those_who_stayed(loaded, catalogue.parts)
+    partials = [
+        in_stretch(shifted(loaded[folder], BATCHES * numbers[part]), stretch_of[part])
+        for folder, part in owner.items()
+    ]
+    if catalogue.periods is not None:
+        every = {name for part in catalogue.parts for name in part.tables}
+        partials.append(load_partial(store / catalogue.periods, every, periods=True))
+    whole = merged(partials, batches_of([part.until_ns - part.from_ns for part in catalogue.parts]))
+    try:
+        check_whole(whole.tables, window_of(catalogue.parts))
+    except ValueError as problem:
+        raise InvalidTracesError(
+            f"{store}: its statistics cannot be ({problem}); add the traces again, to a new store"
+        ) from problem
+    return whole
+
+
+def _check_columns(store: Path, loaded: Mapping[str, Partial]) -> None:
+    """Raise where a table has other columns in one part than in another."""
+    columns: dict[str, set[str]] = {}
+    for folder, part in loaded.items():
+        for name, table in part.tables.items():
+            if columns.setdefault(name, set(table.columns)) != set(table.columns):
+                raise InvalidTracesError(
+                    f"{store / folder}: got the table {name} with other columns than in other "
+                    "parts; wants the same: add the traces of that time again"
+                )
+
+
+def _with_those_who_stayed(
+    loaded: Mapping[str, Partial], parts: Sequence[Part]
+) -> dict[str, Partial]:
+    """The parts, each with what those wanted in it who came or went in others only."""
+    tables = [loaded[part.folder].tables for part in parts]
+    steps = [each["subscriptions"] for each in tables if "subscriptions" in each]
+    if not steps:
+        return {}
+    rows, window = merge_rows("subscriptions", steps), window_of(parts)
+    churners = set(changed_subscribers(rows, window))
+    wants = {each.name: each.wants for each in find_subscribers(rows, None, window).subscribers}
+    begun = rows[rows["action"] == "subscribe"].groupby("subscriber")["first_ns"].min()
+    with_stayers = {}
+    for part in parts:
+        counted = loaded[part.folder]
+        others = churners - set(counted.tables.get("guests", rows.head(0))["subscriber"])
+        there = {n: wants[n] for n in sorted(others) if n in wants and begun[n] <= part.from_ns}
+        with_stayers[part.folder] = wanted_throughout(counted, there)
+    return with_stayers
+
+
+def _check_folding(counted: Partial, store: Path, base: System | None, window: TraceWindow) -> None:
+    """Raise where contents were told apart by less than filters ask for by now."""
+    if counted.folded is None:
+        return
+    steps: pd.DataFrame | None = counted.tables.get("subscriptions")
+    wanted = find_subscribers(steps, base, window).subscribers
+    missing = sorted(set(asked_attributes(each.wants for each in wanted)) - set(counted.folded))
+    if missing:
+        raise InvalidTracesError(
+            f"{store}: contents of an earlier part were told apart by {', '.join(counted.folded)} "
+            f"alone, and filters now ask for {', '.join(missing)} too; add the earlier parts again"
+        )
