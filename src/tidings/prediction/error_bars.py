@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,31 +23,18 @@ from tidings.model.progress import Progress
 from tidings.model.record_tables import names
 from tidings.model.uncertainty import Uncertain, changed, uncertain_parameters, with_values
 from tidings.prediction.arriving import Leaving, arriving
+from tidings.prediction.bars import Bars, Numbers
 from tidings.prediction.choices import MODELS
 from tidings.prediction.influence import response, stages_of_streams
 from tidings.prediction.moves import Moves
 from tidings.prediction.network import Network
 from tidings.prediction.paths import Paths
-from tidings.prediction.repairs.failing import acknowledged
+from tidings.prediction.repairs.components import acknowledged
 from tidings.prediction.repairs.schemes import FailingPaths
 
 UNASKED_S = 30.0  # CPU seconds up to which error bars are worked out unasked
 _AROUND = 1.3  # factor around lifetimes up to which distributions are worked out
 _FASTER = 0.01  # relative change of what a subscriber wants, to see what its own queue makes of it
-
-Numbers = dict[str, Floats]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bars:
-    """Standard errors of columns of the result, and what they came from."""
-
-    subscribers: Numbers = field(default_factory=dict)
-    brokers: Numbers = field(default_factory=dict)
-    parameters: int = 0
-    left_out: tuple[str, ...] = ()  # paths whose influence is not known
-    overloading: dict[int, str] = field(default_factory=dict)  # broker: the first path that may
-    seconds: float | None = None  # that error bars would take, where they were left out
 
 
 def parameter_errors(
@@ -147,7 +134,8 @@ class _Derived:
         """Compute squared errors of what subscribers get."""
         count = len(self.network.system.subscribers)
         on_time, delay_s = np.zeros((2, count))
-        for group in self.network.by_home():
+        some = bool(self.parameters or self.own)
+        for group in self.network.by_home() if some else ():
             came = arriving(self.network, group, by_publisher=True)
             for audience in group:
                 leaving = Leaving(came=came, audience=audience)

@@ -20,11 +20,11 @@ from tidings.model.laws import Law
 from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import names
 from tidings.model.uncertainty import failure_of
+from tidings.prediction.changes import Change, Changes, StageOrder, change, stage_order
 from tidings.prediction.delays import Delays, from_law, from_transform, tabulated
 from tidings.prediction.grids import Grid
-from tidings.prediction.influence import Change, Changes, StageOrder, change, stage_order
-from tidings.prediction.network import entry_delay
 from tidings.prediction.paths import BrokerStages, Paths
+from tidings.prediction.peers import entry_delay
 from tidings.prediction.rate_moves import RateMoves
 from tidings.prediction.repairs.components import process_places
 

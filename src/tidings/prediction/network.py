@@ -14,7 +14,7 @@ from tidings.model.arrays import Floats, Ints
 from tidings.model.laws import Exponential, Law
 from tidings.model.record_tables import column
 from tidings.model.routes import Routes
-from tidings.model.system import Publisher, System
+from tidings.model.system import System
 from tidings.prediction.audiences import Audience, Streams, audiences, streams
 from tidings.prediction.brokers import (
     Queues,
@@ -30,13 +30,12 @@ from tidings.prediction.feature_names import ALONG, FAILING, FEATURES
 from tidings.prediction.flows import Flows, flows
 from tidings.prediction.grids import Grid
 from tidings.prediction.paths import BrokerStages, Paths, paths
-from tidings.prediction.peers import on_scv_deviation, peer_delay, peer_load, periods
+from tidings.prediction.peers import entry_delay, on_scv_deviation, peer_delay, peer_load, periods
 from tidings.prediction.published import published_stages
 from tidings.prediction.regimes import Regimes
-from tidings.prediction.repairs.components import Components
+from tidings.prediction.repairs.components import Components, is_buffering
 from tidings.prediction.repairs.crowding import Crowding
 from tidings.prediction.repairs.failing import (
-    BUFFERING,
     Repairs,
     failing_parts,
     repair_times_s,
@@ -126,7 +125,7 @@ class Network:
     @property
     def buffering(self) -> bool:
         """Whether brokers keep events until what is down is repaired."""
-        return self.system.recovery is not None and self.system.recovery.scheme in BUFFERING
+        return is_buffering(self.system)
 
     @cached_property
     def queues(self) -> Queues:
@@ -349,11 +348,3 @@ class Network:
             return last
         arriving = rate_per_s * float(last.survival[0])
         return last.series(processing_stage(self.grid, arriving, one.processing))
-
-
-def entry_delay(grid: Grid, publisher: Publisher) -> Delays:
-    """Compute what events take from a publisher to its home broker, its own wait included."""
-    delay = from_law(grid, publisher.link.delay, publisher.link.reliability)
-    if publisher.connectivity is None:
-        return delay
-    return peer_delay(grid, publisher.connectivity, publisher.rate_per_s).series(delay)

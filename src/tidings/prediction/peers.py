@@ -28,7 +28,7 @@ from tidings.model.laws import Deterministic, Law
 from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import column
 from tidings.model.system import Publisher, Subscriber, System
-from tidings.prediction.delays import Delays, all_lost, from_transform, starting_at_0
+from tidings.prediction.delays import Delays, all_lost, from_law, from_transform, starting_at_0
 from tidings.prediction.grids import Grid
 
 Peer = TypeVar("Peer", Publisher, Subscriber)
@@ -124,3 +124,11 @@ def on_scv_deviation(connectivity: Connectivity) -> float:
     """Tell how far times ON are from exponential: |log(c² + .1) − log 1.1|."""
     on, _ = periods(connectivity)
     return float(abs(np.log(on.scv + 0.1) - np.log(1.1)))
+
+
+def entry_delay(grid: Grid, publisher: Publisher) -> Delays:
+    """Compute what events take from a publisher to its home broker, its own wait included."""
+    delay = from_law(grid, publisher.link.delay, publisher.link.reliability)
+    if publisher.connectivity is None:
+        return delay
+    return peer_delay(grid, publisher.connectivity, publisher.rate_per_s).series(delay)

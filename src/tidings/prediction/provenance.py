@@ -8,7 +8,6 @@ from typing import Any
 from tidings.model.reading import fingerprint
 from tidings.model.remarks import Remark, without_recovery
 from tidings.model.system import System
-from tidings.prediction.error_bars import Bars
 from tidings.prediction.network import Network
 
 
@@ -35,7 +34,7 @@ def provenance(system: System, network: Network, parameters: int) -> dict[str, A
     return story
 
 
-def remarks(system: System, network: Network, bars: Bars) -> tuple[Remark, ...]:
+def remarks(system: System, network: Network) -> tuple[Remark, ...]:
     """List what the reader of an answer must know."""
     brokers = [broker.name for broker in system.brokers]
     said = [
@@ -59,37 +58,6 @@ def remarks(system: System, network: Network, bars: Bars) -> tuple[Remark, ...]:
                 what="overloaded brokers feed each other, and their rates did not settle",
                 where=(),
                 do="take the overload away first",
-            )
-        )
-    said += [
-        Remark(
-            kind="nearly overloaded",
-            what="one standard error of a parameter decides whether a broker is overloaded",
-            where=(brokers[broker], path),
-            do="measure that parameter for longer",
-        )
-        for broker, path in bars.overloading.items()
-    ]
-    if bars.left_out:
-        said.append(
-            Remark(
-                kind="standard errors left out",
-                what="error bars are too short: they leave out standard errors of parameters that "
-                "they cannot follow",
-                where=bars.left_out[:5],
-                size=float(len(bars.left_out)),
-                unit="parameters",
-                do="count on wider ones, or name parameters as the reference of errors lists them",
-            )
-        )
-    if bars.seconds is not None:
-        said.append(
-            Remark(
-                kind="error bars left out",
-                what="error bars were left out because they would take long",
-                size=bars.seconds,
-                unit="CPU seconds",
-                do="ask for them (--error-bars)",
             )
         )
     return (*said, *without_recovery(system))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from tidings.model.record_tables import names
 from tidings.model.system import System
 from tidings.model.uncertainty import Uncertain, with_values
 from tidings.prediction.flows import offered_to_arcs
-from tidings.prediction.network import Network
-from tidings.prediction.repairs.failing import acknowledged
+from tidings.prediction.repairs.components import acknowledged
+
+if TYPE_CHECKING:
+    from tidings.prediction.network import Network
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ from tidings.prediction.network import Network
 from tidings.prediction.peers import with_periods_as_laws
 from tidings.prediction.provenance import provenance, remarks
 from tidings.prediction.published import require_queue_model
-from tidings.prediction.repairs.failing import acknowledged, require_repairs_handled
+from tidings.prediction.repairs.components import acknowledged
+from tidings.prediction.repairs.failing import require_repairs_handled
 from tidings.prediction.theory_tables import (
     brokers_table,
     delays_table,
@@ -100,7 +101,7 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
             links=links_table(system, network),
             delays=delays_table(system, results),
             provenance=provenance(system, network, bars.parameters),
-            remarks=remarks(system, network, bars),
+            remarks=(*remarks(system, network), *bars.remarks(system)),
         ),
         regimes=regimes_table(system, results),
         roughness=roughness(system, results),

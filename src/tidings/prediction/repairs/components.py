@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ _WORST = 1e9  # condition of modes beyond which rounding hides them
 
 HOME_DOWN, PATH_DOWN, NOT_RESTORED = "broker_down", "path_down", "not_restored"
 EXPIRED = "expired_in_buffer"
+BUFFERING = ("buffering", "bypass-buffering")
 
 
 class Modes(NamedTuple):
@@ -213,3 +214,16 @@ def paths_to(routes: Routes, home: int, tree: int, starts: Sequence[int]) -> dic
             brokers.append(routes.arcs[arcs[-1]].target)
         paths[start] = Path(tuple(brokers), tuple(arcs))
     return paths
+
+
+def is_buffering(system: System) -> bool:
+    """Whether brokers keep events until what is down is repaired."""
+    return system.recovery is not None and system.recovery.scheme in BUFFERING
+
+
+def acknowledged(system: System, routes: Routes) -> Routes:
+    """Let links lose nothing by chance where brokers keep events: it is sent again at once."""
+    if not is_buffering(system):
+        return routes
+    arcs = (replace(arc, channel=replace(arc.channel, reliability=1.0)) for arc in routes.arcs)
+    return replace(routes, arcs=tuple(arcs))

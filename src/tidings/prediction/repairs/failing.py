@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tidings.prediction.choices import FAULT_MODELS
 from tidings.prediction.delays import Delays
 from tidings.prediction.grids import Grid
 from tidings.prediction.repairs.components import (
+    BUFFERING,
     Chain,
     Components,
     Path,
@@ -25,6 +26,7 @@ from tidings.prediction.repairs.components import (
     alternating,
     components,
     failures,
+    is_buffering,
 )
 from tidings.prediction.repairs.detours import Detouring, Detours
 from tidings.prediction.repairs.disjoint_paths import disjoint_path_bound
@@ -38,7 +40,6 @@ from tidings.prediction.repairs.waits import (
     typical_wait_s,
 )
 
-BUFFERING = ("buffering", "bypass-buffering")
 BYPASSING = ("bypass", "bypass-buffering")
 _CLOSE = 2e-3  # bounds of a probability are taken where they are so close
 _NEARLY = 1e-9  # exponential
@@ -216,19 +217,7 @@ def repairs(system: System, routes: Routes, grid: Grid, parts: Components, model
         detouring=Detouring(components=parts),
         waits=Waits(grid=grid, routes=routes, components=parts),
         reliability=np.array([arc.channel.reliability for arc in topology.arcs(system)]),
-        simplified=_buffers(system)
+        simplified=is_buffering(system)
         and all(each.forgets for each in parts.processes)
         and any(abs(each.up.scv - 1.0) > _NEARLY for each in failures(system)),
     )
-
-
-def _buffers(system: System) -> bool:
-    return system.recovery is not None and system.recovery.scheme in BUFFERING
-
-
-def acknowledged(system: System, routes: Routes) -> Routes:
-    """Let links lose nothing by chance where brokers keep events: it is sent again at once."""
-    if not _buffers(system):
-        return routes
-    arcs = (replace(arc, channel=replace(arc.channel, reliability=1.0)) for arc in routes.arcs)
-    return replace(routes, arcs=tuple(arcs))

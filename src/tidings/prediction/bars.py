@@ -1,0 +1,52 @@
+"""Standard errors of a result that come from those of the parameters, and remarks on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tidings.model.arrays import Floats
+from tidings.model.remarks import Remark
+from tidings.model.system import System
+
+Numbers = dict[str, Floats]  # by name of a column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Standard errors of columns of the result, and what they came from."""
+
+    subscribers: Numbers = field(default_factory=dict)
+    brokers: Numbers = field(default_factory=dict)
+    parameters: int = 0
+    left_out: tuple[str, ...] = ()  # paths whose influence is not known
+    overloading: dict[int, str] = field(default_factory=dict)  # broker: the first path that may
+    seconds: float | None = None  # that error bars would take, where they were left out
+
+    def remarks(self, system: System) -> Iterator[Remark]:
+        """Give what the reader of error bars must know."""
+        for broker, path in self.overloading.items():
+            yield Remark(
+                kind="nearly overloaded",
+                what="one standard error of a parameter decides whether a broker is overloaded",
+                where=(system.brokers[broker].name, path),
+                do="measure that parameter for longer",
+            )
+        if self.left_out:
+            yield Remark(
+                kind="standard errors left out",
+                what="error bars are too short: they leave out standard errors of parameters that "
+                "they cannot follow",
+                where=self.left_out[:5],
+                size=float(len(self.left_out)),
+                unit="parameters",
+                do="count on wider ones, or name parameters as the reference of errors lists them",
+            )
+        if self.seconds is not None:
+            yield Remark(
+                kind="error bars left out",
+                what="error bars were left out because they would take long",
+                size=self.seconds,
+                unit="CPU seconds",
+                do="ask for them (--error-bars)",
+            )
