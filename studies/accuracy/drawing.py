@@ -15,8 +15,8 @@ import numpy as np
 from tidings.model.reading import from_document
 from tidings.model.routes import route
 from tidings.model.system import System
-from tidings.prediction.churn import Churn
-from tidings.prediction.flows import Flows, flows
+from tidings.prediction.peers.churn import Churn
+from tidings.prediction.queues.flows import Flows, flows
 
 Rng = np.random.Generator
 Document = dict[str, Any]

@@ -31,7 +31,7 @@ from sklearn.model_selection import GroupKFold
 
 from tidings.prediction.error_table import ErrorTable
 from tidings.prediction.feature_names import FEATURES, NEVER_BELIEVED, OF_SHARES
-from tidings.prediction.regimes import MOST_LOAD
+from tidings.prediction.network.regimes import MOST_LOAD
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "src" / "tidings" / "prediction" / "theory_errors.json"

@@ -19,8 +19,8 @@ from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.planning.changes import changed
 from tidings.planning.effects import EFFECTS
-from tidings.prediction.churn import Churn
-from tidings.prediction.flows import flows
+from tidings.prediction.peers.churn import Churn
+from tidings.prediction.queues.flows import flows
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 20, 8, 40
 LOAD = 0.65  # of the busiest broker

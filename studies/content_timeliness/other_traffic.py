@@ -33,8 +33,8 @@ from tidings.model.progress import Progress
 from tidings.model.routes import route
 from tidings.model.study import Study
 from tidings.model.system import System
-from tidings.prediction.flows import flows
 from tidings.prediction.predict import predict
+from tidings.prediction.queues.flows import flows
 from tidings.simulation.run import simulate
 
 BROKERS, PUBLISHERS, SUBSCRIBERS = 12, 8, 30

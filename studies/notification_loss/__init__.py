@@ -28,7 +28,7 @@ from studies.settings.notification_loss import Settings
 from tidings.model.arrays import Floats, Ints
 from tidings.model.progress import Progress
 from tidings.model.study import Finding, Section, Study
-from tidings.prediction.notification_loss import exact_share, notified_share, rapidity
+from tidings.prediction.peers.notification_loss import exact_share, notified_share, rapidity
 from tidings.simulation.run import simulate
 
 PAPER_RAPIDITY = 1.14

@@ -9,7 +9,7 @@ import pytest
 
 from planning.truths import played_by
 from tidings.prediction import predict as room
-from tidings.prediction.distributions import Distributions
+from tidings.prediction.delay.distributions import Distributions
 from tidings.prediction.error_table import ErrorTable
 
 

@@ -5,9 +5,9 @@ import pytest
 
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
-from tidings.prediction.delays import from_law, nothing, stack
-from tidings.prediction.grids import Grid
-from tidings.prediction.stay_weights import weighed_by_stay
+from tidings.prediction.delay.delays import from_law, nothing, stack
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.peers.stay_weights import weighed_by_stay
 from tidings.prediction.theory import answer_by_theory
 
 GRID = Grid.spanning(1e-5, 1e5)

@@ -15,8 +15,8 @@ from tidings.model.laws import (
     Uniform,
     Weibull,
 )
-from tidings.prediction.delays import all_lost, from_law, nothing, stack
-from tidings.prediction.grids import STEP, Grid
+from tidings.prediction.delay.delays import all_lost, from_law, nothing, stack
+from tidings.prediction.delay.grids import STEP, Grid
 
 GRID = Grid.spanning(1e-6, 1e4)
 SMOOTH = {

@@ -4,15 +4,15 @@ import pytest
 from tidings.model.laws import Deterministic, Exponential, Gamma, HyperExponential, PhaseType
 from tidings.model.reading import loads
 from tidings.model.routes import route
-from tidings.prediction.dispersion import (
+from tidings.prediction.queues.dispersion import (
     _SCALES,
     departure_weight,
     dispersion,
     renewal_dispersion,
     renewal_scv,
 )
-from tidings.prediction.flows import flows
-from tidings.prediction.renewal_streams import renewal_stream
+from tidings.prediction.queues.flows import flows
+from tidings.prediction.queues.renewal_streams import renewal_stream
 
 
 def test_short_scales_look_poisson_and_long_ones_show_the_variability():

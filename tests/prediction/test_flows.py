@@ -13,8 +13,8 @@ from tidings.model.filters import as_filter, matches
 from tidings.model.laws import Exponential
 from tidings.model.routes import route
 from tidings.model.system import Broker, Link, Publisher, Routing, Subscriber, System
-from tidings.prediction import flows as flows_module
-from tidings.prediction.flows import flows
+from tidings.prediction.queues import flows as flows_module
+from tidings.prediction.queues.flows import flows
 
 TOPICS = "abcd"
 

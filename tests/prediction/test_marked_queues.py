@@ -14,10 +14,10 @@ from tidings.model.laws import (
     Uniform,
     Weibull,
 )
-from tidings.prediction.delays import from_law
-from tidings.prediction.grids import Grid
-from tidings.prediction.marked_queues import waits
-from tidings.prediction.renewal_streams import poisson_stream, renewal_stream
+from tidings.prediction.delay.delays import from_law
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.queues.marked_queues import waits
+from tidings.prediction.queues.renewal_streams import poisson_stream, renewal_stream
 
 GRID = Grid.spanning(1e-6, 1e4)
 BURSTY = HyperExponential(weights=(0.95, 0.05), means_s=(0.005, 1.905))

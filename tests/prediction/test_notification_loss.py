@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate
 
 from tidings.errors import InvalidInputError
-from tidings.prediction.notification_loss import exact_share, notified_share, rapidity
+from tidings.prediction.peers.notification_loss import exact_share, notified_share, rapidity
 
 
 @pytest.mark.parametrize("r", [0.3, 1.14, 4.0])

@@ -7,8 +7,8 @@ import pytest
 
 from tidings.model import reading
 from tidings.model.routes import route
-from tidings.prediction.network import Network
-from tidings.prediction.outward import Outward
+from tidings.prediction.delay.outward import Outward
+from tidings.prediction.network.network import Network
 
 
 def network(links: list[tuple[str, str]], lossless: bool) -> Network:

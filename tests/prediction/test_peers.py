@@ -4,8 +4,8 @@ import pytest
 import naive_onoff
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Deterministic, Exponential, Gamma, LogNormal
-from tidings.prediction.grids import Grid
-from tidings.prediction.peers import peer_delay, peer_load
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.peers.connectivity import peer_delay, peer_load
 
 GRID = Grid.spanning(1e-5, 1e6)
 

@@ -14,8 +14,8 @@ from tidings.errors import InvalidInputError
 from tidings.model.laws import Deterministic, Exponential, HyperExponential, Uniform, law_document
 from tidings.model.reading import from_document
 from tidings.model.routes import route
-from tidings.prediction.flows import flows
-from tidings.prediction.published import (
+from tidings.prediction.queues.flows import flows
+from tidings.prediction.queues.published import (
     arriving_scvs,
     departing_scv,
     mean_wait_gg1_s,

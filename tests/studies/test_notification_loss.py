@@ -28,7 +28,7 @@ from studies.notification_loss.overlays import (
 )
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
-from tidings.prediction.notification_loss import exact_share
+from tidings.prediction.peers.notification_loss import exact_share
 from tidings.prediction.predict import predict
 
 SMALL = TransitStub(transit_nodes=2, stubs_per_transit_node=1, nodes_per_stub=4)

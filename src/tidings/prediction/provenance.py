@@ -8,7 +8,7 @@ from typing import Any
 from tidings.model.reading import fingerprint
 from tidings.model.remarks import Remark, without_recovery
 from tidings.model.system import System
-from tidings.prediction.network import Network
+from tidings.prediction.network.network import Network
 
 
 def provenance(system: System, network: Network, parameters: int) -> dict[str, Any]:

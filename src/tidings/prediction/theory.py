@@ -12,13 +12,13 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
 from tidings.model.routes import route
 from tidings.model.system import System
-from tidings.prediction.arriving import arriving
-from tidings.prediction.error_bars import parameter_errors
-from tidings.prediction.following import Result, follow
-from tidings.prediction.network import Network
-from tidings.prediction.peers import with_periods_as_laws
+from tidings.prediction.error_bars.parameter_errors import parameter_errors
+from tidings.prediction.network.arriving import arriving
+from tidings.prediction.network.following import Result, follow
+from tidings.prediction.network.network import Network
+from tidings.prediction.peers.connectivity import with_periods_as_laws
 from tidings.prediction.provenance import provenance, remarks
-from tidings.prediction.published import require_queue_model
+from tidings.prediction.queues.published import require_queue_model
 from tidings.prediction.repairs.components import acknowledged
 from tidings.prediction.repairs.failing import require_repairs_handled
 from tidings.prediction.theory_tables import (

@@ -15,8 +15,8 @@ from tidings.model.system import System
 from tidings.prediction.feature_names import FEATURES, OF_SHARES
 
 if TYPE_CHECKING:
-    from tidings.prediction.following import Followed, Result
-    from tidings.prediction.network import Network
+    from tidings.prediction.network.following import Followed, Result
+    from tidings.prediction.network.network import Network
 
 
 def subscribers_table(system: System, results: list[Result]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from systems import frozen
 from systems.catalogue import CATALOGUE
 from tidings.model.reading import loads
 from tidings.model.routes import route
-from tidings.prediction.network import Network
+from tidings.prediction.network.network import Network
 from tidings.prediction.predict import predict
 
 TRIANGLE = """

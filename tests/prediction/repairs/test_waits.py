@@ -10,7 +10,7 @@ from scipy import linalg
 
 from systems import small_failing as systems
 from tidings.model.laws import Exponential, Weibull, phases, residual
-from tidings.prediction.grids import Grid
+from tidings.prediction.delay.grids import Grid
 from tidings.prediction.repairs.components import Components, Path, alternating
 from tidings.prediction.repairs.phase_fits import fit
 from tidings.prediction.repairs.waits import at_the_end, before_hop

@@ -13,7 +13,7 @@ import numpy as np
 
 from tidings.model.arrays import Floats
 from tidings.model.loads import FULL_LOAD
-from tidings.prediction.flows import Flows
+from tidings.prediction.queues.flows import Flows
 from tidings.prediction.repairs.detours import Detouring, Down
 
 _RARELY = 5e-4  # share of time up to which overload does not count

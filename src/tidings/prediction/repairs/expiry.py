@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tidings.model.arrays import Floats, Ints
-from tidings.prediction.distributions import ARRAYS, Distributions
+from tidings.prediction.delay.distributions import ARRAYS, Distributions
 from tidings.prediction.repairs.components import EXPIRED
 
 _NODES = 64  # of a random lifetime, where all of a distribution is asked for

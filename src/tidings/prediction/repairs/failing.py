@@ -15,8 +15,8 @@ from tidings.model.features import used_features
 from tidings.model.routes import Routes
 from tidings.model.system import Recovery, System
 from tidings.prediction.choices import FAULT_MODELS
-from tidings.prediction.delays import Delays
-from tidings.prediction.grids import Grid
+from tidings.prediction.delay.delays import Delays
+from tidings.prediction.delay.grids import Grid
 from tidings.prediction.repairs.components import (
     BUFFERING,
     Chain,

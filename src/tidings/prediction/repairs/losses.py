@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from tidings.model.arrays import Floats
-from tidings.prediction.delays import Delays
+from tidings.prediction.delay.delays import Delays
 from tidings.prediction.repairs.components import (
     NOT_RESTORED,
     PATH_DOWN,

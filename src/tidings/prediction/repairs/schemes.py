@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tidings.model.arrays import Floats, Ints
-from tidings.prediction.delays import Delays, from_law, nothing, stack
+from tidings.prediction.delay.delays import Delays, from_law, nothing, stack
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.delay.paths import Paths
 from tidings.prediction.feature_names import FAILING
-from tidings.prediction.flows import Flows
-from tidings.prediction.grids import Grid
-from tidings.prediction.paths import Paths
+from tidings.prediction.queues.flows import Flows
 from tidings.prediction.repairs.components import HOME_DOWN, PATH_DOWN, Path, paths_to
 from tidings.prediction.repairs.losses import (
     Loss,

@@ -23,8 +23,8 @@ import numpy as np
 from tidings.model import topology
 from tidings.model.arrays import Complexes, Floats
 from tidings.model.routes import Routes
-from tidings.prediction.delays import Delays, nothing
-from tidings.prediction.grids import Grid
+from tidings.prediction.delay.delays import Delays, nothing
+from tidings.prediction.delay.grids import Grid
 from tidings.prediction.repairs.components import Components, Path, Process
 
 MOST_PHASES = 1 << 12  # joint phases of what one hop follows

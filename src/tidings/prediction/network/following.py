@@ -12,10 +12,10 @@ from scipy import sparse
 from tidings.model.arrays import Floats, Ints
 from tidings.model.delay_grid import EDGES_S
 from tidings.model.outcome import QUANTILES
-from tidings.prediction.arriving import Arriving, Leaving
-from tidings.prediction.audiences import Audience
-from tidings.prediction.distributions import Distributions
+from tidings.prediction.delay.distributions import Distributions
 from tidings.prediction.feature_names import ALONG, FAILING
+from tidings.prediction.network.arriving import Arriving, Leaving
+from tidings.prediction.network.audiences import Audience
 from tidings.prediction.repairs.expiry import expiring
 from tidings.prediction.repairs.schemes import FailingPaths
 

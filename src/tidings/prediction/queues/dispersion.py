@@ -27,9 +27,9 @@ from scipy import special
 from tidings.model.arrays import Floats
 from tidings.model.laws import Deterministic, Exponential, Law, PhaseType, unshifted
 from tidings.model.loads import FULL_LOAD
-from tidings.prediction.flows import Flows
-from tidings.prediction.grids import euler_rule
-from tidings.prediction.renewal_streams import renewal_stream
+from tidings.prediction.delay.grids import euler_rule
+from tidings.prediction.queues.flows import Flows
+from tidings.prediction.queues.renewal_streams import renewal_stream
 
 _POINTS_PER_E = 3.0
 _ROUNDS = 4  # of curves and queues in turn

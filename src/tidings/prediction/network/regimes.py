@@ -16,10 +16,10 @@ import numpy as np
 from tidings.model.arrays import Floats, Ints
 from tidings.model.loads import FULL_LOAD
 from tidings.model.routes import Routes
+from tidings.prediction.delay.outward import Outward
+from tidings.prediction.delay.paths import BrokerStages
 from tidings.prediction.feature_names import ALONG, LARGEST
-from tidings.prediction.flows import Flows
-from tidings.prediction.outward import Outward
-from tidings.prediction.paths import BrokerStages
+from tidings.prediction.queues.flows import Flows
 
 OVERLOADED_FOR_A_TIME = 1e3  # stands for the load of such a broker
 MOST_LOAD = 2.0  # to which loads are cut: more is as bad

@@ -12,17 +12,17 @@ import numpy as np
 from scipy import sparse
 
 from tidings.model.arrays import Floats, Ints
-from tidings.prediction.audiences import Audience, Streams, lifetime_nodes
-from tidings.prediction.churn import path_arcs, present_share
-from tidings.prediction.delays import Delays, from_law, nothing, stack
-from tidings.prediction.distributions import Distributions, side_by_side
+from tidings.prediction.delay.delays import Delays, from_law, nothing, stack
+from tidings.prediction.delay.distributions import Distributions, side_by_side
+from tidings.prediction.delay.paths import Paths
 from tidings.prediction.feature_names import FEATURES
-from tidings.prediction.paths import Paths
+from tidings.prediction.network.audiences import Audience, Streams, lifetime_nodes
+from tidings.prediction.peers.churn import path_arcs, present_share
+from tidings.prediction.peers.stay_weights import spread_and_before, weighed_by_stay
 from tidings.prediction.repairs.schemes import FailingPaths
-from tidings.prediction.stay_weights import spread_and_before, weighed_by_stay
 
 if TYPE_CHECKING:
-    from tidings.prediction.network import Network
+    from tidings.prediction.network.network import Network
 
 _BLOCK = 1 << 17  # transform values that are put together and inverted at once: they fit in caches
 

@@ -16,15 +16,15 @@ from scipy import sparse
 
 from tidings.model import topology
 from tidings.model.arrays import Bools, Complexes, Floats, Ints
-from tidings.prediction.changes import Changes, stage_order
-from tidings.prediction.delays import Delays
-from tidings.prediction.distributions import Distributions
-from tidings.prediction.paths import Paths
+from tidings.prediction.delay.delays import Delays
+from tidings.prediction.delay.distributions import Distributions
+from tidings.prediction.delay.paths import Paths
+from tidings.prediction.error_bars.changes import Changes, stage_order
 from tidings.prediction.repairs.schemes import FailingPaths
 
 if TYPE_CHECKING:
-    from tidings.prediction.arriving import Leaving
-    from tidings.prediction.network import Network
+    from tidings.prediction.network.arriving import Leaving
+    from tidings.prediction.network.network import Network
 
 
 def stages_to(network: Network, home: int, tree: int) -> Bools:

@@ -17,7 +17,7 @@ from scipy import sparse
 from tidings.model.arrays import Floats, Ints
 
 if TYPE_CHECKING:
-    from tidings.prediction.grids import Grid
+    from tidings.prediction.delay.grids import Grid
 
 _REFINEMENTS, _PARTS = 12, 16  # of a step between common times, at most
 _REACHED = 1e-7  # by how much of a share a quantile may be too late

@@ -22,13 +22,13 @@ from tidings.model.arrays import Floats
 from tidings.model.progress import Progress
 from tidings.model.record_tables import names
 from tidings.model.uncertainty import Uncertain, changed, uncertain_parameters, with_values
-from tidings.prediction.arriving import Leaving, arriving
-from tidings.prediction.bars import Bars, Numbers
 from tidings.prediction.choices import MODELS
-from tidings.prediction.influence import response, stages_of_streams
-from tidings.prediction.moves import Moves
-from tidings.prediction.network import Network
-from tidings.prediction.paths import Paths
+from tidings.prediction.delay.paths import Paths
+from tidings.prediction.error_bars.bars import Bars, Numbers
+from tidings.prediction.error_bars.influence import response, stages_of_streams
+from tidings.prediction.error_bars.moves import Moves
+from tidings.prediction.network.arriving import Leaving, arriving
+from tidings.prediction.network.network import Network
 from tidings.prediction.repairs.components import acknowledged
 from tidings.prediction.repairs.schemes import FailingPaths
 

@@ -11,13 +11,13 @@ import numpy as np
 from tidings.model.arrays import Bools, Ints
 from tidings.model.laws import Exponential, Law
 from tidings.model.loads import FULL_LOAD
-from tidings.prediction.delays import Delays, all_lost, from_law, nothing, stack
-from tidings.prediction.dispersion import Dispersion, renewal_scv
-from tidings.prediction.flows import Flows
-from tidings.prediction.grids import Grid
-from tidings.prediction.marked_queues import waits
-from tidings.prediction.paths import BrokerStages
-from tidings.prediction.renewal_streams import (
+from tidings.prediction.delay.delays import Delays, all_lost, from_law, nothing, stack
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.delay.paths import BrokerStages
+from tidings.prediction.queues.dispersion import Dispersion, renewal_scv
+from tidings.prediction.queues.flows import Flows
+from tidings.prediction.queues.marked_queues import waits
+from tidings.prediction.queues.renewal_streams import (
     MOST_PHASES,
     Stream,
     is_phased,

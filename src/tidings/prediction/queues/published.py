@@ -26,10 +26,10 @@ from tidings.model.arrays import Floats
 from tidings.model.laws import Law
 from tidings.model.loads import FULL_LOAD
 from tidings.prediction.choices import QUEUE_MODELS
-from tidings.prediction.delays import Delays, all_lost, from_law, nothing, stack
-from tidings.prediction.flows import Flows
-from tidings.prediction.grids import Grid
-from tidings.prediction.paths import BrokerStages
+from tidings.prediction.delay.delays import Delays, all_lost, from_law, nothing, stack
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.delay.paths import BrokerStages
+from tidings.prediction.queues.flows import Flows
 
 LEAST_SERVICE_SCV = 0.2  # QNA's: departures are never as regular as constant services
 

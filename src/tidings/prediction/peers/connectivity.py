@@ -28,8 +28,14 @@ from tidings.model.laws import Deterministic, Law
 from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import column
 from tidings.model.system import Publisher, Subscriber, System
-from tidings.prediction.delays import Delays, all_lost, from_law, from_transform, starting_at_0
-from tidings.prediction.grids import Grid
+from tidings.prediction.delay.delays import (
+    Delays,
+    all_lost,
+    from_law,
+    from_transform,
+    starting_at_0,
+)
+from tidings.prediction.delay.grids import Grid
 
 Peer = TypeVar("Peer", Publisher, Subscriber)
 

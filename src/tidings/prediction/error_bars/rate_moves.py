@@ -15,11 +15,11 @@ from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import names
 from tidings.model.system import System
 from tidings.model.uncertainty import Uncertain, with_values
-from tidings.prediction.flows import offered_to_arcs
+from tidings.prediction.queues.flows import offered_to_arcs
 from tidings.prediction.repairs.components import acknowledged
 
 if TYPE_CHECKING:
-    from tidings.prediction.network import Network
+    from tidings.prediction.network.network import Network
 
 
 @dataclass(frozen=True, kw_only=True)

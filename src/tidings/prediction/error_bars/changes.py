@@ -11,10 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from tidings.model.arrays import Complexes, Floats, Ints
-from tidings.prediction.delays import Delays
+from tidings.prediction.delay.delays import Delays
 
 if TYPE_CHECKING:
-    from tidings.prediction.network import Network
+    from tidings.prediction.network.network import Network
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

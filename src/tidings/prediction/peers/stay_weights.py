@@ -20,8 +20,8 @@ import numpy as np
 
 from tidings.model.arrays import Floats
 from tidings.model.laws import Law, left_share
-from tidings.prediction.delays import Delays, stack
-from tidings.prediction.paths import Paths
+from tidings.prediction.delay.delays import Delays, stack
+from tidings.prediction.delay.paths import Paths
 
 _NODES = 24  # equally likely values of how late a subscription comes
 _FINER = 4  # times as many values of the delays that it is the difference of

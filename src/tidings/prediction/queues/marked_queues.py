@@ -22,9 +22,9 @@ import numpy as np
 
 from tidings.model.arrays import Complexes, Floats
 from tidings.model.laws import Law
-from tidings.prediction.delays import Delays, Tabulated, from_transform, tabulated
-from tidings.prediction.grids import Grid
-from tidings.prediction.renewal_streams import Stream
+from tidings.prediction.delay.delays import Delays, Tabulated, from_transform, tabulated
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.queues.renewal_streams import Stream
 
 _MOST_ROUNDS = 20_000
 _SETTLED, _NEARLY_SETTLED = 1e-13, 1e-10

@@ -33,8 +33,8 @@ from tidings.model.laws import (
     Weibull,
     unshifted,
 )
-from tidings.prediction.distributions import Distributions
-from tidings.prediction.grids import Grid
+from tidings.prediction.delay.distributions import Distributions
+from tidings.prediction.delay.grids import Grid
 
 _SURELY = 6.0  # standard deviations below the mean that a narrow delay never is
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.routes import Routes
-from tidings.prediction.delays import Delays, from_law, nothing, stack
-from tidings.prediction.grids import Grid
-from tidings.prediction.outward import Outward
+from tidings.prediction.delay.delays import Delays, from_law, nothing, stack
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.delay.outward import Outward
 
 
 @dataclass(frozen=True, kw_only=True)

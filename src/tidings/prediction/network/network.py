@@ -15,24 +15,30 @@ from tidings.model.laws import Exponential, Law
 from tidings.model.record_tables import column
 from tidings.model.routes import Routes
 from tidings.model.system import System
-from tidings.prediction.audiences import Audience, Streams, audiences, streams
-from tidings.prediction.brokers import (
+from tidings.prediction.delay.delays import Delays, from_law, stack
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.delay.paths import BrokerStages, Paths, paths
+from tidings.prediction.feature_names import ALONG, FAILING, FEATURES
+from tidings.prediction.network.audiences import Audience, Streams, audiences, streams
+from tidings.prediction.network.regimes import Regimes
+from tidings.prediction.peers.churn import Churn
+from tidings.prediction.peers.connectivity import (
+    entry_delay,
+    on_scv_deviation,
+    peer_delay,
+    peer_load,
+    periods,
+)
+from tidings.prediction.queues.brokers import (
     Queues,
     Solved,
     broker_stages,
     poisson_sources,
     processing_stage,
 )
-from tidings.prediction.churn import Churn
-from tidings.prediction.delays import Delays, from_law, stack
-from tidings.prediction.dispersion import Dispersion, dispersion
-from tidings.prediction.feature_names import ALONG, FAILING, FEATURES
-from tidings.prediction.flows import Flows, flows
-from tidings.prediction.grids import Grid
-from tidings.prediction.paths import BrokerStages, Paths, paths
-from tidings.prediction.peers import entry_delay, on_scv_deviation, peer_delay, peer_load, periods
-from tidings.prediction.published import published_stages
-from tidings.prediction.regimes import Regimes
+from tidings.prediction.queues.dispersion import Dispersion, dispersion
+from tidings.prediction.queues.flows import Flows, flows
+from tidings.prediction.queues.published import published_stages
 from tidings.prediction.repairs.components import Components, is_buffering
 from tidings.prediction.repairs.crowding import Crowding
 from tidings.prediction.repairs.failing import (

@@ -20,12 +20,12 @@ from tidings.model.laws import Law
 from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import names
 from tidings.model.uncertainty import failure_of
-from tidings.prediction.changes import Change, Changes, StageOrder, change, stage_order
-from tidings.prediction.delays import Delays, from_law, from_transform, tabulated
-from tidings.prediction.grids import Grid
-from tidings.prediction.paths import BrokerStages, Paths
-from tidings.prediction.peers import entry_delay
-from tidings.prediction.rate_moves import RateMoves
+from tidings.prediction.delay.delays import Delays, from_law, from_transform, tabulated
+from tidings.prediction.delay.grids import Grid
+from tidings.prediction.delay.paths import BrokerStages, Paths
+from tidings.prediction.error_bars.changes import Change, Changes, StageOrder, change, stage_order
+from tidings.prediction.error_bars.rate_moves import RateMoves
+from tidings.prediction.peers.connectivity import entry_delay
 from tidings.prediction.repairs.components import process_places
 
 _LEAST_STEP, _OF_SPARE = 1e-3, 0.25  # of a service time; of what is free of a broker's time

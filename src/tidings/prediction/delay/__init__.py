@@ -1,0 +1,1 @@
+"""Delays as functions of time: grids, distributions, stages in series, paths between brokers."""

@@ -1,0 +1,1 @@
+"""How sure a prediction is, given how sure its parameters are."""

@@ -1,0 +1,1 @@
+"""Peers that are away at times, and subscribers that come and go."""

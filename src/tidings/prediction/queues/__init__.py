@@ -1,0 +1,1 @@
+"""What is offered to brokers, and how long it waits there."""
