@@ -7,6 +7,7 @@ from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
 from tidings.prediction.delay.delays import from_law, nothing, stack
 from tidings.prediction.delay.grids import Grid
+from tidings.prediction.error_table import stated_errors
 from tidings.prediction.peers.stay_weights import Meeting, weighed_by_stay
 from tidings.prediction.theory import answer_by_theory
 
@@ -70,3 +71,20 @@ def test_a_visitor_beside_a_lasting_subscriber_needs_no_spreading():
     assert alone["on_time"][0] == pytest.approx(math.exp(-2.0 / 20.0), abs=1e-3)
     assert beside["on_time"][0] == pytest.approx(math.exp(-1.0 / 20.0), abs=1e-3)
     assert beside["on_time"][1] == 1.0
+
+
+def test_theory_is_not_believed_where_a_broker_is_busy_only_while_somebody_is_there():
+    text = """
+    tidings: 1
+    lifetime: 300ms
+    brokers: {{a: {{}}, b: {{service: {{exponential: 30ms}}}}}}
+    links: [{{between: [a, b], delay: 10ms}}]
+    publishers: {{p: {{at: a, every: {{exponential: 240ms}}, content: {{event: {{x: 1}}}}}}}}
+    subscribers:
+      visitor: {{at: b, wants: {{}}, stays: {{exponential: 10s}}, away: {{exponential: 20s}}}}
+      {other}
+    """
+    for other, flag in (("", 1.0), ("resident: {at: b, wants: {}}", 0.0)):
+        answer = answer_by_theory(loads(text.format(other=other)))
+        assert answer.regimes["load_by_presence"].iloc[0] == flag
+        assert np.isinf(stated_errors(answer.regimes)[0]) == bool(flag)
