@@ -199,7 +199,9 @@ def _report(system: System, target: Target, predicted: Outcome, simulated: Outco
 
 def _quantiles(outcome: Outcome) -> dict[str, float]:
     """Quantiles of on-time shares over subscribers: so many of them get less."""
-    known = outcome.subscribers[outcome.subscribers["on_time"].notna()].sort_values("on_time")
+    known = outcome.subscribers[outcome.subscribers["on_time"].notna()].sort_values(
+        "on_time", kind="stable"
+    )
     shares, heads = known["on_time"].to_numpy(), known["count"].to_numpy()
     upto = np.cumsum(heads) / max(1.0, heads.sum())
     return {

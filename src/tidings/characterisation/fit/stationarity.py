@@ -125,7 +125,9 @@ class WorstDrift(NamedTuple):
 
 def worst_drift(tested: pd.DataFrame) -> WorstDrift | None:
     """Who drifts, in words; None: nobody surely does."""
-    drifting = tested[tested["verdict"] == DRIFTS].sort_values("dispersion", ascending=False)
+    drifting = tested[tested["verdict"] == DRIFTS].sort_values(
+        "dispersion", ascending=False, kind="stable"
+    )
     if drifting.empty:
         return None
     worst = drifting.iloc[0]
@@ -218,7 +220,7 @@ def counts_of(rates: pd.DataFrame, scvs: Mapping[str, float]) -> Floats:
     """
     rows = []
     for name, part in rates.groupby("publisher"):
-        ordered = part.sort_values("at_s")
+        ordered = part.sort_values("at_s", kind="stable")
         part_s = 2.0 * float(ordered["at_s"].iloc[0])  # the middle of the first part
         scv = scvs.get(str(name), 1.0)
         rows.append(ordered["per_s"].to_numpy(np.float64) * part_s / max(scv, LEAST_SCV))
