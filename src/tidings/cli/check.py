@@ -12,6 +12,8 @@ from tidings.cli import console, options
 if TYPE_CHECKING:
     from tidings.model.system import System
 
+TRACES = "connectivity from traces"
+
 
 def check(
     system: Annotated[
@@ -42,7 +44,6 @@ def check(
     from rich.text import Text
 
     from tidings.model import reading
-    from tidings.model.graph_files import read_topology
     from tidings.model.schema import system_schema
     from tidings.model.yaml_text import dump
 
@@ -54,17 +55,21 @@ def check(
     if system is None:
         raise typer.BadParameter("which system? give its file or folder")
     if topology:
+        from tidings.model.graph_files import read_topology
+
         graph = read_topology(system)
         console.warn(graph.notes)
         document = graph.document
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
         return
     checked = reading.load(system)
+    facts = _facts(checked)
+    if TRACES in facts["features_used"]:
+        _require_files(checked, system)
     if canonical:
         document = reading.system_document(checked)
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
         return
-    facts = _facts(checked)
     if json:
         console.show_json({"valid": True, **facts})
         return
@@ -73,6 +78,31 @@ def check(
         shown = ", ".join(value) if isinstance(value, list) else str(value)
         table.add_row(name.replace("_", " "), Text(shown or "none"))
     console.show(f"{system}: a valid system", table)
+
+
+def _require_files(system: System, name: Path) -> None:
+    """Refuse a system that names missing files, each with the path that was looked at."""
+    from tidings.errors import InvalidSystemError, Problem
+
+    missing: dict[str, str] = {}
+    for section in ("publishers", "subscribers"):
+        for peer in getattr(system, section):
+            trace = peer.connectivity.trace if peer.connectivity is not None else None
+            if trace is not None and not Path(trace).exists():
+                missing.setdefault(trace, f"{section}.{peer.name}.connectivity.trace")
+    if not missing:
+        return
+    problems = [
+        Problem(
+            at=at,
+            saw=f"'{trace}', and there is no file {Path(trace).absolute()}",
+            want="a file that exists",
+            fix="a relative path starts from the folder where the command runs",
+        )
+        for trace, at in missing.items()
+    ]
+    count = "1 missing file" if len(problems) == 1 else f"{len(problems)} missing files"
+    raise InvalidSystemError(f"{name}: {count}", problems)
 
 
 def _facts(system: System) -> dict[str, Any]:

@@ -27,11 +27,13 @@ def explain(
     Example: tidings explain city.yaml
     """
     from tidings.model import reading
+
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.planning.budget import draw_up
     from tidings.planning.changes import quoted
     from tidings.reporting.budgets import delay_table, effect_table, remedy_table, worst_table
 
-    loaded_system = reading.load(system)
     with console.progress("explaining") as step:
         budget = draw_up(loaded_system, remedies=remedies, progress=step)
     if json:

@@ -79,15 +79,19 @@ def predict(
     """
     from tidings.model import reading
     from tidings.model.skewness import skewed
-    from tidings.prediction.predict import PredictOptions
-    from tidings.prediction.predict import predict as predict_outcome
-    from tidings.reporting.terminal import interval_table
-    from tidings.validation.intervals import intervals
 
     if model not in QUEUE_MODELS:
         raise typer.BadParameter(f"'{model}' is not one of {', '.join(QUEUE_MODELS)}")
     if faults not in FAULT_MODELS:
         raise typer.BadParameter(f"'{faults}' is not one of {', '.join(FAULT_MODELS)}")
+    believed_system = skewed(reading.load(system), contents_skew)
+    check_output(output)
+    # Slow to import: a mistake in the file is reported before.
+    from tidings.prediction.predict import PredictOptions
+    from tidings.prediction.predict import predict as predict_outcome
+    from tidings.reporting.terminal import interval_table
+    from tidings.validation.intervals import intervals
+
     asked = PredictOptions(
         within=within,
         by=by,
@@ -98,8 +102,6 @@ def predict(
         pairs=pairs,
         error_bars=True if error_bars is None and interval is not None else error_bars,
     )
-    check_output(output)
-    believed_system = skewed(reading.load(system), contents_skew)
     with console.progress("predicting") as step:
         outcome = predict_outcome(believed_system, asked, progress=step)
     shares = None

@@ -41,13 +41,15 @@ def report(
     Example: tidings report city.yaml predicted.json measured.json --to city.html
     """
     from tidings.model import reading
+
+    check_file(to)
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.model.outcome_files import load_outcome
     from tidings.reporting.annexes import load_annex
     from tidings.reporting.page import Report, write_page
     from tidings.validation.origins import doubts
 
-    check_file(to)
-    loaded_system = reading.load(system)
     loaded = {}
     for path in outcomes:
         outcome = load_outcome(path)

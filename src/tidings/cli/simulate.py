@@ -92,11 +92,8 @@ def simulate(
     Example: tidings simulate city.yaml --precision 0.005
     """
     from tidings.model import reading
-    from tidings.simulation.recording import record, write_traces
-    from tidings.simulation.run import simulate as simulate_outcome
 
     duration_s = None if duration is None else options.seconds(duration)
-    check_output(output)
     if precision is None and _given(context, ("max_replications",)):
         raise typer.BadParameter("--max-replications is the cap for --precision; give that too")
     if traces is not None:
@@ -105,6 +102,11 @@ def simulate(
             raise typer.BadParameter("with --traces one run is recorded here; leave --master out")
         check_new_folder(traces)
     loaded_system = reading.load(system)
+    check_output(output)
+    # Slow to import: a mistake in the file is reported before.
+    from tidings.simulation.recording import record, write_traces
+    from tidings.simulation.run import simulate as simulate_outcome
+
     with console.progress("simulating") as step:
         if traces is None:
             simulated: Callable[..., Outcome] = simulate_outcome

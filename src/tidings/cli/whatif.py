@@ -66,9 +66,6 @@ def whatif(
     Example: tidings whatif city.yaml 'rate all x2' 'speed hub x2'
     """
     from tidings.model import reading
-    from tidings.planning.scenarios import read_scenarios
-    from tidings.prediction.predict import PredictOptions
-    from tidings.reporting.what_ifs import scenario_table
 
     if bool(changes) == (scenarios is not None):
         raise typer.BadParameter("give changes, or a file of --scenarios; one of the two")
@@ -78,10 +75,15 @@ def whatif(
         raise typer.BadParameter("--to and --master are for a file of --scenarios")
     if to is not None:
         check_new_folder(to)
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
+    from tidings.planning.scenarios import read_scenarios
+    from tidings.prediction.predict import PredictOptions
+    from tidings.reporting.what_ifs import scenario_table
+
     asked_of = PredictOptions(
         within=within, by=by, seconds=seconds, seed=seed, delays=False, error_bars=False
     )
-    loaded_system = reading.load(system)
     if scenarios is None:
         with console.progress("what if") as step:
             differences = _one(loaded_system, tuple(changes or ()), asked_of, simulated, step)

@@ -150,7 +150,7 @@ def _stamp(trace: str) -> int:
     try:
         return real_place(trace).stat().st_mtime_ns
     except OSError as error:
-        saw = error.strerror or "no file"
+        saw = f"{(error.strerror or 'no file').lower()} ({os.path.abspath(trace)})"
         raise _wrong(trace, saw=saw, want="a file that can be read") from None
 
 

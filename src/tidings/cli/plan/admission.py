@@ -48,11 +48,11 @@ def admission(
 
     Example: tidings plan admission city.yaml --like alice --count 1000 --target 0.95
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.admission import Admissions
     from tidings.planning.newcomers import newcomer_like
     from tidings.reporting.plans import admission_table
 
-    loaded_system, wanted = asked(system, slo, target, of)
     newcomer = newcomer_like(loaded_system, like, count)
     share = newcomer.target if newcomer.target is not None else target
     if share is None:

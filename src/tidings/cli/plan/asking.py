@@ -46,10 +46,12 @@ DOUBT = "the target is within the error of shares, or prediction and simulation 
 def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tuple[System, Target]:
     """The system with its targets; refuses to begin where nothing is asked of anybody."""
     from tidings.model import reading
+
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.planning.objectives import read_objectives, with_objectives
     from tidings.planning.targets import Target
 
-    loaded_system = reading.load(system)
     if slo is not None:
         loaded_system = with_objectives(loaded_system, read_objectives(slo))
     target = Target(share=share, of=of)

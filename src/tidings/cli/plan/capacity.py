@@ -50,10 +50,10 @@ def capacity(
 
     Example: tidings plan capacity city.yaml --broker hub --target 0.95
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.capacity import least_copies, least_speed
     from tidings.reporting.plans import capacity_table
 
-    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("sizing") as step:
         play = playing(simulate, seed, seconds, step)
         if copies is not None:

@@ -35,10 +35,12 @@ def deadline(
     Example: tidings plan deadline city.yaml --at 0.99
     """
     from tidings.model import reading
+
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.planning.deadlines import LEVELS, shortest_lifetimes
     from tidings.reporting.plans import deadline_table
 
-    loaded_system = reading.load(system)
     with console.progress("finding deadlines") as step:
         play = playing(simulate, seed, seconds, step)
         answer = shortest_lifetimes(loaded_system, tuple(at or LEVELS), play=play, progress=step)

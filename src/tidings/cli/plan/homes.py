@@ -53,10 +53,10 @@ def homes(
 
     Example: tidings plan homes city.yaml --who group:desk --most 50 --target 0.95
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.homes import assign_homes, search_for
     from tidings.reporting.plans import homes_table
 
-    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("assigning homes") as step:
         search = search_for(
             loaded_system, wanted, who=who, brokers=tuple(broker or ()), most=most, progress=step

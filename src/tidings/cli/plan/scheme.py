@@ -41,11 +41,11 @@ def scheme(
 
     Example: tidings plan scheme city.yaml --target 0.99 --of 0.95
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.evidence import MEETS, MISSES
     from tidings.planning.schemes import compare_schemes
     from tidings.reporting.plans import scheme_tables
 
-    loaded_system, wanted = asked(system, slo, target, of)
     chosen = SimulationOptions(
         seed=seed,
         replications=replications,

@@ -42,9 +42,9 @@ def targets(
 
     Example: tidings plan targets city.yaml --slo objectives.yaml
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
 
-    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("predicting") as step:
         play = playing(simulate is not False, seed, seconds, step)
         evidence = weigh(loaded_system, wanted, play, always=bool(simulate))
