@@ -206,7 +206,7 @@ def test_analyse_says_what_is_wrong_with_its_options(system, capsys):
     assert "'moon' is none of the nodes and queues" in capsys.readouterr().err
     assert run(["analyse", system, "--formula", "mine"]) == 2
     assert run(["analyse", system, "--rate", "all=3"]) == 0
-    assert "'east' is overloaded: it is offered 150.0 %" in capsys.readouterr().out
+    assert "'east' is overloaded: the load offered to it is 150.0 %" in capsys.readouterr().out
 
 
 def test_a_net_of_a_system_is_written_checked_and_read_again(system, tmp_path, capsys):

@@ -274,7 +274,7 @@ def test_intervals_cover_the_error_of_each_row(tmp_path, capsys):
     asked = ("predict", path, "--interval", "0.9", "--json")
     code, text, told = result(capsys, *asked, "--model", "mm1")  # whose errors are not measured
     assert code == 0
-    assert "known less well than wanted" in " ".join(told.split())
+    assert "less precise than asked" in " ".join(told.split())
     document = json.loads(text)
     for row, own in zip(document["subscribers"], document["intervals"], strict=True):
         assert own["model_error"] == row["error"] == max(row["on_time"], 1 - row["on_time"])
@@ -298,7 +298,9 @@ def test_predict_says_how_sure_each_row_is_and_by_whom(system, capsys, tmp_path)
     code, text, err = result(capsys, *asked, "--within", 1e-5, "--seconds", 0.1, "--json")
     document = json.loads(text)
     assert code == 0
-    assert all(row["why"].startswith("not held: ") for row in document["subscribers"])
+    assert all(
+        row["why"].startswith("less precise than asked: ") for row in document["subscribers"]
+    )
     (remark,) = [each for each in document["remarks"] if each["kind"] == "not held"]
     assert set(remark["where"]) == {"near", "far"}
     assert remark["sentence"] in " ".join(err.split())
@@ -312,7 +314,7 @@ def test_what_theory_lacks_is_simulated_and_exits_with_0(tmp_path, capsys):
     code, text, _ = result(capsys, "predict", path, "--json")
     assert code == 0
     whys = {row["why"] for row in json.loads(text)["subscribers"]}
-    assert whys == {"theory has no bounded buffers"}
+    assert whys == {"theory does not handle bounded buffers"}
     assert result(capsys, "predict", path, "--by", "theory")[0] == 3
     assert result(capsys, "whatif", path, "rate all x0.5")[0] == 0
     assert result(capsys, "explain", path, "--no-remedies")[0] == 0

@@ -237,10 +237,15 @@ def test_where_brokers_count_heads_a_thousand_is_not_one():
 @pytest.mark.parametrize(
     ("arguments", "truth", "code", "said"),
     [
-        ([], [], 0, "may come, at hub"),
-        (["--at", "edge"], [], 0, "may come, at edge"),
-        (["--at", "edge"], ["speed all x0.8"], 1, "may not come. At best, at edge: Simulated"),
-        (["--at", "edge", "--target", "0.65"], [], 1, "may not come"),
+        ([], [], 0, "can be admitted at hub"),
+        (["--at", "edge"], [], 0, "can be admitted at edge"),
+        (
+            ["--at", "edge"],
+            ["speed all x0.8"],
+            1,
+            "cannot be admitted. Best broker edge, simulated",
+        ),
+        (["--at", "edge", "--target", "0.65"], [], 1, "cannot be admitted"),
     ],
 )
 def test_the_command_follows_its_evidence(

@@ -175,7 +175,7 @@ def test_a_gate_within_the_error_of_the_prediction_is_decided_by_the_simulation(
         found = run(["plan", "targets", city, "--target", str(target), "--json", *arguments])
         document = json.loads(capsys.readouterr().out)
         near = target != 0.6
-        assert document["predicted"]["tells"] == ("cannot be told" if near else "meets")
+        assert document["predicted"]["tells"] == ("undecided" if near else "meets")
         if arguments == ["--no-simulate"]:
             assert found == near  # it cannot be told, which opens no gate
         else:
@@ -304,7 +304,7 @@ def test_a_plan_is_played_through_and_meets_its_target(city, capsys, theory_off_
         (["targets", "--target", "0.7", "--simulate"], ["speed all x2"], 0, "met"),
         (["targets", "--target", "0.7", "--simulate"], [], 1, "not met"),
         (["deadline", "--at", "0.9"], ["speed all x0.9"], 0, "90 %"),
-        (["deadline", "--at", "0.9"], ["speed all x0.7"], 1, "cannot be told"),
+        (["deadline", "--at", "0.9"], ["speed all x0.7"], 1, "cannot be decided"),
         (["capacity", "--target", "0.9"], ["speed all x0.5"], 0, "least speed"),
         (["capacity", "--target", "0.9"], ["lifetime all 1ms"], 1, "No size"),
         (["capacity", "--copies", "edge", "--target", "0.8"], [], 0, "need 2 brokers"),

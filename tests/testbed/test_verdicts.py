@@ -191,13 +191,13 @@ def test_the_page_says_what_was_lost_why_and_knows_no_nan():
     silent = replace(repetition(), measured=stated("measured", 0.0, math.nan))
     page = render_study(reality_study(reality(silent, repetition(on_time=0.7)), "x"))
     assert "nan" not in page.replace("tenant", "")
-    assert "lost, and the traces do not say why" in page
+    assert "lost; the traces do not show why" in page
     assert "0.650 ± " in page  # lost: 1.0 and 0.3
     full = replace(PREDICTED, subscribers=PREDICTED.subscribers.assign(lost_overflow=0.2))
     lost = reality_study(replace(reality(repetition()), predicted=full), "x").sections[2]
     assert lost.exhibits[0].rows == (
         ("s", "dropped because a buffer was full", "–", "0.200", "0.000"),
-        ("s", "lost, and the traces do not say why", "0.200", "0.200", "0.200"),
+        ("s", "lost; the traces do not show why", "0.200", "0.200", "0.200"),
     )
     nothing = reality(silent)
     assert "–" in {row[1] for row in reality_study(nothing, "x").sections[1].exhibits[2].rows}

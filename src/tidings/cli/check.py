@@ -22,21 +22,26 @@ def check(
     ] = None,
     json: options.Json = False,
     canonical: Annotated[
-        bool, typer.Option("--canonical", help="Print the system in its canonical form.")
+        bool,
+        typer.Option(
+            "--canonical",
+            help="Print the system in canonical form: defaults filled in, units and order "
+            "normalised.",
+        ),
     ] = False,
     topology: Annotated[
         bool,
         typer.Option(
             "--topology",
-            help="SYSTEM is a .graphml, .gml or node-link .json file; print its brokers and links "
-            "as the beginning of a system.",
+            help="SYSTEM is a .graphml, .gml or node-link .json file; print its brokers and "
+            "links as the start of a system file.",
         ),
     ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of system files instead.")
     ] = False,
 ) -> None:
-    """Check a system file; all its problems are reported at once, each with its place.
+    """Check a system file, and report all its problems at once, each with its line.
 
     Example: tidings check city.yaml
     """
@@ -49,11 +54,13 @@ def check(
 
     if schema:
         if system is not None:
-            raise typer.BadParameter(f"--schema is that of every system; leave {system} out")
+            raise typer.BadParameter(
+                f"--schema prints the schema of all system files; leave {system} out"
+            )
         console.show_json(system_schema())
         return
     if system is None:
-        raise typer.BadParameter("which system? give its file or folder")
+        raise typer.BadParameter("no SYSTEM given; wants a system file or folder")
     if topology:
         from tidings.model.graph_files import read_topology
 

@@ -16,13 +16,14 @@ def explain(
         bool,
         typer.Option(
             "--remedies/--no-remedies",
-            help="Also try single changes (faster brokers, better links, other schemes).",
+            help="Also predict the gain from single changes (faster brokers, better links, "
+            "other recovery schemes).",
         ),
     ] = True,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Which effect costs whom how much on-time share and delay; the bottleneck; what helps most.
+    """Explain what makes events late or lost, effect by effect; the bottleneck; what helps most.
 
     Example: tidings explain city.yaml
     """
@@ -50,8 +51,12 @@ def explain(
         )
     if budget.remedies:
         console.show(remedy_table(document, limit))
-    refused = [f"'{name}' cannot be left out: {why}" for name, why in budget.refused.items()]
+    refused = [
+        f"'{name}' could not be switched off, so its cost is not shown: {why}"
+        for name, why in budget.refused.items()
+    ]
     untried = [
-        f"{quoted(change)} is not predicted: {why}" for change, why in budget.untried.items()
+        f"{quoted(change)} could not be predicted and is not listed: {why}"
+        for change, why in budget.untried.items()
     ]
     console.warn((*budget.outcome.warnings, *refused, *untried))

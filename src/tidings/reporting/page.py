@@ -93,7 +93,10 @@ def _reasons(system: System, main: Outcome) -> tuple[Reasons, list[str]]:
     try:
         return explain(system, main), []
     except TidingsError as error:
-        return Reasons(), [f"The ways of the events could not be worked out: {error}"]
+        return Reasons(), [
+            "Reasons for late and lost events are not shown, because the paths of events "
+            f"could not be computed: {error}"
+        ]
 
 
 def _facts(value: Any, name: str = "") -> Iterable[tuple[str, str]]:
