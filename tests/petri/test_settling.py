@@ -49,7 +49,7 @@ def test_runs_that_would_never_end_are_cut_and_it_is_said(monkeypatch):
     monkeypatch.setattr("tidings.petri.simulating.MOST_FIRINGS", 100_000)
     found = simulate_net(line(exponential(0.99)), replications=2, quantiles=False)
     assert found.provenance["duration_s"] < 100_000
-    assert "it may not settle" in found.provenance["notes"][0]
+    assert "results may be biased" in found.provenance["notes"][0]
 
 
 @pytest.mark.statistical
@@ -60,7 +60,7 @@ def test_a_net_that_shows_its_start_is_told_by_name():
     short = simulate_net(model, warmup_s=0.0, **how)
     assert short.place("cpu")["utilisation"] < 0.99 - 8 * short.place("cpu")["utilisation_se"]
     (told,) = short.provenance["notes"]
-    assert told.startswith("this net has not settled: of the colour 'job'")
+    assert told.startswith("this net has not reached steady state: of the colour 'job'")
     assert "leave 'cpu', where the traffic equations say 1 (" in told
     calm = simulate_net(line(exponential(0.5)), warmup_s=100.0, **how)
     assert calm.provenance["notes"] == []

@@ -92,7 +92,9 @@ def test_servers_are_gone_even_if_their_supervisor_is_killed(tmp_path):
         words = Path(f"/proc/{mine}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         os.kill(int(words[1]), signal.SIGKILL)  # its parent
         wait_for(lambda: not servers_under(tmp_path))
-        with pytest.raises(EngineError, match="the supervisor of the servers is gone"):
+        with pytest.raises(
+            EngineError, match="the process that supervises the servers ended unexpectedly"
+        ):
             running.require_alive()
     wait_for(lambda: not list(tmp_path.iterdir()))
 

@@ -137,7 +137,7 @@ def test_the_run_that_is_shown_is_named_and_has_the_errors_of_whole_runs():
     assert shown.subscribers["on_time"].item() == 0.75
     assert shown.subscribers["on_time_se"].item() == pytest.approx(0.05)
     assert shown.subscribers["delay_mean_se_s"].item() == pytest.approx(0.08)
-    assert "run 2 of 3, the first that is believed" in first_text(found)
+    assert "run 2 of 3, the first reliable one" in first_text(found)
     steady = reality(repetition(is_steady=True))
     number, shown = steady.first
     assert (number, shown.provenance["run"]) == (1, 1)
@@ -170,7 +170,7 @@ def test_runs_that_are_not_believed_count_in_no_verdict():
     assert found.share_error == pytest.approx(0.0)
     assert found.counted == found.trusted == found.repetitions[1:]
     page = render_study(reality_study(found, "x"))
-    assert "2 of 3 runs, the others not believed" in page
+    assert "2 of 3 runs, the others not reliable" in page
     wrong = reality(repetition(), repetition(on_time=0.1), repetition(doubts=("too busy",)))
     assert wrong.agrees is False
 
@@ -183,7 +183,7 @@ def test_where_nothing_can_be_believed_there_is_no_verdict(doubts):
     assert found.counted == found.repetitions  # numbers are shown all the same
     study = reality_study(found, "x")
     assert study.findings[0].holds is None
-    assert "no run can be trusted on this machine now" in study.findings[0].found
+    assert "no run is reliable on this machine now" in study.findings[0].found
     assert "too busy" in study.findings[0].found
 
 

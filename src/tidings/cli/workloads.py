@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SystemIfAny = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[SYSTEM]", help="The system: a YAML or JSON file, or a folder of tables."
+        metavar="SYSTEM", help="The system: a YAML or JSON file, or a folder of tables."
     ),
 ]
 TracesInstead = Annotated[

@@ -66,7 +66,9 @@ def _read_queue(at: At) -> Queue | None:
     ):
         at.report("either 'service' (of any colour) or 'services' by colour")
     if "priorities" in fields and at.inside("discipline").value != "priority":
-        at.inside("priorities").report("the discipline 'priority', which alone heeds them")
+        at.inside("priorities").report(
+            "no priorities, or the discipline 'priority': others ignore them"
+        )
     queue: Queue | None = records.read_record(Queue, at)
     return queue
 

@@ -142,7 +142,9 @@ def _beyond(law: Law, t_s: Reals) -> Reals:
         case _:
             exact = _exact(law)
             if exact is None:
-                raise UnsupportedError(f"no residual law is known for {type(law).__name__}")
+                raise UnsupportedError(
+                    f"no residual distribution is known for {type(law).__name__}"
+                )
             value = 1.0 - exact.cdf(t_s)
     return np.maximum(value, 0.0)
 
