@@ -265,4 +265,4 @@ def test_the_share_of_those_who_must_get_theirs_is_heeded(of, code, world, capsy
     assert run([*asked, "--of", str(of)]) == code
     (place,) = json.loads(capsys.readouterr().out)["places"]
     assert place["share"] == pytest.approx(1 - math.exp(-1.0), abs=INVERTED)
-    assert place["who"] == ("sa" if code else "the newcomer")
+    assert place["who"] == ("sa" if code else "the new subscriber")

@@ -168,7 +168,8 @@ def admission_table(document: Row, limit: int | None = None) -> FittingTable:
     rows = document["places"]
     shown = rows if limit is None else rows[:limit]
     return FittingTable(
-        title=f"{document['count']:,} like {document['subscriber'].removeprefix('newcomer like ')}",
+        title=f"{wording.plural(document['count'], 'new subscriber')} like "
+        f"{document['subscriber'].removeprefix('newcomer like ')}",
         columns=[
             name_column([row["broker"] for row in shown], "at"),
             Column(title="gets", cells=[wording.percent(number(row, "share")) for row in shown]),

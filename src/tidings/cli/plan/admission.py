@@ -79,7 +79,7 @@ def admission(
 def _answer(answer: Admission) -> str:
     from tidings.planning.evidence import OPEN
 
-    who = wording.plural(answer.count, "newcomer")
+    who = wording.plural(answer.count, "new subscriber")
     if answer.choice is not None:
         place = answer.choice
         said = (

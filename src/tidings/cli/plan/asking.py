@@ -43,8 +43,7 @@ Simulated = Annotated[
 
 UNLIMITED = 1_000_000  # replications; the seconds are the limit
 SECONDS = 60.0  # CPU seconds that all simulations of a plan together may take
-DOUBT = "the target lies within the error of the on-time shares, or prediction and simulation "
-"disagree. More --seconds may decide it"
+DOUBT = "the target lies within the errors, or prediction and simulation disagree"
 
 
 def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tuple[System, Target]:
@@ -94,7 +93,7 @@ def standing_text(standing: Standing, of: str = "") -> str:
         return text
     error = "" if math.isnan(standing.error) else f" (± {100 * standing.error:.2g})"
     name, where = ("Closest", "above") if standing.margin >= 0 else ("Worst", "below")
-    by = f"{100 * abs(standing.margin):.2g}{error} percentage points {where} its target"
+    by = f"{100 * abs(standing.margin):.3g}{error} percentage points {where} its target"
     return f"{text} {name}: {standing.worst}, {by}."
 
 

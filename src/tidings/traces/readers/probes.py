@@ -25,8 +25,7 @@ _ARRIVALS = {
     "delay": ("delay", "latency"),
     "rtt": ("rtt", "round_trip"),
 }
-_HALVED = "half of each round trip is taken as the delay of each direction: a round trip does not "
-"show them separately"
+_HALVED = "half of each round trip is taken as the delay of each direction"
 
 
 def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> Reading:
