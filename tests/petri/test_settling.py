@@ -84,6 +84,6 @@ def test_places_that_a_precision_leaves_out_are_counted():
     )  # fmt: skip
     found = simulate_net(model, replications=2, precision=0.1, quantiles=False)
     assert (
-        "not that of 1 of 2 places and colours, which less than 1 %"
+        "does not hold for 1 of 2 places and colours, which less than 1 %"
         in (found.provenance["notes"][0])
     )

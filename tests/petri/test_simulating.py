@@ -207,7 +207,7 @@ def test_circles_without_time_are_refused():
             "back": [mode("two.job", "one.job@0.9999999")],
         },
     )
-    with pytest.raises(UnstableError, match="fire for ever"):
+    with pytest.raises(UnstableError, match="fire forever"):
         simulate_net(model)
 
 
@@ -232,7 +232,7 @@ def test_precision_is_reached_or_said_not_to_be():
     short = simulate_net(
         model, precision=0.001, duration_s=100.0, replications=2, max_replications=3
     )
-    assert "when the replications allowed ended" in short.provenance["notes"][-1]
+    assert "when the allowed replications ran out" in short.provenance["notes"][-1]
     assert short.provenance["replications"] == 3
 
 
@@ -243,7 +243,7 @@ def test_seconds_bound_the_replications_of_a_net():
     short = simulate_net(
         model, precision=1e-5, duration_s=1_000.0, warmup_s=0.0, replications=2, seconds=0.2
     )
-    assert "when the seconds allowed ended" in short.provenance["notes"][-1]
+    assert "when the allowed seconds ran out" in short.provenance["notes"][-1]
     assert short.provenance["replications"] < 1_000
 
 

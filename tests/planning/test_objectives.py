@@ -88,7 +88,7 @@ def test_objectives_hide_none_of_their_kind(tmp_path):
     ):
         with_objectives(two_brokers(), twice)
     desks = (slo(name, labels=", labels: {group: desk}") for name in ("one", "other"))
-    with pytest.raises(InvalidInputError, match="both about group 'desk'"):
+    with pytest.raises(InvalidInputError, match="both set a target for group 'desk'"):
         with_objectives(two_brokers(), read(tmp_path, *desks))
 
 

@@ -144,7 +144,7 @@ def test_an_unstable_run_ends_at_the_cap_with_the_name_of_the_broker():
 
 def test_a_small_room_is_not_called_an_overload():
     calm = loads(CITY)
-    with pytest.raises(UnstableError, match=r"room for 12 copies.*") as told:
+    with pytest.raises(UnstableError, match=r"limit of 12 copies.*") as told:
         simulate(calm, replications=1, events=50_000, max_copies=12, warmup_s=0.0)
     assert "times its capacity" not in str(told.value)
 
@@ -180,7 +180,7 @@ def test_precision_is_reached_or_the_shortfall_is_said():
     (remark,) = short.remarks
     assert (remark.kind, remark.size) == ("not held", short.subscribers["error"].max())
     assert set(remark.where) == {"a", "b", "c"}
-    assert "when the replications allowed ended (" in short.warnings[0]
+    assert "the allowed replications ran out (" in short.warnings[0]
 
 
 PERFECT = """
