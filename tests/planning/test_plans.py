@@ -108,6 +108,27 @@ def test_a_share_within_its_error_of_a_level_does_not_rule_the_level_out(theory_
     assert shortest_lifetimes(two_brokers(), [0.95]).verdict == OPEN
 
 
+def test_equal_subscribers_get_equal_deadlines_where_their_share_is_just_the_level():
+    """The link delivers 0.999, rounded down for one of them and not for the other."""
+    loss = "delay: {exponential: 10ms}, reliability: 0.999"
+    system = reading.loads(
+        f"""
+        tidings: 1
+        brokers: {{hub: {{service: {{exponential: 4ms}}}}, east: {{service: {{exponential: 5ms}}}}}}
+        links: [{{between: [hub, east], {loss}}}]
+        publishers:
+          shop:
+            at: hub
+            every: {{exponential: 9ms}}
+            content: [{{p: 0.7, event: {{region: eu}}}}, {{p: 0.3, event: {{region: us}}}}]
+        subscribers: {{stock: {{at: east, wants: {{region: eu}}}}, all: {{at: east, wants: {{}}}}}}
+        """
+    )
+    one, other = shortest_lifetimes(system, [0.999]).table["p99.9_s"]
+    assert math.isfinite(one)
+    assert one == pytest.approx(other, rel=2 * CLOSE)
+
+
 # ---- capacity ------------------------------------------------------------------------------------
 
 

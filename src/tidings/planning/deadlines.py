@@ -35,6 +35,7 @@ from tidings.planning.targets import Target
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one
 LEAST_S, MOST_STEPS = 1e-6, 60
+ROUNDING = 1e-9  # of a share: less is no difference between a share and a level
 # Promises are made longer by steps that double, so often, and threefold at most; at once threefold
 # where a simulated share is as far short as this.
 FIRST_STEP, MOST_PLAYED, LONGEST, FAR_SHORT = 0.01, 8, 3.0, 0.02
@@ -105,8 +106,9 @@ def shortest_lifetimes(
     verdicts: dict[float, str] = {}
     times_s = np.zeros_like(guess_s)
     for level in sorted(levels):
-        reachable = share >= level
-        surely_missed = not (share + errors(best) >= level).all()
+        wanted = level - ROUNDING
+        reachable = share >= wanted
+        surely_missed = not (share + errors(best) >= wanted).all()
 
         def shares(times_s: Floats, level: float = level) -> Floats:
             progress(f"{100 * level:g} %, about {np.median(times_s):.3g} s")
@@ -114,12 +116,12 @@ def shortest_lifetimes(
             on_time: Floats = outcome.subscribers["on_time"].to_numpy()
             return on_time
 
-        least_s = _least(shares, level, np.maximum(guess_s, LEAST_S), reachable)
+        least_s = _least(shares, wanted, np.maximum(guess_s, LEAST_S), reachable)
         times_s = np.maximum(least_s, times_s)  # a lower level may have been made longer
         verdict = OPEN
         if OPEN not in verdicts.values():  # who gets too little for a lower one does for this
             progress(f"{100 * level:g} %, proved")
-            times_s, verdict = _kept(endless, level, times_s, play)
+            times_s, verdict = _kept(endless, wanted, times_s, play)
         verdicts[level] = MISSES if surely_missed else verdict
         table[column(level)] = times_s
     return Deadlines(
