@@ -172,7 +172,7 @@ def test_what_cannot_be_run_is_refused(monkeypatch, tmp_path):
     ("script", "said"),
     [
         ("#!/bin/sh\necho 'no licence' >&2; exit 3\n", r"exit code 3\): no licence"),
-        ("#!/bin/sh\nexit 0\n", r"exit code 0\): it said nothing"),
+        ("#!/bin/sh\nexit 0\n", r"exit code 0\): it wrote no output"),
         ("not a program at all", "a server could not be started or ended: OSError"),
         ("#!/bin/sh\nexec sleep 60\n", r"after 0\.5 s the server of broker 'left' is not ready"),
     ],

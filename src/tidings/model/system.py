@@ -152,7 +152,7 @@ def _link_schema() -> dict[str, Any]:
         "between": {"description": "the two brokers it joins", **ends},
         **schema["properties"],
         "back": {
-            "description": "what differs on the way back, from the second to the first",
+            "description": "what differs in the direction from the second broker to the first",
             **records.record_schema(Channel),
         },
     }
@@ -283,7 +283,9 @@ class Network:
 
     name: str
     bandwidth_bytes_per_s: float = spec(records.BANDWIDTH, "shared by all", key="bandwidth")
-    duplex: str = spec(records.choice("full", "half"), "both ways at once, or not", default="full")
+    duplex: str = spec(
+        records.choice("full", "half"), "whether both directions can send at once", default="full"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,9 +142,7 @@ class Transition:
     """A transition: immediate, or timed where its modes have a time."""
 
     name: str
-    modes: tuple[Mode, ...] = spec(
-        records.listing(records.part(Mode), least=1), "the ways in which it fires"
-    )
+    modes: tuple[Mode, ...] = spec(records.listing(records.part(Mode), least=1), "how it can fire")
     weight: float = spec(
         records.number_from(0.0), "against other immediate transitions that can fire", default=1.0
     )

@@ -176,5 +176,5 @@ def _goal(place: Place) -> tuple[float | None, float | None]:
     if value.value is None:
         return share, None
     if place.inside("op").value not in ("lte", "lt"):
-        place.inside("op").report("lte: within so many seconds")
+        place.inside("op").report("lte: a number of seconds")
     return share, value.seconds(positive=True)

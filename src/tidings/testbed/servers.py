@@ -175,7 +175,7 @@ class Servers:
             return []
 
     def _last_words(self, name: str) -> str:
-        return " | ".join(self._said(name)[-_LAST_LINES:]) or "it said nothing"
+        return " | ".join(self._said(name)[-_LAST_LINES:]) or "it wrote no output"
 
     def _ask(self, **command: Any) -> Any:
         assert self._processes.stdin is not None

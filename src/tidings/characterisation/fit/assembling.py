@@ -377,7 +377,7 @@ def _direction(
 
 def _cannot_tell(name: str, directions: Sequence[FittedChannel | None]) -> list[str]:
     if any(arc is not None and arc.lost is None for arc in directions):
-        return [f"link {name}: the traces do not tell what it loses"]
+        return [f"link {name}: the traces do not show how much it loses"]
     return []
 
 

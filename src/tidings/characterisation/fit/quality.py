@@ -31,9 +31,10 @@ COPY = "the same in every column as another row"
 # Reasons of rows that nothing is wrong with.
 _OF_ANOTHER_TIME = (PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, SETTLING, UNPUBLISHED, UNASKED)
 _LEFT_UNTOLD = {
-    "publications": "rates may be too low (their standard errors include this)",
-    "hops": "losses of links without probes may be too high (their standard errors include this)",
-    "deliveries": "measured losses of subscribers may be too high",
+    "publications": "rates may be too low by as much (their standard errors include this)",
+    "hops": "losses of links without probes may be too high by as much (their standard errors "
+    "include this)",
+    "deliveries": "measured losses of subscribers may be too high by as much",
 }
 COVERAGE_COLUMNS = ("what", "number", "of", "share")
 
@@ -106,7 +107,7 @@ def spoilt_shares(quality: pd.DataFrame) -> dict[str, float]:
 def spoilt_notes(spoilt: Mapping[str, float]) -> list[str]:
     """What rows that could not be used leave untold, by table."""
     return [
-        f"{100.0 * spoilt[table]:.2g} % of the rows of {table} were set aside: {what} by as much"
+        f"{100.0 * spoilt[table]:.2g} % of the rows of {table} were set aside: {what}"
         for table, what in _LEFT_UNTOLD.items()
         if table in spoilt
     ]

@@ -51,7 +51,7 @@ def read_flat(spark: SparkSession, files: Sequence[str], mapping: TraceMapping) 
 def _require(mapping: TraceMapping, present: Sequence[str], at: str) -> None:
     """Raise :class:`InvalidTracesError` unless all columns that the mapping names are there."""
     problems = [
-        Problem(at=f"{table.name}.{name}", saw=f"no column '{column}'", want="one of those found")
+        Problem(at=f"{table.name}.{name}", saw=f"no column '{column}'", want="one of its columns")
         for table in mapping.tables
         for name, each in [
             *table.fields.items(),
