@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Two processes, each of which starts a Spark of its own when a test first needs it.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Two processes, one of which has all files that need Spark (tests/sharing_out.py).
+# Bytecode is kept, whatever the environment says: tests start dozens of processes, and to compile
+# what one imports takes seconds.
+PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
+  $(BIN)/python -m pytest -n 2 --dist loadfile
 
-.PHONY: demo test quick check lint docs bench clean
+.PHONY: demo test quick check nightly lint docs bench clean
 
 demo: $(READY)  ## the main job: traces to report, on a sample system
 	$(BIN)/tidings demo
@@ -16,9 +19,12 @@ test: $(READY) lint  ## everything that CI runs
 
 quick: $(READY)  ## what a developer runs between two edits: under two minutes
 	$(BIN)/ruff check src tests benchmarks docs examples studies
-	$(PYTEST) -m "not slow and not spark and not browser and not statistical" -q
+	$(PYTEST) -m "not slow and not spark and not browser and not statistical and not nightly" -q
 
 check: test  ## the same as test
+
+nightly: $(READY)  ## many seeds, long runs and clusters: what make test asks in a quicker way
+	$(PYTEST) -m nightly
 
 lint: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks docs examples studies

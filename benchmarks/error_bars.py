@@ -1,7 +1,8 @@
 """What error bars of a fitted system cost: CPU time, and as many times the prediction itself.
 
-Random trees of brokers whose every parameter has a standard error, with and without failures, and
-the sample system of the demonstration. Each line is the least of three runs in one process.
+Random trees of brokers whose every parameter has a standard error, with and without failures, with
+subscribers that come and go, and the sample system of the demonstration. Each line is the least of
+three runs in one process.
 
     python benchmarks/error_bars.py [--quick] [--write]
 """
@@ -22,6 +23,7 @@ from tidings.prediction.theory import answer_by_theory
 
 SIZES = (4, 10, 20, 60)
 RUNS = 3
+MOST_CHURNING = 20  # brokers of systems whose subscribers come and go
 EVERY: tuple[Any, ...] = (
     {"exponential": 0.1},
     {"erlang": {"shape": 4, "mean": 0.1}},
@@ -29,11 +31,12 @@ EVERY: tuple[Any, ...] = (
 )
 
 
-def tree(count: int, *, failing: bool) -> System:
+def tree(count: int, *, failing: bool = False, churning: bool = False) -> System:
     """Draw a tree of brokers with a publisher and three subscribers for each."""
     rng = np.random.default_rng(count)
     names = [f"b{index}" for index in range(count)]
     failure = {"failure": {"mtbf": 7200.0, "mttr": 60.0}} if failing else {}
+    stays = {"stays": {"exponential": 20.0}, "away": {"exponential": 30.0}} if churning else {}
     services = 0.08 * rng.uniform(0.5, 1.1, count) / count
     document: dict[str, Any] = {
         "tidings": 1,
@@ -64,6 +67,7 @@ def tree(count: int, *, failing: bool) -> System:
                 "at": names[int(rng.integers(count))],
                 "wants": {"kind": index % 4},
                 "link": {"delay": {"exponential": 0.003}, "reliability": 0.99},
+                **stays,
             }
             for index in range(3 * count)
         },
@@ -89,6 +93,8 @@ def with_errors(document: dict[str, Any]) -> System:
         errors[f"publishers.{name}.rate"] = 0.01
     for name in document["subscribers"]:
         errors |= {f"subscribers.{name}.link.{part}": 1e-4 for part in ("delay", "reliability")}
+        if "stays" in document["subscribers"][name]:
+            errors |= {f"subscribers.{name}.{part}": 0.2 for part in ("stays", "away")}
     return from_document({**document, "standard_errors": errors})
 
 
@@ -110,8 +116,10 @@ def main() -> None:
     arguments = parser.parse_args()
     systems = {"sample system": with_errors(system_document(market_and_weather()))}
     for count in SIZES[:2] if arguments.quick else SIZES:
-        systems[f"{count} brokers"] = tree(count, failing=False)
+        systems[f"{count} brokers"] = tree(count)
         systems[f"{count} brokers that fail"] = tree(count, failing=True)
+        if count <= MOST_CHURNING:
+            systems[f"{count} brokers, churn"] = tree(count, churning=True)
     print(f"{'system':>24} {'parameters':>10} {'prediction':>10} {'error bars':>10} {'times':>6}")
     rows = []
     for name, system in systems.items():

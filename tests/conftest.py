@@ -11,6 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+pytest_plugins = ["sharing_out"]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -70,10 +72,3 @@ def frame(spark: SparkSession) -> Callable[[Sequence[Sequence[Any]], str], DataF
         return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema)
 
     return make
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses the session needs Spark, and says so."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)

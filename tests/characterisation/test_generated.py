@@ -106,7 +106,7 @@ FEW = ("failure", "connectivity", "stays", "away", "loss_burst", "hub--west.reli
 @pytest.mark.parametrize(
     "dirt", [CLEAN, Dirt(twice=0.02, nameless=0.01, impossible=0.01)], ids=["clean", "dirty"]
 )
-def test_what_is_planted_is_found(spark, few_rows, tmp_path, monkeypatch, dirt):
+def test_what_is_planted_is_found(spark, tmp_path, monkeypatch, dirt):
     monkeypatch.setattr(gathering, "MOST_CONTENTS", 1)  # so that contents are folded, too
     planting = Planting(seed=3, probes=6000, sample_s=0.5, ahead_s={"west": AHEAD_S}, dirt=dirt)
     made = generate_traces(spark, SYSTEM, SPAN_S, planting)

@@ -141,7 +141,7 @@ def _module(path):
     return module
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_cluster_of_processes_gives_the_same_answer(traces, random_history, tmp_path, tables_of):
     """A master, two workers, an executor on each: same violations, same rows, same counts.
 

@@ -51,6 +51,7 @@ def check_curves(curves, margins):
 
 
 @pytest.mark.statistical
+@pytest.mark.spark
 def test_planted_delays_give_their_share_by_length_of_stay(tables):
     """Lone subscribers on a tree, X drawn for each: d = E[(T − X)⁺]/T in every bin of stays."""
     random = np.random.default_rng(4)
@@ -96,6 +97,7 @@ def test_planted_delays_give_their_share_by_length_of_stay(tables):
         assert row["notified"] == pytest.approx(law, abs=4 * row["notified_se"])
 
 
+@pytest.mark.spark
 def test_who_is_told_at_the_very_end_of_a_stay_is_not_told(tables):
     """A stay from 10 to 20: told within it counts, at its first and at its last moment does not."""
     told_at = {"first": 10, "within": 19, "last": 20, "later": 21}

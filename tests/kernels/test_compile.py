@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -55,29 +56,41 @@ def test_the_cache_serves_until_a_called_module_changes(tmp_path):
     assert run(source, cache) == (1.0, 0)
 
 
-def test_the_hash_covers_every_kernel_module_and_no_other(tmp_path, monkeypatch):
+def test_the_hash_covers_the_kernels_of_an_engine_and_those_shared(tmp_path, monkeypatch):
     def hashed():
         compiling.source_hash.cache_clear()
-        return compiling.source_hash()
+        engines = ("simulation", "petri", compiling.engine_of(Path("/elsewhere/own_kernel.py")))
+        return [compiling.source_hash(engine) for engine in engines]
 
     monkeypatch.setattr(compiling, "_PACKAGE", tmp_path)
-    names = ("kernels/streams.py", "simulation/kernel_calendar.py", "model/delay_grid.py")
-    files = [Path(name) for name in names]
-    other = tmp_path / "simulation" / "run.py"
-    for file in files:
-        (tmp_path / file).parent.mkdir()
+    changes = {  # of the hashes of the simulator, of nets, and of kernels of somebody else
+        "kernels/streams.py": [True, True, True],
+        "model/delay_grid.py": [True, True, True],
+        "simulation/kernel_calendar.py": [True, False, True],
+        "petri/kernel_run.py": [False, True, True],
+        "simulation/run.py": [False, False, False],
+    }
+    for file in changes:
+        (tmp_path / file).parent.mkdir(exist_ok=True)
         (tmp_path / file).write_text("a = 1\n")
     try:
-        before = hashed()
-        other.write_text("b = 1\n")
-        assert hashed() == before
-        for file in files:
-            (tmp_path / file).write_text("a = 2\n")
-            assert hashed() != before
+        for file, changed in changes.items():
             before = hashed()
+            (tmp_path / file).write_text("a = 2\n")
+            pairs = zip(before, hashed(), strict=True)
+            assert [old != new for old, new in pairs] == changed, file
     finally:
         monkeypatch.undo()
         compiling.source_hash.cache_clear()
+
+
+def test_an_engine_sees_no_kernels_of_another():
+    """Else what it compiled would outlive a change of theirs."""
+    files = [*PACKAGE.glob("*/kernel*.py"), *PACKAGE.glob("kernels/**/*.py")]
+    assert {compiling.engine_of(file) for file in files} == {"kernels", "petri", "simulation"}
+    for file in files:
+        seen = re.findall(r"tidings\.(\w+)\.kernel\w*", file.read_text(encoding="utf-8"))
+        assert set(seen) <= {compiling.engine_of(file)} - {"kernels"}, file
 
 
 def test_an_unwritable_cache_folder_is_replaced(tmp_path, monkeypatch):
@@ -87,7 +100,7 @@ def test_an_unwritable_cache_folder_is_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(compiling.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
     compiling.cache_folder.cache_clear()
     try:
-        folder = compiling.cache_folder()
+        folder = compiling.cache_folder("petri")
         assert folder.is_relative_to(tmp_path / "temporary")
         assert folder.is_dir()
     finally:

@@ -15,6 +15,16 @@ from tidings.errors import UnsupportedError
 from tidings.prediction.predict import predict
 
 FROZEN = frozen.load()
+# Those that take longest, each with a larger or a like one that is asked every time.
+NIGHTLY = (
+    "combined, failures, churn",
+    "combined, queues, churn",
+    "combined, all but failures",
+    "fault tolerance, graph, one tree, low-end, bypass-buffering",
+)
+CASES = [
+    pytest.param(name, marks=[pytest.mark.nightly] if name in NIGHTLY else []) for name in CATALOGUE
+]
 
 
 def test_everything_is_frozen_by_both_engines():
@@ -25,7 +35,7 @@ def test_everything_is_frozen_by_both_engines():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(CATALOGUE))
+@pytest.mark.parametrize("name", CASES)
 def test_where_theory_speaks_it_stays_where_it_was_right(name):
     try:
         outcome = predict(CATALOGUE[name].make(), by="theory")

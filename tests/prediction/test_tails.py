@@ -44,7 +44,7 @@ def test_the_simulator_answers_for_few_misses_where_theory_is_not_exact():
     assert row["error"] <= max(0.1 * (1.0 - row["on_time"]), 1e-5) + 1e-12
 
 
-@pytest.mark.parametrize("seed", [1, 3])
+@pytest.mark.parametrize("seed", [pytest.param(1, marks=pytest.mark.nightly), 3])
 def test_no_miss_among_many_events_of_few_long_queues_proves_little(seed):
     """At load .9 the first replications miss nothing; a ten-thousandth is missed in truth."""
     exact = 1e-4

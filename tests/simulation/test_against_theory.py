@@ -218,7 +218,7 @@ def test_periodic_publishers_start_at_random_phases():
         subscribers: {s: {at: hub, wants: {}}}
         """
     )
-    found = simulate(two, replications=4000, events=20, seed=2, warmup_s=1.0).brokers.iloc[0]
+    found = simulate(two, replications=1200, events=20, seed=2, warmup_s=1.0).brokers.iloc[0]
     exact = 2 * (0.04**2 / 2 / 0.1) / 2
     agrees(found["wait_mean_s"], exact, found["wait_mean_se_s"], 0.25)
 

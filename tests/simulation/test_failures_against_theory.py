@@ -69,7 +69,10 @@ def _with(system, text):
     [
         "up: 90s, down: 10s",
         "up: {weibull: {mean: 90s, shape: 0.5}}, down: {lognormal: {mean: 10s, scv: 4}}",
-        "up: {uniform: [0s, 180s]}, down: {gamma: {mean: 10s, shape: 2.5}}",
+        pytest.param(
+            "up: {uniform: [0s, 180s]}, down: {gamma: {mean: 10s, shape: 2.5}}",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_a_run_starts_as_if_all_had_been_failing_for_ever(laws):

@@ -62,6 +62,13 @@ def test_the_session_is_set_up_as_promised(spark):
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
 
 
+def test_a_small_session_has_room_for_the_code_of_many_characterisations(spark):
+    """One makes about ten megabytes of it; where it is full, nothing more is compiled."""
+    pools = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()
+    code = [pool.getUsage().getMax() for pool in pools if pool.getName().startswith("Code")]
+    assert sum(code) >= 200 * 2**20
+
+
 def test_a_second_request_gets_the_running_session(spark):
     assert spark_session("local[2]").sparkContext is spark.sparkContext
 

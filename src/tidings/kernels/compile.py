@@ -2,8 +2,9 @@
 
 Numba keeps what it compiled beside a stamp of the function's own file. A kernel that calls kernels
 of other files would then go on running their old code after they change. So the cache lies in the
-user's cache folder under a hash of *all* kernel sources: any change there begins a fresh cache.
-Other users of numba in the same process are not touched.
+user's cache folder under a hash of all sources that an engine is made of: its own kernels and those
+that engines share. Any change there begins a fresh cache, and other engines keep theirs. Other
+users of numba in the same process are not touched.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _CONFIG: Any = numba.config
 IS_COMPILING = not _CONFIG.DISABLE_JIT  # else kernels run as plain Python, for debugging
 
 _PACKAGE = Path(__file__).parents[1]
+_ANY_ENGINE = "**"
 
 
 def compiled(function: Function) -> Function:
@@ -68,11 +70,20 @@ def _compiled(function: Function, **options: bool | str) -> Function:
     return fast
 
 
+def engine_of(file: Path) -> str:
+    """The folder of the package that a kernel's file lies in; of a file elsewhere, any folder.
+
+    Engines do not see each other, so that the kernels of one call none of another.
+    """
+    inside = file.is_relative_to(_PACKAGE)
+    return file.relative_to(_PACKAGE).parts[0] if inside else _ANY_ENGINE
+
+
 @cache
-def source_hash() -> str:
-    """A hash of every module whose text compiled code depends on, as hexadecimal digits."""
+def source_hash(engine: str) -> str:
+    """A hash of every module whose text an engine's machine code depends on, as hex digits."""
     # The edges of the delay grid are frozen into the kernels when these are compiled.
-    patterns = ("kernels/**/*.py", "**/kernel*.py", "model/delay_grid.py")
+    patterns = ("kernels/**/*.py", f"{engine}/kernel*.py", "model/delay_grid.py")
     files = {file for pattern in patterns for file in _PACKAGE.glob(pattern)}
     digest = hashlib.blake2b(digest_size=12)
     for file in sorted(files):
@@ -83,13 +94,13 @@ def source_hash() -> str:
 
 
 @cache
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: the user's cache folder, or one in the temporary folder."""
+def cache_folder(engine: str) -> Path:
+    """Where an engine's machine code is kept: the user's cache folder, or a temporary one."""
     user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     owner = os.getuid() if hasattr(os, "getuid") else "user"
     fallback = Path(tempfile.gettempdir()) / f"tidings-{owner}"
     for root in (Path(user) / "tidings", fallback):
-        folder = root / "kernels" / source_hash()
+        folder = root / "kernels" / source_hash(engine)
         if _is_writable(folder):
             return folder
     return Path(tempfile.mkdtemp(prefix="tidings-kernels-"))
@@ -120,12 +131,13 @@ class _KernelLocator(caching._CacheLocator):
         self._py_file = file  # numba looks for it when it warns
         self._line = function.__code__.co_firstlineno
         self._module = function.__module__
+        self._engine = engine_of(Path(file))
 
     def get_cache_path(self) -> str:
-        return str(cache_folder())
+        return str(cache_folder(self._engine))
 
     def get_source_stamp(self) -> str:
-        return source_hash()
+        return source_hash(self._engine)
 
     def get_disambiguator(self) -> str:
         return f"{self._module}-{self._line}"

@@ -12,6 +12,7 @@ LARGEST = (
     "other_pacing",
     "service_bursts",
     "service_pacing",
+    "load_by_presence",
 )
 SUMS = ("busy_hops", "approximate_hops", "work", "lone_hops")
 ALONG = (*LARGEST, *SUMS)
@@ -30,10 +31,12 @@ OF_PEERS = (
     "any_churn",
     "own_queue",
 )
-# 0 or 1: theory is never believed where one is 1. Streams of publishers that are not Poisson and
-# come over a random delay of their own; a subscriber's own queue of what is not Poisson.
-NEVER_BELIEVED = ("displaced_streams", "uneven_own_queue")
-FEATURES = (*ALONG, *FAILING, *OF_PEERS, *NEVER_BELIEVED)
+# 0 or 1: theory is never believed where one is 1. A broker that is busier while a subscriber is
+# there than on average; streams of publishers that are not Poisson and come over a random delay of
+# their own; a subscriber's own queue of what is not Poisson.
+NEVER_OF_SYSTEMS = ("displaced_streams", "uneven_own_queue")
+NEVER_BELIEVED = ("load_by_presence", *NEVER_OF_SYSTEMS)
+FEATURES = (*ALONG, *FAILING, *OF_PEERS, *NEVER_OF_SYSTEMS)
 # How much a share moves if waits that are not exact are a step of the grid longer; how far it is
 # from 0 or 1.
 OF_SHARES = ("sensitivity", "distance")

@@ -46,9 +46,11 @@ _CLASSIC = {
     # of another day or of half the window, would compile all of them again.
     "spark.sql.codegen.cache.maxEntries": "1000",
 }
-# A JVM that does small things starts soonest with one collector thread and the quick compiler.
+# A JVM that does small things starts soonest with one collector thread and the quick compiler. Java
+# would leave that compiler 48 MB of code, which a few characterisations fill: from then on nothing
+# is compiled any more, or Spark stops. So much as with both compilers is reserved, not used.
 _LOCAL_JVM = "-XX:+UseSerialGC"
-_SMALL_JVM = "-XX:TieredStopAtLevel=1"
+_SMALL_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 
 
 def spark_session(

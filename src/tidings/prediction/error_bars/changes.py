@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from tidings.model.arrays import Complexes, Floats, Ints
+from tidings.model import topology
+from tidings.model.arrays import Bools, Complexes, Floats, Ints
 from tidings.prediction.delay.delays import Delays
+from tidings.prediction.delay.grids import Grid
 
 if TYPE_CHECKING:
+    from tidings.prediction.network.arriving import Leaving
     from tidings.prediction.network.network import Network
 
 
@@ -28,6 +31,7 @@ class Change:
     shift_s: float = 0.0
     mean_s: float = 0.0
     held: float = 0.0  # relative change of the share that waits for no repair
+    stays: float = 0.0  # relative change of how long subscribers stay
 
 
 def change(stage: int, cause: int, before: Delays, after: Delays) -> Change:
@@ -63,12 +67,14 @@ class Changes:
 
     @cached_property
     def others(self) -> Floats:
-        """[4, change]: of the surviving share, shift, mean, and share that waits for no repair.
+        """[5, change]: of the surviving share, shift, mean, share that waits for no repair, stays.
 
-        Shares are relative, times in seconds.
+        Shifts and means in seconds, the others relative.
         """
-        rows = [(each.survival, each.shift_s, each.mean_s, each.held) for each in self.each]
-        return np.array(rows, dtype=np.float64).reshape(-1, 4).T
+        rows = [
+            (each.survival, each.shift_s, each.mean_s, each.held, each.stays) for each in self.each
+        ]
+        return np.array(rows, dtype=np.float64).reshape(-1, 5).T
 
     @cached_property
     def by_parameter(self) -> sparse.csr_array:
@@ -106,12 +112,110 @@ class StageOrder:
         return self.loss + self.processes
 
     @property
+    def exit(self) -> int:
+        """From the home broker to the subscriber, its own queue included."""
+        return self.wait + self.processes
+
+    @property
     def count(self) -> int:
         """How many stages there are."""
-        return self.wait + self.processes
+        return self.exit + 1
 
 
 def stage_order(network: Network) -> StageOrder:
     """Number the stages of a network."""
     processes = 0 if network.failing is None else len(network.failing.processes)
     return StageOrder(len(network.system.publishers), len(network.routes.arcs), processes)
+
+
+def stages_to(network: Network, home: int, tree: int) -> Bools:
+    """[broker, stage]: which stages events meet from a broker on to the home broker."""
+    routes, order = network.routes, stage_order(network)
+    on_path = np.zeros((len(network.system.brokers), order.count), dtype=np.bool_)
+    for broker, into in topology.walk(routes.trees[tree], routes.arcs, home):
+        if into >= 0:
+            onwards, after = into ^ 1, routes.arcs[into].source
+            on_path[broker] = on_path[after]
+            on_path[broker, [order.publishers + onwards, order.arc + onwards]] = True
+            if network.failing is not None:
+                needed = network.failing.of_link[into >> 1] + network.failing.of_broker[after]
+                behind = order.wait if network.buffering else order.loss
+                on_path[broker, [behind + each for each in needed]] = True
+    for broker, own in enumerate(network.failing.of_broker if network.failing else ()):
+        for each in own:  # what is up at first is so on the rest of the path, nearly
+            on_path[broker, [order.loss + each, order.wait + each]] = True, False
+    return on_path
+
+
+def stages_of_streams(leaving: Leaving) -> Bools:
+    """[row, stage]: which stages the streams of an audience meet."""
+    came, network = leaving.came, leaving.came.network
+    publishers = came.publishers[leaving.rows]
+    trees = came.streams.trees[came.used[leaving.rows]]
+    homes, order = network.routes.home_of_publisher, stage_order(network)
+    met = np.zeros((publishers.size, order.count), dtype=np.bool_)
+    for tree in np.unique(trees):
+        rows = np.flatnonzero(trees == tree)
+        met[rows] = stages_to(network, came.home, int(tree))[homes[publishers[rows]]]
+    row = np.arange(publishers.size)
+    met[row, publishers] = met[row, order.entry + publishers] = met[:, order.exit] = True
+    return met
+
+
+@dataclass(frozen=True, kw_only=True)
+class Response:
+    """What the streams of an audience do, and by how much moves of parameters change it."""
+
+    on_time: Floats  # [row]: shares
+    survival: Floats  # [row]
+    delay_s: Floats  # [row]: mean
+    on_time_by: Floats  # [row, parameter]
+    survival_by: Floats  # [row, parameter]: relative
+    delay_by_s: Floats  # [row, parameter]
+
+    def of_filters(self, wanted: sparse.csr_array, published: Floats) -> tuple[Floats, Floats]:
+        """Compute by how much on-time shares and mean delays change, both [filter, parameter].
+
+        ``wanted`` is [filter, row], ``published`` [row, parameter] the relative change of what is
+        published.
+        """
+        total = _or_nan(np.asarray(wanted.sum(axis=1)))[:, None]
+        share = (wanted @ self.on_time)[:, None] / total
+        on_time = wanted @ (self.on_time_by + published * self.on_time[:, None])
+        arriving = wanted @ sparse.diags_array(self.survival)
+        arrives = _or_nan(wanted @ self.survival)[:, None]
+        delay_s = (arriving @ self.delay_s)[:, None] / arrives
+        more = self.survival_by + published
+        spent_s = arriving @ (self.delay_by_s + more * self.delay_s[:, None])
+        return (
+            (on_time - share * (wanted @ published)) / total,
+            (spent_s - delay_s * (arriving @ more)) / arrives,
+        )
+
+
+def _or_nan(numbers: Floats) -> Floats:
+    """Put NaN in the place of 0, of which there are no shares."""
+    return np.where(numbers > 0.0, numbers, np.nan)
+
+
+def node_weights(grid: Grid, rest_s: Floats, parts: Floats) -> Complexes:
+    """[row, time · node]: what the transform at each node counts in a sum of shares.
+
+    Of the shares that have arrived by some times, both [row, time], each with a part of the sum.
+    """
+    first_s, last_s = grid.times_s[0], grid.times_s[-1]
+    place = np.log(np.clip(rest_s, first_s, last_s) / first_s) / grid.step
+    at = np.minimum(place.astype(np.int64), grid.times_s.size - 2)
+    x = place - at
+    inside = (rest_s > 0.0) & (rest_s < last_s)
+    part = np.where(inside, np.clip(rest_s / first_s, 0.0, 1.0), 0.0) * parts
+    below, slope = np.zeros((2, len(rest_s), grid.times_s.size))
+    row = np.arange(len(rest_s))[:, None]
+    rising = x * x * (3.0 - 2.0 * x)
+    np.add.at(below, (row, at), part * (1.0 - rising))
+    np.add.at(below, (row, at + 1), part * rising)
+    np.add.at(slope, (row, at), part * x * (1.0 - x) ** 2)
+    np.add.at(slope, (row, at + 1), part * x * x * (x - 1.0))
+    of_below, of_slope = grid.rules
+    nodes = below[:, :, None] * of_below + slope[:, :, None] * of_slope
+    return nodes.reshape(len(rest_s), -1)

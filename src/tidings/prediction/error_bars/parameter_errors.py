@@ -1,17 +1,16 @@
 """How sure a prediction is, given how sure the parameters are that it was made from.
 
 To first order, parameters being independent: each parameter θ with standard error s is moved by s,
-and se(f)² = Σ (∂f/∂θ · s)². What parameters of brokers, links, publishers and failures do is known
-from derivatives, all of them at once; those of subscribers' own links change only the last stage.
-Where subscribers come and go, and of failures that detours avoid, each parameter is moved and all
-is predicted anew. A number that one standard error makes unknown, as the delay behind a broker that
-is then overloaded, has an infinite error.
+and se(f)² = Σ (∂f/∂θ · s)². What parameters do is known from derivatives,
+all of them at once; those of subscribers' own links change only the last stage. Of failures that
+detours avoid, each parameter is moved and all is predicted anew. A number that one standard error
+makes unknown, as the delay behind a broker that is then overloaded, has an infinite error.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,12 +20,22 @@ from tidings.model import topology
 from tidings.model.arrays import Floats
 from tidings.model.progress import Progress
 from tidings.model.record_tables import names
+from tidings.model.system import Subscriber
 from tidings.model.uncertainty import Uncertain, changed, uncertain_parameters, with_values
 from tidings.prediction.choices import MODELS
 from tidings.prediction.delay.paths import Paths
 from tidings.prediction.error_bars.bars import Bars, Numbers
-from tidings.prediction.error_bars.influence import response, stages_of_streams
+from tidings.prediction.error_bars.changes import (
+    Change,
+    Changes,
+    Response,
+    change,
+    stage_order,
+    stages_of_streams,
+)
+from tidings.prediction.error_bars.influence import responses
 from tidings.prediction.error_bars.moves import Moves
+from tidings.prediction.error_bars.stay_influence import responses_of_stays
 from tidings.prediction.network.arriving import Leaving, arriving
 from tidings.prediction.network.network import Network
 from tidings.prediction.repairs.components import acknowledged
@@ -34,7 +43,10 @@ from tidings.prediction.repairs.schemes import FailingPaths
 
 UNASKED_S = 30.0  # CPU seconds up to which error bars are worked out unasked
 _AROUND = 1.3  # factor around lifetimes up to which distributions are worked out
+PRESENCE = ("stays", "away")  # fields that change what flows, too
 _FASTER = 0.01  # relative change of what a subscriber wants, to see what its own queue makes of it
+
+Derivatives = tuple[Floats, Floats]  # of shares on time and of mean delays in seconds
 
 
 def parameter_errors(
@@ -63,7 +75,7 @@ def parameter_errors(
     derived = _Derived(
         network=network,
         paths=_near(network, left_s),
-        parameters=[one for one in rest if one.section != "subscribers"],
+        parameters=[one for one in rest if one.section != "subscribers" or one.field in PRESENCE],
         own=[one for one in rest if one.section == "subscribers"],
     )
     squares = derived.of_subscribers(), derived.of_brokers()
@@ -90,8 +102,8 @@ def parameter_errors(
 
 
 def _is_derived(network: Network, one: Uncertain) -> bool:
-    """Whether derivatives reach a parameter: not who comes and goes, not how often detours help."""
-    if network.churns or (network.model, network.faults) != MODELS:
+    """Whether derivatives reach a parameter: not where detours avoid what fails."""
+    if (network.model, network.faults) != MODELS:
         return False
     detours = network.repairs is not None and network.repairs.bypassing
     return not (detours and one.field.startswith("failure."))
@@ -132,49 +144,77 @@ class _Derived:
 
     def of_subscribers(self) -> Numbers:
         """Compute squared errors of what subscribers get."""
-        count = len(self.network.system.subscribers)
-        on_time, delay_s = np.zeros((2, count))
-        some = bool(self.parameters or self.own)
-        for group in self.network.by_home() if some else ():
+        squares = np.zeros((2, len(self.network.system.subscribers)))
+        for group in self.network.by_home() if self.parameters or self.own else ():
             came = arriving(self.network, group, by_publisher=True)
             for audience in group:
                 leaving = Leaving(came=came, audience=audience)
-                mine = audience.subscribers
-                for total, derivatives in zip(
-                    (on_time, delay_s), self._of_filters(leaving), strict=True
-                ):
-                    total[mine] = (derivatives**2).sum(axis=1)[audience.filter_of]
-                self._add_own(leaving, (on_time, delay_s))
-        return {"on_time_se": on_time, "delay_mean_se_s": delay_s}
+                by_filter, of_own = self._of_filters(leaving)
+                for square, each in zip(squares, by_filter, strict=True):
+                    square[audience.subscribers] = (each**2).sum(axis=1)[audience.filter_of]
+                self._add_own(leaving, squares, by_filter, of_own)
+        return {"on_time_se": squares[0], "delay_mean_se_s": squares[1]}
 
-    def _of_filters(self, leaving: Leaving) -> tuple[Floats, Floats]:
-        """By how much shares and mean delays change, [filter, parameter]."""
-        answer = response(leaving, self.paths, self.moves.changes)
+    def _of_filters(self, leaving: Leaving) -> tuple[Derivatives, dict[str, Derivatives]]:
+        """Compute by how much shares and mean delays change, [filter, parameter].
+
+        And, [filter], by each field of subscribers, for the largest standard error of all of them.
+        """
+        fields = self._fields(leaving)
+        stage, example = stage_order(self.network).exit, leaving.audience.example
+        own = [
+            self._own_change(leaving, changed(example, name, one.moved), stage, cause)
+            for cause, (name, one) in enumerate(fields.items())
+        ]
+        own += self._of_queue(leaving, stage, len(own))
+        groups = [self.moves.changes, Changes(each=own, moves=np.eye(len(own)))]
+        with_own = groups if own else groups[:1]
+        follow = responses if example.stays is None else responses_of_stays
+        answer, *of_own = follow(leaving, self.paths, with_own)
+        self._set_overloaded(leaving, answer)
+        published = self.moves.of_published[leaving.came.publishers[leaving.rows]]
+        on_time, delay_s = answer.of_filters(leaving.wanted, published)
+        if not of_own:
+            return (on_time, delay_s), {}
+        unmoved = np.zeros((len(published), len(own)))
+        shares, delays_s = of_own[0].of_filters(leaving.wanted, unmoved)
+        if len(own) > len(fields):  # more events for its own queue
+            busiest = int(np.argmax(leaving.wanted.sum(axis=1)))
+            more = (leaving.wanted[[busiest]] @ published)[0] / (leaving.rate_per_s * _FASTER)
+            on_time = on_time + np.outer(shares[:, -1], more)
+            delay_s = delay_s + np.outer(delays_s[:, -1], more)
+        by_field = {
+            name: (shares[:, [place]], delays_s[:, [place]]) for place, name in enumerate(fields)
+        }
+        return (on_time, delay_s), by_field
+
+    def _set_overloaded(self, leaving: Leaving, answer: Response) -> None:
+        """From a broker that may be overloaded nothing may come, from one that may not be, all."""
         rates = self.network.rates
         for broker, at in self.moves.overloading:
             met = stages_of_streams(leaving)[:, : rates.into.size]
             crossing = np.any(met[:, rates.into == broker], axis=1)
-            # From a broker that may be overloaded nothing may come, from one that may not be, all.
             may_be = 1.0 if rates.overloaded[broker] else 0.0
             answer.on_time_by[crossing, at] = may_be - answer.on_time[crossing]
             answer.delay_by_s[crossing, at] = np.inf
-        published = self.moves.of_published[leaving.came.publishers[leaving.rows]]
-        on_time, delay_s = answer.of_filters(leaving.wanted, published)
-        one = leaving.audience.example
-        if one.processing is None and one.connectivity is None:
-            return on_time, delay_s
-        busiest = int(np.argmax(leaving.wanted.sum(axis=1)))
-        more = (leaving.wanted[[busiest]] @ published)[0] / leaving.rate_per_s
-        by_rate = self._differences(leaving, replace(leaving, faster=1.0 + _FASTER))
-        return (
-            on_time + np.outer(by_rate[0], more) / _FASTER,
-            delay_s + np.outer(by_rate[1], more) / _FASTER,
-        )
 
-    def _differences(self, leaving: Leaving, moved: Leaving) -> tuple[Floats, Floats]:
-        """By how much shares and mean delays differ behind another exit, [filter]."""
-        known, other = (each.on_time_and_mean(self.paths) for each in (leaving, moved))
-        return other[0] - known[0], other[1] - known[1]
+    def _own_change(self, leaving: Leaving, moved: Subscriber, stage: int, cause: int) -> Change:
+        """What another value of a subscriber's own parameter makes of its last stage."""
+        other = replace(leaving, audience=replace(leaving.audience, example=moved))
+        grid = self.paths.grid
+        one = change(stage, cause, leaving.exit.on(grid), other.exit.on(grid))
+        before, after = leaving.audience.example.stays, moved.stays
+        if before is None or after is None:
+            return one
+        return replace(one, stays=after.mean_s / before.mean_s - 1.0)
+
+    def _of_queue(self, leaving: Leaving, stage: int, cause: int) -> list[Change]:
+        """What more events make of a subscriber's own queue, if it has one."""
+        example = leaving.audience.example
+        if example.processing is None and example.connectivity is None:
+            return []
+        faster, grid = replace(leaving, faster=1.0 + _FASTER), self.paths.grid
+        return [change(stage, cause, leaving.exit.on(grid), faster.exit.on(grid))]
 
     @cached_property
     def _own_of(self) -> dict[str, list[Uncertain]]:
@@ -183,24 +223,41 @@ class _Derived:
             own.setdefault(one.owner, []).append(one)
         return own
 
-    def _add_own(self, leaving: Leaving, totals: tuple[Floats, Floats]) -> None:
-        """Add what subscribers' own links and periods make of it; all of an audience are alike."""
-        if not self.own:
-            return
+    def _members(self, leaving: Leaving) -> Iterator[tuple[int, int, Uncertain]]:
+        """Give subscribers with a filter each and the parameters of their own."""
         audience, subscribers = leaving.audience, self.network.system.subscribers
-        by_field: dict[str, list[tuple[int, int, Uncertain]]] = {}
-        for place, subscriber in enumerate(audience.subscribers.tolist()):
+        for place, subscriber in enumerate(audience.subscribers.tolist() if self.own else ()):
             for one in self._own_of.get(subscribers[subscriber].name, ()):
-                row = int(audience.filter_of[place])
-                by_field.setdefault(one.field, []).append((subscriber, row, one))
-        for name, members in by_field.items():
-            first = max((one for _, _, one in members), key=lambda each: each.standard_error)
-            moved = changed(audience.example, name, first.moved)
-            other = replace(leaving, audience=replace(audience, example=moved))
-            for total, difference in zip(totals, self._differences(leaving, other), strict=True):
-                for subscriber, row, one in members:
-                    part = one.standard_error / first.standard_error
-                    total[subscriber] += (part * difference[row]) ** 2
+                yield subscriber, int(audience.filter_of[place]), one
+
+    def _fields(self, leaving: Leaving) -> dict[str, Uncertain]:
+        """By field, the parameter of an audience with the largest standard error."""
+        largest: dict[str, Uncertain] = {}
+        for _, _, one in self._members(leaving):
+            other = largest.setdefault(one.field, one)
+            if one.standard_error > other.standard_error:
+                largest[one.field] = one
+        return largest
+
+    @cached_property
+    def _column_of(self) -> dict[Uncertain, int]:
+        return {one: column for column, one in enumerate(self.parameters)}
+
+    def _add_own(
+        self,
+        leaving: Leaving,
+        squares: Floats,
+        by_filter: Derivatives,
+        of_own: dict[str, Derivatives],
+    ) -> None:
+        """Add what subscribers' own links and times make of it; all of an audience are alike."""
+        largest = self._fields(leaving)
+        for subscriber, row, one in self._members(leaving):
+            part = one.standard_error / largest[one.field].standard_error
+            column = self._column_of.get(one)  # that of rates, which it changes for everybody
+            for square, own, each in zip(squares, of_own[one.field], by_filter, strict=True):
+                others = 0.0 if column is None else each[row, column]
+                square[subscriber] += (others + part * own[row, 0]) ** 2 - others**2
 
     def of_brokers(self) -> Numbers:
         """Compute squared errors of loads and of mean waits."""

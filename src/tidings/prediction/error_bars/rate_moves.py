@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,7 +15,8 @@ from tidings.model.arrays import Floats, Ints
 from tidings.model.loads import FULL_LOAD
 from tidings.model.record_tables import names
 from tidings.model.system import System
-from tidings.model.uncertainty import Uncertain, with_values
+from tidings.model.uncertainty import Uncertain, changed, with_values
+from tidings.prediction.peers.churn import present_share
 from tidings.prediction.queues.flows import offered_to_arcs
 from tidings.prediction.repairs.components import acknowledged
 
@@ -31,8 +33,12 @@ class RateMoves:
 
     @cached_property
     def systems(self) -> list[System]:
-        """[parameter]: the system with that parameter moved."""
-        return [with_values(self.network.system, {one: one.moved}) for one in self.parameters]
+        """[parameter]: the system with that parameter moved, unless it is one of subscribers."""
+        system = self.network.system
+        return [
+            system if one.section == "subscribers" else with_values(system, {one: one.moved})
+            for one in self.parameters
+        ]
 
     @cached_property
     def arcs(self) -> list[tuple[topology.Arc, ...]]:
@@ -53,6 +59,7 @@ class RateMoves:
         np.add.at(by_publisher.T, publisher_of, brought.T)
         sent = self.of_published + self._of_entries
         over_arcs = by_publisher @ sent + self._behind_arcs(publisher_of, brought)
+        over_arcs += self._of_presence
         return np.vstack([entering[:, None] * sent, over_arcs])
 
     @cached_property
@@ -69,8 +76,43 @@ class RateMoves:
         at_broker = np.zeros((len(rates.services), classes.size))
         homes = routes.home_of_publisher[publishers]
         at_broker[homes, np.arange(classes.size)] = rates.entering[publishers, classes]
-        reliability = np.array([arc.channel.reliability for arc in routes.arcs])
-        return publishers, offered_to_arcs(apart, at_broker, rates.passes) * reliability[:, None]
+        open_to = self._reliability[:, None] * rates.open_to[:, classes]
+        return publishers, offered_to_arcs(apart, at_broker, rates.passes) * open_to
+
+    @cached_property
+    def _reliability(self) -> Floats:
+        """[arc]: the share of events that it does not lose by chance."""
+        return np.array([arc.channel.reliability for arc in self.network.routes.arcs])
+
+    @cached_property
+    def _of_presence(self) -> Floats:
+        """[arc, parameter]: what subscribers draw over arcs who are there more often, events/s."""
+        network, rates = self.network, self.network.rates
+        changes = np.zeros((len(network.routes.arcs), len(self.parameters)))
+        of_subscribers = [
+            (column, one)
+            for column, one in enumerate(self.parameters)
+            if one.section == "subscribers"
+        ]
+        if not of_subscribers:
+            return changes
+        at_broker = np.zeros((len(rates.services), rates.entering.shape[1]))
+        np.add.at(at_broker, network.routes.home_of_publisher, rates.entering)
+        offered = offered_to_arcs(network.routes, at_broker, rates.passes)
+        offered *= self._reliability[:, None]
+        place_of = {name: at for at, name in enumerate(names(network.system.subscribers))}
+        for column, one in of_subscribers:
+            place = place_of[one.owner]
+            subscriber = network.system.subscribers[place]
+            moved = changed(subscriber, one.field, one.moved)
+            shares = [present_share(each.stays, each.away) for each in (subscriber, moved)]
+            if max(shares) < 1.0:
+                more = subscriber.count * (math.log1p(-shares[0]) - math.log1p(-shares[1]))
+                routes = network.routes
+                home, wanted = routes.home_of_subscriber[place], routes.filter_of_subscriber[place]
+                opened = network.churn.opened_by(int(home), int(wanted))
+                changes[:, column] = more * (offered * opened).sum(axis=1)
+        return changes
 
     def _behind_arcs(self, publisher_of: Ints, brought: Floats) -> Floats:
         """[arc, parameter]: what less reliable arcs take from those behind them."""
@@ -92,7 +134,7 @@ class RateMoves:
     @cached_property
     def _of_arcs(self) -> Floats:
         """[arc, parameter]: relative changes of reliability."""
-        before = np.array([arc.channel.reliability for arc in self.network.routes.arcs])
+        before = self._reliability
         changes = np.zeros((before.size, len(self.parameters)))
         for column, one in enumerate(self.parameters):
             if one.section == "links" and one.field.endswith("reliability"):

@@ -18,7 +18,7 @@ from tidings.prediction.delay.paths import Paths
 from tidings.prediction.feature_names import FEATURES
 from tidings.prediction.network.audiences import Audience, Streams, lifetime_nodes
 from tidings.prediction.peers.churn import path_arcs, present_share
-from tidings.prediction.peers.stay_weights import spread_and_before, weighed_by_stay
+from tidings.prediction.peers.stay_weights import Meeting, spread_and_before, weighed_by_stay
 from tidings.prediction.repairs.schemes import FailingPaths
 
 if TYPE_CHECKING:
@@ -156,20 +156,23 @@ class Leaving:
 
     def delays(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
         """[row]: of some streams that come, from the publisher to the subscriber."""
-        whole = self.came.along(paths, rows).series(self.exit.on(paths.grid))
+        whole = self.staying(paths, rows)
         if self.audience.example.stays is None:
             return whole
-        unfailing = (
-            paths if isinstance(paths, Paths) else paths.paths
-        )  # by which subscriptions spread
         weighed = [
-            self._for_a_time(unfailing, whole.take([place]), int(row))
+            weighed_by_stay(whole.take([place]), self.meeting(paths, int(row)))
             for place, row in enumerate(rows)
         ]
         return stack(weighed) if weighed else whole
 
-    def _for_a_time(self, paths: Paths, whole: Delays, row: int) -> Delays:
-        """The delay of one stream for subscribers that stay only for a time."""
+    def staying(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
+        """[row]: of some streams that come, to subscribers that never go."""
+        return self.came.along(paths, rows).series(self.exit.on(paths.grid))
+
+    def meeting(self, paths: Paths | FailingPaths, row: int) -> Meeting:
+        """Where the events of one stream meet the subscriptions of who stays only for a time."""
+        if isinstance(paths, FailingPaths):
+            paths = paths.paths  # by which subscriptions spread
         network, streams, stream = self.came.network, self.came.streams, self.came.used[row]
         stays, away = self.audience.example.stays, self.audience.example.away
         assert stays is not None
@@ -177,13 +180,18 @@ class Leaving:
         start = int(network.routes.home_of_publisher[publisher])
         arcs = path_arcs(network.routes, start, self.audience.home, int(streams.trees[stream]))
         present = present_share(stays, away)
-        chances = network.churn.drawn(arcs, int(streams.classes[stream]), present)
         entry = network.entry(np.array([publisher])).on(paths.grid)
         ends = (entry, from_law(paths.grid, self.audience.example.link.delay))
         spreading, before = spread_and_before(paths, ends, arcs, publisher)
         if present == 1.0:  # who is back at once is still known from before
             spreading = nothing(paths.grid, len(spreading))
-        return weighed_by_stay(whole, spreading, before, stays, chances)
+        return Meeting(
+            arcs=arcs,
+            chances=network.churn.drawn(arcs, int(streams.classes[stream]), present),
+            spreading=spreading,
+            before=before,
+            stays=stays,
+        )
 
     @cached_property
     def lifetimes_s(self) -> dict[int, Floats]:

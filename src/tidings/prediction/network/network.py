@@ -219,7 +219,8 @@ class Network:
     @cached_property
     def regimes(self) -> Regimes:
         """Features of paths."""
-        loads = flows(self.system, self.routes).loads if self.churns else self.rates.loads
+        if_all_there = flows(self.system, self.routes).loads if self.churns else self.rates.loads
+        loads = if_all_there
         if self.repairs is not None and self.repairs.bypassing:
             crowding = Crowding(rates=self.rates, detouring=self.repairs.detouring)
             loads = np.maximum(loads, crowding.loads_at_worst())
@@ -227,6 +228,7 @@ class Network:
             routes=self.routes,
             rates=self.rates,
             loads_at_worst=loads,
+            loads_if_all_there=if_all_there,
             brokers=self.stages,
         )
 

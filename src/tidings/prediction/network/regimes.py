@@ -33,6 +33,7 @@ class Regimes:
     routes: Routes
     rates: Flows
     loads_at_worst: Floats  # [broker]: if all who come and go were there, while something is down
+    loads_if_all_there: Floats  # [broker]: if all who come and go were there
     brokers: BrokerStages
 
     @cached_property
@@ -60,6 +61,7 @@ class Regimes:
             np.where(busy, np.maximum(poisson - others, 0.0), 0.0),
             np.where(busy, np.maximum(service - poisson, 0.0), 0.0),
             np.where(busy, np.maximum(poisson - service, 0.0), 0.0),
+            (self.loads_if_all_there - rates.loads > BUSY)[rates.into],
             stations,
             np.where(stages.exact, 0.0, stations),
             loads / np.maximum(1.0 - loads, 0.02),

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from tidings.model import topology
-from tidings.model.arrays import Floats
+from tidings.model.arrays import Floats, Ints
 from tidings.model.laws import Law
 from tidings.model.record_tables import column
 from tidings.model.routes import Routes, behind_arcs
@@ -48,13 +48,27 @@ class Churn:
         count = column(self.system.subscribers, "count")
         each = np.array(count.values, dtype=np.float64)[count.codes]
         logs = np.where(self.present < 1.0, np.log1p(-np.minimum(self.present, 0.999999)), -1e3)
-        table = (each * logs, (self.routes.home_of_subscriber, self.routes.filter_of_subscriber))
-        shape = (len(self.system.brokers), self.routes.wants.shape[1])
-        wants = self.routes.wants.T.astype(np.float64)
-        local = np.asarray(sparse.coo_array(table, shape=shape).tocsr() @ wants)
-        routes = self.routes
-        behind = behind_arcs(routes.trees, routes.arcs, routes.tree_of_class, local)
+        homes, filters = self.routes.home_of_subscriber, self.routes.filter_of_subscriber
+        behind = self._behind_arcs(each * logs, homes, filters)
         return np.where(np.abs(behind) < _NOBODY, 0.0, behind)
+
+    def _behind_arcs(self, numbers: Floats, homes: Ints, filters: Ints) -> Floats:
+        """[arc, class]: the sum of numbers of subscribers behind the arc that want the class."""
+        routes = self.routes
+        shape = (len(self.system.brokers), routes.wants.shape[1])
+        wants = routes.wants.T.astype(np.float64)
+        local = np.asarray(
+            sparse.coo_array((numbers, (homes, filters)), shape=shape).tocsr() @ wants
+        )
+        return behind_arcs(routes.trees, routes.arcs, routes.tree_of_class, local)
+
+    def opened_by(self, home: int, wanted: int) -> Floats:
+        """[arc, class]: what a subscriber with a filter adds to the share of time arcs are open.
+
+        By how much it lowers the logarithm of the share of time in which it is not there.
+        """
+        behind = self._behind_arcs(np.ones(1), np.array([home]), np.array([wanted]))
+        return np.exp(self._log_absent) * behind
 
     @cached_property
     def open_shares(self) -> Floats:

@@ -14,11 +14,13 @@ the subscription comes there later than the event.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from tidings.model.arrays import Floats
+from tidings.model.arrays import Floats, Ints
 from tidings.model.laws import Law, left_share
 from tidings.prediction.delay.delays import Delays, stack
 from tidings.prediction.delay.paths import Paths
@@ -28,42 +30,61 @@ _FINER = 4  # times as many values of the delays that it is the difference of
 _NEVER = 1e-6  # chance of a place to meet at that is left out
 
 
-def weighed_by_stay(
-    path: Delays, spreading: Delays, before: Delays, stays: Law, chances: Floats
-) -> Delays:
-    """Weigh one path's delay by who has subscribed in time and is still there.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Meeting:
+    """Where a subscription and the events of one stream may meet, and how much later it comes."""
 
-    ``spreading`` and ``before`` are the ways of subscription and event to the brokers where they
-    may meet, a row each with these chances.
-    """
-    meeting = np.flatnonzero(chances > _NEVER)
-    late_s = _later(spreading.take(meeting), before.take(meeting)).ravel()
-    weights = np.repeat(chances[meeting], _NODES) / _NODES
+    arcs: Sequence[int]  # of the path of events
+    chances: Floats  # [broker of the path]: of meeting there
+    spreading: Delays  # [broker of the path]: of the subscription
+    before: Delays  # of events
+    stays: Law
 
-    def still_there(t_s: Floats) -> Floats:
-        times = np.asarray(t_s)
-        share: Floats = left_share(stays, times[..., None] + late_s) @ weights
+    @cached_property
+    def places(self) -> Ints:
+        """Brokers of the path where they do meet at times."""
+        return np.flatnonzero(self.chances > _NEVER)
+
+    @cached_property
+    def late_s(self) -> Floats:
+        """[place · value]: (subscription − event)⁺ where they meet, equally likely at a place."""
+        each = (self.spreading, self.before)
+        one, other = (equally_likely(delays.take(self.places), _FINER * _NODES) for delays in each)
+        gaps = np.maximum(one[:, :, None] - other[:, None, :], 0.0).reshape(self.places.size, -1)
+        rising = np.sort(gaps, axis=1).reshape(self.places.size, _NODES, -1)
+        late_s: Floats = rising.mean(axis=2).ravel()
+        return late_s
+
+    @cached_property
+    def weights(self) -> Floats:
+        """[place · value]: how likely each of these is."""
+        return np.repeat(self.chances[self.places], _NODES) / _NODES
+
+    def still_there(self, times_s: Floats) -> Floats:
+        """Compute how likely the event is known of in time and meets somebody, so long after."""
+        times = np.asarray(times_s)
+        share: Floats = left_share(self.stays, times[..., None] + self.late_s) @ self.weights
         return share
 
-    known = float(still_there(np.zeros(1))[0])
-    weighed = path.weigh(still_there, "unsubscribed")
+
+def equally_likely(delays: Delays, count: int) -> Floats:
+    """[delay, value]: equally likely values of each in seconds, rising."""
+    fine_s = delays.grid.fine_s
+    rows = np.arange(len(delays))
+    below = delays.distributions.random_at(np.tile(fine_s, (rows.size, 1)), rows)
+    below[:, 0] = delays.atom
+    shares = (np.arange(count) + 0.5) / count
+    random_s = [np.interp(shares, below[row], fine_s) for row in rows]
+    return delays.shift_s[:, None] + np.reshape(random_s, (rows.size, count))
+
+
+def weighed_by_stay(path: Delays, meeting: Meeting) -> Delays:
+    """Weigh one path's delay by who has subscribed in time and is still there."""
+    known = float(meeting.still_there(np.zeros(1))[0])
+    weighed = path.weigh(meeting.still_there, "unsubscribed")
     unknown = path.survival * (1.0 - known)
     gone = np.maximum(weighed.lost["unsubscribed"] - unknown, 0.0)
     return replace(weighed, lost={**weighed.lost, "unsubscribed": gone, "not_known": unknown})
-
-
-def _later(spreading: Delays, before: Delays) -> Floats:
-    """[place, value]: (subscription − event)⁺ where they meet, equally likely values in seconds."""
-    count, places = _FINER * _NODES, len(before)
-    shares = list((np.arange(count) + 0.5) / count)
-    each = np.eye(places)
-    one, other = (
-        delays.shift_s[:, None] + replace(delays, shift_s=np.zeros(places)).quantiles(each, shares)
-        for delays in (spreading, before)
-    )
-    gaps = np.maximum(one[:, :, None] - other[:, None, :], 0.0).reshape(places, -1)
-    later: Floats = np.sort(gaps, axis=1).reshape(places, _NODES, -1).mean(axis=2)
-    return later
 
 
 def spread_and_before(
