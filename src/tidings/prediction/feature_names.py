@@ -50,6 +50,7 @@ IN_WORDS = {
     "other_pacing": "other traffic at a broker comes this regularly",
     "service_bursts": "service times vary this much",
     "service_pacing": "service times vary this little",
+    "load_by_presence": "a broker is busier while the subscriber is there than on average",
     "busy_hops": "a path crosses this many busy brokers",
     "approximate_hops": "this many waits on a path are approximated",
     "work": "a path crosses brokers this busy in all",
