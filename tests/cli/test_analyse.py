@@ -284,6 +284,6 @@ def test_malformed_and_overloaded_nets_are_refused(net, capsys):
     net.write_text(NET.replace("exponential: 2s", "exponential: 1s"))
     for command in ("check", "solve"):
         assert run(["petri", command, str(net)]) == 4
-        assert "place 'cpu' is offered 1 times" in capsys.readouterr().err
+        assert "place 'cpu' is overloaded, at 1 times" in capsys.readouterr().err
     assert run(["petri", "check"]) == 2
     assert run(["petri", "check", "--schema"]) == 0

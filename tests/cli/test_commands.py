@@ -216,7 +216,7 @@ def test_too_many_copies_name_the_option_that_allows_more(tmp_path, capsys):
     code, _, err = result(capsys, "simulate", path, "--max-copies", 200, "--events", 20_000)
     assert code == 4
     assert "the limit of 200 copies" in err
-    assert "'east' is offered 4.5 times" in err
+    assert "'east' is overloaded, at 4.5 times" in err
     assert "--max-copies" in err
     assert "--max-copies" in result(capsys, "simulate", "--help")[1]
 
