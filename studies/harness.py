@@ -133,7 +133,9 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
         raise InvalidInputError(f"{folder} is a file; choose a folder with --to")
     if folder.exists() and not (folder / MARKER).exists() and any(folder.iterdir()):
-        raise InvalidInputError(f"{folder} exists and is not of ours; choose another with --to")
+        raise InvalidInputError(
+            f"{folder} exists and was not made by this command; choose another with --to"
+        )
 
 
 def save(study: Study, folder: Path) -> None:

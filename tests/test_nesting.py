@@ -176,7 +176,7 @@ def test_events_filters_and_values_that_are_too_deep_are_none(text, tmp_path):
 @EVERY
 def test_a_folder_whose_mark_is_too_deep_is_not_ours(text, tmp_path):
     (tmp_path / MARKER).write_text(text)
-    with pytest.raises(InvalidInputError, match="not of ours"):
+    with pytest.raises(InvalidInputError, match="not made by tidings demo"):
         check_place(tmp_path)
 
 

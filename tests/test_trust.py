@@ -221,7 +221,7 @@ def test_a_demo_replaces_what_is_wholly_of_a_demo(mine, tmp_path, capsys, monkey
     before = everything_below(tmp_path)
     for name in ("taken", "folder", "link"):
         assert run(["demo", "--to", name]) == 2
-    assert "is not of ours" in capsys.readouterr().err
+    assert "was not made by tidings demo" in capsys.readouterr().err
     assert everything_below(tmp_path) == before
     Path("taken", "thesis.txt").unlink()
     Path("taken", "traces").mkdir()
@@ -334,5 +334,5 @@ def test_that_spark_listens_on_the_network_is_said(master, exposed, monkeypatch,
     with pytest.raises(EngineError), cli_spark.started(master):
         pass
     said = capsys.readouterr().err
-    assert ("listens on this machine's network" in said) == exposed
+    assert ("listens on the network" in said) == exposed
     assert (master in said) == exposed

@@ -396,7 +396,7 @@ def _findings_together(texts: Texts, reality: Reality, scenario: Scenario) -> It
 def _run_findings(texts: Texts, one: Repetition, case: str) -> Iterator[Finding]:
     summary = one.against_predicted.summary
     late = f"; {late_text(one)}"
-    late += "".join(f"; NOT TO BE BELIEVED: {doubt}" for doubt in one.doubts)
+    late += "".join(f"; NOT RELIABLE: {doubt}" for doubt in one.doubts)
     latency = (
         f"off by {one.latency_error:.1%} (mean over subscribers; by chance alone such runs are off "
         f"by {one.latency_by_chance:.1%}){late}{why_latency(one)}"

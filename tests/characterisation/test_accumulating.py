@@ -291,18 +291,18 @@ def test_an_earlier_day_of_subscribers_that_come_and_go_is_too_late(
     first = load_partial(copied / catalogue.parts[0].folder)
     monkeypatch.setattr(adding, "gather", lambda *_: first)
     write_catalogue(copied, replace(catalogue, parts=catalogue.parts[1:], seams=()))
-    with pytest.raises(InvalidTracesError, match=r"'bob'.*wants the order of time"):
+    with pytest.raises(InvalidTracesError, match=r"'bob'.*in the order of time"):
         add_traces(read_traces(spark, folders[1][0]), copied)
 
 
 def test_what_does_not_go_into_a_store_is_told(spark, store, folders, tmp_path):
     day = read_traces(spark, folders[1][0])
     later = replace(day.window, until_ns=day.window.until_ns + 1)
-    with pytest.raises(InvalidTracesError, match=r"overlaps with .*wants the same window"):
+    with pytest.raises(InvalidTracesError, match=r"overlaps with .*wants exactly the same window"):
         add_traces(replace(day, window=later), store)
     with pytest.raises(InvalidTracesError, match="keeps 5 s at the ends"):
         add_traces(day, store, margin_s=7.0)
-    with pytest.raises(InvalidTracesError, match="got no store"):
+    with pytest.raises(InvalidTracesError, match="not a store"):
         characterise_store(tmp_path)
     (tmp_path / STORE_FILE).write_text("{}")
     with pytest.raises(InvalidTracesError, match=r"store\.json: not readable"):

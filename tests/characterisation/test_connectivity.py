@@ -93,7 +93,7 @@ def test_peers_keep_what_sessions_do_not_tell():
     _, _, (note,) = with_connectivity(
         [Subscriber(name="ann", at="hub", wants=ann.wants)], "s", found
     )
-    assert "nothing tells how long it takes ann to hand an event over" in note
+    assert "the time to hand an event over to ann was not recorded" in note
 
 
 def test_periods_are_those_within_the_window_and_every_row_is_accounted_for(frame):

@@ -62,7 +62,9 @@ def test_folders_elsewhere_are_refused_by_name(place, name):
     ):
         write(store, **catalogue)
         before = everything_below(place)
-        with pytest.raises(InvalidTracesError, match=r"store\.json: .* which is none of a store"):
+        with pytest.raises(
+            InvalidTracesError, match=r"store\.json: .* which does not belong to a store"
+        ):
             read_catalogue(store)
         assert everything_below(place) == before
 
@@ -102,7 +104,10 @@ def test_a_lock_leaves_nothing_in_the_store_nor_elsewhere(place, alone):
 
 
 def test_reading_a_store_that_is_not_there_makes_none(place):
-    with pytest.raises(InvalidTracesError, match="got nothing"), locked(place / "no", alone=False):
+    with (
+        pytest.raises(InvalidTracesError, match="nothing there"),
+        locked(place / "no", alone=False),
+    ):
         pass
     assert not (place / "no").exists()
 

@@ -101,4 +101,4 @@ def test_a_mixture_of_regular_times_is_one_law():
     found = fit("hyperexponential", durations(lengths_s, np.ones(400, dtype=bool)), in_seconds)
     assert isinstance(found.law, Exponential)
     assert found.law.mean_s == pytest.approx(lengths_s.mean(), rel=1e-9)
-    assert found.parameters.endswith("a second one does not help")
+    assert found.parameters.endswith("a second component does not help")

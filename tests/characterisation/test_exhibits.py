@@ -44,7 +44,7 @@ def sections():
 
 def test_the_law_that_fits_worst_is_drawn_first_over_its_histogram(sections):
     assert [each.title for each in sections] == [
-        "What was read", "Clocks", "Laws over what was measured", "Rates over time",
+        "What was read", "Clocks", "Fitted distributions", "Rates over time",
     ]  # fmt: skip
     first, second, *_ = drawn = sections[2].exhibits
     assert len(drawn) <= 2 * MOST_LAWS

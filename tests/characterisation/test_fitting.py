@@ -115,5 +115,5 @@ def test_a_histogram_as_a_law_has_the_mean_of_its_sample(values):
 
 
 def test_a_law_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="no times at all"):
+    with pytest.raises(ValueError, match="no times were recorded"):
         fit_law(sample_of([]))

@@ -32,4 +32,4 @@ def test_what_was_folded_is_told_with_its_mass(frame):
     told = folding_note(counted, ["topic"])
     assert "about 4 distinct contents" in told
     assert "(topic)" in told
-    assert "50.00% of 4 publications had others" in told
+    assert "50.00% of 4 publications had other attributes" in told

@@ -22,23 +22,23 @@ from tidings.traces.reading import read_traces
 S = 10**9
 EVENTS = 40
 TOPIC = '"{""topic"":""a""}"'
-TORN = "it has not as many columns as the header"
+TORN = "it does not have as many columns as the header"
 # what is wrong: the table, the line or row, why
 PLANTED = {
     ("publications", 5, TORN),
-    ("publications", 9, "its id is also that of a different publication"),
+    ("publications", 9, "a different publication has the same id"),
     ("publications", 42, "content is not an event in JSON"),
-    ("publications", 43, "its id is also that of a different publication"),
+    ("publications", 43, "a different publication has the same id"),
     ("publications", 44, "published outside the observed window"),
     ("hops", 4, "not one object in JSON"),
     ("hops", 42, "it left before it arrived"),
     *(("hops", line, "arrived_ns is negative") for line in range(43, 53)),
-    ("deliveries", 4, "its publication is not among those used"),  # the torn one
-    ("deliveries", 8, "its publication is not among those used"),  # nobody knows which
-    ("deliveries", 41, "its publication is not among those used"),
+    ("deliveries", 4, "its publication is missing or was set aside"),  # the torn one
+    ("deliveries", 8, "its publication is missing or was set aside"),  # nobody knows which
+    ("deliveries", 41, "its publication is missing or was set aside"),
     ("deliveries", 42, "it was received before it was published"),
     ("subscriptions", 3, "filter is not a filter in JSON"),
-    ("subscriptions", 4, "action is none that is known"),
+    ("subscriptions", 4, "action is unknown"),
     ("states", 2, "changed outside the observed window"),
     ("sessions", 4, "changed after the observed window"),
 }
@@ -137,4 +137,4 @@ def test_what_cannot_be_found_again_is_told():
     nothing = pd.DataFrame(columns=list(EXAMPLE_COLUMNS))
     assert list(counted_only(quality, SetAside(examples=nothing, rows=5))) == []
     (said,) = counted_only(quality, SetAside(examples=nothing, rows=3))
-    assert said.startswith("2 of 5 rows set aside are counted only")
+    assert said.startswith("2 of 5 rows set aside are counted, but not written")

@@ -284,5 +284,5 @@ def test_an_event_published_twice_counts_from_the_first_time(frame):
 
 def test_nothing_seen_is_an_error():
     nothing = pd.DataFrame(columns=[part.split()[0] for part in SPREAD_STATISTICS.split(", ")])
-    with pytest.raises(InvalidTracesError, match="no subscription was seen to spread"):
+    with pytest.raises(InvalidTracesError, match="no subscription reached a second broker"):
         read_spreading(nothing, "subscription")

@@ -51,7 +51,7 @@ def test_drifting_and_thin_publishers_are_told_apart():
     assert found["verdict"].to_dict() == {"daily": DRIFTS, "rare": CANNOT_TELL}
     assert found.loc["daily", "most_per_s"] == pytest.approx(130, rel=0.15)
     (note,) = drift_notes(found.reset_index())
-    assert "rate of daily does not stay" in note
+    assert "rate of daily changes over time" in note
     assert drift_notes(found.loc[["rare"]].reset_index()) == []
 
 

@@ -139,7 +139,7 @@ def test_copies_of_rows_change_nothing_and_are_told(tables, statistics):
         assert once == again, name
     assert (found.copies, statistics.copies) == (len(HOPS) + 1, 0)
     workload = workload_from_statistics(without_samples(found), Measuring(event_type="kind"))
-    assert f"{len(HOPS) + 1} hops are copies of others, and left out" in workload.notes
+    assert f"{len(HOPS) + 1} duplicate hops are left out" in workload.notes
 
 
 def without_samples(statistics, **changed):
@@ -186,12 +186,17 @@ def test_wires_are_busy_for_size_over_bandwidth(statistics):
     queues = {load.centres[each.centre].name for each in load.connections}
     assert queues == {"a--b", "a--c"}
     assert all(each.delay.mean_s == 0.0 for each in load.connections)
-    assert sum("is left out, as the wire is a queue" in note for note in found.notes) == 2
+    assert (
+        sum("is ignored, because the link is modelled as a queue" in note for note in found.notes)
+        == 2
+    )
     shared = Measuring(bandwidths=Bandwidths(shared_bytes_per_s=1000.0))
     load = workload_from_statistics(seen, shared).workload
     assert len({each.centre for each in load.connections}) == 1
     nowhere = Measuring(bandwidths=Bandwidths(bytes_per_s={"a--d": 1.0}))
-    with pytest.raises(InvalidInputError, match="'a--d' is no link that events crossed: a--b"):
+    with pytest.raises(
+        InvalidInputError, match="no events crossed a link 'a--d'; wants one of a--b"
+    ):
         workload_from_statistics(seen, nowhere)
     with pytest.raises(InvalidTracesError, match="messages of 7 of p have no size"):
         workload_from_statistics(without_samples(statistics), how)
@@ -250,7 +255,7 @@ def test_what_utilisation_cannot_tell_is_refused_all_at_once(statistics):
         workload_from_statistics(replace(statistics, usage=usage), how)
     assert str(told.value).count("rise and fall together") == 2
     missing = planted(statistics.usage, {("b", "cpu"): {"x": 0.02}})
-    with pytest.raises(InvalidTracesError, match="7 of p came to b, but none of it while 'b cpu'"):
+    with pytest.raises(InvalidTracesError, match="7 of p arrived at b, but not while 'b cpu'"):
         workload_from_statistics(replace(statistics, usage=missing), how)
 
 
@@ -304,9 +309,9 @@ def test_what_traces_do_not_say_is_refused(statistics):
             workload_from_statistics(without_samples(statistics, cells=cells), Measuring())
 
     refused("record 'sent_to'", sent_to=None)
-    refused("no hop belongs")
+    refused("no hop matches")
     refused("'started_ns'", count=0)
-    refused("straight from it", came_from="b")
+    refused("directly from it", came_from="b")
     with pytest.raises(InvalidInputError, match="services from 'guesses'"):
         Measuring(services="guesses")
 

@@ -117,13 +117,13 @@ def test_publishers_that_are_not_poisson_are_named(tmp_path, capsys):
 def test_a_workload_comes_from_a_system_or_from_traces(system, tmp_path, capsys):
     for command in (["analyse"], ["petri", "generate"]):
         assert run(command) == 2
-        assert "give a SYSTEM, or --traces" in capsys.readouterr().err
+        assert "give either a SYSTEM or --traces" in capsys.readouterr().err
         assert run([*command, system, "--traces", str(tmp_path)]) == 2
         assert run([*command, system, "--event-type", "kind"]) == 2
-        assert "goes with --traces" in capsys.readouterr().err
+        assert "works with --traces" in capsys.readouterr().err
         for option, value in (("--bandwidth", "all=1MB/s"), ("--services", "spans")):
             assert run([*command, system, option, value]) == 2
-            assert f"{option} goes with --traces" in capsys.readouterr().err
+            assert f"{option} works with --traces" in capsys.readouterr().err
         for wrong in (
             ["--bandwidth", "1MB/s"],
             ["--bandwidth", "all=fast"],
@@ -213,10 +213,10 @@ def test_analyse_says_what_is_wrong_with_its_options(system, capsys):
     assert run(["analyse", system, "--rate", "p"]) == 2
     assert "NAME=FACTOR" in capsys.readouterr().err
     assert run(["analyse", system, "--speed", "moon=2"]) == 2
-    assert "'moon' is none of the nodes and queues" in capsys.readouterr().err
+    assert "there is no 'moon' among the nodes and queues" in capsys.readouterr().err
     assert run(["analyse", system, "--formula", "mine"]) == 2
     assert run(["analyse", system, "--rate", "all=3"]) == 0
-    assert "'east' is overloaded: it is offered 150.0 %" in capsys.readouterr().out
+    assert "'east' is overloaded: the load offered to it is 150.0 %" in capsys.readouterr().out
 
 
 def test_a_net_of_a_system_is_written_checked_and_read_again(system, tmp_path, capsys):
@@ -269,7 +269,7 @@ def test_loads_that_the_equations_do_not_tell_are_not_told(net, capsys):
     assert run(["petri", "check", str(net)]) == 0
     text = capsys.readouterr().out
     assert "The busiest place is 'cpu', at ρ = 0.5." in text
-    assert "do not tell the load of out" in text
+    assert "The load of out does not follow" in text
     assert run(["petri", "check", str(net), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["utilisation"] == {"cpu": 0.5, "out": None}
 
@@ -284,6 +284,6 @@ def test_malformed_and_overloaded_nets_are_refused(net, capsys):
     net.write_text(NET.replace("exponential: 2s", "exponential: 1s"))
     for command in ("check", "solve"):
         assert run(["petri", command, str(net)]) == 4
-        assert "place 'cpu' is offered 1 times" in capsys.readouterr().err
+        assert "place 'cpu' is overloaded, at 1 times" in capsys.readouterr().err
     assert run(["petri", "check"]) == 2
     assert run(["petri", "check", "--schema"]) == 0

@@ -203,10 +203,8 @@ def test_prediction_and_simulation_say_the_same_of_overloaded_brokers(tmp_path, 
     assert over == pytest.approx({"hub": 2.0, "east": 2.25})
     refused = result(capsys, "simulate", path)[2]
     for text in (
-        "broker 'hub' is offered 2 times the work it can do (ρ = 2): "
-        "100 events/s arrive, 50 can leave",
-        "broker 'east' is offered 2.25 times the work it can do (ρ = 2.25): "
-        "45 events/s arrive, 20 can leave",
+        "broker 'hub' is overloaded, at 2 times its capacity: 100 events/s arrive, 50 can leave",
+        "broker 'east' is overloaded, at 2.25 times its capacity: 45 events/s arrive, 20 can leave",
     ):
         assert text in refused
 
@@ -217,8 +215,8 @@ def test_too_many_copies_name_the_option_that_allows_more(tmp_path, capsys):
     path.write_text(SYSTEM.replace("5ms}", "50ms}").replace("l: 3ms}", "l: 3ms}, buffer: 9"))
     code, _, err = result(capsys, "simulate", path, "--max-copies", 200, "--events", 20_000)
     assert code == 4
-    assert "there is room for 200 copies" in err
-    assert "'east' is offered 4.5 times" in err
+    assert "the limit of 200 copies" in err
+    assert "'east' is overloaded, at 4.5 times" in err
     assert "--max-copies" in err
     assert "--max-copies" in result(capsys, "simulate", "--help")[1]
 
@@ -275,7 +273,7 @@ def test_intervals_cover_the_error_of_each_row(tmp_path, capsys):
     asked = ("predict", path, "--interval", "0.9", "--json")
     code, text, told = result(capsys, *asked, "--model", "mm1")  # whose errors are not measured
     assert code == 0
-    assert "known less well than wanted" in " ".join(told.split())
+    assert "less precise than asked" in " ".join(told.split())
     document = json.loads(text)
     for row, own in zip(document["subscribers"], document["intervals"], strict=True):
         assert own["model_error"] == row["error"] == max(row["on_time"], 1 - row["on_time"])
@@ -299,7 +297,9 @@ def test_predict_says_how_sure_each_row_is_and_by_whom(system, capsys, tmp_path)
     code, text, err = result(capsys, *asked, "--within", 1e-5, "--seconds", 0.1, "--json")
     document = json.loads(text)
     assert code == 0
-    assert all(row["why"].startswith("not held: ") for row in document["subscribers"])
+    assert all(
+        row["why"].startswith("less precise than asked: ") for row in document["subscribers"]
+    )
     (remark,) = [each for each in document["remarks"] if each["kind"] == "not held"]
     assert set(remark["where"]) == {"near", "far"}
     assert remark["sentence"] in " ".join(err.split())
@@ -313,7 +313,7 @@ def test_what_theory_lacks_is_simulated_and_exits_with_0(tmp_path, capsys):
     code, text, _ = result(capsys, "predict", path, "--json")
     assert code == 0
     whys = {row["why"] for row in json.loads(text)["subscribers"]}
-    assert whys == {"theory has no bounded buffers"}
+    assert whys == {"theory does not handle bounded buffers"}
     assert result(capsys, "predict", path, "--by", "theory")[0] == 3
     assert result(capsys, "whatif", path, "rate all x0.5")[0] == 0
     assert result(capsys, "explain", path, "--no-remedies")[0] == 0
@@ -418,7 +418,7 @@ def test_traces_are_of_one_run(options, system, capsys, tmp_path):
     code, _, err = result(capsys, "simulate", system, "--traces", tmp_path / "traces", *options)
     said = " ".join(err.replace("│", " ").split())
     assert code == 2
-    assert "one run is recorded; leave" in said
+    assert "--traces records a single run; leave" in said
     assert all(option in said for option in options if str(option).startswith("--"))
     assert not (tmp_path / "traces").exists()
 
@@ -426,7 +426,9 @@ def test_traces_are_of_one_run(options, system, capsys, tmp_path):
 def test_a_cap_without_a_precision_is_refused(system, capsys):
     code, _, err = result(capsys, "simulate", system, "--max-replications", 20)
     assert code == 2
-    assert "cap for --precision; give that too" in " ".join(err.replace("│", " ").split())
+    assert "only limits --precision; give --precision too" in " ".join(
+        err.replace("│", " ").split()
+    )
 
 
 def test_recording_tells_how_far_it_is(system, tmp_path, capsys, monkeypatch):
@@ -457,8 +459,8 @@ def test_outcomes_of_different_systems_and_subscribers_are_told(system, capsys, 
     warnings = json.loads(out)["warnings"]
     assert "different systems" in warnings[0]
     assert warnings[1:] == [
-        "subscribers of the predicted outcome that the simulated one lacks: near",
-        "subscribers of the simulated outcome that the predicted one lacks: nigh",
+        "subscribers of the predicted outcome that are missing from the simulated one: near",
+        "subscribers of the simulated outcome that are missing from the predicted one: nigh",
     ]
     assert all(text.split(":")[0] in err for text in warnings)
     code, out, err = result(capsys, "report", system, a, b, "--to", page, "--json")
@@ -602,7 +604,7 @@ def test_the_cap_holds_for_the_first_replications_too(capsys, system):
     code, out, err = result(capsys, "simulate", system, *few, "--json")
     assert code == 0
     assert json.loads(out)["provenance"]["replications"] == 4
-    assert "when the replications allowed ended" in " ".join(err.split())
+    assert "the allowed replications ran out" in " ".join(err.split())
 
 
 def test_the_tables_of_a_result_include_links(capsys, system):

@@ -85,7 +85,7 @@ def test_the_other_samples_are_read(spark, tmp_path, name, publisher):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["table", "x.csv"], "--mapping goes with the format"),
+        (["table", "x.csv"], "--mapping is required for the format"),
         (["nats", "absent.jsonl"], "no such file"),
         (["probes", "x.csv", "--unit", "week"], "not a unit"),
         (["tea", "x.csv"], "tea"),

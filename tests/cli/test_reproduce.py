@@ -40,7 +40,7 @@ def test_from_a_wheel_it_says_where_the_studies_are(words, capsys):
 @pytest.mark.usefixtures("wheel")
 def test_help_is_given_from_a_wheel(capsys):
     assert run(["reproduce", "--help"]) == 0
-    assert "studies of a clone" in " ".join(capsys.readouterr().out.split())
+    assert "folder 'studies'" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.usefixtures("wheel")

@@ -84,7 +84,7 @@ def test_a_run_that_dies_leaves_nothing_and_a_strange_folder_is_not_touched(spar
         demonstrate(market_and_weather(), spark, folder=tmp_path / "out", minutes=0.5, progress=die)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "mine").mkdir()
-    with pytest.raises(InvalidInputError, match="not of ours"):
+    with pytest.raises(InvalidInputError, match="not made by tidings demo"):
         demonstrate(market_and_weather(), spark, folder=tmp_path / "mine", minutes=0.5)
 
 
@@ -106,6 +106,8 @@ def test_only_a_folder_that_is_wholly_ours_may_be_replaced(tmp_path):
     check_place(tmp_path / "ours")
     check_place(tmp_path / "not" / "there")
     for name, files in strange.items():
-        with pytest.raises(InvalidInputError, match=f"{name} exists and is not of ours"):
+        with pytest.raises(
+            InvalidInputError, match=f"{name} exists and was not made by tidings demo"
+        ):
             check_place(tmp_path / name)
         assert {path.name for path in (tmp_path / name).iterdir()} == set(files)

@@ -233,7 +233,7 @@ def test_what_cannot_be_checked_is_an_error(tables):
         Bounds(subscription_ns=-1, diffusion_ns=0)
     bad = ([event("e", 5)], [step("p", 1, "subscribe", {"a": {"bellow": 3}})], [])
     none = ([], [step("p", 1, "subscribe", {})], [])
-    for history, said in ((bad, "bellow"), (none, "publications: there are none")):
+    for history, said in ((bad, "bellow"), (none, "publications: the table is empty")):
         with (
             pytest.raises(InvalidTracesError, match=said),
             checked_history(tables(history), Bounds(subscription_ns=0, diffusion_ns=0)),

@@ -77,7 +77,7 @@ def test_a_csv_needs_no_peer(tmp_path):
         ("state,at_ns\nconnected,1.5\n", "at_ns 1.5 in row 1; wants whole nanoseconds"),
         ("state,when\nconnected,1\n", "no column 'at_ns'"),
         ("state,at_ns\n", "no rows"),
-        ("state,at_ns\nconnected,1\ndisconnected,5\n", "0 whole times connected"),
+        ("state,at_ns\nconnected,1\ndisconnected,5\n", "0 complete periods connected"),
     ],
 )
 def test_what_is_wrong_with_a_trace_is_told(tmp_path, text, said):
@@ -139,5 +139,5 @@ def _ending(rows, at):
 
 def test_a_trace_of_contradictions_alone_is_refused(tmp_path):
     both = [("x", state, at) for at in range(4) for state in ("connected", "disconnected")]
-    with pytest.raises(InvalidInputError, match="0 whole times connected and 0 disconnected"):
+    with pytest.raises(InvalidInputError, match="0 complete periods connected and 0 disconnected"):
         periods_of(Connectivity(trace=table(tmp_path, both)), "x")

@@ -76,7 +76,7 @@ USES = {
     "Subscriber.processing": ("subscriber's own queue", "SUBSCRIBER", ", processing: 1ms"),
     "Subscriber.stays": ("subscription churn", "SUBSCRIBER", ", stays: 1h"),
     "Subscriber.away": ("subscription churn", "SUBSCRIBER", ", stays: 1h, away: 1h"),
-    "Subscriber.count": ("many subscribers in one", "SUBSCRIBER", ", count: 2"),
+    "Subscriber.count": ("subscribers with a count", "SUBSCRIBER", ", count: 2"),
     "System.lifetime": ("random lifetimes", "HEAD", "lifetime: {exponential: 1s}"),
     "System.expired": ("dropping expired events on the way", "HEAD", "expired: at hop"),
     "System.recovery": ("recovery", "HEAD", "recovery: {scheme: periodic}"),

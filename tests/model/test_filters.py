@@ -198,7 +198,7 @@ def test_the_canonical_form(written, canonical):
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        ([], "[] wants nothing"),
+        ([], "[] matches nothing"),
         (3, "a mapping (attribute: test)"),
         (None, "a mapping (attribute: test)"),
         ([3], "[1]: got 3; wants a mapping"),
@@ -233,7 +233,7 @@ def test_the_canonical_form(written, canonical):
         ({"a": {"all": 3}}, "a list of test mappings"),
         ({"a": {"all": [3]}}, "a mapping of tests"),
         ({"a": {"all": [{"all": [{"not": 3}]}]}}, "unknown field 'all'"),
-        ({"a": "\ud800"}, "whole characters"),
+        ({"a": "\ud800"}, "valid Unicode"),
     ],
 )
 def test_a_problem_is_noted_once_and_says_what_is_wanted(document, expected):

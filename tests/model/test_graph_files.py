@@ -47,13 +47,16 @@ def test_a_graph_with_cycles_loops_and_islands_becomes_a_valid_system(tmp_path):
     topology = read_topology(write(graph, tmp_path / "t.gml"))
     document = topology.document
     assert topology.notes == (
-        "1 links of a broker to itself left out",
-        "2 brokers outside the largest part left out",
+        "1 links of a broker to itself were left out",
+        "2 brokers that are not connected to the largest part were left out",
     )
     assert document["routing"] == {"root": "n1"}
     assert set(document["brokers"]) == {"n0", "n1", "n2", "n3"}
-    assert "2 brokers outside the largest part left out" in document["description"]
-    assert "1 links of a broker to itself left out" in document["description"]
+    assert (
+        "2 brokers that are not connected to the largest part were left out"
+        in document["description"]
+    )
+    assert "1 links of a broker to itself were left out" in document["description"]
     reading.loads(yaml_text.dump({**document, **PEERS}))
 
 
@@ -196,8 +199,8 @@ def test_attributes_that_say_nothing_in_a_system_are_noted(suffix, tmp_path):
     else:
         write(graph, tmp_path / f"t{suffix}")
     assert read_topology(tmp_path / f"t{suffix}").notes == (
-        "attributes of nodes not used: name, longitude",
-        "attributes of edges not used: latency, speed",
+        "attributes of nodes that were not used: name, longitude",
+        "attributes of edges that were not used: latency, speed",
     )
 
 
@@ -208,5 +211,5 @@ def test_parallel_links_become_the_first_of_them(tmp_path):
     graph.add_edge("b", "a", delay=3.0)
     graph.add_edge("b", "a", delay=4.0)
     found = read_topology(write(graph, tmp_path / "t.json"))
-    assert found.notes == ("2 links parallel to another left out",)
+    assert found.notes == ("2 duplicate links were left out",)
     assert links(found) == {("a", "b"): {"delay": 1.0, "back": {"delay": 3.0}}}

@@ -87,7 +87,7 @@ def test_files_of_its_own_folder_are_read(place, trace, capsys):
     assert load(path).subscribers[0].connectivity.trace == trace
     assert run(["check", str(path)]) == 0
     assert run(["check", str(write(place, "mine/trips.csv"))]) == 2
-    assert "the folder of what names it" in capsys.readouterr().err
+    assert "the folder of the file that refers to it" in capsys.readouterr().err
 
 
 def test_other_folders_are_allowed_by_an_option(place, monkeypatch):

@@ -149,13 +149,16 @@ def test_what_a_bad_link_may_join_is_not_called_out_of_reach(bad):
 def test_what_no_bad_link_can_join_is_told():
     found = told(network("abcd", ["{between: [a, b]}", "{between: [c]}"]))
     assert set(found) == {"links", "links[2].between"}
-    assert "3 parts (of a, c, d), more than the links with mistakes could join" in found["links"]
+    assert (
+        "3 separate parts (with a, c, d); even with the faulty links mended some stay apart"
+        in found["links"]
+    )
 
 
 def test_a_link_with_a_wrong_delay_still_joins():
     found = told(network("abc", ["{between: [a, b], delay: soon}"]))
     assert set(found) == {"links", "links[1].delay"}
-    assert "no way from a to c" in found["links"]
+    assert "no path from a to c" in found["links"]
 
 
 def test_a_tree_of_links_with_mistakes_is_not_blamed_for_them():
@@ -226,4 +229,4 @@ def test_a_number_where_a_name_is_wanted_comes_with_the_remedy():
 
 def test_who_is_away_must_also_stay():
     text = network(["a", "b"], ["{between: [a, b]}"]).replace("wants: {}", "wants: {}, away: 1h")
-    assert "wants 'stays' beside it" in told(text)["subscribers.s.away"]
+    assert "wants 'stays' as well" in told(text)["subscribers.s.away"]

@@ -128,7 +128,7 @@ def test_priorities_are_those_of_the_event_type():
 
 def test_priorities_that_nobody_heeds_are_refused():
     unheeded = FORK.replace("servers: 2}", "servers: 2, priorities: {b: 1}}")
-    with pytest.raises(InvalidInputError, match=r"west\.priorities.*which alone heeds them"):
+    with pytest.raises(InvalidInputError, match=r"west\.priorities.*others ignore them"):
         loads(unheeded)
     untyped = FORK.replace("event_type: kind\n", "").replace(
         "servers: 2}", "discipline: priority, priorities: {b: 1}}"

@@ -83,13 +83,13 @@ def test_bad_rows_are_named_by_file_and_line(folder):
         "wants a text, a finite number, or true or false",
         "contents.csv line 3, publisher: got 'q'; wants one of the publishers",
         "links.csv line 2, links[1].delay: got 'soon'; "
-        "wants a time such as 250ms, or a law such as {exponential: 250ms}",
+        "wants a time such as 250ms, or a distribution such as {exponential: 250ms}",
         "subscribers.csv line 4, subscribers.al: got it twice; wants each name once",
         "subscribers.csv line 6, subscribers.bo.at: got 'nowhere'; "
         "wants one of the brokers hub, east",
         "subscribers.csv line 7, the row: got none; wants a 'name'",
         "subscribers.csv line 8, the row: got 2 cells; wants 3, as there are columns "
-        "(a cell with a comma in it must stand in quotes)",
+        "(put cells that contain a comma in quotes)",
     ]
 
 
@@ -189,7 +189,7 @@ def test_a_folder_without_tables_is_an_error(tmp_path):
 
 
 TWO_CELLS = "got 2 cells; wants 3, as there are columns"
-ADVICE = " (a cell with a comma in it must stand in quotes)"
+ADVICE = " (put cells that contain a comma in quotes)"
 
 
 @pytest.mark.parametrize(

@@ -192,9 +192,12 @@ def test_a_folder_that_takes_no_entries_is_refused_before_the_work(tmp_path, mon
     # Nothing is forbidden to root, so that the answer of the system is played.
     monkeypatch.setattr(writing.os, "access", lambda path, _: path != tmp_path)
     for refuse in (check_file, check_new_folder, lambda path: write_file(path, b"")):
-        with pytest.raises(InvalidInputError, match="cannot be written: no new entries allowed in"):
+        with pytest.raises(InvalidInputError, match="cannot be written: no permission to write in"):
             refuse(tmp_path / "deep" / "x")
-    with pytest.raises(InvalidInputError, match="no new entries"), new_folder(tmp_path / "x"):
+    with (
+        pytest.raises(InvalidInputError, match="no permission to write"),
+        new_folder(tmp_path / "x"),
+    ):
         pytest.fail("the work began")
     assert names(tmp_path) == []
 
@@ -203,7 +206,7 @@ def test_a_folder_that_takes_no_entries_is_refused_before_the_work(tmp_path, mon
 def test_a_place_that_no_permission_forbids_but_that_takes_nothing_is_refused_before_the_work():
     for refuse in (check_file, check_new_folder):
         with pytest.raises(
-            InvalidInputError, match=r"cannot be written: no new entries .*in /proc"
+            InvalidInputError, match=r"cannot be written: nothing can be created in /proc"
         ):
             refuse("/proc/nope/x")
 

@@ -174,7 +174,7 @@ def test_priorities_of_several_servers_leave_the_whole_line_as_long():
     [({"next": queue(exponential(0.1))}, "next.hi", "next"), ({}, "desk.hi@0.1", "desk")],
 )
 def test_what_leaves_a_queue_with_priorities_is_no_stream_for_another(places, after, where):
-    told = f"Nor has it a product form: 'desk' serves by priority, and .* queue at '{where}'"
+    told = f"It has no product form either: 'desk' serves by priority, and .* queue at '{where}'"
     with pytest.raises(UnsupportedError, match=told):
         solve_exactly(ranked(places, after), most_states=300)
 
@@ -188,16 +188,16 @@ def test_what_leaves_a_queue_with_priorities_is_no_stream_for_another(places, af
             {"go": [mode("left.job", "right.job"), mode("right.job")]},
         ),
         ("a source is not Poisson", {}, {"come": [mode(put="root.job", after=1.0)]}),
-        ("'left' does not serve all colours by one exponential", {"left": queue(0.5)}, {}),
+        ("'left' does not serve all colours with the same exponential", {"left": queue(0.5)}, {}),
         (
-            "tokens are there in the beginning",
+            "there are tokens at the start",
             {"root": FORKED["root"] | {"tokens": {"job": 1}}},
             {},
         ),
     ],
 )
 def test_nets_without_a_product_form_are_told_why(why, places, moves):
-    with pytest.raises(UnsupportedError, match=f"Nor has it a product form: {why}"):
+    with pytest.raises(UnsupportedError, match=f"It has no product form either: {why}"):
         solve_exactly(net(FORKED | places, FORKS | moves), most_states=300)
 
 
@@ -252,7 +252,7 @@ def test_what_cannot_be_solved_exactly_is_refused_by_name():
     batches = net(
         {"cpu": queue(exponential(0.2))}, {"come": come("cpu.job*2"), "go": [mode("cpu.job")]}
     )
-    told = "more than 500 markings, or no end of them.*Nor has it a product form: several tokens"
+    told = "more than 500 markings.*It has no product form either: several tokens"
     with pytest.raises(UnsupportedError, match=told):
         solve_exactly(batches, most_states=500)
     with pytest.raises(UnsupportedError, match="is not exponential"):

@@ -51,7 +51,7 @@ def walks(drift, runs, seed):
 def test_a_drift_stands_out_only_where_it_is_looked_for():
     growth = walks(drift=10.0, runs=10, seed=1)  # ten standard errors of the mean
     assert growth.grows().tolist() == [False, True, False, False]
-    with pytest.raises(UnstableError, match=r"at the place 'left' become 0\.\d+ more"):
+    with pytest.raises(UnstableError, match=r"at the place 'left' grow by 0\.\d+ per"):
         growth.refuse(1000.0)
 
 

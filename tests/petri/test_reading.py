@@ -154,19 +154,19 @@ WRONG = {
         "services: {order: 5ms}",
     ),
     "either 'service'": ("service: {exponential: 10ms}", "service: 1s, services: {order: 1s}"),
-    "it would fire for ever": (
+    "it would fire forever": (
         "      - {take: [{place: broker, colour: quote}]}\n",
         "      - {weight: 1}\n",
     ),
     "unknown field 'zero'": ("weight: 3", "weight: 3\n    zero: 1"),
     "each colour once": ("[order, quote, clock]", "[order, quote, clock, clock]"),
     "a name without '/'": ("  pool: {", "  po/ol: {}\n  pool: {"),
-    "the discipline 'priority', which alone heeds": ("discipline: priority", "discipline: fcfs"),
-    "no share of what is taken": (
+    "the discipline 'priority'": ("discipline: priority", "discipline: fcfs"),
+    "no 'share' on tokens taken": (
         "{place: pool, colour: order, count: 2}]\n        put",
         "{place: pool, colour: order, share: 0.5}]\n        put",
     ),
-    "a law with a mean above 0": ("after: {exponential: 5s}", "after: 0s"),
+    "a distribution with a mean above 0": ("after: {exponential: 5s}", "after: 0s"),
     "reads format 1": ("tidings_net: 1", "tidings_net: 2"),
     "publish.modes[1].weight: got 0; wants above 0": ("weight: 0.7", "weight: 0"),
     "weight: got 0; wants above 0: with a weight of 0 it never fires": ("weight: 3", "weight: 0"),
@@ -196,8 +196,8 @@ def test_more_tokens_at_once_than_there_ever_are_is_dead():
     """
     found = problems(net)
     assert len(found) == 2
-    assert "transitions.pair: one that never can: it takes more tokens at once" in found[0]
-    assert "transitions.next: one that never can: 'other' never holds" in found[1]
+    assert "transitions.pair: one that can never fire: it takes more tokens at once" in found[0]
+    assert "transitions.next: one that can never fire: 'other' never holds" in found[1]
 
 
 def test_a_net_built_in_python_is_checked_like_a_file():

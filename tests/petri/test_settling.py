@@ -49,7 +49,7 @@ def test_runs_that_would_never_end_are_cut_and_it_is_said(monkeypatch):
     monkeypatch.setattr("tidings.petri.simulating.MOST_FIRINGS", 100_000)
     found = simulate_net(line(exponential(0.99)), replications=2, quantiles=False)
     assert found.provenance["duration_s"] < 100_000
-    assert "it may not settle" in found.provenance["notes"][0]
+    assert "results may be biased" in found.provenance["notes"][0]
 
 
 @pytest.mark.statistical
@@ -60,7 +60,7 @@ def test_a_net_that_shows_its_start_is_told_by_name():
     short = simulate_net(model, warmup_s=0.0, **how)
     assert short.place("cpu")["utilisation"] < 0.99 - 8 * short.place("cpu")["utilisation_se"]
     (told,) = short.provenance["notes"]
-    assert told.startswith("this net has not settled: of the colour 'job'")
+    assert told.startswith("this net has not reached steady state: of the colour 'job'")
     assert "leave 'cpu', where the traffic equations say 1 (" in told
     calm = simulate_net(line(exponential(0.5)), warmup_s=100.0, **how)
     assert calm.provenance["notes"] == []
@@ -84,6 +84,6 @@ def test_places_that_a_precision_leaves_out_are_counted():
     )  # fmt: skip
     found = simulate_net(model, replications=2, precision=0.1, quantiles=False)
     assert (
-        "not that of 1 of 2 places and colours, which less than 1 %"
+        "does not hold for 1 of 2 places and colours, which less than 1 %"
         in (found.provenance["notes"][0])
     )

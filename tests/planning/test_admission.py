@@ -237,10 +237,15 @@ def test_where_brokers_count_heads_a_thousand_is_not_one():
 @pytest.mark.parametrize(
     ("arguments", "truth", "code", "said"),
     [
-        ([], [], 0, "may come, at hub"),
-        (["--at", "edge"], [], 0, "may come, at edge"),
-        (["--at", "edge"], ["speed all x0.8"], 1, "may not come. At best, at edge: Simulated"),
-        (["--at", "edge", "--target", "0.65"], [], 1, "may not come"),
+        ([], [], 0, "can be admitted at hub"),
+        (["--at", "edge"], [], 0, "can be admitted at edge"),
+        (
+            ["--at", "edge"],
+            ["speed all x0.8"],
+            1,
+            "cannot be admitted. Best broker edge, simulated",
+        ),
+        (["--at", "edge", "--target", "0.65"], [], 1, "cannot be admitted"),
     ],
 )
 def test_the_command_follows_its_evidence(
@@ -260,4 +265,4 @@ def test_the_share_of_those_who_must_get_theirs_is_heeded(of, code, world, capsy
     assert run([*asked, "--of", str(of)]) == code
     (place,) = json.loads(capsys.readouterr().out)["places"]
     assert place["share"] == pytest.approx(1 - math.exp(-1.0), abs=INVERTED)
-    assert place["who"] == ("sa" if code else "the newcomer")
+    assert place["who"] == ("sa" if code else "the new subscriber")

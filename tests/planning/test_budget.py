@@ -37,7 +37,7 @@ ALONE = {
     "link delay": {"there": 1 - math.exp(-2)},
     "failures": {"there": 0.9},
     # Away with probability .1, and then for an exponential time of mean 1 s.
-    "coming and going": {"mobile": 1 - 0.1 * math.exp(-1)},
+    "mobility": {"mobile": 1 - 0.1 * math.exp(-1)},
 }
 
 
@@ -65,7 +65,7 @@ def test_with_all_other_effects_off_each_is_its_own_model(effect):
 def test_an_effect_that_is_switched_off_is_gone():
     system = reading.loads(ALL)
     assert set(effects_of(system)) == {
-        "queueing", "service", "link loss", "link delay", "failures", "coming and going",
+        "queueing", "service", "link loss", "link delay", "failures", "mobility",
         "lifetimes",
     }  # fmt: skip
     for name, effect in effects_of(system).items():

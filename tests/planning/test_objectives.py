@@ -80,13 +80,15 @@ def test_a_time_shortens_a_lifetime_and_never_lengthens_it(tmp_path):
 
 def test_objectives_hide_none_of_their_kind(tmp_path):
     ghosts = slo("same", labels=", labels: {group: ghosts}")
-    with pytest.raises(InvalidInputError, match="concern nobody in this system: same"):
+    with pytest.raises(InvalidInputError, match="match no subscriber of this system: same"):
         with_objectives(two_brokers(), read(tmp_path, slo("same"), ghosts))
     twice = read(tmp_path, slo("one"), slo("other", "target: 0.8"))
-    with pytest.raises(InvalidInputError, match="'one' and 'other' are both about everybody"):
+    with pytest.raises(
+        InvalidInputError, match="'one' and 'other' both set a target for everybody"
+    ):
         with_objectives(two_brokers(), twice)
     desks = (slo(name, labels=", labels: {group: desk}") for name in ("one", "other"))
-    with pytest.raises(InvalidInputError, match="both about group 'desk'"):
+    with pytest.raises(InvalidInputError, match="both set a target for group 'desk'"):
         with_objectives(two_brokers(), read(tmp_path, *desks))
 
 
@@ -96,7 +98,7 @@ def test_topics_are_values_of_the_type_attribute(tmp_path):
     found = read(tmp_path, slo("a", "target: 0.9", ", labels: {topic: a}"), slo("all"))
     typed = with_objectives(reading.loads(text), (found[0], replace(found[1], share=0.5)))
     assert targets(typed) == {"near": 0.9, "far": 0.9, "moving": 0.5, "both": 0.5}
-    with pytest.raises(InvalidInputError, match="concern nobody in this system: a"):
+    with pytest.raises(InvalidInputError, match="match no subscriber of this system: a"):
         with_objectives(reading.loads(text.replace("event_type: kind", "")), found)
 
 

@@ -91,7 +91,7 @@ def test_the_command_shows_before_and_after(city, capsys):
     assert len(document["subscribers"]) == 4
     assert run(["whatif", city, "rate p x1.5"]) == 0
     said = capsys.readouterr().out
-    assert "Of all events wanted" in said
+    assert "What happens to wanted events" in said
     assert "more late" in said
 
 

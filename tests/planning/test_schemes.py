@@ -186,7 +186,7 @@ def test_the_simulator_is_asked_for_what_decides(system):
 
 
 def test_a_cheaper_scheme_that_may_do_is_named(advice):
-    open_ = replace(advice.reports[1], verdict="cannot be told", cost=0.01)
+    open_ = replace(advice.reports[1], verdict="undecided", cost=0.01)
     undecided = replace(advice, reports=(open_, *advice.reports[2:]))
     assert undecided.choice is not None
     assert undecided.to_document()["perhaps"] == ["periodic"]
@@ -200,7 +200,7 @@ def test_all_that_was_asked_for_fits_a_terminal_of_eighty_columns(advice):
     lines = screen.file.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     shares, costs = (line.split() for line in lines if line.lstrip().startswith("scheme "))
-    for title in ("worst", "5", "half", "content"):
+    for title in ("worst", "p05", "p50", "target"):
         assert title in shares
     assert {"messages", "duplicates"} <= set(costs)
     row, _ = (line.split() for line in lines if line.lstrip().startswith("buffering "))

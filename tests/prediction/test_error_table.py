@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tidings.prediction.error_table import TAIL, ErrorTable, measured_errors, stated_errors
-from tidings.prediction.feature_names import FEATURES, NEVER_BELIEVED, OF_SHARES
+from tidings.prediction.feature_names import FEATURES, IN_WORDS, NEVER_BELIEVED, OF_SHARES
 
 # heat ≤ .5: a leaf; else spread ≤ 2 or more. Names are the table's own affair.
 BRANCHED = [
@@ -120,3 +120,7 @@ def test_a_table_survives_its_way_through_a_file():
     assert again.errors(rows((1.0, 0.3))) == ErrorTable.from_document(DOCUMENT).errors(
         rows((1.0, 0.3))
     )
+
+
+def test_every_feature_has_words_for_people():
+    assert set(IN_WORDS) == {*FEATURES, *OF_SHARES}

@@ -105,7 +105,7 @@ def test_each_row_is_answered_by_theory_where_that_is_good_enough(engines):
     assert rows["by"].tolist() == ["theory", "simulation", "simulation"]
     assert rows["on_time"].tolist() == [0.9, 0.81, 0.71]
     assert rows["error"].tolist() == [0.001, 0.003, 0.004]
-    assert rows["why"].tolist() == ["", *["theory's error exceeds what is wanted"] * 2]
+    assert rows["why"].tolist() == ["", *["theory's error is larger than asked"] * 2]
     assert engines.wanted == [math.inf, 0.005, 0.005]
     assert (engines.options.seconds, engines.options.seed) == (7.0, 3)
     assert engines.options.replications == 10
@@ -142,8 +142,8 @@ def test_a_row_that_is_not_held_says_so_and_keeps_the_better_answer(engines):
     rows = found.subscribers
     assert rows["by"].tolist() == ["theory", "theory", "simulation"]
     assert rows["error"].tolist() == [0.001, 0.02, 0.01]
-    assert rows["why"][1] == "not held: seconds ran out"
-    assert rows["why"][2] == "not held: seconds ran out"
+    assert rows["why"][1] == "less precise than asked: the CPU seconds ran out"
+    assert rows["why"][2] == "less precise than asked: the CPU seconds ran out"
     (remark,) = found.remarks
     assert (remark.kind, remark.where, remark.size) == ("not held", ("b", "c"), 0.02)
     assert found.provenance["promise"]["not_held"] == 2
@@ -169,10 +169,13 @@ def test_one_engine_alone_answers_where_that_is_asked(engines):
     found = predict(SYSTEM, by="theory")
     assert engines.options is None
     assert found.subscribers["error"].tolist() == [0.001, 0.02, 0.7]
-    assert found.subscribers["why"].tolist()[:2] == ["", "not held: by theory alone"]
+    assert found.subscribers["why"].tolist()[:2] == [
+        "",
+        "less precise than asked: theory alone was used",
+    ]
     found = predict(SYSTEM, by="simulation")
     assert found.subscribers["on_time"].tolist() == [0.91, 0.81, 0.71]
-    assert found.subscribers["why"].tolist() == ["as asked"] * 3
+    assert found.subscribers["why"].tolist() == ["simulation was asked for"] * 3
     assert engines.wanted == [0.005] * 3
     assert found.source == "predicted"
 
@@ -186,7 +189,10 @@ def test_another_model_of_theory_is_not_measured_and_answers_alone(engines):
 @pytest.mark.parametrize(
     ("refusal", "why"),
     [
-        (UnsupportedError("no", ["rates by time of day"]), "theory has no rates by time of day"),
+        (
+            UnsupportedError("no", ["rates by time of day"]),
+            "theory does not handle rates by time of day",
+        ),
         (ZeroDivisionError("division by zero"), "theory failed: division by zero"),
         (np.linalg.LinAlgError("Singular matrix"), "theory failed: Singular matrix"),
     ],
@@ -210,10 +216,13 @@ def test_where_the_simulation_cannot_answer_theory_stays_and_says_so(engines):
     engines.simulated = UnstableError("too much")
     found = predict(SYSTEM)
     assert found.subscribers["by"].tolist() == ["theory"] * 3
-    assert found.subscribers["why"][1] == "not held: an overloaded system does not settle"
+    assert (
+        found.subscribers["why"][1]
+        == "less precise than asked: an overloaded system has no steady state to simulate"
+    )
     assert {remark.kind for remark in found.remarks} == {"overload", "not held"}
     engines.simulated = UnsupportedError("no", ["magic"])
-    assert "simulation has no magic" in predict(SYSTEM).subscribers["why"][1]
+    assert "the simulation does not handle magic" in predict(SYSTEM).subscribers["why"][1]
 
 
 def test_who_wants_nothing_has_no_answer_and_asks_for_none(engines):
@@ -283,7 +292,7 @@ def test_the_same_seed_gives_the_same_answer():
 def test_what_theory_lacks_is_simulated_unasked():
     system = loads(QUEUE.replace("ial: 10ms}", "ial: 10ms}, buffer: 5"))
     (row,) = td.predict(system).subscribers.to_dict("records")
-    assert (row["by"], row["why"]) == ("simulation", "theory has no bounded buffers")
+    assert (row["by"], row["why"]) == ("simulation", "theory does not handle bounded buffers")
     assert row["lost_overflow"] > 0
 
 
@@ -387,4 +396,7 @@ def test_an_own_queue_of_one_bursty_stream_among_many_even_ones_is_not_believed(
         """
     )
     row = predict(system).subscribers.iloc[0]
-    assert (row["by"], row["why"]) == ("simulation", "theory not measured: uneven own queue")
+    assert (row["by"], row["why"]) == (
+        "simulation",
+        "theory was not tested where a subscriber with a queue gets traffic that is not Poisson",
+    )

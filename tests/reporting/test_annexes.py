@@ -42,14 +42,14 @@ def test_a_budget_and_a_what_if(tmp_path):
 def test_what_is_none_of_these_is_refused(tmp_path, document):
     with pytest.raises(InvalidInputError):
         load_annex(saved(tmp_path, document))
-    with pytest.raises(InvalidInputError, match="not read"):
+    with pytest.raises(InvalidInputError, match="cannot be read as JSON"):
         load_annex(tmp_path / "nowhere.json")
 
 
 def test_a_number_beyond_all_floats_is_refused(tmp_path):
     document = draw_up(one_queue(), remedies=False).to_document()
     document["on_time"] = document["subscribers"][0]["on_time"] = 10**400
-    with pytest.raises(InvalidInputError, match="mistakes"):
+    with pytest.raises(InvalidInputError, match="missing or wrong"):
         load_annex(saved(tmp_path, document))
 
 
@@ -73,5 +73,5 @@ def test_the_report_shows_what_was_planned(tmp_path, capsys):
         plans += ["--with", str(path)]
     assert run(["report", city, predicted, *plans, "--to", page]) == 0
     text = (tmp_path / "r.html").read_text()
-    for title in ("capacity", "Who may join", "What can be promised", "at home where"):
+    for title in ("Capacity", "Admission", "Deadlines that can be promised", "Home brokers"):
         assert title in text

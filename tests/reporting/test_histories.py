@@ -40,10 +40,10 @@ def test_numbers_words_and_proofs_are_shown():
     text = shown(FOUND)
     assert "1,201 violations in 4,000 notifications" in text
     assert "1,200" in text
-    assert "Guaranteed: 5,000, of which 1,200 are missing." in text
+    assert "Guaranteed notifications: 5,000, of which 1,200 are missing." in text
     assert "no subscriber" in text
     assert "\x1b[31m" not in text
-    assert "not told of what was due to it" in text
+    assert "not notified of an event that it was guaranteed" in text
 
 
 @pytest.mark.parametrize("width", [60, 200])

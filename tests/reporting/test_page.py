@@ -107,7 +107,7 @@ def test_only_the_scripts_written_here_may_run(report):
 def test_an_outcome_with_nothing_in_it_makes_a_page(report):
     empty = Outcome(source="measured", subscribers=table("subscribers"))
     text = render_page(dataclasses.replace(report, outcomes={"measured": empty}, parameters=None))
-    assert "Nobody publishes anything" in text
+    assert "No published event matches" in text
 
 
 def test_nan_and_infinity_make_a_page(report):
@@ -136,7 +136,7 @@ def test_a_system_whose_ways_are_unknown_still_has_a_page(report, monkeypatch):
         raise UnsupportedError("too many contents")
 
     monkeypatch.setattr(page, "explain", refuse)
-    assert "could not be worked out: too many contents" in render_page(report)
+    assert "could not be computed: too many contents" in render_page(report)
 
 
 def test_unknown_sources_are_refused(report):

@@ -116,9 +116,9 @@ def test_agreement_says_how_far_how_often_and_what_is_missing():
     words = terminal.agreement(compare(a, b))
     assert "mean absolute error 10 %" in words
     assert "mean difference +10.00 %" in words
-    assert "0 % are within two combined standard errors" in words
+    assert "0 % agree within two combined standard errors" in words
     b.subscribers["subscriber"] = "b"
-    assert "2 subscribers on one side only" in terminal.agreement(compare(a, b))
+    assert "2 subscribers in only one of the results" in terminal.agreement(compare(a, b))
 
 
 def test_z_of_parameters_is_the_error_in_standard_errors():
@@ -157,5 +157,6 @@ def test_who_has_nobody_in_common_reads_no_number():
 
     words = terminal.agreement(compare(alone("a"), alone("b")))
     assert words == (
-        "Measured against measured: nobody could be compared. 2 subscribers on one side only."
+        "Measured against measured: no subscriber could be compared. "
+        "2 subscribers in only one of the results."
     )

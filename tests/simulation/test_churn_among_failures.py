@@ -174,4 +174,4 @@ def test_churn_among_failures_is_answered_by_simulation_which_says_why(recovery,
     row = predict(failing_line(recovery), within=0.2, seconds=5.0).subscribers.iloc[0]
     assert row["by"] == "simulation"
     assert 0.0 < row["error"] < 0.2
-    assert row["why"] == f"theory has no {missing}"
+    assert row["why"] == f"theory does not handle {missing}"

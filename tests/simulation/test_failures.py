@@ -249,13 +249,13 @@ def test_what_expires_in_a_buffer_makes_room():
 def test_too_many_kept_copies_are_explained():
     text = city_text("scheme: buffering", "up: 1s, down: 1000h", crashes=False)
     text = text.replace("lifetime: 60ms", "lifetime: 1000h")
-    with pytest.raises(UnstableError, match="most of them kept for a repair"):
+    with pytest.raises(UnstableError, match="most of them buffered until a repair"):
         simulate(loads(text), replications=1, warmup_s=0.0, events=9_000, max_copies=3_000)
 
 
 def test_without_recovery_a_run_says_what_that_means():
     found = simulate(city(failure="mtbf: 1h, mttr: 1min"), replications=1, events=500)
-    assert any("nothing passes it (hub, east, west, far)" in each for each in found.warnings)
+    assert any("it forwards nothing (hub, east, west, far)" in each for each in found.warnings)
 
 
 def test_failing_links_of_clients_are_refused():

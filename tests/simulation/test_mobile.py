@@ -39,10 +39,10 @@ def half(service, more=""):
     ("peers", "said"),
     [
         # 9 events a second, and half of the time to hand them over.
-        ({"publisher": half("60ms")}, "publisher 'p' is offered 1.08 times"),
+        ({"publisher": half("60ms")}, "publisher 'p' is overloaded, at 1.08 times"),
         # Half of them get lost before the home broker, and half of the rest before its own queue.
-        ({"subscriber": half("120ms")}, "subscriber 's' is offered 1.08 times"),
-        ({"subscriber": "processing: 480ms"}, "subscriber 's' is offered 1.08 times"),
+        ({"subscriber": half("120ms")}, "subscriber 's' is overloaded, at 1.08 times"),
+        ({"subscriber": "processing: 480ms"}, "subscriber 's' is overloaded, at 1.08 times"),
     ],
 )
 def test_a_peer_that_is_offered_too_much_is_refused(peers, said):
@@ -65,7 +65,7 @@ def test_a_peer_that_can_cope_is_not(peers):
 
 def test_a_queue_that_grows_without_end_is_told_by_the_limit_on_copies():
     system = the_system(subscriber=half("200ms"), head="lifetime: 1h\nexpired: at hop")
-    said = r"waiting at one place; subscriber 's' is offered 1\.8"
+    said = r"waiting at one place; subscriber 's' is overloaded, at 1\.8"
     with pytest.raises(UnstableError, match=said):
         simulate(system, duration_s=1e5, warmup_s=0.0, replications=1, max_copies=3_000)
 

@@ -125,7 +125,9 @@ def test_room_grows_with_the_copies_in_the_system_and_changes_nothing():
 def test_an_overloaded_system_is_refused_by_the_name_of_its_worst_broker():
     text = CITY.replace("hub: {service: {exponential: 6ms}}", "hub: {service: {exponential: 20ms}}")
     text = text.replace(", buffer: 3", "")
-    with pytest.raises(UnstableError, match=r"broker 'hub' is offered 2\.19 times the work"):
+    with pytest.raises(
+        UnstableError, match=r"broker 'hub' is overloaded, at 2\.19 times its capacity"
+    ):
         simulate(loads(text), replications=1)
 
 
@@ -135,16 +137,16 @@ def test_an_unstable_run_ends_at_the_cap_with_the_name_of_the_broker():
         "west: {service: {exponential: 4ms}}", "west: {service: {exponential: 30ms}}"
     )
     with pytest.raises(
-        UnstableError, match=r"3,000 copies.*'west' is offered 3\.28 .*--max-copies"
+        UnstableError, match=r"3,000 copies.*'west' is overloaded, at 3\.28 .*--max-copies"
     ):
         simulate(loads(text), replications=1, events=100_000, max_copies=3_000)
 
 
 def test_a_small_room_is_not_called_an_overload():
     calm = loads(CITY)
-    with pytest.raises(UnstableError, match=r"room for 12 copies.*") as told:
+    with pytest.raises(UnstableError, match=r"limit of 12 copies.*") as told:
         simulate(calm, replications=1, events=50_000, max_copies=12, warmup_s=0.0)
-    assert "times the work" not in str(told.value)
+    assert "times its capacity" not in str(told.value)
 
 
 def test_links_have_standard_errors_that_chance_explains():
@@ -178,7 +180,7 @@ def test_precision_is_reached_or_the_shortfall_is_said():
     (remark,) = short.remarks
     assert (remark.kind, remark.size) == ("not held", short.subscribers["error"].max())
     assert set(remark.where) == {"a", "b", "c"}
-    assert "when the replications allowed ended (" in short.warnings[0]
+    assert "the allowed replications ran out (" in short.warnings[0]
 
 
 PERFECT = """
@@ -203,7 +205,7 @@ def test_no_precision_is_waited_for_where_nobody_wants_anything():
     system = loads(PERFECT.replace("WANTS", "{x: 2}"))
     found = simulate(system, precision=0.001, events=50, replications=2)
     assert found.provenance["replications"] == 2
-    assert any("nobody wants anything" in warning for warning in found.warnings)
+    assert any("no subscriber wants anything" in warning for warning in found.warnings)
 
 
 @pytest.mark.slow

@@ -146,6 +146,6 @@ def test_seconds_end_a_simulation_that_would_go_on():
     found = simulate(system, precision=1e-5, seconds=0.5, max_replications=10**6)
     assert 0.5 <= found.provenance["cpu_s"] < 20.0
     (remark,) = [each for each in found.remarks if each.kind == "not held"]
-    assert "seconds allowed ended" in remark.sentence()
+    assert "allowed seconds ran out" in remark.sentence()
     with pytest.raises(InvalidInputError, match="seconds is 0"):
         simulate(system, seconds=0.0)

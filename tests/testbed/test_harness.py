@@ -92,7 +92,9 @@ def test_servers_are_gone_even_if_their_supervisor_is_killed(tmp_path):
         words = Path(f"/proc/{mine}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         os.kill(int(words[1]), signal.SIGKILL)  # its parent
         wait_for(lambda: not servers_under(tmp_path))
-        with pytest.raises(EngineError, match="the supervisor of the servers is gone"):
+        with pytest.raises(
+            EngineError, match="the process that supervises the servers ended unexpectedly"
+        ):
             running.require_alive()
     wait_for(lambda: not list(tmp_path.iterdir()))
 
@@ -170,7 +172,7 @@ def test_what_cannot_be_run_is_refused(monkeypatch, tmp_path):
     ("script", "said"),
     [
         ("#!/bin/sh\necho 'no licence' >&2; exit 3\n", r"exit code 3\): no licence"),
-        ("#!/bin/sh\nexit 0\n", r"exit code 0\): it said nothing"),
+        ("#!/bin/sh\nexit 0\n", r"exit code 0\): it wrote no output"),
         ("not a program at all", "a server could not be started or ended: OSError"),
         ("#!/bin/sh\nexec sleep 60\n", r"after 0\.5 s the server of broker 'left' is not ready"),
     ],

@@ -72,7 +72,7 @@ def test_time_is_compressed_for_failures_alone():
     assert faster.failure_groups[0].failure.up.mean_s == pytest.approx(10.0)
     assert faster.publishers == system.publishers
     assert compressed(system, 1.0) == system
-    with pytest.raises(InvalidInputError, match=r"compression of time is 0\.5"):
+    with pytest.raises(InvalidInputError, match=r"--compress is 0\.5"):
         compressed(system, 0.5)
 
 
@@ -82,7 +82,7 @@ def test_joining_again_lengthens_times_down_at_the_cost_of_times_up():
     assert real.brokers[1].failure.availability == pytest.approx(5.0 / 8.0)
     assert real.links[0].there.failure.down.mean_s == pytest.approx(10.5)
     assert real.links[0].there.failure.up.mean_s == pytest.approx(29.5)
-    with pytest.raises(InvalidInputError, match="compress time less"):
+    with pytest.raises(InvalidInputError, match="smaller --compress"):
         with_reconnection(system, 7.0, 0.0)
 
 

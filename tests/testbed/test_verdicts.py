@@ -137,7 +137,7 @@ def test_the_run_that_is_shown_is_named_and_has_the_errors_of_whole_runs():
     assert shown.subscribers["on_time"].item() == 0.75
     assert shown.subscribers["on_time_se"].item() == pytest.approx(0.05)
     assert shown.subscribers["delay_mean_se_s"].item() == pytest.approx(0.08)
-    assert "run 2 of 3, the first that is believed" in first_text(found)
+    assert "run 2 of 3, the first reliable one" in first_text(found)
     steady = reality(repetition(is_steady=True))
     number, shown = steady.first
     assert (number, shown.provenance["run"]) == (1, 1)
@@ -170,7 +170,7 @@ def test_runs_that_are_not_believed_count_in_no_verdict():
     assert found.share_error == pytest.approx(0.0)
     assert found.counted == found.trusted == found.repetitions[1:]
     page = render_study(reality_study(found, "x"))
-    assert "2 of 3 runs, the others not believed" in page
+    assert "2 of 3 runs, the others not reliable" in page
     wrong = reality(repetition(), repetition(on_time=0.1), repetition(doubts=("too busy",)))
     assert wrong.agrees is False
 
@@ -183,7 +183,7 @@ def test_where_nothing_can_be_believed_there_is_no_verdict(doubts):
     assert found.counted == found.repetitions  # numbers are shown all the same
     study = reality_study(found, "x")
     assert study.findings[0].holds is None
-    assert "no run can be trusted on this machine now" in study.findings[0].found
+    assert "no run is reliable on this machine now" in study.findings[0].found
     assert "too busy" in study.findings[0].found
 
 
@@ -191,13 +191,13 @@ def test_the_page_says_what_was_lost_why_and_knows_no_nan():
     silent = replace(repetition(), measured=stated("measured", 0.0, math.nan))
     page = render_study(reality_study(reality(silent, repetition(on_time=0.7)), "x"))
     assert "nan" not in page.replace("tenant", "")
-    assert "lost, and the traces do not say why" in page
+    assert "lost; the traces do not show why" in page
     assert "0.650 ± " in page  # lost: 1.0 and 0.3
     full = replace(PREDICTED, subscribers=PREDICTED.subscribers.assign(lost_overflow=0.2))
     lost = reality_study(replace(reality(repetition()), predicted=full), "x").sections[2]
     assert lost.exhibits[0].rows == (
         ("s", "dropped because a buffer was full", "–", "0.200", "0.000"),
-        ("s", "lost, and the traces do not say why", "0.200", "0.200", "0.200"),
+        ("s", "lost; the traces do not show why", "0.200", "0.200", "0.200"),
     )
     nothing = reality(silent)
     assert "–" in {row[1] for row in reality_study(nothing, "x").sections[1].exhibits[2].rows}

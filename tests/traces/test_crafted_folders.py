@@ -136,7 +136,7 @@ def test_reading_what_was_stopped_changes_nothing_and_the_next_import_finishes_i
     craft(to, drop=["publications.csv"], move={NEW: "hops"})
     (to / NEW / "part.parquet").write_text("new")
     before = everything_below(place)
-    with pytest.raises(InvalidTracesError, match="wants that import run again"):
+    with pytest.raises(InvalidTracesError, match="run that import again"):
         table_names(to)
     assert everything_below(place) == before
     check_destination(to, [], replace_old=True)

@@ -45,7 +45,7 @@ CASES = {
         [("s1", "s", "b", "subscribe", 0, "{}"), ("s1", "s", "b", "learnt", 0, None)],
         [
             (("s1", "s", "b", "subscribe", 0, None), "it subscribes without a filter"),
-            (("s1", "s", "b", "nonsense", 0, None), "action is none that is known"),
+            (("s1", "s", "b", "nonsense", 0, None), "action is unknown"),
         ],
     ),
     "utilisation": ([("b", "cpu", 9, 5, 1.0)], [(("b", "cpu", 9, 5, 1.1), "busy is not a share")]),

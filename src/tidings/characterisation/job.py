@@ -77,7 +77,7 @@ def check_tables(source: str, tables: Collection[str], base: System | None) -> N
     if base is not None:
         require_tables(source, NEEDED, tables)
     else:
-        instead = "a base system may tell who wants what instead of subscriptions"
+        instead = "without subscriptions, give a base system (--base) with subscribers and filters"
         require_tables(source, (*NEEDED, "subscriptions"), tables, instead=instead)
 
 
@@ -111,8 +111,9 @@ def counted_only(quality: pd.DataFrame, aside: SetAside) -> Iterator[str]:
     counted = int(quality.loc[quality["fate"] == SET_ASIDE, "rows"].sum())
     if counted > aside.rows:
         yield (
-            f"{counted - aside.rows} of {counted} rows set aside are counted only: what was right "
-            "in itself and not asked for, or not read from files"
+            f"{counted - aside.rows} of {counted} rows set aside are counted, but not "
+            "written: valid rows outside the question, or rows that were not read from "
+            "files"
         )
 
 

@@ -199,18 +199,19 @@ def said_of_regimes(parts: Regimes, whole: Characterisation, folder: object) -> 
 def _why_none(verdict: str, tested: pd.DataFrame) -> str:
     if verdict == CANNOT_TELL:
         return (
-            f"Nobody can tell whether rates stay: no publisher has {LEAST_PER_BATCH:g} events in "
-            f"every {BATCHES}nd part of the window. Give traces of a longer time."
+            "It cannot be decided whether rates are steady: no publisher has "
+            f"{LEAST_PER_BATCH:g} events in every {BATCHES}nd part of the recorded time. "
+            "Record for longer."
         )
     if verdict == STEADY:
         unknown = int((tested["verdict"] == CANNOT_TELL).sum())
-        but = f" (of {unknown} publishers with few events nobody can tell)" if unknown else ""
-        return f"Rates stay throughout{but}: one system is enough."
+        but = f" (unknown for {unknown} publishers with few events)" if unknown else ""
+        return f"Rates are steady throughout{but}: one system is enough."
     worst = worst_drift(tested)
     how = "with the hour of day" if worst is None else f"that of {worst.who} {worst.how_far}"
     return (
-        f"Rates drift, {how}, but no cut explains it: there are no stretches of time (nor, of two "
-        "days or more, hours of the day) in which they would stay. The one system is too hopeful "
-        "of busy moments: look at the rates over time (--report FILE), and characterise the time "
-        "that matters alone, by its window in traces.json."
+        f"Rates change, {how}, but there are no periods (nor, for two days or more, hours "
+        "of the day) in which they are steady. The one fitted system is too optimistic "
+        "about busy times: look at the rates over time (--report FILE), and characterise "
+        "the time that matters separately, by setting its window in traces.json."
     )

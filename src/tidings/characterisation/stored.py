@@ -52,7 +52,7 @@ def characterise_store(store: Path, base: System | None = None) -> Characterisat
         catalogue = read_catalogue(store)
         if catalogue is None or not catalogue.parts:
             raise InvalidTracesError(
-                f"{store}: got no store; wants a folder to which traces were added"
+                f"{store}: not a store; wants a folder written by characterise --into"
             )
         try:
             return _characterised(store, catalogue, base)
@@ -79,7 +79,7 @@ def _characterised(store: Path, catalogue: Catalogue, base: System | None) -> Ch
     said = (
         []
         if len(stretches) == 1
-        else [f"nobody watched between {len(stretches)} stretches of time"]
+        else [f"nothing was recorded between the {len(stretches)} stretches of time in this store"]
     )
     observed = Observed(tables=tables, window=window, source=str(store), notes=tuple(said))
     batches_s = _batches_s(catalogue.parts, stretches, catalogue.settle_s)
@@ -128,7 +128,8 @@ def _whole(store: Path, catalogue: Catalogue) -> Partial:
         check_whole(whole.tables, window_of(catalogue.parts))
     except ValueError as problem:
         raise InvalidTracesError(
-            f"{store}: its statistics cannot be ({problem}); add the traces again, to a new store"
+            f"{store}: its statistics are inconsistent ({problem}); add the traces again, "
+            "to a new store"
         ) from problem
     return whole
 
@@ -175,6 +176,7 @@ def _check_folding(counted: Partial, store: Path, base: System | None, window: T
     missing = sorted(set(asked_attributes(each.wants for each in wanted)) - set(counted.folded))
     if missing:
         raise InvalidTracesError(
-            f"{store}: contents of an earlier part were told apart by {', '.join(counted.folded)} "
-            f"alone, and filters now ask for {', '.join(missing)} too; add the earlier parts again"
+            f"{store}: contents of an earlier part were kept by "
+            f"{', '.join(counted.folded)} only, and filters now use {', '.join(missing)} "
+            "too; add the earlier parts again"
         )

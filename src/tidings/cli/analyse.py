@@ -35,24 +35,30 @@ def analyse(
         str,
         typer.Option(
             metavar="|".join(FORMULAS),
-            help="Responses of queues by their discipline, or all as the paper has them.",
+            help="Response times by each queue's service discipline, or all by the formula of "
+            "the paper.",
         ),
     ] = FORMULAS[0],
     rate: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=FACTOR", help="What if a publisher (or all) published so much more?"
+            metavar="NAME=FACTOR",
+            help="Multiply the rate of a publisher (or all) by this factor first. Can be repeated.",
         ),
     ] = None,
     speed: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FACTOR", help="What if a broker or queue (or all) were faster?"),
+        typer.Option(
+            metavar="NAME=FACTOR",
+            help="Multiply the speed of a broker or queue (or all) by this factor first. Can be "
+            "repeated.",
+        ),
     ] = None,
     master: options.Master = None,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Rates, utilisation, responses and delivery latencies from means; the bottleneck, headroom.
+    """Analyse mean values: rates, utilisation, response times, latencies, bottleneck, headroom.
 
     Example: tidings analyse city.yaml --rate all=2 --speed hub=1.5
 
@@ -119,11 +125,14 @@ def _factors(given: list[str]) -> dict[str, float]:
 
 def _verdict(analysis: Analysis) -> str:
     if not analysis.bottleneck:
-        return "Nothing ever waits: no broker and no network takes time for an event."
+        return (
+            "There are no queues: no broker and no network has a service time, so nothing "
+            "ever waits."
+        )
     name, headroom = analysis.bottleneck, analysis.headroom
     busy = wording.percent(1.0 / headroom)
     if headroom <= 1.0:
-        return f"'{name}' is overloaded: it is offered {busy} of what it can do."
+        return f"'{name}' is overloaded: the load offered to it is {busy} of its capacity."
     return (
         f"The bottleneck is '{name}', busy {busy} of the time: all rates can grow by a factor of "
         f"{headroom:.3g} until it is overloaded."

@@ -21,24 +21,29 @@ def audit(
     subscription_delay: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Within this a subscription has spread everywhere (T_sub)."
+            metavar="TIME",
+            help="Time within which a subscription must have reached every broker (T_sub).",
         ),
     ],
     diffusion_delay: Annotated[
         str,
         typer.Option(
-            metavar="TIME", help="Within this a publication has spread everywhere (T_diff)."
+            metavar="TIME",
+            help="Time within which a publication must have reached every broker (T_diff).",
         ),
     ],
     in_time: Annotated[
         bool,
-        typer.Option("--in-time", help="A notification must also come within the diffusion delay."),
+        typer.Option(
+            "--in-time",
+            help="Also count a notification as missing if it came later than the diffusion delay.",
+        ),
     ] = False,
     to: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Write all violations and the counts of every subscriber here, as Parquet.",
+            help="Write all violations, and counts for every subscriber, to this folder (Parquet).",
         ),
     ] = None,
     master: options.Master = None,
@@ -46,9 +51,9 @@ def audit(
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Check a recorded history on Spark: notifications that were wrong, and that are missing.
+    """Check recorded traces on Spark for notifications that were wrong or are missing.
 
-    Exit code 1 where anything is violated.
+    Exit code 1 if there is any violation.
 
     Example: tidings audit traces/ --subscription-delay 12s --diffusion-delay 8s
     """

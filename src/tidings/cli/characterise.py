@@ -30,20 +30,24 @@ def characterise(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a page here: what was measured, laws over histograms, rates, rows set "
-            "aside, coverage.",
+            help="Write an HTML page of what was measured: fitted distributions over "
+            "histograms, rates, rows set aside, coverage.",
         ),
     ] = None,
     base: Annotated[
         Path | None,
-        typer.Option(metavar="SYSTEM", help="A system that knows what the traces do not tell."),
+        typer.Option(
+            metavar="SYSTEM",
+            help="A system file that supplies what the traces do not contain, such as filters or "
+            "link delays.",
+        ),
     ] = None,
     settle: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Leave out events of the last such time, still on their way when recording "
-            "stopped: 5s, 2min.",
+            help="Ignore events published in the last 5s, 2min, ... of the recording: they "
+            "may still have been in transit when it stopped, and would count as lost.",
         ),
     ] = None,
     back_test: Annotated[
@@ -52,40 +56,42 @@ def characterise(
             metavar="SHARE",
             min=0.1,
             max=0.9,
-            help="Also fit to this first share of the window, predict the rest, and compare.",
+            help="Back-test: fit to this first share of the recorded time, predict the rest, "
+            "and compare.",
         ),
     ] = None,
     regimes: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Where rates do not stay, also fit a system to every time in which they do, a "
-            "stretch of the traces or, of two days or more, some hours of every day: "
-            "FOLDER/regime-1.yaml and so on.",
+            help="Where rates change over time, also fit one system to each period with "
+            "steady rates (a stretch of the traces or, for two days or more, certain "
+            "hours of every day): FOLDER/regime-1.yaml and so on.",
         ),
     ] = None,
     into: Annotated[
         Path | None,
         typer.Option(
             metavar="STORE",
-            help="Add the statistics of these traces, of one day say, to this folder, and tell "
-            "what all that were added tell together; the same day again replaces itself.",
+            help="Add the statistics of these traces (one day, say) to this folder, and fit a "
+            "system to everything added so far. Adding the same day again replaces it.",
         ),
     ] = None,
     quarantine: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Write the rows that were set aside to this new folder, by table (Parquet): "
-            "reason, file, line and text.",
+            help="Write the rows that were set aside to this new folder, a Parquet table "
+            "each: reason, file, line and text.",
         ),
     ] = None,
     margin: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="How much at either end of every day a new store keeps: longer than any event "
-            "travels. By default 10min.",
+            help="With --into, for a new store: how much of both ends of each part is kept, "
+            "to join events that cross midnight. Must be longer than any delay; 10min by "
+            "default.",
         ),
     ] = None,
     master: options.Master = None,
@@ -93,12 +99,12 @@ def characterise(
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Learn a system from its traces, on Spark; every number comes with its standard error.
+    """Fit a system to its traces, on Spark; every number comes with its standard error.
 
     Example: tidings characterise traces/ --to fitted.yaml --measured measured.json
 
-    Day by day: tidings characterise monday/ --into store, and what all days tell, without
-    reading them again: tidings characterise store
+    Day by day: tidings characterise monday/ --into store; and to fit all days added so far,
+    without reading their traces again: tidings characterise store
     """
     from tidings.characterisation.count.store import is_store
     from tidings.characterisation.fit.assembling import check_base
@@ -156,12 +162,17 @@ def _check_store_options(
     asked = [name for name, given in whole.items() if given]
     if asked and (stored or into is not None):
         raise typer.BadParameter(
-            f"a store keeps statistics of whole days and no traces; for {' and '.join(asked)}, "
-            "characterise the traces themselves, without a store"
+            f"a store keeps statistics, not traces, so {' and '.join(asked)} cannot be "
+            "used with it; characterise the traces themselves, without a store"
         )
     if margin is not None and into is None:
-        raise typer.BadParameter("--margin is how much a store keeps; give --into STORE, too")
+        raise typer.BadParameter("--margin needs --into STORE")
     if stored and into is not None:
-        raise typer.BadParameter(f"{traces} is a store; wants traces to add to {into}")
+        raise typer.BadParameter(
+            f"{traces} is a store of statistics; give the traces that are to be added to {into}"
+        )
     if stored and settle is not None:
-        raise typer.BadParameter("a store has settled when traces were added; leave --settle out")
+        raise typer.BadParameter(
+            "--settle applies when traces are added to a store, not when a store is read; "
+            "leave it out"
+        )

@@ -134,22 +134,23 @@ def say_set_aside(characterisation: Characterisation, quarantine: Path | None) -
     quality = characterisation.quality
     rows = int(quality.loc[quality["fate"] == SET_ASIDE, "rows"].sum())
     if rows and quarantine is not None:
-        console.note(f"set aside, with file and line: {quarantine}")
+        console.note(f"rows set aside, with file and line: {quarantine}")
     elif rows:
         console.note(
-            f"{rows:,} rows were set aside: --quarantine FOLDER writes them with file and line"
+            f"{rows:,} rows were set aside (not used); to see them with file and line, "
+            "add --quarantine FOLDER"
         )
 
 
 def _write_report(characterisation: Characterisation, traces: str, path: Path) -> None:
     page = Report(
-        title=f"What {traces} tells",
+        title=f"Measured from {traces}",
         system=characterisation.system,
         outcomes={"measured": characterisation.measured},
         parameters=_numbers_with_errors(characterisation),
         sections=characterisation.sections,
     )
-    console.note(f"The page: {write_page(page, path)} (open it in a browser; it needs no network)")
+    console.note(f"Report: {write_page(page, path)} (open it in a browser; it needs no network)")
 
 
 def _numbers_with_errors(characterisation: Characterisation) -> pd.DataFrame:

@@ -12,6 +12,8 @@ from tidings.cli import console, options
 if TYPE_CHECKING:
     from tidings.model.system import System
 
+TRACES = "connectivity from traces"
+
 
 def check(
     system: Annotated[
@@ -20,21 +22,26 @@ def check(
     ] = None,
     json: options.Json = False,
     canonical: Annotated[
-        bool, typer.Option("--canonical", help="Print the system in its canonical form.")
+        bool,
+        typer.Option(
+            "--canonical",
+            help="Print the system in canonical form: defaults filled in, units and order "
+            "normalised.",
+        ),
     ] = False,
     topology: Annotated[
         bool,
         typer.Option(
             "--topology",
-            help="SYSTEM is a .graphml, .gml or node-link .json file; print its brokers and links "
-            "as the beginning of a system.",
+            help="SYSTEM is a .graphml, .gml or node-link .json file; print its brokers and "
+            "links as the start of a system file.",
         ),
     ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of system files instead.")
     ] = False,
 ) -> None:
-    """Check a system file; all its problems are reported at once, each with its place.
+    """Check a system file, and report all its problems at once, each with its line.
 
     Example: tidings check city.yaml
     """
@@ -42,29 +49,34 @@ def check(
     from rich.text import Text
 
     from tidings.model import reading
-    from tidings.model.graph_files import read_topology
     from tidings.model.schema import system_schema
     from tidings.model.yaml_text import dump
 
     if schema:
         if system is not None:
-            raise typer.BadParameter(f"--schema is that of every system; leave {system} out")
+            raise typer.BadParameter(
+                f"--schema prints the schema of all system files; leave {system} out"
+            )
         console.show_json(system_schema())
         return
     if system is None:
-        raise typer.BadParameter("which system? give its file or folder")
+        raise typer.BadParameter("no SYSTEM given; wants a system file or folder")
     if topology:
+        from tidings.model.graph_files import read_topology
+
         graph = read_topology(system)
         console.warn(graph.notes)
         document = graph.document
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
         return
     checked = reading.load(system)
+    facts = _facts(checked)
+    if TRACES in facts["features_used"]:
+        _require_files(checked, system)
     if canonical:
         document = reading.system_document(checked)
         console.show_json(document) if json else typer.echo(dump(document), nl=False)
         return
-    facts = _facts(checked)
     if json:
         console.show_json({"valid": True, **facts})
         return
@@ -73,6 +85,31 @@ def check(
         shown = ", ".join(value) if isinstance(value, list) else str(value)
         table.add_row(name.replace("_", " "), Text(shown or "none"))
     console.show(f"{system}: a valid system", table)
+
+
+def _require_files(system: System, name: Path) -> None:
+    """Refuse a system that names missing files, each with the path that was looked at."""
+    from tidings.errors import InvalidSystemError, Problem
+
+    missing: dict[str, str] = {}
+    for section in ("publishers", "subscribers"):
+        for peer in getattr(system, section):
+            trace = peer.connectivity.trace if peer.connectivity is not None else None
+            if trace is not None and not Path(trace).exists():
+                missing.setdefault(trace, f"{section}.{peer.name}.connectivity.trace")
+    if not missing:
+        return
+    problems = [
+        Problem(
+            at=at,
+            saw=f"'{trace}', and there is no file {Path(trace).absolute()}",
+            want="a file that exists",
+            fix="a relative path starts from the folder where the command runs",
+        )
+        for trace, at in missing.items()
+    ]
+    count = "1 missing file" if len(problems) == 1 else f"{len(problems)} missing files"
+    raise InvalidSystemError(f"{name}: {count}", problems)
 
 
 def _facts(system: System) -> dict[str, Any]:

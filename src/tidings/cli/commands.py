@@ -38,10 +38,11 @@ COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 # The root of all errors in how a command is used; typer may or may not bring a click of its own.
 UsageProblem: Any = typer.BadParameter.__mro__[2]
 EPILOGUE = (
-    "Begin with: tidings demo\n\n"
-    "Exit codes: 0 all is well, 1 a check did not hold, 2 wrong input, 3 right input that this "
-    "engine does not handle, 4 a queue grows without limit, 5 Spark or Java is missing, 70 a "
-    "fault of Tidings, 130 interrupted. With --json an error is a JSON document on stdout too."
+    "Begin with: tidings demo\n\nExit codes: 0 success, 1 a check failed or a target is "
+    "not met, 2 invalid input, 3 valid input that this command does not support, 4 "
+    "overload: a queue grows without limit, 5 Spark, Java or a server is missing, 70 a "
+    "bug in Tidings, 130 interrupted. With --json an error is a JSON document on stdout "
+    "too."
 )
 
 
@@ -119,8 +120,8 @@ def _root(
         list[Path] | None,
         typer.Option(
             metavar="FOLDER",
-            help="Files of systems and scenarios may name files below this folder too, not only "
-            "below their own.",
+            help="Let system and scenario files refer to files below this folder too, not "
+            "only below their own. Can be repeated.",
         ),
     ] = None,
 ) -> None:

@@ -112,8 +112,8 @@ def complain(error: TidingsError) -> None:
 
 def complain_of_fault(message: str) -> None:
     """Print that Tidings itself is wrong, and what helps to find out why."""
-    advice = "Please report it; with TIDINGS_DEBUG=1 it shows where."
-    err().print(_text(("a fault of Tidings itself:", "red"), f" {message}\n{advice}"))
+    advice = "Please report it; TIDINGS_DEBUG=1 prints the traceback."
+    err().print(_text(("a bug in Tidings:", "red"), f" {message}\n{advice}"))
 
 
 def failure_document(error: Exception, *, kind: str, message: str, code: int) -> dict[str, Any]:

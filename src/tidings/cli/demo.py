@@ -14,24 +14,29 @@ DISAGREE = 1
 
 def demo(
     to: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where traces, results and the page go.")
+        Path, typer.Option(metavar="FOLDER", help="Folder for traces, results and the report.")
     ] = Path("tidings-demo"),
     system: Annotated[
         Path | None,
-        typer.Option(metavar="SYSTEM", help="A system of your own instead of the sample."),
+        typer.Option(metavar="SYSTEM", help="Your own system file instead of the sample."),
     ] = None,
     minutes: Annotated[
-        float, typer.Option(metavar="N", min=0.5, help="Minutes of traffic recorded as reality.")
+        float,
+        typer.Option(
+            metavar="N",
+            min=0.5,
+            help='Minutes of simulated traffic to record as the "real" system.',
+        ),
     ] = 30.0,
     seed: options.Seed = 1,
     master: options.Master = None,
     memory: options.Memory = None,
     json: options.Json = False,
 ) -> int:
-    """Go the whole way on a sample system: traces, Spark, prediction, simulation, report.
+    """Run the whole workflow on a sample system: traces, Spark, prediction, simulation, report.
 
-    A system is played as "reality" and recorded; its traces are characterised on Spark; what was
-    learnt is predicted and simulated; measured, predicted and simulated are set side by side.
+    A simulated run stands for the real system and is recorded as traces; a system is fitted to
+    them on Spark, then predicted and simulated; both results are compared with the measured one.
 
     Example: tidings demo --to /tmp/demo
     """
@@ -56,6 +61,6 @@ def demo(
         console.show(terminal.side_by_side(outcomes, limit=12))
         for check in result.checks:
             console.show_checked(check.passed, ("holds", "does not"), check.text)
-        console.show(f"\nThe page: {result.page} (open it in a browser; it needs no network)")
+        console.show(f"\nReport: {result.page} (open it in a browser; it needs no network)")
     console.warn(result.warnings)
     return 0 if all(check.passed for check in result.checks) else DISAGREE

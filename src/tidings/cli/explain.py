@@ -16,22 +16,25 @@ def explain(
         bool,
         typer.Option(
             "--remedies/--no-remedies",
-            help="Also try single changes (faster brokers, better links, other schemes).",
+            help="Also predict the gain from single changes (faster brokers, better links, "
+            "other recovery schemes).",
         ),
     ] = True,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Which effect costs whom how much on-time share and delay; the bottleneck; what helps most.
+    """Explain what makes events late or lost, effect by effect; the bottleneck; what helps most.
 
     Example: tidings explain city.yaml
     """
     from tidings.model import reading
+
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.planning.budget import draw_up
     from tidings.planning.changes import quoted
     from tidings.reporting.budgets import delay_table, effect_table, remedy_table, worst_table
 
-    loaded_system = reading.load(system)
     with console.progress("explaining") as step:
         budget = draw_up(loaded_system, remedies=remedies, progress=step)
     if json:
@@ -48,8 +51,12 @@ def explain(
         )
     if budget.remedies:
         console.show(remedy_table(document, limit))
-    refused = [f"'{name}' cannot be left out: {why}" for name, why in budget.refused.items()]
+    refused = [
+        f"'{name}' could not be switched off, so its cost is not shown: {why}"
+        for name, why in budget.refused.items()
+    ]
     untried = [
-        f"{quoted(change)} is not predicted: {why}" for change, why in budget.untried.items()
+        f"{quoted(change)} could not be predicted and is not listed: {why}"
+        for change, why in budget.untried.items()
     ]
     console.warn((*budget.outcome.warnings, *refused, *untried))

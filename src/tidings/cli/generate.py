@@ -21,33 +21,43 @@ def generate(
         Path,
         typer.Option(
             metavar="FOLDER",
-            help="The folder of trace tables to make; with a cluster, one that its workers reach "
+            help="New folder for the trace tables; on a cluster, one that all workers see "
             "under the same path.",
         ),
     ],
     events: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Events published, about; 50,000 unless said otherwise."
+            metavar="N",
+            min=1,
+            help="Number of events to publish, approximately; 50,000 by default.",
         ),
     ] = None,
     duration: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Time covered instead, from a midnight on: 90s, 3d."),
+        typer.Option(
+            metavar="TIME",
+            help="Instead of --events: simulated time, starting at midnight, such as 90s or 3d.",
+        ),
     ] = None,
     probes: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Also so many probes of every link, each way.")
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Also this many probes of every link, in each direction."
+        ),
     ] = 0,
     samples: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Also a sample of how busy brokers are every such time."),
+        typer.Option(
+            metavar="TIME", help="Also sample broker utilisation at this interval, such as 1s."
+        ),
     ] = None,
     ahead: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=TIME",
-            help="The clock of this broker or peer is ahead by so much (-5ms: behind). May be "
-            "given again.",
+            help="Set the clock of a broker or peer ahead by this time (-5ms: behind). Can be "
+            "repeated.",
         ),
     ] = None,
     dirt: Annotated[
@@ -56,7 +66,7 @@ def generate(
             metavar="SHARE",
             min=0.0,
             max=0.3,
-            help="Spoil rows: this share stands there twice, as many have no id, as many "
+            help="Corrupt this share of rows in each of three ways: duplicated, id removed, "
             "impossible times.",
         ),
     ] = 0.0,
@@ -65,10 +75,10 @@ def generate(
     memory: options.Memory = None,
     json: options.Json = False,
 ) -> None:
-    """Make traces of any size on Spark, with planted rates, laws, losses, failures and dirt.
+    """Generate synthetic traces of any size on Spark, from a system whose parameters are known.
 
-    The simulator runs in Spark's tasks and records what happens, a task for every million events;
-    where anything fails, comes or goes, all in one.
+    The simulator runs in Spark tasks, one for every million events; a system with failures, mobile
+    peers or churn is simulated in a single task.
 
     Example: tidings generate city.yaml --into traces/ --events 1000000 --probes 5000
     """
@@ -84,7 +94,7 @@ def generate(
     )
 
     if events is not None and duration is not None:
-        raise typer.BadParameter("--events and --duration both say how much; give one of them")
+        raise typer.BadParameter("--events and --duration exclude each other; give one of them")
     planting = Planting(
         seed=seed,
         probes=probes,
@@ -110,7 +120,7 @@ def generate(
     listed = ", ".join(f"{count:,} {name}" for name, count in rows.items())
     console.show(
         f"{into}: {units.format_seconds(span_s)} with {listed}.",
-        f"What they tell: tidings characterise {into}",
+        f"Next: tidings characterise {into}",
     )
 
 

@@ -40,42 +40,48 @@ def import_(
     ],
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE...", help="Files, folders, patterns or URLs."),
+        typer.Argument(metavar="SOURCE...", help="Files, folders, glob patterns or URLs."),
     ],
     to: Annotated[
-        Path, typer.Option(metavar="TRACES", help="The folder of trace tables to write to.")
+        Path, typer.Option(metavar="TRACES", help="Folder to write the trace tables to.")
     ],
     mapping: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Which columns become which (for table)."),
+        typer.Option(
+            metavar="FILE",
+            help="YAML file that maps your columns to those of trace tables; required for table.",
+        ),
     ] = None,
     broker: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Brokers recorded nothing: one of this name, which takes no time, stands for all. "
-            "Spans (otlp) need one; it is called 'broker' if left out.",
+            help="Use when brokers recorded nothing: one broker of this name, with no service "
+            "time, stands for all of them. otlp always needs one; 'broker' by default.",
         ),
     ] = None,
     unit: Annotated[
-        str, typer.Option(metavar="UNIT", help="Of times whose columns name none: s, ms, us, ns.")
+        str,
+        typer.Option(
+            metavar="UNIT", help="Unit of times in columns whose names carry none: s, ms, us, ns."
+        ),
     ] = "s",
     pseudonyms: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Replace texts in contents and filters by pseudonyms, made with the secret in "
-            "this file; the same secret gives the same pseudonyms.",
+            help="Replace strings in contents and filters by pseudonyms, derived from the "
+            "secret in this file; the same secret gives the same pseudonyms.",
         ),
     ] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace tables that are there already.")
+        bool, typer.Option("--replace", help="Overwrite tables that already exist in the folder.")
     ] = False,
     master: options.Master = None,
     memory: options.Memory = None,
     json: options.Json = False,
 ) -> None:
-    """Make trace tables of what you have; every line is used or set aside with its reason.
+    """Convert logs, spans or probes to trace tables; bad lines are set aside with a reason.
 
     Example: tidings import table log.csv.gz --mapping mine.yaml --to traces/
     """
@@ -90,7 +96,9 @@ def import_(
     if unit not in NANOSECONDS_PER:
         raise typer.BadParameter(f"'{unit}' is not a unit; wants {', '.join(NANOSECONDS_PER)}")
     if (format_ is Format.TABLE) != (mapping is not None):
-        raise typer.BadParameter("--mapping goes with the format 'table', and is needed there")
+        raise typer.BadParameter(
+            "--mapping is required for the format 'table', and only used with it"
+        )
     columns = read_mapping(mapping) if mapping is not None else None
     files = expand(sources)
     secret = Pseudonyms.from_file(pseudonyms) if pseudonyms is not None else None
@@ -119,7 +127,7 @@ def import_(
     else:
         console.show(terminal.quality_table(imported.account))
         if imported.set_aside:
-            console.note(f"set aside, with file and line: {to / QUARANTINE}")
+            console.note(f"rows set aside, with file and line: {to / QUARANTINE}")
     console.warn(imported.notes)
 
 

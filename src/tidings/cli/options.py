@@ -26,20 +26,30 @@ Output = Annotated[
         help="Also save the result: a .json file, or a folder of Parquet tables.",
     ),
 ]
-Pairs = Annotated[bool, typer.Option("--pairs", help="Also give every publisher–subscriber pair.")]
+Pairs = Annotated[
+    bool,
+    typer.Option(
+        "--pairs",
+        help="Also give a row for every publisher–subscriber pair (with --json or --output).",
+    ),
+]
 Limit = Annotated[
-    int, typer.Option("--limit", metavar="N", min=1, help="Show so many rows a table, worst first.")
+    int,
+    typer.Option("--limit", metavar="N", min=1, help="Show at most N rows per table, worst first."),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, help="The same seed gives the same numbers.")
+    int,
+    typer.Option(
+        "--seed", metavar="N", min=0, help="Random seed; the same seed gives the same results."
+    ),
 ]
 By = Annotated[
     str | None,
     typer.Option(
         "--by",
         metavar="theory|simulation",
-        help="The one engine that is to answer; not said: theory where its measured error is "
-        "small enough, else the simulation.",
+        help="Use this engine only. By default theory answers where its known error is small "
+        "enough, and the simulation elsewhere.",
     ),
 ]
 Within = Annotated[
@@ -47,8 +57,9 @@ Within = Annotated[
     typer.Option(
         "--within",
         metavar="ERROR",
-        help="The error (half-width, 95 %) wanted of every on-time share: a share such as 0.005, "
-        "or '10% of misses'.",
+        help="Largest acceptable error of every on-time share (half-width, 95 %): absolute, "
+        "such as 0.005 (half a percentage point), or relative to late and lost events, "
+        "as '10% of misses'.",
     ),
 ]
 Seconds = Annotated[
@@ -57,8 +68,8 @@ Seconds = Annotated[
         "--seconds",
         metavar="N",
         min=0.1,
-        help="CPU seconds that simulating may take; shares that are not as precise as wanted by "
-        "then say so.",
+        help="CPU seconds that simulation may use; on-time shares that are still less precise "
+        "than asked are marked.",
     ),
 ]
 Budget = Annotated[
@@ -67,7 +78,7 @@ Budget = Annotated[
         "--seconds",
         metavar="N",
         min=0.1,
-        help="CPU seconds that all replications together may take; no limit if left out.",
+        help="CPU seconds that all replications together may use; no limit by default.",
     ),
 ]
 Master = Annotated[
@@ -75,8 +86,8 @@ Master = Annotated[
     typer.Option(
         "--master",
         metavar="URL",
-        help="Where Spark runs: local[4], spark://host:7077, yarn, or sc://host for Connect. "
-        "By default inside this process, on all cores.",
+        help="Spark master: local[4], spark://host:7077, yarn, or sc://host for Spark "
+        "Connect. By default Spark runs locally on all cores.",
     ),
 ]
 Memory = Annotated[

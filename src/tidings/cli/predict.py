@@ -18,7 +18,8 @@ def predict(
         typer.Option(
             "--model",
             metavar="|".join(QUEUE_MODELS),
-            help="How theory sees queues; another than the first is answered by theory alone.",
+            help="Queue model of theory. gg1 and mm1 are simpler, for comparison: theory then "
+            "answers alone.",
         ),
     ] = next(iter(QUEUE_MODELS)),
     faults: Annotated[
@@ -26,7 +27,8 @@ def predict(
         typer.Option(
             "--faults",
             metavar="|".join(FAULT_MODELS),
-            help="How theory sees failures; another than the first is answered by theory alone.",
+            help="Failure model of theory. With paper, the published formulas, theory answers "
+            "alone.",
         ),
     ] = next(iter(FAULT_MODELS)),
     within: options.Within = str(WITHIN),
@@ -38,8 +40,8 @@ def predict(
         bool | None,
         typer.Option(
             "--error-bars/--no-error-bars",
-            help="Turn standard errors of the system's parameters into those of the result; "
-            "unasked where it has them and that is quick.",
+            help="Carry standard errors of the system's parameters over to the result; by "
+            "default where the system has them and it is quick.",
         ),
     ] = None,
     contents_skew: Annotated[
@@ -47,22 +49,23 @@ def predict(
         typer.Option(
             "--contents-skew",
             metavar="ALPHA",
-            help="Believe in contents' probabilities to this power: below 1 more alike than they "
-            "are, above 1 less.",
+            help="Raise probabilities of contents to this power first, to see what wrong ones "
+            "would cost: below 1 makes them more equal, above 1 less.",
         ),
     ] = 1.0,
     interval: Annotated[
         float | None,
         options.share(
-            "Say between which shares the true one lies with this probability, such as 0.9: "
-            "standard errors of parameters and the error of each row count.",
+            "Also show the interval that contains the true on-time share with this "
+            "probability, such as 0.9, from standard errors of parameters and the error "
+            "of each row.",
             "--interval",
         ),
     ] = None,
     model_error: Annotated[
         float | None,
         options.share(
-            "Model error used by --interval, as a standard error; default: that of each row.",
+            "Standard error of the model to use for --interval, instead of the error of each row.",
             "--model-error",
         ),
     ] = None,
@@ -70,24 +73,28 @@ def predict(
     output: options.Output = None,
     limit: options.Limit = 10,
 ) -> None:
-    """Predict which share of its events each subscriber gets in time, and why not the rest.
+    """Predict which share of its events each subscriber gets on time, and why others are not.
 
-    Each row says how far it can be off and by which engine it was answered.
+    Each row shows its error, and which engine answered: theory or simulation.
 
     Example: tidings predict city.yaml --within 0.001, or with error bars end to end:
     tidings predict fitted.yaml --interval 0.9
     """
     from tidings.model import reading
     from tidings.model.skewness import skewed
-    from tidings.prediction.predict import PredictOptions
-    from tidings.prediction.predict import predict as predict_outcome
-    from tidings.reporting.terminal import interval_table
-    from tidings.validation.intervals import intervals
 
     if model not in QUEUE_MODELS:
         raise typer.BadParameter(f"'{model}' is not one of {', '.join(QUEUE_MODELS)}")
     if faults not in FAULT_MODELS:
         raise typer.BadParameter(f"'{faults}' is not one of {', '.join(FAULT_MODELS)}")
+    believed_system = skewed(reading.load(system), contents_skew)
+    check_output(output)
+    # Slow to import: a mistake in the file is reported before.
+    from tidings.prediction.predict import PredictOptions
+    from tidings.prediction.predict import predict as predict_outcome
+    from tidings.reporting.terminal import interval_table
+    from tidings.validation.intervals import intervals
+
     asked = PredictOptions(
         within=within,
         by=by,
@@ -98,8 +105,6 @@ def predict(
         pairs=pairs,
         error_bars=True if error_bars is None and interval is not None else error_bars,
     )
-    check_output(output)
-    believed_system = skewed(reading.load(system), contents_skew)
     with console.progress("predicting") as step:
         outcome = predict_outcome(believed_system, asked, progress=step)
     shares = None

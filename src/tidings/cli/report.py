@@ -18,10 +18,11 @@ def report(
         list[Path],
         typer.Argument(
             metavar="OUTCOME...",
-            help="Outcomes, .json files or folders: at most one of each source.",
+            help="Results of predict, simulate or characterise (.json files or folders), at "
+            "most one of each.",
         ),
     ],
-    to: Annotated[Path, typer.Option(metavar="FILE", help="Where the page goes.")] = Path(
+    to: Annotated[Path, typer.Option(metavar="FILE", help="HTML file to write.")] = Path(
         "report.html"
     ),
     annex: Annotated[
@@ -29,8 +30,8 @@ def report(
         typer.Option(
             "--with",
             metavar="FILE",
-            help="Also show a budget, a what-if or a plan: what explain, whatif or plan printed "
-            "with --json; may be given several times.",
+            help="Also include the saved --json output of explain, whatif or plan. Can be "
+            "repeated.",
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
@@ -41,18 +42,22 @@ def report(
     Example: tidings report city.yaml predicted.json measured.json --to city.html
     """
     from tidings.model import reading
+
+    check_file(to)
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.model.outcome_files import load_outcome
     from tidings.reporting.annexes import load_annex
     from tidings.reporting.page import Report, write_page
     from tidings.validation.origins import doubts
 
-    check_file(to)
-    loaded_system = reading.load(system)
     loaded = {}
     for path in outcomes:
         outcome = load_outcome(path)
         if outcome.source in loaded:
-            raise InvalidInputError(f"{path}: a second {outcome.source} outcome; give one of each")
+            raise InvalidInputError(
+                f"{path}: this is a second {outcome.source} outcome; give one of each kind"
+            )
         loaded[outcome.source] = outcome
     sections = tuple(load_annex(path) for path in annex or ())
     name = title or loaded_system.description or Path(system).stem
@@ -65,5 +70,5 @@ def report(
     if json:
         console.show_json({"page": str(to), "bytes": to.stat().st_size, "warnings": list(warnings)})
     else:
-        console.show(f"The page: {to} (open it in a browser; it needs no network)")
+        console.show(f"Report: {to} (open it in a browser; it needs no network)")
     console.warn(warnings)

@@ -57,9 +57,9 @@ def _studies() -> Any:
 
 app = typer.Typer(
     cls=Studies,
-    help="Run the experiments of a paper again: predicted against simulated, errors, claims, plots."
-    " They are in the folder studies of a clone."
-    "\n\nExample: tidings reproduce content-timeliness --systems 2 --load high",
+    help="Repeat the experiments of a paper: predicted against simulated, errors, claims, "
+    "plots. Needs a clone of Tidings, with its folder 'studies'.\n\nExample: tidings "
+    "reproduce content-timeliness --systems 2 --load high",
     rich_markup_mode=None,
 )
 

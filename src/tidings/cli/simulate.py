@@ -30,19 +30,24 @@ def simulate(
         typer.Option(
             metavar="N",
             min=1,
-            help="Events published in each replication, on average; 50,000 unless said otherwise, "
-            "more where what fails would hardly fail in that time.",
+            help="Events to publish in each replication, on average; 50,000 by default, more "
+            "where failures are too rare to be seen in that time.",
         ),
     ] = None,
     duration: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="Simulated time of each replication instead, such as 90s or 2h."
+            metavar="TIME",
+            help="Instead of --events: simulated time of each replication, such as 90s or 2h.",
         ),
     ] = None,
     replications: Annotated[
         int,
-        typer.Option(metavar="N", min=1, help="Independent runs, which tell the standard errors."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of independent runs; their scatter gives the standard errors.",
+        ),
     ] = USUAL.replications,
     precision: Annotated[
         float | None,
@@ -50,20 +55,20 @@ def simulate(
             metavar="SHARE",
             min=1e-5,
             max=0.5,
-            help="Go on until every on-time share is known to ± this (95 %), or to the cap; "
-            "0.005 is half a percentage point.",
+            help="Add replications until every on-time share is known to ± this (95 %), up to "
+            "--max-replications; 0.005 is half a percentage point.",
         ),
     ] = None,
     seconds: options.Budget = None,
     max_replications: Annotated[
-        int, typer.Option(metavar="N", min=2, help="The cap for --precision.")
+        int, typer.Option(metavar="N", min=2, help="Upper limit of replications with --precision.")
     ] = USUAL.max_replications,
     max_copies: Annotated[
         int,
         typer.Option(
             metavar="N",
             min=1,
-            help="Copies of events in the system at once; a run with more ends as unstable.",
+            help="Stop as unstable when more copies of events than this are in the system at once.",
         ),
     ] = USUAL.max_copies,
     seed: options.Seed = 1,
@@ -72,39 +77,44 @@ def simulate(
         typer.Option(
             "--master",
             metavar="URL",
-            help="Run the replications on this Spark, with the same numbers: spark://host:7077, "
-            "yarn, or sc://host for Connect. By default on the cores of this machine.",
+            help="Run the replications on this Spark master, with the same results: "
+            "spark://host:7077, yarn, or sc://host for Spark Connect. By default on the "
+            "cores of this machine.",
         ),
     ] = None,
     traces: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Record one run as trace tables in this folder, and show that run's outcome.",
+            help="Record a single run as trace tables in this new folder, and show its outcome.",
         ),
     ] = None,
     json: options.Json = False,
     output: options.Output = None,
     limit: options.Limit = 10,
 ) -> None:
-    """Simulate a system: on-time shares with standard errors, or traces to learn from.
+    """Simulate a system: on-time shares with standard errors, or traces to characterise.
 
     Example: tidings simulate city.yaml --precision 0.005
     """
     from tidings.model import reading
-    from tidings.simulation.recording import record, write_traces
-    from tidings.simulation.run import simulate as simulate_outcome
 
     duration_s = None if duration is None else options.seconds(duration)
-    check_output(output)
     if precision is None and _given(context, ("max_replications",)):
-        raise typer.BadParameter("--max-replications is the cap for --precision; give that too")
+        raise typer.BadParameter("--max-replications only limits --precision; give --precision too")
     if traces is not None:
         _refuse_many_runs(context)
         if master is not None:
-            raise typer.BadParameter("with --traces one run is recorded here; leave --master out")
+            raise typer.BadParameter(
+                "--traces records a single run on this machine; leave --master out"
+            )
         check_new_folder(traces)
     loaded_system = reading.load(system)
+    check_output(output)
+    # Slow to import: a mistake in the file is reported before.
+    from tidings.simulation.recording import record, write_traces
+    from tidings.simulation.run import simulate as simulate_outcome
+
     with console.progress("simulating") as step:
         if traces is None:
             simulated: Callable[..., Outcome] = simulate_outcome
@@ -154,7 +164,7 @@ def _refuse_many_runs(context: typer.Context) -> None:
     """With traces one run is recorded, so what was said about many would be ignored."""
     given = _given(context, OF_MANY_RUNS)
     if given:
-        raise typer.BadParameter(f"with --traces one run is recorded; leave {', '.join(given)} out")
+        raise typer.BadParameter(f"--traces records a single run; leave {', '.join(given)} out")
 
 
 def _given(context: typer.Context, names: Sequence[str]) -> list[str]:

@@ -21,8 +21,9 @@ def started(
 
     if is_exposed(master):
         console.note(
-            f"Spark listens on this machine's network, where the workers of {master} must reach "
-            "it; whoever else does could run code here: use a network that you trust"
+            f"Spark now listens on the network so that the workers of {master} can reach "
+            "it; anyone else who can reach it could run code on this machine: use only a "
+            "trusted network"
         )
     try:
         session = spark_session(master, memory=memory, small=small)

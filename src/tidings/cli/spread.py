@@ -34,20 +34,21 @@ def spread(
         str | None,
         typer.Option(
             metavar="TIMES",
-            help="Where bins of stays end, such as 10s,30s,2min. By default such that about as "
-            "many events are in each.",
+            help="Upper ends of the bins of subscription length, such as 10s,30s,2min. By "
+            "default bins with about equally many events.",
         ),
     ] = None,
     bins: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Points of the curves f and g.")
+        int,
+        typer.Option(metavar="N", min=1, max=1000, help="Number of points of the curves f and g."),
     ] = 10,
     master: options.Master = None,
     memory: options.Memory = None,
     json: options.Json = False,
 ) -> None:
-    """Measure on Spark how things spread, T_sub, T_diff, r, and what subscribers missed meanwhile.
+    """Measure how fast subscriptions and events spread, on Spark, and what was missed meanwhile.
 
-    Needs subscriptions with when brokers learnt of them, publications, hops and deliveries.
+    Needs subscriptions with the times brokers learnt of them, publications, hops and deliveries.
 
     Example: tidings spread traces/ --stays 10s,30s,2min
     """

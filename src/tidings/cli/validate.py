@@ -13,17 +13,23 @@ DISAGREE = 1
 
 
 def validate(
-    a: Annotated[Path, typer.Argument(metavar="A", help="An outcome: .json file or folder.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another, say of another source.")],
+    a: Annotated[
+        Path,
+        typer.Argument(
+            metavar="A", help="Result of predict, simulate or characterise: .json file or folder."
+        ),
+    ],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The result to compare it with.")],
     max_mae: Annotated[
         float | None,
         options.share(
-            "Largest mean absolute error of on-time shares; 0.02 is two percentage points."
+            "Largest acceptable mean absolute difference of on-time shares; 0.02 is two "
+            "percentage points."
         ),
     ] = 0.02,
     max_error: Annotated[
         float | None,
-        options.share("Largest error of any subscriber's on-time share."),
+        options.share("Largest acceptable difference of any subscriber's on-time share."),
     ] = None,
     min_within_2se: Annotated[
         float | None,
@@ -35,15 +41,15 @@ def validate(
     min_within_error: Annotated[
         float | None,
         options.share(
-            "Share of subscribers that must agree within standard errors and the errors that "
-            "engines state of their rows.",
+            "Share of subscribers that must agree within their standard errors and "
+            "stated errors together.",
             "--min-within-error",
         ),
     ] = None,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> int:
-    """Compare two outcomes; the exit code is 0 where they agree and 1 where they do not.
+    """Compare two outcomes; exit code 0 if they agree within the limits, 1 if not.
 
     Example: tidings validate predicted.json measured.json --max-mae 0.02
     """

@@ -37,11 +37,12 @@ def whatif(
     scenarios: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Many scenarios, YAML or JSON: by name a list of changes."
+            metavar="FILE",
+            help="YAML or JSON file of many scenarios: a list of changes under each name.",
         ),
     ] = None,
     simulated: Annotated[
-        bool, typer.Option("--simulate", help="Play both systems through as well.")
+        bool, typer.Option("--simulate", help="Also simulate the system before and after.")
     ] = False,
     within: options.Within = str(WITHIN),
     by: options.By = None,
@@ -51,7 +52,8 @@ def whatif(
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Write a row for every scenario here, with all subscribers in it, as Parquet.",
+            help="Write a row for every scenario, with all its subscribers, to this new "
+            "folder (Parquet).",
         ),
     ] = None,
     master: options.Master = None,
@@ -59,29 +61,33 @@ def whatif(
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """What if: predict a system before and after changes; many scenarios at once on Spark.
+    """Predict a system before and after changes; many scenarios at once on Spark.
 
-    One scenario is predicted within the error wanted; many are by theory, with its errors.
+    One scenario is predicted to --within; many are predicted by theory alone, with its errors.
 
     Example: tidings whatif city.yaml 'rate all x2' 'speed hub x2'
     """
     from tidings.model import reading
+
+    if bool(changes) == (scenarios is not None):
+        raise typer.BadParameter("give either CHANGES or a file of --scenarios")
+    if scenarios is not None and simulated:
+        raise typer.BadParameter(
+            "--simulate works for one scenario only; give CHANGES instead of --scenarios"
+        )
+    if changes and (to is not None or master is not None):
+        raise typer.BadParameter("--to and --master work with --scenarios only")
+    if to is not None:
+        check_new_folder(to)
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.planning.scenarios import read_scenarios
     from tidings.prediction.predict import PredictOptions
     from tidings.reporting.what_ifs import scenario_table
 
-    if bool(changes) == (scenarios is not None):
-        raise typer.BadParameter("give changes, or a file of --scenarios; one of the two")
-    if scenarios is not None and simulated:
-        raise typer.BadParameter("--simulate is for one scenario; give its changes")
-    if changes and (to is not None or master is not None):
-        raise typer.BadParameter("--to and --master are for a file of --scenarios")
-    if to is not None:
-        check_new_folder(to)
     asked_of = PredictOptions(
         within=within, by=by, seconds=seconds, seed=seed, delays=False, error_bars=False
     )
-    loaded_system = reading.load(system)
     if scenarios is None:
         with console.progress("what if") as step:
             differences = _one(loaded_system, tuple(changes or ()), asked_of, simulated, step)
@@ -101,7 +107,7 @@ def whatif(
         console.show(scenario_table(known, limit))
         console.warn(tuple(f"{row['scenario']}: {row['error']}" for row in rows if row["error"]))
     if all(row["error"] for row in rows):
-        raise InvalidInputError(f"none of the scenarios can be: {rows[0]['error']}")
+        raise InvalidInputError(f"none of the scenarios could be predicted: {rows[0]['error']}")
 
 
 def _one(

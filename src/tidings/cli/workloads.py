@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SystemIfAny = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[SYSTEM]", help="The system: a YAML or JSON file, or a folder of tables."
+        metavar="SYSTEM", help="The system: a YAML or JSON file, or a folder of tables."
     ),
 ]
 TracesInstead = Annotated[
@@ -27,32 +27,37 @@ TracesInstead = Annotated[
     typer.Option(
         "--traces",
         metavar="FOLDER",
-        help="Instead of a system: measure routing, rates and service times in traces, on Spark.",
+        help="Instead of a system file: measure routing, rates and service times from these "
+        "trace tables, on Spark.",
     ),
 ]
 EventType = Annotated[
     str | None,
-    typer.Option(metavar="ATTRIBUTE", help="Of traces: the attribute that is an event's type."),
+    typer.Option(
+        metavar="ATTRIBUTE", help="With --traces: the attribute of contents that is the event type."
+    ),
 ]
 Services = Annotated[
     str | None,
     typer.Option(
         metavar="spans|utilisation",
-        help="Of traces: service times from hops (if left out), or by the utilisation law from "
-        "samples of how busy CPUs and disks were.",
+        help="With --traces: take service times from hops (default), or by the utilisation "
+        "law from sampled CPU and disk utilisation.",
     ),
 ]
 Bandwidth = Annotated[
     list[str] | None,
     typer.Option(
         metavar="LINK=RATE",
-        help="Of traces: how fast a link (hub--east, or all) is; with message sizes this makes "
-        "its wires queues: all=10Mbit/s.",
+        help="With --traces: bandwidth of a link (hub--east, or all), such as all=10Mbit/s; "
+        "with message sizes, the link becomes a queue.",
     ),
 ]
 SharedNetwork = Annotated[
     str | None,
-    typer.Option(metavar="RATE", help="Of traces: all links share one network this fast."),
+    typer.Option(
+        metavar="RATE", help="With --traces: all links share one network of this bandwidth."
+    ),
 ]
 
 
@@ -70,13 +75,17 @@ class Origin:
 
     def __post_init__(self) -> None:
         if (self.system is None) == (self.traces is None):
-            raise typer.BadParameter("give a SYSTEM, or --traces FOLDER")
+            raise typer.BadParameter("give either a SYSTEM or --traces FOLDER")
         for name in ("event_type", "services", "bandwidth", "shared_network", "master"):
             if self.system is not None and getattr(self, name):
                 option = name.replace("_", "-")
-                raise typer.BadParameter(f"--{option} goes with --traces; a system has its own")
+                raise typer.BadParameter(
+                    f"--{option} works with --traces only; a system file has its own"
+                )
         if self.bandwidth and self.shared_network:
-            raise typer.BadParameter("either --bandwidth of links, or one --shared-network")
+            raise typer.BadParameter(
+                "--bandwidth and --shared-network exclude each other; give one of them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,7 +95,7 @@ def demonstrate(
     """
     check_place(folder)
     with new_folder(folder, replace=True) as place:
-        progress(f"playing {minutes:g} minutes of traffic as reality")
+        progress(f"playing {minutes:g} minutes of traffic as the real system")
         write_traces(_play(system, seed, minutes, progress), place / "traces")
         characterisation = characterise(read_traces(spark, place / "traces"), progress=progress)
         progress("predicting the fitted system")
@@ -128,7 +128,9 @@ def check_place(folder: Path) -> None:
     """Refuse a folder that cannot be written, or is there and not wholly ours to replace."""
     check_new_folder(folder, replace=True)
     if folder.exists() and not _is_ours(folder):
-        raise InvalidInputError(f"{folder} exists and is not of ours; choose another with --to")
+        raise InvalidInputError(
+            f"{folder} exists and was not made by tidings demo; choose another folder with --to"
+        )
 
 
 def _is_ours(folder: Path) -> bool:

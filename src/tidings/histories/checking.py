@@ -187,7 +187,9 @@ def _ends(publications: DataFrame) -> tuple[int, int]:
     ends = (F.min("published_ns").alias("first"), F.max("published_ns").alias("last"))
     first, last = bring_here(publications.agg(*ends), "publications").iloc[0]
     if first is None or first != first:
-        raise InvalidTracesError("publications: there are none; wants at least one to check")
+        raise InvalidTracesError(
+            "publications: the table is empty; wants at least one publication to check"
+        )
     return int(first), int(last)
 
 

@@ -73,10 +73,11 @@ def detect_warmup(
 def _slow_to_settle(warmup_s: float) -> Remark:
     return Remark(
         kind="slow to settle",
-        what="the start of a run still shows in pilot runs as long as this",
+        what="the system is slow to reach steady state: the warm-up may be too short, and "
+        "results biased by the empty start",
         size=warmup_s,
         unit="s",
-        do="give a longer warm-up",
+        do="simulate for longer, or set a longer warm-up",
     )
 
 

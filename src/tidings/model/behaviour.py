@@ -17,7 +17,7 @@ def read_positive_law(place: Place) -> Law | None:
     """A law of times that are not all zero."""
     law = read_law(place)
     if law is not None and law.mean_s <= 0:
-        place.report("a law with a mean above 0")
+        place.report("a distribution with a mean above 0")
     return law
 
 
@@ -25,10 +25,10 @@ def _law_schema() -> dict[str, Any]:
     return {"$ref": "#/$defs/Law"}
 
 
-LAW = Kind(label="a law of times", read=read_law, write=law_document, schema=_law_schema)
+LAW = Kind(label="a distribution of times", read=read_law, write=law_document, schema=_law_schema)
 
 POSITIVE_LAW = Kind(
-    label="a law of times", read=read_positive_law, write=law_document, schema=_law_schema
+    label="a distribution of times", read=read_positive_law, write=law_document, schema=_law_schema
 )
 
 MOST_SERVERS = 10**5  # a simulation keeps a clock for each; more at once is "infinite-server"
@@ -86,7 +86,7 @@ def _service_schema() -> dict[str, Any]:
 
 
 SERVICE = Kind(
-    label="a law of times, perhaps with per: subscription",
+    label="a distribution of times, optionally with 'per: subscription'",
     read=_read_service,
     write=_service_document,
     schema=_service_schema,
@@ -106,7 +106,7 @@ class Failure:
         return self.up.mean_s / (self.up.mean_s + self.down.mean_s)
 
 
-_FAILURE_FORMS = "{mtbf, mttr}, {availability, period}, or the laws {up, down}"
+_FAILURE_FORMS = "{mtbf, mttr}, {availability, period}, or the distributions {up, down}"
 
 
 def _read_failure(place: Place) -> Failure | None:
@@ -134,7 +134,7 @@ def _read_failure(place: Place) -> Failure | None:
 def _read_availability(place: Place) -> float | None:
     share = place.share(positive=True)
     if share == 1.0:
-        place.report("a share below 1", fix="leave 'failure' out altogether")
+        place.report("a share below 1", fix="for a part that never fails, leave 'failure' out")
     return share
 
 
@@ -194,7 +194,7 @@ class Channel:
     )
     bandwidth_bytes_per_s: float | None = spec(
         records.BANDWIDTH,
-        "of the connection; the size of messages matters then",
+        "of the connection; needs message sizes",
         default=None,
         key="bandwidth",
     )
@@ -215,15 +215,16 @@ class Connectivity:
     off: Law | None = spec(POSITIVE_LAW, "time away", default=None)
     trace: str | None = spec(
         replace(records.TEXT, read=read_named),
-        "a `sessions` table (CSV, Parquet) to draw the periods from, instead of laws; a relative "
-        "path counts from where the command runs; below the folder of the file that names it, or "
-        "one of `tidings --files-below`",
+        "a `sessions` table (CSV, Parquet) to draw the periods from, instead of "
+        "distributions; a relative path starts from the folder where the command runs; "
+        "it must lie below the folder of the system file, or one of `tidings "
+        "--files-below`",
         default=None,
     )
     replay: str = spec(
         records.choice("resample", "loop"),
-        "how periods are drawn from the trace: at random, or in turn, again and again (a short "
-        "trace then understates delays)",
+        "how periods are taken from the trace: at random (resample), or in order, over "
+        "and over (loop; a short trace then understates delays)",
         default="resample",
     )
     service: Law | None = spec(LAW, "time to hand one event over while connected", default=None)
@@ -237,7 +238,7 @@ class Connectivity:
 def _read_connectivity(place: Place) -> Connectivity | None:
     fields = given(place)
     if isinstance(place.value, Mapping) and (fields & _PERIODS) not in ({"on", "off"}, {"trace"}):
-        place.report("both laws on and off, or a trace (not both)")
+        place.report("either the distributions 'on' and 'off', or a 'trace'")
     elif "trace" not in fields and "replay" in fields:
         place.inside("replay").report("a 'trace', whose periods it draws", saw="none")
     connectivity: Connectivity | None = records.read_record(Connectivity, place)
@@ -264,7 +265,7 @@ class DailyRates:
     )
     repeat: bool = spec(
         records.FLAG,
-        "begin again after the last slot; if not, nothing comes after it",
+        "start again after the last slot; if false, nothing is published after it",
         default=True,
     )
 

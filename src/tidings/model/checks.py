@@ -21,7 +21,7 @@ from tidings.model.system import FORMAT_VERSION, Broker, Recovery
 
 Names = Mapping[str, Sequence[str] | None]  # of each section; None where it could not be read
 NEEDED = ("brokers", "publishers", "subscribers")
-_STAYS_BESIDE = "'stays' beside it: how long a subscription lasts until the subscriber is away"
+_STAYS_BESIDE = "'stays' as well: how long a subscription lasts before the subscriber is away"
 
 
 def check_system(parts: Mapping[str, Any], place: Place) -> None:
@@ -128,7 +128,7 @@ def _check_event_types(place: Place, broker: Place) -> None:
             )
     for station, priorities in zip((broker, *stations), by_type["priorities"], strict=True):
         if priorities.value and station.inside("discipline").value != "priority":
-            priorities.report("the discipline 'priority', which alone heeds them")
+            priorities.report("no priorities, or the discipline 'priority': others ignore them")
 
 
 def _check_publishers(place: Place) -> None:
@@ -198,13 +198,13 @@ def _check_recovery(recovery: Recovery | None, place: Place) -> None:
     at = place.inside("recovery")
     if recovery.timeout_s is not None and recovery.refresh_s == 0.0:
         at.inside("timeout").report(
-            "a 'refresh' interval above 0: what is refreshed all the time never times out"
+            "a 'refresh' interval above 0, or no 'timeout': with refresh 0 nothing ever times out"
         )
     plain = Recovery(scheme="none")
     fields = ("refresh", "timeout", "detection")
     changed = [one for one in fields if getattr(recovery, f"{one}_s") != getattr(plain, f"{one}_s")]
     if recovery.scheme == "none" and changed:
-        at.inside(changed[0]).report("another scheme than 'none', which recovers nothing")
+        at.inside(changed[0]).report("a scheme other than 'none', which has no recovery options")
 
 
 def _check_paths_of_errors(names: Names, ends: LinkEnds | None, place: Place) -> None:

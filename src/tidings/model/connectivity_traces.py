@@ -63,7 +63,7 @@ def periods_of(connectivity: Connectivity, peer: str) -> Periods:
         raise _wrong(
             connectivity.trace,
             saw=f"{len(changes)} peers and none of them '{peer}'",
-            want="one peer's trace to go through again and again, or replay: resample",
+            want="the trace of one peer to repeat, or replay: resample",
         )
     own = peer if peer in changes else None
     return _periods(connectivity.trace, _stamp(connectivity.trace), connectivity.replay, own)
@@ -82,9 +82,9 @@ def _periods(trace: str, stamp: int, replay: str, peer: str | None) -> Periods:
     if not (lengths_s[0] and lengths_s[1]):
         raise _wrong(
             trace,
-            saw=f"{len(lengths_s[1])} whole times connected and {len(lengths_s[0])} disconnected",
-            want="at least one of each, with the changes at both ends"
-            + (f", for '{peer}'" if peer else ""),
+            saw=f"{len(lengths_s[1])} complete periods connected and {len(lengths_s[0])} "
+            "disconnected",
+            want="at least one complete period of each" + (f", for '{peer}'" if peer else ""),
         )
     loop_s = _loop(runs[0]) if replay == "loop" else ()
     return Periods(on=resampled(lengths_s[1]), off=resampled(lengths_s[0]), loop_s=loop_s)
@@ -150,7 +150,7 @@ def _stamp(trace: str) -> int:
     try:
         return real_place(trace).stat().st_mtime_ns
     except OSError as error:
-        saw = error.strerror or "no file"
+        saw = f"{(error.strerror or 'no file').lower()} ({os.path.abspath(trace)})"
         raise _wrong(trace, saw=saw, want="a file that can be read") from None
 
 

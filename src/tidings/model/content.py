@@ -137,9 +137,10 @@ class IndependentContent:
         """Every event that may be published, with the product of its attributes' probabilities."""
         if self.combinations > MOST_COMBINATIONS:
             raise UnsupportedError(
-                f"the {len(self.attributes)} independent attributes have {self.combinations:,} "
-                f"combinations, more than the {MOST_COMBINATIONS:,} that can be listed; "
-                "give fewer values, or a content table of the events that matter"
+                f"the {len(self.attributes)} independent attributes have "
+                f"{self.combinations:,} combinations, more than the {MOST_COMBINATIONS:,} "
+                "that can be listed; use fewer values, or list the events that matter "
+                "with their probabilities"
             )
         names = [law.attribute for law in self.attributes]
         choices = [

@@ -109,7 +109,7 @@ def read_wants(place: Place) -> Filter | None:
 
     >>> place = Place({"price": {"above": 5, "below": 3}})
     >>> read_wants(place) is None, str(place.problems[0])
-    (True, 'price: got below 3 and above 5; wants tests that some value passes')
+    (True, 'price: got below 3 and above 5; wants tests that at least one value can pass')
     """
     before = len(place.problems)
     wanted = read_filter(place)
@@ -130,9 +130,9 @@ def _report_contradiction(place: Place, attribute: str) -> None:
     tests = alone.conjunctions[0].constraints
     kinds = {one.kinds for one in tests if one.test not in {"not", "exists", "one_of"}}
     place.report(
-        "tests that some value passes",
+        "tests that at least one value can pass",
         saw=" and ".join(f"{one.test} {describe(one.value)}" for one in tests),
-        fix="no value is of two kinds: numbers, texts, true and false" if len(kinds) > 1 else "",
+        fix="no value is a number, a text and a boolean at once" if len(kinds) > 1 else "",
     )
 
 

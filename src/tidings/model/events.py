@@ -113,7 +113,7 @@ def read_value(place: Place) -> Value | None:
     if isinstance(value, str):
         if _is_encodable(value):
             return value
-        place.report("a text of whole characters", fix="half of a surrogate pair stands alone")
+        place.report("valid Unicode text", fix="it contains half of a surrogate pair")
         return None
     if isinstance(value, bool):
         return value

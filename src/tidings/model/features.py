@@ -196,7 +196,7 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "several stations in a broker": _stations,
     "random lifetimes": _random_lifetimes,
     "lifetimes of subscribers": _own_lifetimes,
-    "many subscribers in one": _counts,
+    "subscribers with a count": _counts,
     "dropping expired events on the way": _early_expiry,
     "one tree per topic": _several_trees,
 }
@@ -216,8 +216,8 @@ def has_churn(system: System, engine: str) -> bool:
             named = names(system.subscribers)
             listed = ", ".join(f"subscribers.{named[index]}" for index in comes[:4])
             raise UnsupportedError(
-                f"{engine} does not handle subscription churn together with {what}: {listed}. "
-                "Take 'stays' or the other out of the file.",
+                f"{engine} does not handle subscription churn together with {what}: "
+                f"{listed}. Remove 'stays', or the other, from the file.",
                 [f"subscription churn together with {what}"],
             )
     return bool(comes.size)
@@ -240,8 +240,8 @@ def require_only(system: System, handled: Collection[str], engine: str) -> None:
             for name, places in refused.items()
         ]
         raise UnsupportedError(
-            f"{engine} does not handle {len(refused)} of the things this system uses:\n"
+            f"{engine} does not handle {len(refused)} of the features this system uses:\n"
             + "\n".join(lines)
-            + "\nTake these fields out of the file to go on without them.",
+            + "\nTo go on without them, remove these fields from the file.",
             refused,
         )

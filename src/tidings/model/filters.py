@@ -192,7 +192,7 @@ def read_filter(place: Place) -> Filter | None:
         conjunctions = [_read_conjunction(place)]
     elif isinstance(place.value, list | tuple):
         if not place.value:
-            place.report("at least one mapping", fix="[] wants nothing; {} wants everything")
+            place.report("at least one mapping", fix="[] matches nothing; {} matches everything")
         conjunctions = [_read_conjunction(part) for part in place.items()]
     else:
         place.report("a mapping (attribute: test), or a list of such for OR")

@@ -55,7 +55,10 @@ def read_topology(path: str | Path) -> Topology:
     parts = sorted(nx.connected_components(simple), key=_largest_first)
     order = [node for node in graph.nodes if node in parts[0]]
     if len(parts) > 1:
-        notes.append(f"{len(simple) - len(order)} brokers outside the largest part left out")
+        notes.append(
+            f"{len(simple) - len(order)} brokers that are not connected to the largest part "
+            "were left out"
+        )
     kept = {names[node] for node in order}
     document: dict[str, Any] = {
         "tidings": 1,
@@ -90,9 +93,9 @@ def _edges(graph: Any) -> tuple[list[tuple[tuple[Any, Any], Any, Any]], list[str
             back[pair] = data
         else:
             parallel += 1
-    notes = [f"{loops} links of a broker to itself left out"] if loops else []
+    notes = [f"{loops} links of a broker to itself were left out"] if loops else []
     if parallel:
-        notes.append(f"{parallel} links parallel to another left out")
+        notes.append(f"{parallel} duplicate links were left out")
     return [(ends, data, back.get(pair)) for pair, (ends, data) in there.items()], notes
 
 
@@ -176,7 +179,7 @@ def _unused(graph: Any) -> Iterator[str]:
     for what, attributes in (("nodes", of_nodes), ("edges", of_edges)):
         shown = [str(name) for name in attributes if name not in IDENTITY]
         if shown:
-            yield f"attributes of {what} not used: {', '.join(shown)}"
+            yield f"attributes of {what} that were not used: {', '.join(shown)}"
 
 
 # ---- the files ---------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ def _read(path: Path) -> Any:
     except OSError as error:
         raise InvalidInputError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     except RecursionError:
-        raise InvalidInputError(f"{path}: not read: {json_text.TOO_DEEP}") from None
+        raise InvalidInputError(f"{path}: cannot be read: {json_text.TOO_DEEP}") from None
     except Exception as error:  # the parsers raise whatever they meet
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidInputError(f"{path}: not a readable {path.suffix} graph: {reason}") from error

@@ -74,7 +74,8 @@ def _is_sound(
         between.report("two different brokers", saw=pair[0])
     elif frozenset(pair) in first_at:
         between.report(
-            f"one link for each two brokers (links[{first_at[frozenset(pair)] + 1}] is it)",
+            f"one link per pair of brokers (links[{first_at[frozenset(pair)] + 1}] joins "
+            "them already)",
             saw=f"another link between {pair[0]} and {pair[1]}",
         )
     elif not unknown:
@@ -101,17 +102,21 @@ def check_paths(brokers: Sequence[str] | None, ends: LinkEnds | None, place: Pla
     parts = topology.components(brokers, ends.joined)
     if len(parts) > 1 + ends.wrong:
         lone = [name for part in parts[1:] for name in part]
-        saw = f"no way from {parts[0][0]} to {_shown(lone)}"
+        saw = f"no path from {parts[0][0]} to {_shown(lone)}"
         if ends.wrong:
             firsts = _shown([part[0] for part in parts])
-            saw = f"{len(parts)} parts (of {firsts}), more than the links with mistakes could join"
-        place.inside("links").report("links that join all brokers", saw=saw)
+            saw = (
+                f"{len(parts)} separate parts (with {firsts}); even with the faulty links "
+                "mended some stay apart"
+            )
+        place.inside("links").report("links that connect all brokers", saw=saw)
     cycle = topology.find_cycle(ends.joined)
     if cycle and routing.value is None:
         place.inside("links").report(
             "a tree",
             saw=f"a cycle through {_shown(cycle)}",
-            fix="say which tree events follow: routing: {root: BROKER} or {tree: [[a, b], ...]}",
+            fix="name the tree that events follow: routing: {root: BROKER} or "
+            "{tree: [[a, b], ...]}",
         )
 
 
@@ -154,4 +159,6 @@ def _check_tree(brokers: Sequence[str], ends: LinkEnds, place: Place) -> None:
     if cycle:
         place.report("a tree", saw=f"a cycle through {_shown(cycle)}")
     elif len(topology.components(brokers, chosen)) > 1 + wrong:
-        place.report("links that join all brokers", saw=f"{len(chosen)} links that do not")
+        place.report(
+            "links that connect all brokers", saw=f"{len(chosen)} links that leave some apart"
+        )

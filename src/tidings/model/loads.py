@@ -11,10 +11,10 @@ def overload(name: str, load: float, arrivals_per_s: float, *, what: str = "brok
     """What is wrong with a broker (or ``what`` it is) offered ``load`` times what it can do.
 
     >>> overload("hub", 2.0, 50.0)
-    "broker 'hub' is offered 2 times the work it can do (ρ = 2): 50 events/s arrive, 25 can leave"
+    "broker 'hub' is overloaded, at 2 times its capacity: 50 events/s arrive, 25 can leave"
     """
     return (
-        f"{what} '{name}' is offered {load:.3g} times the work it can do (ρ = {load:.3g}): "
+        f"{what} '{name}' is overloaded, at {load:.3g} times its capacity: "
         f"{arrivals_per_s:.4g} events/s arrive, {arrivals_per_s / load:.4g} can leave"
     )
 

@@ -68,9 +68,9 @@ def read_named(place: Place) -> str | None:
             real_place(named)
         except OSError as error:
             place.report(
-                f"a file below {folders[0]}, the folder of what names it",
+                f"a file below {folders[0]}, the folder of the file that refers to it",
                 saw=f"{path}: {error.strerror}",
-                fix=f"or name its folder in --files-below or {FILES_BELOW}",
+                fix=f"or allow its folder with --files-below or {FILES_BELOW}",
             )
     return named
 
@@ -94,4 +94,6 @@ def _resolved(folder: Path) -> str:
     try:
         return str(folder.resolve())
     except (RuntimeError, OSError, ValueError) as error:
-        raise InvalidInputError(f"{folder}: not a folder ({error}); wants one") from error
+        raise InvalidInputError(
+            f"{folder}: not a folder ({error}); wants an existing folder"
+        ) from error

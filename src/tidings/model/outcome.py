@@ -23,17 +23,17 @@ SOURCES = ("predicted", "simulated", "measured")
 # Why an event that was wanted did not reach its subscriber; the first cause in time counts.
 CAUSES = {
     "link": "lost on a link",
-    "overload": "stuck at a broker or peer that is offered more than it can do",
+    "overload": "stuck at an overloaded broker or peer",
     "overflow": "dropped because a buffer was full",
-    "expired": "dropped on its way because it had expired",
-    "broker_down": "its publisher's home broker was down, or crashed before it had dealt with it",
-    "path_down": "a broker or link on its way was down, or failed under it",
-    "expired_in_buffer": "kept in a buffer for a repair, and not in time after that",
-    "not_restored": "a broker on its way had lost the subscription and not got it back yet",
-    "not_known": "its subscription had not spread yet to where the event was",
-    "unsubscribed": "the subscriber had left before it arrived",
-    "disconnected": "the peer was away",
-    "unexplained": "lost, and the traces do not say why",
+    "expired": "dropped on its path because it had expired",
+    "broker_down": "its publisher's home broker was down, or crashed before forwarding it",
+    "path_down": "a broker or link on its path was down, or failed while carrying it",
+    "expired_in_buffer": "buffered until a repair, and too late after that",
+    "not_restored": "a broker on its path had lost the subscription and not recovered it yet",
+    "not_known": "its subscription had not reached that broker yet",
+    "unsubscribed": "the subscriber had unsubscribed before it arrived",
+    "disconnected": "the peer was disconnected",
+    "unexplained": "lost; the traces do not show why",
 }
 LOSSES = tuple(f"lost_{cause}" for cause in CAUSES)
 QUANTILES = {"delay_p50_s": 0.50, "delay_p95_s": 0.95, "delay_p99_s": 0.99}

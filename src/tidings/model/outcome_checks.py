@@ -35,7 +35,7 @@ def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
                 at=f"table '{name}'",
                 saw=f"a table that {kind} {', '.join(names)}",
                 want=f"the columns {', '.join(columns)}",
-                fix="make the outcome again with this version of Tidings",
+                fix="run the command that made this outcome again, with this version of Tidings",
             )
     if missing or unknown or not len(frame):
         return
@@ -113,7 +113,7 @@ def _sum_problems(name: str, frame: pd.DataFrame, sound: Bools) -> Iterator[Prob
     yield from _problem(name, frame, "delivered", off, "on_time + late")
     losses = frame[list(LOSSES)].sum(axis=1)
     off = known & ((frame["delivered"] + losses - 1.0).abs() > ROUNDING)
-    yield from _problem(name, frame, "delivered", off, "a share that makes 1 with all lost_*")
+    yield from _problem(name, frame, "delivered", off, "a share that adds up to 1 with all lost_*")
 
 
 def _double_problems(name: str, frame: pd.DataFrame, sound: Bools) -> Iterator[Problem]:

@@ -137,8 +137,8 @@ def _remarks(head: Mapping[str, Any], source: Path) -> tuple[Remark, ...]:
 def _check_head(head: Any, source: Path) -> None:
     if not isinstance(head, Mapping) or head.get("tidings_outcome") != FORMAT_VERSION:
         raise InvalidInputError(
-            f"{source}: not an outcome of Tidings (no 'tidings_outcome: {FORMAT_VERSION}'); "
-            "make one with 'tidings predict --output FILE.json'"
+            f"{source}: not an outcome of Tidings (no 'tidings_outcome: "
+            f"{FORMAT_VERSION}'); create one with 'tidings predict --output FILE.json'"
         )
     if head.get("source") not in SOURCES:
         wanted = ", ".join(SOURCES)

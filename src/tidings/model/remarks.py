@@ -16,14 +16,14 @@ class Remark:
 
     >>> remark = Remark(
     ...     kind="not held",
-    ...     what="shares are known less well than wanted",
+    ...     what="shares are less precise than asked",
     ...     where=("alice", "bob"),
     ...     size=0.0123,
     ...     unit="of a share",
     ...     do="give more seconds",
     ... )
     >>> remark.sentence()
-    'shares are known less well than wanted (alice, bob): 0.0123 of a share; give more seconds'
+    'shares are less precise than asked (alice, bob): 0.0123 of a share; give more seconds'
     """
 
     kind: str  # a program's name for what it is about
@@ -68,9 +68,9 @@ def without_recovery(system: System) -> list[Remark]:
     return [
         Remark(
             kind="no recovery",
-            what="a broker that crashes loses its subscriptions for good: in the long run nothing "
-            "passes it",
+            what="without recovery, a broker that crashes loses its subscriptions for good: "
+            "in the long run it forwards nothing",
             where=crashing,
-            do="give the system a recovery scheme",
+            do="add a 'recovery' scheme to the system file",
         )
     ]

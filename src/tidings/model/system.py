@@ -152,7 +152,7 @@ def _link_schema() -> dict[str, Any]:
         "between": {"description": "the two brokers it joins", **ends},
         **schema["properties"],
         "back": {
-            "description": "what differs on the way back, from the second to the first",
+            "description": "what differs in the direction from the second broker to the first",
             **records.record_schema(Channel),
         },
     }
@@ -180,7 +180,9 @@ class Publisher:
     lifetime: Law | None = spec(LAW, "how long its events are of use", default=None)
     size_bytes: float | None = spec(records.SIZE, "of its messages", default=None, key="size")
     link: Channel = spec(CHANNEL, "its connection to the broker", default=PERFECT)
-    connectivity: Connectivity | None = spec(CONNECTIVITY, "if it comes and goes", default=None)
+    connectivity: Connectivity | None = spec(
+        CONNECTIVITY, "if it disconnects at times", default=None
+    )
 
     @property
     def rate_per_s(self) -> float:
@@ -199,22 +201,27 @@ class Subscriber:
     at: str = spec(records.TEXT, "its home broker")
     wants: Filter = spec(WANTS, "the events it wants")
     lifetime: Law | None = spec(
-        LAW, "what is older is late for it, whatever the event itself allows", default=None
+        LAW,
+        "events older than this are late for it, even if their own lifetime is longer",
+        default=None,
     )
     link: Channel = spec(CHANNEL, "its connection to the broker", default=PERFECT)
-    connectivity: Connectivity | None = spec(CONNECTIVITY, "if it comes and goes", default=None)
-    processing: Law | None = spec(LAW, "its own time to take in one event (a queue)", default=None)
+    connectivity: Connectivity | None = spec(
+        CONNECTIVITY, "if it disconnects at times", default=None
+    )
+    processing: Law | None = spec(LAW, "its own time to process one event (a queue)", default=None)
     stays: Law | None = spec(POSITIVE_LAW, "how long a subscription lasts", default=None)
     away: Law | None = spec(LAW, "time between two subscriptions", default=None)
     count: int = spec(records.whole(1), "how many such subscribers there are", default=1)
     group: str | None = spec(
         records.TEXT,
-        "a name that several subscribers share; it only describes, nothing is computed by it yet",
+        "a label that several subscribers can share, for plans and changes; it does not "
+        "affect predictions",
         default=None,
     )
     target: float | None = spec(
         records.SHARE,
-        "the on-time share it should get; `tidings plan` works towards it, engines leave it alone",
+        "the on-time share it should reach; used by `tidings plan` only",
         default=None,
     )
 
@@ -226,13 +233,13 @@ class Recovery:
     scheme: str = spec(records.choice(*SCHEMES), "how subscriptions and events survive")
     refresh_s: float = spec(
         records.TIME,
-        "subscriptions are sent again this often; 0 is ideal",
+        "interval at which subscriptions are sent again; 0: restored at once",
         default=0.0,
         key="refresh",
     )
     timeout_s: float | None = spec(
         records.POSITIVE_TIME,
-        "a subscription not refreshed for so long is forgotten",
+        "a subscription that is not refreshed for this long is forgotten",
         default=None,
         key="timeout",
     )
@@ -276,7 +283,9 @@ class Network:
 
     name: str
     bandwidth_bytes_per_s: float = spec(records.BANDWIDTH, "shared by all", key="bandwidth")
-    duplex: str = spec(records.choice("full", "half"), "both ways at once, or not", default="full")
+    duplex: str = spec(
+        records.choice("full", "half"), "whether both directions can send at once", default="full"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,21 +295,24 @@ class System:
     version: int = spec(records.whole(1), "version of this format", key="tidings")
     description: str | None = spec(records.TEXT, "what system this is", default=None)
     lifetime: Law | None = spec(
-        LAW, "how long events are of use, unless they say otherwise", default=None
+        LAW, "how long events are of use, unless publishers or contents set their own", default=None
     )
     expired: str = spec(
         records.choice(*EXPIRY),
-        "where events that are too old are dropped",
+        "where events older than their lifetime are dropped",
         default="at subscriber",
     )
     event_type: str | None = spec(
         records.TEXT, "attribute that is an event's type (for demands by type)", default=None
     )
     size_bytes: float | None = spec(
-        records.SIZE, "of messages, unless they say otherwise", default=None, key="size"
+        records.SIZE,
+        "of messages, unless publishers or contents set their own",
+        default=None,
+        key="size",
     )
     recovery: Recovery | None = spec(
-        records.part(Recovery), "what is done about failures", default=None
+        records.part(Recovery), "what brokers do about failures", default=None
     )
     routing: Routing | None = spec(
         records.part(Routing), "needed when the links are not a tree already", default=None

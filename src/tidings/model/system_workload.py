@@ -40,7 +40,7 @@ HANDLED = frozenset(
         "several stations in a broker",
         "random lifetimes",
         "lifetimes of subscribers",
-        "many subscribers in one",
+        "subscribers with a count",
         "one tree per topic",
     }
 )
@@ -118,8 +118,9 @@ def _refuse_client_bandwidth(system: System) -> None:
             link = peer.link
             if link.bandwidth_bytes_per_s is not None or link.network is not None:
                 raise UnsupportedError(
-                    f"{kind}.{peer.name}.link has a bandwidth or network; only links between "
-                    "brokers are queues of a workload. Take the field out to go on without it."
+                    f"{kind}.{peer.name}.link has a bandwidth or network; only links "
+                    "between brokers are queues of a workload. Remove the field to go on "
+                    "without it."
                 )
 
 

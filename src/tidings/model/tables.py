@@ -221,7 +221,7 @@ def _csv_rows(file: Path, problems: list[Problem]) -> Iterator[_Row]:
                     at="the row",
                     saw=f"{len(cells)} cells",
                     want=f"{len(header)}, as there are columns",
-                    fix="a cell with a comma in it must stand in quotes",
+                    fix="put cells that contain a comma in quotes",
                     line=line,
                     file=file.name,
                 )

@@ -107,7 +107,9 @@ def walk(tree: Tree, system_arcs: Sequence[Arc], root: int) -> Iterator[tuple[in
     while waiting:
         broker, into = waiting.popleft()
         if left == 0:
-            raise InvalidInputError("the links that events follow are no tree: they have a cycle")
+            raise InvalidInputError(
+                "the links that events follow do not form a tree: they contain a cycle"
+            )
         left -= 1
         yield broker, into
         for arc in tree.outgoing[broker]:

@@ -59,7 +59,7 @@ PUBLICATIONS = _table(
     ("broker", "string?", "the publisher's home broker"),
     ("published_ns", "bigint", "when"),
     ("content", "string", "its attributes, as canonical JSON"),
-    ("lifetime_ns", "bigint?", "how long it is of use; null: for ever"),
+    ("lifetime_ns", "bigint?", "how long it is of use; null: forever"),
     ("size_bytes", "bigint?", "size of the message"),
 )
 HOPS = _table(

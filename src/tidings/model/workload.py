@@ -99,7 +99,7 @@ class Workload:
     def __post_init__(self) -> None:
         problems = [*_structure_problems(self), *_flow_problems(self), *_share_problems(self)]
         if problems:
-            raise InvalidInputError("this is no workload:", problems)
+            raise InvalidInputError("invalid workload:", problems)
 
     def rate_per_s(self, flow: Flow) -> float:
         """Events of a flow published per second."""

@@ -122,12 +122,12 @@ def _check_parent(target: Path) -> None:
     if not nearest.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, f"{nearest} is not a folder")
     if not os.access(nearest, os.W_OK | os.X_OK):
-        raise PermissionError(errno.EACCES, f"no new entries allowed in {nearest}")
+        raise PermissionError(errno.EACCES, f"no permission to write in {nearest}")
     # Permissions do not tell of places that are no real folders (/proc) or of full disks.
     try:
         os.rmdir(tempfile.mkdtemp(prefix=".tidings-", dir=nearest))
     except OSError as error:
-        raise OSError(error.errno, f"no new entries can be made in {nearest}") from error
+        raise OSError(error.errno, f"nothing can be created in {nearest}") from error
 
 
 @contextmanager

@@ -51,7 +51,7 @@ class _Converter:
     def convert(self, node: yaml.Node, path: Path) -> Any:
         self.values += 1
         if self.values > self.most_values or len(path) > MOST_DEPTH:
-            raise yaml.YAMLError("aliases that expand too far, or into themselves")
+            raise yaml.YAMLError("YAML aliases that expand too far, or into themselves")
         self.lines[path] = node.start_mark.line + 1
         if isinstance(node, yaml.ScalarNode):
             value, fits = _scalar(node)

@@ -128,7 +128,8 @@ def _check_timing(at: At) -> None:
     for mode, has_time in zip(modes, timed, strict=True):
         if not has_time and not mode.value.get("take"):
             mode.report(
-                "'take' some tokens, or a time 'after': it would fire for ever", saw="neither"
+                "'take' some tokens, or a time 'after'; without both it would fire forever",
+                saw="neither",
             )
     if not any(timed):
         for part in (at, *modes):
@@ -164,7 +165,7 @@ def _arcs(
         if not _known_colour(arc.inside("colour"), colour, colours) or not known:
             continue
         if not put and arc.inside("share").value is not None:
-            arc.inside("share").report("no share of what is taken; only what is put may have one")
+            arc.inside("share").report("no 'share' on tokens taken; only tokens put may have one")
         target = net.inside("places", place)
         count = arc.inside("count").value
         count = count if isinstance(count, int) else 1
@@ -226,7 +227,7 @@ def _report_dead(modes: Sequence[_Mode], alive: set[int], fed: set[Cell]) -> Non
             whole = len(dead) == len(members)
             at = mode.transition if whole else mode.at
             what = "transition" if whole else "mode"
-            at.report(f"a {what} that can fire", saw=f"one that never can: {why}")
+            at.report(f"a {what} that can fire", saw=f"one that can never fire: {why}")
             if whole:
                 break
 

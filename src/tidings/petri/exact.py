@@ -46,7 +46,7 @@ def _by_chain(cells: Cells, most_states: int, no_form: str) -> NetOutcome:
         rules = Markings(cells=cells)
         reached, events = _explored(rules, most_states)
     except UnsupportedError as problem:
-        raise UnsupportedError(f"{problem}. Nor has it a product form: {no_form}") from problem
+        raise UnsupportedError(f"{problem}. It has no product form either: {no_form}") from problem
     share = _stationary(reached, events)
     throughput, population = np.zeros(len(cells.all)), np.zeros(len(cells.all))
     busy = np.zeros(len(rules.queues))
@@ -81,8 +81,8 @@ def _explored(
                     waiting.append(target)
         if len(reached) > most_states:
             raise UnsupportedError(
-                f"this net has more than {most_states:,} markings, or no end of them; exact "
-                "solutions are of small nets. Solve it by simulation"
+                f"this net has more than {most_states:,} markings; only small nets can be "
+                "solved exactly. Leave --exact out to simulate it"
             )
     return reached, events
 
@@ -103,8 +103,8 @@ def _stationary(reached: dict[Marking, int], events: dict[Marking, list[Event]])
     closed = [each for each in range(count) if each not in left]
     if len(closed) != 1:
         raise UnsupportedError(
-            f"this net ends up in one of {len(closed)} sets of markings that it never leaves, by "
-            "chance; it has no one steady state"
+            "this net has no unique steady state: by chance it ends up in one of "
+            f"{len(closed)} sets of markings that it never leaves"
         )
     inside = np.flatnonzero(member == closed[0])
     block = rates[inside][:, inside]

@@ -78,8 +78,8 @@ class Growth:
         place, colour = self._cells.all[worst]
         rate = self._sum[worst] / self._count * LEGS / length_s
         raise UnstableError(
-            f"tokens of the colour '{colour}' at the place '{place}' become {rate:.3g} more in "
-            f"each simulated second, and are {int(self.last[worst]):,} at the end of a run: its "
-            "population keeps growing. Let something take them as fast as they come, or let fewer "
-            "come"
+            f"tokens of the colour '{colour}' at the place '{place}' grow by {rate:.3g} "
+            f"per simulated second, to {int(self.last[worst]):,} at the end of a run: the "
+            "net is unstable. Let something take them as fast as they arrive, or let "
+            "fewer arrive"
         )

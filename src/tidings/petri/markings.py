@@ -125,8 +125,8 @@ class Markings:
             if not onwards:
                 following.targets[now] = following.targets.get(now, 0.0) + share
         raise UnsupportedError(
-            f"more than {MOST_STEPS:,} steps follow from one event without any time passing; this "
-            "net is not one to be solved exactly. Solve it by simulation"
+            f"more than {MOST_STEPS:,} immediate steps follow one event; this net cannot "
+            "be solved exactly. Leave --exact out to simulate it"
         )
 
     def _step(self, moment: _Moment) -> Iterator[tuple[float, _Moment]]:
@@ -261,6 +261,6 @@ def _completed(queue: Queue, priorities: tuple[int, ...], line: Line, cell: int)
 def _exponential(law: Law | None, what: str) -> None:
     if not isinstance(law, Exponential):
         raise UnsupportedError(
-            f"{what} is not exponential; exact solutions are of nets whose times all are. Solve "
-            "this one by simulation"
+            f"{what} is not exponential; only nets with exponential times can be solved "
+            "exactly. Leave --exact out to simulate it"
         )

@@ -66,7 +66,9 @@ def _read_queue(at: At) -> Queue | None:
     ):
         at.report("either 'service' (of any colour) or 'services' by colour")
     if "priorities" in fields and at.inside("discipline").value != "priority":
-        at.inside("priorities").report("the discipline 'priority', which alone heeds them")
+        at.inside("priorities").report(
+            "no priorities, or the discipline 'priority': others ignore them"
+        )
     queue: Queue | None = records.read_record(Queue, at)
     return queue
 
@@ -140,9 +142,7 @@ class Transition:
     """A transition: immediate, or timed where its modes have a time."""
 
     name: str
-    modes: tuple[Mode, ...] = spec(
-        records.listing(records.part(Mode), least=1), "the ways in which it fires"
-    )
+    modes: tuple[Mode, ...] = spec(records.listing(records.part(Mode), least=1), "how it can fire")
     weight: float = spec(
         records.number_from(0.0), "against other immediate transitions that can fire", default=1.0
     )

@@ -29,14 +29,14 @@ class NetOutcome:
         """The row of one place and colour."""
         rows = self.cells[(self.cells["place"] == place) & (self.cells["colour"] == colour)]
         if len(rows) != 1:
-            raise InvalidInputError(f"no tokens of the colour '{colour}' come to '{place}'")
+            raise InvalidInputError(f"no tokens of the colour '{colour}' reach '{place}'")
         return rows.iloc[0]
 
     def place(self, name: str) -> pd.Series[Any]:
         """The row of one queueing place."""
         rows = self.places[self.places["place"] == name]
         if len(rows) != 1:
-            raise InvalidInputError(f"'{name}' is no place with a queue")
+            raise InvalidInputError(f"'{name}' is not a place with a queue")
         return rows.iloc[0]
 
     def to_document(self) -> dict[str, Any]:

@@ -82,7 +82,7 @@ class ProductForm:
 
     def _problems(self) -> Iterator[str]:
         if any(self.cells.tokens(cell) for cell in self.cells.all):
-            yield "tokens are there in the beginning"
+            yield "there are tokens at the start"
         if not all(self.cells.is_plain):
             yield "some tokens wait for others, or for a timed transition"
         for mode in self.cells.modes:
@@ -115,7 +115,7 @@ class ProductForm:
             queue.discipline == "processor-sharing" and queue.servers == 1
         )
         if not (any_law or alike):
-            yield f"'{name}' does not serve all colours by one exponential law"
+            yield f"'{name}' does not serve all colours with the same exponential service time"
         elif len({_rank(queue, colour) for colour in colours}) > 1:
             behind = set().union(*(self._reached[place] for place in self._onwards[name]))
             waits = sorted(place for place in behind if self._has_line(place))

@@ -69,9 +69,9 @@ def unsettled(totals: NetTotals, traffic: Traffic, length_s: float) -> list[str]
     place, colour = cells.all[known[worst]]
     others = f", and {far.size - 1} more places and colours are off" if far.size > 1 else ""
     return [
-        f"this net has not settled: of the colour '{colour}' "
-        f"{totals.throughput.value[known[worst]]:.6g} tokens a second leave '{place}', where the "
-        f"traffic equations say {rates[worst]:.6g} ({off[worst] / error[worst]:.2g} standard "
-        f"errors){others}. Its start shows in all that is told; let it run longer (--duration, "
-        "--warmup)"
+        f"this net has not reached steady state: of the colour '{colour}' "
+        f"{totals.throughput.value[known[worst]]:.6g} tokens a second leave '{place}', "
+        f"where the traffic equations say {rates[worst]:.6g} "
+        f"({off[worst] / error[worst]:.2g} standard errors){others}. All results are "
+        "biased by the start; run it longer (--duration, --warmup)"
     ]

@@ -213,8 +213,9 @@ def _seconds_per_firing(compiled: CompiledNet, options: NetOptions) -> float:
             return length_s / fired
         if length_s > 1e15:
             raise InvalidInputError(
-                f"transitions fired {fired} times in {length_s:.3g} simulated seconds: this net "
-                "comes to a standstill. Give it sources, or tokens that go round"
+                f"transitions fired {fired} times in {length_s:.3g} simulated seconds: "
+                "this net comes to a standstill, so there is nothing to measure. Give it "
+                "sources, or tokens that circulate"
             )
         length_s *= 4.0
 
@@ -230,11 +231,14 @@ def _long_enough(
         return WARMUP_TIMES * relaxation_s, usual_s, []
     length_s = min(wanted_s, most_s)
     note = (
-        f"'{name}' is busy {100 * traffic.loads[name]:.4g} % of the time and forgets its past in "
-        f"about {relaxation_s:.3g} s: each run measures {length_s:.3g} s"
+        f"'{name}' is busy {100 * traffic.loads[name]:.4g} % of the time and takes about "
+        f"{relaxation_s:.3g} s to reach steady state: each run measures {length_s:.3g} s"
     )
     if wanted_s > most_s:
-        note += f", and should {wanted_s:.3g} s; it may not settle (--duration, --warmup)"
+        note += (
+            f", and should {wanted_s:.3g} s, so results may be biased; run it longer "
+            "(--duration, --warmup)"
+        )
     return min(WARMUP_TIMES * relaxation_s, 0.1 * most_s), length_s, [note]
 
 
@@ -295,8 +299,9 @@ def _until_precise(series: Series[NetCounts], totals: NetTotals, options: NetOpt
     bound = "seconds" if series.clock.is_over else "replications"
     reached = totals.relative_half_width()
     return [
-        f"mean residence times are known to {reached:.2g} of them (half-width, 95 %), not to "
-        f"{wanted:g}, when the {bound} allowed ended: allow more, or want less",
+        f"mean residence times are less precise than asked: known to {reached:.2g} of "
+        f"them (half-width, 95 %), not to {wanted:g}, when the allowed {bound} ran out; "
+        "allow more, or accept a larger error",
         *_left_out(totals),
     ]
 
@@ -307,7 +312,7 @@ def _left_out(totals: NetTotals) -> list[str]:
     if not rare:
         return []
     return [
-        f"the precision is not that of {rare} of {rare + int(totals.frequent().sum())} places and "
-        f"colours, which less than {100 * RARE:g} % as many tokens leave as the busiest; their own "
-        "errors say how well they are known"
+        f"the precision does not hold for {rare} of {rare + int(totals.frequent().sum())} "
+        f"places and colours, which less than {100 * RARE:g} % as many tokens leave as "
+        "the busiest; see their own standard errors"
     ]

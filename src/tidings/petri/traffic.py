@@ -126,9 +126,9 @@ def _solved(
         around, circle = worst_circle(routing, begin)
         names = sorted({cells.all[known[index]][0] for index in circle})
         raise UnstableError(
-            f"tokens multiply without end: for each one that goes round, {around:.3g} come back, "
-            "where less than 1 is wanted. Look at the shares and weights of what leaves "
-            f"{', '.join(names[:8])}"
+            f"tokens multiply without limit: for each one that circulates, {around:.3g} "
+            "come back, where less than 1 is needed. Check the shares and weights of "
+            f"what leaves {', '.join(names[:8])}"
         )
     return rates
 
@@ -153,9 +153,10 @@ def refuse_overload(traffic: Traffic) -> None:
         return
     worst = sorted(over.items(), key=lambda pair: -pair[1])
     said = ", ".join(
-        f"place '{name}' is offered {load:.3g} times the work it can do (ρ = {load:.3g})"
+        f"place '{name}' is overloaded, at {load:.3g} times its capacity"
         for name, load in worst[:8]
     )
     raise UnstableError(
-        f"{said}. Its queue would grow without end: give it servers or speed, or fewer tokens"
+        f"{said}. Its queue would grow without limit: add servers, make it faster, or "
+        "send it fewer tokens"
     )

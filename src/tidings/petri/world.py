@@ -121,9 +121,10 @@ def _too_many(world: World, compiled: CompiledNet, window: Window) -> str:
     place, colour = compiled.cells.all[worst]
     return (
         f"there are {int(counts.sum()):,} tokens in the net after "
-        f"{float(world.record[0].now):.6g} simulated seconds, {int(counts[worst]):,} of them of "
-        f"the colour '{colour}' at the place '{place}': its population keeps growing. Give it "
-        "servers or speed, let something take its tokens, or allow more with --max-tokens"
+        f"{float(world.record[0].now):.6g} simulated seconds, {int(counts[worst]):,} of "
+        f"them of the colour '{colour}' at the place '{place}': the net is unstable. "
+        "Add servers, make the place faster, let something take its tokens, or allow "
+        "more with --max-tokens"
     )
 
 
@@ -132,6 +133,6 @@ def _endless(world: World, compiled: CompiledNet) -> str:
     busiest = int(np.argmax(modes.fired))
     name = compiled.cells.net.transitions[compiled.cells.transition_of[busiest]].name
     return (
-        f"transitions fire for ever at {float(world.record[0].now):.6g} simulated seconds, most "
-        f"often '{name}': somewhere immediate transitions go in circles without any time passing"
+        f"transitions fire forever at {float(world.record[0].now):.6g} simulated seconds, "
+        f"most often '{name}': immediate transitions form a cycle in which no time passes"
     )

@@ -73,7 +73,7 @@ def change_recovery(system: System, verb: str, text: str) -> System:
     if verb == "scheme" and value == "none":
         return replace(system, recovery=Recovery(scheme="none"))
     if system.recovery is None and verb != "scheme":
-        raise InvalidInputError("there is no recovery yet; name a scheme first")
+        raise InvalidInputError("the system has no recovery; set a scheme first")
     old = system.recovery or Recovery(scheme="none")
     change: dict[str, Any] = {field.name: value}
     return replace(system, recovery=replace(old, **change))

@@ -183,7 +183,7 @@ class Admissions:
                     target=target,
                     share=share,
                     margin=min(own, others),
-                    who="the newcomer" if own <= others else self._names[who],
+                    who="the new subscriber" if own <= others else self._names[who],
                     admits=min(own, others) >= 0.0,
                 )
             )

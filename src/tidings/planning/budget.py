@@ -173,7 +173,7 @@ def _promising(system: System, outcome: Outcome, matter: set[str]) -> Iterator[s
         each_kind.append([f"availability '{name}' 1" for name in _failing(system, outcome)])
         used = system.recovery.scheme if system.recovery else "none"
         each_kind.append([f"scheme {one}" for one in SCHEMES if one not in (used, "none")])
-    if "coming and going" in matter:
+    if "mobility" in matter:
         mobile = [each for each in system.publishers if each.connectivity is not None]
         mobile.sort(key=lambda each: -each.rate_per_s)
         each_kind.append([f"off '{each.name}' x0.5" for each in mobile])

@@ -177,8 +177,9 @@ def shared_out(system: System, broker: str, number: int) -> System:
     links = [link for link in system.links if broker in link.between]
     if like is None or len(links) > 1:
         raise InvalidInputError(
-            f"'{broker}' has {len(links)} links; only a broker at the edge, with one, can be "
-            "shared out among several: others would have to choose between them"
+            f"'{broker}' has {len(links)} links; only a broker with a single link (at the "
+            "edge) can be replaced by several, because its neighbour needs no choice "
+            "between them"
         )
     taken = {each.name for each in system.brokers}
     copies = [broker, *islice(_unused(broker, taken), number - 1)]

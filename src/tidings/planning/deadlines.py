@@ -18,7 +18,16 @@ from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.planning.changes import changed
-from tidings.planning.evidence import MEETS, MISSES, OPEN, Play, better, played, surely_reached
+from tidings.planning.evidence import (
+    MEETS,
+    MISSES,
+    OPEN,
+    Play,
+    better,
+    errors,
+    played,
+    surely_reached,
+)
 from tidings.planning.evidence import verdict as judged
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
@@ -26,6 +35,7 @@ from tidings.planning.targets import Target
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one
 LEAST_S, MOST_STEPS = 1e-6, 60
+ROUNDING = 1e-9  # of a share: less is no difference between a share and a level
 # Promises are made longer by steps that double, so often, and threefold at most; at once threefold
 # where a simulated share is as far short as this.
 FIRST_STEP, MOST_PLAYED, LONGEST, FAR_SHORT = 0.01, 8, 3.0, 0.02
@@ -92,9 +102,13 @@ def shortest_lifetimes(
         columns={"on_time": "best"}
     )
     guess_s = np.nan_to_num(best.subscribers["delay_p99_s"].to_numpy(), nan=1.0)
+    share = best.subscribers["on_time"].to_numpy()
     verdicts: dict[float, str] = {}
+    times_s = np.zeros_like(guess_s)
     for level in sorted(levels):
-        reachable = best.subscribers["on_time"].to_numpy() >= level
+        wanted = level - ROUNDING
+        reachable = share >= wanted
+        surely_missed = not (share + errors(best) >= wanted).all()
 
         def shares(times_s: Floats, level: float = level) -> Floats:
             progress(f"{100 * level:g} %, about {np.median(times_s):.3g} s")
@@ -102,13 +116,14 @@ def shortest_lifetimes(
             on_time: Floats = outcome.subscribers["on_time"].to_numpy()
             return on_time
 
-        times_s = _least(shares, level, np.maximum(guess_s, LEAST_S), reachable)
-        if OPEN in verdicts.values():  # who gets too little for a lower one does for this
-            verdicts[level] = OPEN if np.isfinite(times_s).all() else MISSES
-            table[column(level)] = times_s
-            continue
-        progress(f"{100 * level:g} %, proved")
-        table[column(level)], verdicts[level] = _kept(endless, level, times_s, play)
+        least_s = _least(shares, wanted, np.maximum(guess_s, LEAST_S), reachable)
+        times_s = np.maximum(least_s, times_s)  # a lower level may have been made longer
+        verdict = OPEN
+        if OPEN not in verdicts.values():  # who gets too little for a lower one does for this
+            progress(f"{100 * level:g} %, proved")
+            times_s, verdict = _kept(endless, wanted, times_s, play)
+        verdicts[level] = MISSES if surely_missed else verdict
+        table[column(level)] = times_s
     return Deadlines(
         table=table[[*table.columns[:3], *map(column, levels)]].reset_index(drop=True),
         levels=tuple(levels),
@@ -117,13 +132,13 @@ def shortest_lifetimes(
 
 
 def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> tuple[Floats, str]:
-    """The times made longer until all are surely long enough; the verdict.
+    """The times made longer until all are surely long enough; whether all of them then are.
 
     Those that were tried last, if they never are.
     """
     possible = np.isfinite(times_s)
     if not possible.any():
-        return times_s, MISSES
+        return times_s, OPEN
 
     def tried(times_s: Floats) -> tuple[str, Outcome]:
         plan = _asking(promised(system, times_s), level, possible)
@@ -148,9 +163,8 @@ def _kept(system: System, level: float, times_s: Floats, play: Play | None) -> t
         longer_s, step = np.where(short, longer_s * (1.0 + step), longer_s), 2.0 * step
         verdict, seen = tried(longer_s)
         short = possible & ~surely_reached(seen, level)
-    if not possible.all():
-        return longer_s, MISSES
-    return longer_s, MEETS if verdict == MEETS else OPEN  # longer times were not tried
+    # Longer times were not tried.
+    return longer_s, MEETS if verdict == MEETS and possible.all() else OPEN
 
 
 def _asking(system: System, level: float, possible: NDArray[np.bool_]) -> System:

@@ -81,12 +81,12 @@ def _lives(system: System) -> bool:
 PEERS = ("publishers", "subscribers")
 EFFECTS: dict[str, Effect] = {
     "queueing": Effect(
-        meaning="events wait for each other at brokers and peers",
+        meaning="events queue at brokers and peers",
         present=lambda system: any(broker.stations for broker in system.brokers),
         without=_rarely,
     ),
     "service": Effect(
-        meaning="brokers take time for an event, and let others wait for it",
+        meaning="brokers take time to serve an event, and others queue meanwhile",
         present=lambda system: any(broker.stations for broker in system.brokers),
         without=_effortless,
     ),
@@ -96,7 +96,7 @@ EFFECTS: dict[str, Effect] = {
         without=lambda system: changed(system, ["reliability all 1"]),
     ),
     "link delay": Effect(
-        meaning="links take time",
+        meaning="links add delay",
         present=lambda system: any(each.delay.mean_s > 0.0 for each in _channels(system)),
         without=lambda system: changed(system, ["delay all 0s"]),
     ),
@@ -105,13 +105,13 @@ EFFECTS: dict[str, Effect] = {
         present=lambda system: any(FEATURES["failures"](system)),
         without=_never_failing,
     ),
-    "coming and going": Effect(
-        meaning="peers are away at times, and events wait for them",
+    "mobility": Effect(
+        meaning="peers disconnect at times, and events wait for them",
         present=_has("connectivity", *PEERS),
         without=_without("connectivity", *PEERS),
     ),
-    "own queues": Effect(
-        meaning="subscribers take time to take an event in",
+    "subscriber queues": Effect(
+        meaning="subscribers take time to process an event",
         present=_has("processing", "subscribers"),
         without=_without("processing", "subscribers"),
     ),
@@ -121,7 +121,7 @@ EFFECTS: dict[str, Effect] = {
         without=_settled,
     ),
     "lifetimes": Effect(
-        meaning="events are of use for a limited time",
+        meaning="events are late after a limited time",
         present=_lives,
         without=lambda system: changed(system, ["lifetime all none"]),
     ),

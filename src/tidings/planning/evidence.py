@@ -2,7 +2,7 @@
 
 One rule for all plans. A target is met where shares less their errors reach it, and missed where
 shares and their errors together do not. Else the simulator is asked, as precisely as it takes to
-decide; what it leaves open cannot be told. A plan whose own simulation lies below the target is
+decide; what it leaves open is undecided. A plan whose own simulation lies below the target is
 never said to meet it.
 """
 
@@ -24,7 +24,7 @@ from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
 from tidings.simulation.options import Wanted
 
-MEETS, MISSES, OPEN = "meets", "misses", "cannot be told"
+MEETS, MISSES, OPEN = "meets", "misses", "undecided"
 FINEST = 1e-3  # error of a share down to which the simulator is asked
 ENOUGH = 0.8  # of the distance to a target: an error that leaves no doubt
 

@@ -56,7 +56,9 @@ def newcomer_like(system: System, name: str, count: int = 1) -> Subscriber:
     """Make a newcomer that wants and behaves as a subscriber of the system does, with its link."""
     like = next((each for each in system.subscribers if each.name == name), None)
     if like is None:
-        raise InvalidInputError(f"there is no subscriber '{name}' to be like")
+        raise InvalidInputError(
+            f"there is no subscriber '{name}'; --like wants the name of an existing one"
+        )
     return replace(like, name=f"newcomer like {name}", count=count)
 
 

@@ -46,7 +46,7 @@ def read_objectives(path: str | os.PathLike[str]) -> tuple[Objective, ...]:
         text = read_text(path, follow=True)
     except (OSError, ValueError) as error:
         problem = Problem(at=str(path), saw=yaml_text.refusal(error), want="a readable text file")
-        raise InvalidInputError(f"{path}: not read", [problem]) from None
+        raise InvalidInputError(f"{path}: cannot be read", [problem]) from None
     problems: list[Problem] = []
     objectives = []
     for place in _documents(text):
@@ -55,7 +55,7 @@ def read_objectives(path: str | os.PathLike[str]) -> tuple[Objective, ...]:
         if objective is not None:
             objectives.append(objective)
     if problems or not objectives:
-        wrong = "these are no objectives" if problems else "no document is of kind SLO"
+        wrong = "invalid objectives" if problems else "no document is of kind SLO"
         raise InvalidInputError(f"{path}: {wrong}", problems)
     return tuple(objectives)
 
@@ -73,8 +73,8 @@ def with_objectives(system: System, objectives: tuple[Objective, ...]) -> System
     if idle:
         names = ", ".join(sorted(each.name for each in idle))
         raise InvalidInputError(
-            f"objectives that concern nobody in this system: {names}; "
-            "a subscriber, group or topic they name is not there"
+            f"these objectives match no subscriber of this system: {names}; check the "
+            "subscriber, group or topic that they name"
         )
     return replace(system, subscribers=tuple(subscribers))
 
@@ -87,8 +87,8 @@ def _check_alike(objectives: tuple[Objective, ...]) -> None:
         if other is not each:
             whom = f"{each.scope} '{each.who}'" if each.who else each.scope
             raise InvalidInputError(
-                f"objectives '{other.name}' and '{each.name}' are both about {whom}; "
-                "wants one, with the target that holds"
+                f"objectives '{other.name}' and '{each.name}' both set a target for "
+                f"{whom}; keep one of them"
             )
 
 
@@ -176,5 +176,5 @@ def _goal(place: Place) -> tuple[float | None, float | None]:
     if value.value is None:
         return share, None
     if place.inside("op").value not in ("lte", "lt"):
-        place.inside("op").report("lte: within so many seconds")
+        place.inside("op").report("lte: a number of seconds")
     return share, value.seconds(positive=True)

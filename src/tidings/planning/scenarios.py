@@ -164,7 +164,7 @@ def read_scenarios(path: str | os.PathLike[str]) -> tuple[Scenario, ...]:
         changes = tuple(text for text in texts if text)
         scenarios.append(Scenario(name=name, changes=changes, below=below))
     if place.problems or not scenarios:
-        raise InvalidInputError(f"{path}: these are no scenarios", place.problems)
+        raise InvalidInputError(f"{path}: invalid scenarios", place.problems)
     return tuple(scenarios)
 
 
@@ -203,6 +203,6 @@ def unique_names(scenarios: Sequence[Scenario]) -> None:
     for each in scenarios:
         if each.name in seen:
             raise InvalidInputError(
-                f"there are two scenarios '{each.name}'; wants names of their own"
+                f"two scenarios are named '{each.name}'; give each its own name"
             )
         seen.add(each.name)

@@ -133,8 +133,8 @@ def compare_schemes(
     target.wanted(system)  # refuse before the work, not after
     if not _can_fail(system):
         raise InvalidInputError(
-            "nothing in this system fails, so there is no scheme to choose; "
-            "give brokers or links a 'failure'"
+            "nothing in this system fails, so all recovery schemes are the same; to "
+            "compare them, give brokers or links a 'failure'"
         )
     reports = []
     for scheme in SCHEMES:

@@ -33,7 +33,7 @@ def edited(system: System, sections: Sequence[str], target: str, edit: Edit) -> 
                     records[index], edits = new, edits + 1
         parts[section] = tuple(records)
     if not edits:
-        raise InvalidInputError(f"'{target}' has nothing of that kind to change")
+        raise InvalidInputError(f"'{target}' has nothing that this change applies to")
     return replace(system, **parts)
 
 
@@ -59,8 +59,8 @@ def check_target(system: System, sections: Sequence[str], target: str) -> None:
     hint = f" (did you mean '{close[0]}'?)" if close else ""
     listed = ", ".join(known[:6]) + (f" and {len(known) - 6} more" if len(known) > 6 else "")
     raise InvalidInputError(
-        f"there is no '{target}' among the {' and '.join(sections)}{hint}; "
-        f"there are {listed or 'none'}; or say {ALL}, {AT}BROKER or {GROUP}NAME"
+        f"there is no '{target}' among the {' and '.join(sections)}{hint}; there are "
+        f"{listed or 'none'}; or use {ALL}, {AT}BROKER or {GROUP}NAME"
     )
 
 

@@ -33,7 +33,8 @@ class Target:
         shares = self.shares(system)
         if np.isnan(shares).all():
             raise InvalidInputError(
-                "nothing is asked of this system; give a target, or subscribers a 'target' each"
+                "there is no target to check; give --target, or set a 'target' for "
+                "subscribers in the system file"
             )
         return shares
 

@@ -40,3 +40,38 @@ FEATURES = (*ALONG, *FAILING, *OF_PEERS, *NEVER_OF_SYSTEMS)
 # How much a share moves if waits that are not exact are a step of the grid longer; how far it is
 # from 0 or 1.
 OF_SHARES = ("sensitivity", "distance")
+# Each in plain words, to end the sentence "theory was not tested where ...".
+IN_WORDS = {
+    "load": "a broker is this busy",
+    "load_at_worst": "a broker can get this busy at its worst moment",
+    "own_bursts": "events on the path come in such bursts",
+    "own_pacing": "events on the path come this regularly",
+    "other_bursts": "other traffic at a broker comes in such bursts",
+    "other_pacing": "other traffic at a broker comes this regularly",
+    "service_bursts": "service times vary this much",
+    "service_pacing": "service times vary this little",
+    "load_by_presence": "a broker is busier while the subscriber is there than on average",
+    "busy_hops": "a path crosses this many busy brokers",
+    "approximate_hops": "this many waits on a path are approximated",
+    "work": "a path crosses brokers this busy in all",
+    "lone_hops": "one stream is this much of a broker's traffic",
+    "failing": "brokers or links on a path fail",
+    "bypass": "events bypass failures",
+    "buffering": "events are buffered until a repair",
+    "unavailability": "a path is down this often",
+    "struck": "failures hit this many events in transit",
+    "rough_repairs": "waits for repairs are known only roughly",
+    "peer": "the subscriber is mobile",
+    "peer_load": "a mobile subscriber's connection is this busy",
+    "peer_periods": "connected times vary like this",
+    "peer_unevenness": "bursts or regular traffic wait for a mobile subscriber",
+    "mobile_publishers": "publishers are mobile",
+    "moving_and_failing": "peers are mobile and brokers or links fail",
+    "own_churn": "the subscriber comes and goes",
+    "any_churn": "some subscribers come and go",
+    "own_queue": "the subscriber's own queue is this busy",
+    "displaced_streams": "traffic that is not Poisson has random link delays",
+    "uneven_own_queue": "a subscriber with a queue gets traffic that is not Poisson",
+    "sensitivity": "small errors of waits move the share this much",
+    "distance": "the share is this far from 0 and 1",
+}

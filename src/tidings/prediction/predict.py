@@ -25,6 +25,7 @@ from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
+from tidings.prediction.feature_names import IN_WORDS
 from tidings.prediction.joining import joined
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
@@ -82,7 +83,7 @@ def predict(
     asked = dataclasses.replace(options or PredictOptions(), **changes)
     within = read_within(asked.within)
     tell = progress or (lambda _: None)
-    refusal = "as asked"
+    refusal = "simulation was asked for"
     answer = None
     if asked.by != "simulation":
         answer, refusal = _by_theory(system, asked, tell)
@@ -91,16 +92,16 @@ def predict(
     missed = _exceeds(answer, within)
     if asked.by_theory_alone or not missed.any():
         return _told(answer, within, asked)
-    tell("simulating what theory does not hold")
+    tell("simulating where theory is not precise enough")
     wanted = _wanted(within, missed)
     try:
         simulated = _simulated(system, asked, wanted, tell)
     except UnstableError:
         if not any(each.kind == "overload" for each in answer.remarks):  # of a peer, not a broker
             answer = dataclasses.replace(answer, remarks=(*answer.remarks, _overload(answer)))
-        return _told(answer, within, asked, "an overloaded system does not settle")
+        return _told(answer, within, asked, "an overloaded system has no steady state to simulate")
     except UnsupportedError as refused:
-        return _told(answer, within, asked, f"simulation has no {_feature(refused)}")
+        return _told(answer, within, asked, f"the simulation does not handle {_feature(refused)}")
     better = simulated.subscribers["error"] < answer.subscribers["error"]
     simulated.subscribers["why"] = answer.subscribers["why"]
     chosen = (missed & better).to_numpy()
@@ -125,7 +126,7 @@ def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[O
     except UnsupportedError as refused:
         if asked.by_theory_alone:
             raise
-        return None, f"theory has no {_feature(refused)}"
+        return None, f"theory does not handle {_feature(refused)}"
     except (ArithmeticError, ValueError, RuntimeError) as failure:
         if asked.by_theory_alone:
             raise
@@ -154,11 +155,10 @@ def _with_errors(
     rows["by"] = np.where(np.isnan(share), "", "theory")
     why = np.full(len(rows), "", dtype=object)
     for row in np.flatnonzero(rows["error"] > within.half_widths(share)):
-        unmeasured = where[row].replace("_", " ")
         why[row] = (
-            f"theory not measured: {unmeasured}"
-            if unmeasured
-            else "theory's error exceeds what is wanted"
+            f"theory was not tested where {IN_WORDS[where[row]]}"
+            if where[row]
+            else "theory's error is larger than asked"
         )
     rows["why"] = why
     pairs = answer.pairs.copy()
@@ -219,12 +219,12 @@ def _told(answer: Outcome, within: Within, asked: PredictOptions, reason: str = 
     """Say of each row that is not held why, and clear reasons where none is needed."""
     rows = answer.subscribers.copy()
     missed = _exceeds(answer, within)
-    do = "" if reason else "allow more seconds (--seconds), or ask for less (--within)"
-    reason = reason or "seconds ran out"
+    do = "" if reason else "allow more seconds (--seconds), or accept a larger error (--within)"
+    reason = reason or "the CPU seconds ran out"
     if asked.by_theory_alone:
-        reason, do = "by theory alone", "let the simulator answer, too"
+        reason, do = "theory alone was used", "allow simulation, or accept the errors shown"
     why = np.where(rows["by"] == "simulation", rows["why"], "").astype(object)
-    why[missed] = f"not held: {reason}"
+    why[missed] = f"less precise than asked: {reason}"
     rows["why"] = why
     counts = rows["by"].value_counts()
     promise = {
@@ -245,10 +245,9 @@ def _overload(answer: Outcome) -> Remark:
     over = answer.brokers[answer.brokers["utilisation"] >= FULL_LOAD]
     return Remark(
         kind="overload",
-        what="work comes faster than it can be done, so that nothing settles that could be "
-        "simulated",
+        what="work arrives faster than it can be done, so there is no steady state to simulate",
         where=tuple(over["broker"]),
-        do="give it servers or speed, or fewer events",
+        do="add servers, make it faster, or send it fewer events",
     )
 
 
@@ -259,10 +258,10 @@ def _not_held(rows: pd.DataFrame, missed: Bools, reason: str, do: str) -> list[R
     return [
         Remark(
             kind="not held",
-            what=f"on-time shares are known less well than wanted: {reason}",
+            what=f"on-time shares are less precise than asked, because {reason}",
             where=tuple(worst["subscriber"][:20]),
             size=float(worst["error"].iloc[0]),
-            unit="(half-width, 95 %)",
+            unit="at worst (half-width, 95 %)",
             do=do,
         )
     ]

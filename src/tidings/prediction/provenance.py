@@ -40,11 +40,12 @@ def remarks(system: System, network: Network) -> tuple[Remark, ...]:
     said = [
         Remark(
             kind="overload",
-            what="a broker is offered more work than it can do: what waits there never arrives",
+            what="a broker is overloaded: its queue grows without limit, and events that wait "
+            "there never arrive",
             where=(name,),
             size=float(load),
             unit="seconds of work per second",
-            do="give it servers or speed, or fewer events",
+            do="add servers, make it faster, or send it fewer events",
         )
         for name, load, over in zip(
             brokers, network.rates.loads, network.rates.overloaded, strict=True
@@ -55,9 +56,10 @@ def remarks(system: System, network: Network) -> tuple[Remark, ...]:
         said.append(
             Remark(
                 kind="overload",
-                what="overloaded brokers feed each other, and their rates did not settle",
+                what="overloaded brokers feed each other in a circle, so rates behind them "
+                "are not reliable",
                 where=(),
-                do="take the overload away first",
+                do="remove the overload first",
             )
         )
     return (*said, *without_recovery(system))

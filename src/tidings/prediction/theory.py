@@ -41,7 +41,7 @@ HANDLED = frozenset(
         "random lifetimes",
         "several stations in a broker",
         "lifetimes of subscribers",
-        "many subscribers in one",
+        "subscribers with a count",
         "failures",
         "recovery",
     }

@@ -58,6 +58,6 @@ def read_within(asked: float | str) -> Within:
 
 def _wrong(asked: object) -> InvalidInputError:
     return InvalidInputError(
-        f"within is {asked!r}; wants a share of at least {LEAST:g} and below 1, such as 0.005, or "
-        "a part of what is missed, such as '10% of misses'"
+        f"within is {asked!r}; wants a share of at least {LEAST:g} and below 1, such as "
+        "0.005, or relative to late and lost events, such as '10% of misses'"
     )

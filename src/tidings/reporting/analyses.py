@@ -26,7 +26,7 @@ def centre_table(analysis: Mapping[str, Any], limit: int) -> FittingTable:
             ("mean response", lambda row: wording.seconds(row["response_mean_s"]), False, 0),
             ("servers", lambda row: str(row["servers"]), False, 3),
             ("discipline", lambda row: str(row["discipline"]), True, 2),
-            ("load may grow", lambda row: _times(row["headroom"]), False, 1),
+            ("headroom", lambda row: _times(row["headroom"]), False, 1),
         ],
     )
 
@@ -44,7 +44,7 @@ def connection_table(analysis: Mapping[str, Any], limit: int) -> FittingTable:
             ("to", lambda row: str(row["target"]), True, 0),
             ("network", lambda row: str(row["network"]), True, 1),
             ("sent", lambda row: wording.rate(row["sent_per_s"]), False, 0),
-            ("keeps it busy", lambda row: wording.percent(row["utilisation"]), False, 0),
+            ("network busy", lambda row: wording.percent(row["utilisation"]), False, 0),
         ],
     )
 
@@ -53,7 +53,7 @@ def routing_table(measured: Mapping[str, Any], limit: int) -> FittingTable:
     """Measured routing probabilities, those of the most visited brokers first."""
     rows = sorted(measured["routing"], key=lambda row: -row["visits"])
     return _table(
-        "Routing, as measured",
+        "Routing, measured",
         rows,
         limit,
         [
@@ -61,7 +61,7 @@ def routing_table(measured: Mapping[str, Any], limit: int) -> FittingTable:
             ("broker", lambda row: str(row["broker"]), True, 0),
             ("next", lambda row: str(row["next_broker"]), True, 0),
             ("visits", lambda row: f"{row['visits']:,}", False, 1),
-            ("sent on", _sent_on, False, 0),
+            ("forwarded", _sent_on, False, 0),
         ],
     )
 
@@ -86,7 +86,7 @@ def service_table(measured: Mapping[str, Any], limit: int) -> FittingTable:
             ("explained", lambda row: wording.percent(row["explained"]), False, 3),
             ("background", lambda row: wording.percent(row["background"]), False, 1),
         ]
-    return _table("Service times, as measured", rows, limit, columns)
+    return _table("Service times, measured", rows, limit, columns)
 
 
 def _flow_columns(rows: Sequence[Row]) -> list[_Column]:
@@ -107,9 +107,7 @@ def delivery_table(analysis: Mapping[str, Any], limit: int) -> FittingTable:
         ("hops", lambda row: str(row["hops"]), False, 2),
     ]
     if any(row["link_mean_s"] > 0.0 for row in rows):
-        columns.append(
-            ("of it last link", lambda row: wording.seconds(row["link_mean_s"]), False, 1)
-        )
+        columns.append(("last link", lambda row: wording.seconds(row["link_mean_s"]), False, 1))
     return _table("Delivery latencies", rows, limit, columns)
 
 
@@ -160,7 +158,7 @@ def _table(title: str, rows: Sequence[Row], limit: int, columns: Sequence[_Colum
             Column(title=name, cells=[write(row) for row in shown], left=left, spare=spare)
             for name, write, left, spare in columns
         ],
-        caption=f"{hidden} more; --limit shows them" if hidden else "",
+        caption=f"{hidden} more rows; --limit N shows them" if hidden else "",
     )
 
 

@@ -25,18 +25,21 @@ def load_annex(path: Path) -> Section:
     try:
         document = json_text.parse(read_text(path, follow=True))
     except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{path}: not read as JSON: {yaml_text.refusal(error)}") from None
+        raise InvalidInputError(
+            f"{path}: cannot be read as JSON: {yaml_text.refusal(error)}"
+        ) from None
     for key, (title, tables) in _KINDS.items():
         if isinstance(document, dict) and key in document:
             try:
                 return Section(title=title, exhibits=tuple(map(grid, tables(document))))
             except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
                 raise InvalidInputError(
-                    f"{path}: looks like '{title.lower()}', but misses or mistakes {error}"
+                    f"{path}: looks like the output of a command ('{title.lower()}'), but "
+                    f"this field is missing or wrong: {error}"
                 ) from None
     raise InvalidInputError(
-        f"{path}: none of what explain, whatif or plan print with --json; wants a document with "
-        f"one of {', '.join(_KINDS)}"
+        f"{path}: not the --json output of explain, whatif or plan; wants a document with "
+        f"one of the fields {', '.join(_KINDS)}"
     )
 
 
@@ -64,12 +67,12 @@ def _what_if(document: Document) -> list[FittingTable]:
 
 
 _KINDS: dict[str, tuple[str, Callable[[Document], list[FittingTable]]]] = {
-    "remedies": ("Why, and what helps most", _budget),
+    "remedies": ("What makes events late or lost, and what helps most", _budget),
     "predicted": ("What if", _what_if),
     "scenarios": ("What if", lambda d: [what_ifs.scenario_table(d["scenarios"], ROWS)]),
-    "schemes": ("Which recovery scheme", plans.scheme_tables),
-    "options": ("How much capacity", lambda d: [plans.capacity_table(d)]),
-    "moves": ("Who should be at home where", lambda d: [plans.homes_table(d, ROWS)]),
-    "places": ("Who may join, and where", lambda d: [plans.admission_table(d, ROWS)]),
-    "levels": ("What can be promised", lambda d: [plans.deadline_table(d, ROWS)]),
+    "schemes": ("Recovery schemes", plans.scheme_tables),
+    "options": ("Capacity", lambda d: [plans.capacity_table(d)]),
+    "moves": ("Home brokers", lambda d: [plans.homes_table(d, ROWS)]),
+    "places": ("Admission of new subscribers", lambda d: [plans.admission_table(d, ROWS)]),
+    "levels": ("Deadlines that can be promised", lambda d: [plans.deadline_table(d, ROWS)]),
 }

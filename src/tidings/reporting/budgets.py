@@ -16,13 +16,14 @@ def effect_table(document: Row) -> FittingTable:
     """What each effect costs all events together, dearest first."""
     rows = sorted(document["effects"], key=lambda row: -number(row, "share"))
     return FittingTable(
-        title=f"On time: {wording.percent(document['on_time'])}. It would be more without",
+        title=f"On time: {wording.percent(document['on_time'])}. Gain if one effect is switched "
+        "off",
         columns=[
             Column(title="effect", cells=[row["effect"] for row in rows], left=True),
             Column(title="", cells=[row["meaning"] for row in rows], left=True, spare=1),
-            Column(title="gained", cells=[points(number(row, "share")) for row in rows]),
+            Column(title="gain", cells=[points(number(row, "share")) for row in rows]),
         ],
-        caption="each switched off alone; they overlap, so they need not sum to what is missing",
+        caption="each effect is switched off alone; effects overlap, so gains do not add up",
     )
 
 
@@ -31,7 +32,7 @@ def worst_table(document: Row) -> FittingTable:
     rows = document["subscribers"]
     effects = [row["effect"] for row in document["effects"]]
     return FittingTable(
-        title="Worst off: on-time share, and what would be gained without",
+        title="Worst subscribers: on-time share, and gain if one effect is switched off",
         columns=[
             name_column([row["subscriber"] for row in rows], "subscriber"),
             name_column([row["broker"] for row in rows], "at", spare=9),
@@ -55,7 +56,7 @@ def delay_table(document: Row) -> FittingTable:
     rows = document["subscribers"]
     effects = _dearest_first(document, [row["effect"] for row in document["effects"]])
     return FittingTable(
-        title="Mean delay of what arrives, and what it would be shorter without",
+        title="Worst subscribers: mean delay, and reduction if one effect is switched off",
         columns=[
             name_column([row["subscriber"] for row in rows], "subscriber"),
             Column(title="delay", cells=[_time(row, "delay_mean_s") for row in rows]),
@@ -81,7 +82,7 @@ def remedy_table(document: Row, limit: int) -> FittingTable:
             Column(
                 title="on time", cells=[wording.percent(number(row, "on_time")) for row in rows]
             ),
-            Column(title="gained", cells=[points(number(row, "gain")) for row in rows]),
+            Column(title="gain", cells=[points(number(row, "gain")) for row in rows]),
         ],
     )
 

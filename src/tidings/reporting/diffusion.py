@@ -11,9 +11,9 @@ from tidings.reporting.terminal import Column, FittingTable
 from tidings.reporting.wording import UNKNOWN
 
 _HOW = {
-    "worst": "T_sub, T_diff the worst",
-    "typical": "T_sub, T_diff the mean",
-    "notified": "from f and g, T_sub and T_diff the worst",
+    "worst": "longest T_sub and T_diff",
+    "typical": "mean T_sub and T_diff",
+    "notified": "curves f and g, longest T_sub and T_diff",
 }
 
 
@@ -21,7 +21,7 @@ def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
     """Times to spread with B(t), r by area, f and g, and d by length of stay."""
     both = {name: measured[name] for name in ("subscriptions", "publications")}
     yield FittingTable(
-        title="How they spread over brokers",
+        title="Spreading over brokers",
         columns=[
             Column(title="of", cells=list(both), left=True),
             Column(title="spreads", cells=[f"{each['spreads']:,}" for each in both.values()]),
@@ -39,7 +39,7 @@ def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
             ),
             _errors("mean", [(each["mean_s"], each["mean_se_s"]) for each in both.values()], " s"),
             _errors(
-                "all, mean",
+                "last broker, mean",
                 [(each["typical_s"], each["typical_se_s"]) for each in both.values()],
                 " s",
             ),
@@ -47,14 +47,15 @@ def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
                 "worst", [(each["worst_s"], each["worst_se_s"]) for each in both.values()], " s"
             ),
         ],
-        caption="T_sub and T_diff are the times until the last other broker has it: worst, or the "
-        "mean. The worst scatters so over recordings as long as this one. What came less far than "
-        "others from there, or began too late to be seen to its end, "
-        "is merely counted.",
+        caption="T_sub (subscriptions) and T_diff (publications): time until the last other "
+        "broker is reached, on average (last broker, mean) or at worst (worst; ± is its "
+        "scatter between recordings of this length). Counted only: partial (reached "
+        "fewer brokers than others from there), nowhere, cut off (began too late to be "
+        "seen to its end).",
     )
     points = [(name, point) for name, each in both.items() for point in each["points"]]
     yield FittingTable(
-        title="B(t): the share of the other brokers that have it",
+        title="B(t): share of the other brokers reached after a time",
         columns=[
             Column(title="of", cells=[name for name, _ in points], left=True),
             Column(title="after", cells=[f"{point['time_s']:.3g} s" for _, point in points]),
@@ -63,7 +64,7 @@ def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
     )
     fits = measured["rapidity"]
     yield FittingTable(
-        title="The rapidity r, by area",
+        title="Rapidity r, from the area under B(t)",
         columns=[
             Column(title="by", cells=[_HOW[name] for name in fits], left=True),
             _errors(
@@ -75,8 +76,8 @@ def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
         ],
     )
     for name, title in (
-        ("f", "f: notified of what was published so long after the subscribe"),
-        ("g", "g: notified of what was published so long after T_ON − T_diff"),
+        ("f", "f: share delivered, by time from subscribe to publication"),
+        ("g", "g: share delivered, by time from T_ON − T_diff to publication"),
     ):
         rows = [row for row in measured["curves"] if row["curve"] == name]
         if rows:
@@ -84,7 +85,7 @@ def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
     rows = measured["shares"]
     if rows:
         table = _shares(
-            "d: notified of what was published during a stay",
+            "d: share delivered of what was published during a subscription, by its length",
             [f"{row['stay_mean_s']:.3g} s" for row in rows],
             rows,
         )
@@ -95,9 +96,9 @@ def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield FittingTable(
             title=table.title,
             columns=[*table.columns, *expected],
-            caption="By delays: E[(T − X)⁺]/T for the mean stay T, X being both measured delays of "
-            f"a couple of brokers ({measured['couples']:,}), the last hop to the subscriber not "
-            "counted.",
+            caption="By delays: E[(T − X)⁺]/T for the mean length T, where X is the sum of both "
+            f"measured delays between two brokers ({measured['couples']:,} pairs), "
+            "without the last hop to the subscriber.",
         )
 
 

@@ -45,11 +45,11 @@ def main_source(outcomes: Mapping[str, Outcome]) -> str:
 def lead(outcome: Outcome) -> str:
     """The first sentence of the page: which share of all wanted events arrives in time."""
     if math.isnan(outcome.on_time):
-        return "Nobody publishes anything that anybody wants."
+        return "No published event matches any subscription."
     late, lost = _late_and_lost(outcome)
     return (
-        f"{percent(outcome.on_time)} of the wanted events arrive in time; "
-        f"{percent(late)} arrive late and {percent(lost)} never."
+        f"{percent(outcome.on_time)} of the wanted events arrive on time; {percent(late)} "
+        f"arrive late and {percent(lost)} never."
     )
 
 
@@ -77,14 +77,14 @@ def figures(outcomes: Mapping[str, Outcome]) -> list[Figure]:
     known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     shown = [
         Figure(label="on time", value=percent(outcome.on_time), note=f"of wanted events, {main}"),
-        Figure(label="late", value=percent(late), note="arrived after their deadline"),
+        Figure(label="late", value=percent(late), note="arrived after their lifetime"),
         Figure(label="lost", value=percent(lost), note="never arrived"),
     ]
     if len(known):
         limit = threshold(known)
         below = _count(known[known["on_time"] < limit])
         total = _count(outcome.subscribers)
-        note = f"of {plural(total, 'subscriber')} get less than {percent_limit(limit)}"
+        note = f"of {plural(total, 'subscriber')} get less than {percent_limit(limit)} on time"
         shown.append(Figure(label="badly served", value=f"{below:,}", note=note))
     busy = outcome.brokers[outcome.brokers["utilisation"].notna()]
     if len(busy):
@@ -136,7 +136,7 @@ def reason(row: Mapping[str, float], explanation: Explanation | None) -> str:
     if lost > missed / 2:
         return _lost_words(cause, losses[cause], explanation)
     if explanation is None or not explanation.parts:
-        return "gets them late"
+        return "gets events late"
     return _part_words(explanation.parts[0], explanation)
 
 
@@ -144,7 +144,7 @@ def _lost_words(cause: str, share: float, explanation: Explanation | None) -> st
     if cause in LINK_CAUSES and explanation is not None and explanation.losses:
         place, lost = explanation.losses[0]
         if lost > 0:
-            return f"loses {percent(lost)} on {short(place, 64)}"
+            return f"loses {percent(lost)} of its events on {short(place, 64)}"
     return f"loses {percent(share)} ({CAUSES[cause]})"
 
 
@@ -153,7 +153,7 @@ def _part_words(part: Part, explanation: Explanation) -> str:
     verb = {"wait": "waits at", "service": "is served at", "link": "travels"}[part.kind]
     place = short(part.place, 64)
     if not math.isfinite(part.mean_s):
-        return f"{verb} {place} without end"
+        return f"{verb} {place} forever"
     return f"{verb} {place} ({whole_percent(part.mean_s / total)} of its delay)"
 
 
@@ -164,9 +164,9 @@ def _who(known: pd.DataFrame, reasons: Reasons) -> str:
     name = str(worst["subscriber"])
     who = short(name) + (f" at broker {short(str(worst['broker']))}" if worst["broker"] else "")
     first = (
-        f"{below:,} of {plural(total, 'subscriber')} get fewer than {percent_limit(limit)} in time"
+        f"{below:,} of {plural(total, 'subscriber')} get less than {percent_limit(limit)} on time"
         if below
-        else f"All {plural(total, 'subscriber')} get at least {percent_limit(limit)} in time"
+        else f"All {plural(total, 'subscriber')} get at least {percent_limit(limit)} on time"
     )
     text = f"{first}; the worst, {who}, gets {percent(float(worst['on_time']))}"
     explanation = reasons.subscribers.get(name)
@@ -182,8 +182,8 @@ def _against_deadline(row: Mapping[str, float], explanation: Explanation | None)
     if not limits or math.isnan(mean_s):
         return ""
     first, last = seconds(limits[0].lifetime_s), seconds(limits[-1].lifetime_s)
-    limit = f"deadlines of {first} to {last}" if len(limits) > 1 else f"a deadline of {first}"
-    return f"; what arrives takes {seconds(mean_s)} on average, against {limit}"
+    limit = f"lifetimes of {first} to {last}" if len(limits) > 1 else f"a lifetime of {first}"
+    return f"; the mean delay is {seconds(mean_s)}, with {limit}"
 
 
 def _why_late(outcome: Outcome, reasons: Reasons) -> str:
@@ -196,9 +196,12 @@ def _why_late(outcome: Outcome, reasons: Reasons) -> str:
     name, share = short(str(guilty["broker"])), float(through.loc[guilty.name])
     wait, service = float(guilty["wait_mean_s"]), float(guilty["service_mean_s"])
     if math.isinf(wait) or guilty["utilisation"] >= 1:
-        return f"Broker {name} is offered more than it can do: its queue never ends."
+        return (
+            f"Broker {name} is overloaded: its queue grows without limit. Add servers, make "
+            "it faster, or send it fewer events."
+        )
     load = f"{whole_percent(float(guilty['utilisation']))} busy"
-    serves = f", for a service of {seconds(service)}" if service > 0 else ""
+    serves = f", and is served in {seconds(service)}" if service > 0 else ""
     arrivals = float(guilty["arrivals_per_s"])
     stream = f" with {rate(arrivals, 'events')}" if math.isfinite(arrivals) else ""
     return (
@@ -226,7 +229,7 @@ def _lossiest_link(outcome: Outcome, reasons: Reasons) -> str:
         return ""
     place = max(reasons.lost_on, key=lambda each: reasons.lost_on[each])
     share = whole_percent(reasons.lost_on[place] / on_links)
-    text = f"; of what the links lose, the largest part ({share}) is lost on {short(place, 64)}"
+    text = f"; {share} of what links lose is lost on {short(place, 64)}"
     links = outcome.links
     rows = links[(links["source"] + ARROW + links["target"] == place) & links["lost"].notna()]
     if len(rows):
@@ -239,9 +242,9 @@ def _how_sure(comparison: Comparison) -> str:
     if not summary.compared:
         return ""
     text = (
-        f"The {_NOUNS[comparison.source_a]} misses the {comparison.source_b} on-time shares by "
-        f"{100 * summary.mean_absolute:.2g} percentage points on average, "
-        f"{100 * summary.maximum:.2g} at most"
+        f"The {_NOUNS[comparison.source_a]} differs from the {comparison.source_b} "
+        f"on-time shares by {100 * summary.mean_absolute:.2g} percentage points on "
+        f"average, {100 * summary.maximum:.2g} at most"
     )
     if summary.with_se:
         inside = whole_percent(summary.within_2se)

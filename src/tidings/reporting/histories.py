@@ -14,9 +14,9 @@ from tidings.reporting.terminal import Column, FittingTable
 from tidings.reporting.wording import UNKNOWN, plural
 
 _WORDS = {
-    "legality": "told of what it had not subscribed to just then",
-    "validity": "told of what had not been published before",
-    "liveness": "not told of what was due to it",
+    "legality": "notified of an event that it was not subscribed to at that time",
+    "validity": "notified of an event that had not been published",
+    "liveness": "not notified of an event that it was guaranteed",
 }
 _EPOCHS_S = 1e9  # from so many seconds on, times are moments of this century
 
@@ -34,12 +34,13 @@ def history_tables(audit: Mapping[str, Any]) -> Iterator[RenderableType]:
             Column(title="violated", cells=[f"{rows:,}" for rows in kinds.values()]),
             Column(title="meaning", cells=[_WORDS[kind] for kind in kinds], left=True, spare=1),
         ],
-        caption=f"Guaranteed: {totals['guaranteed']:,}, of which {totals['lost']:,} are missing.",
+        caption=f"Guaranteed notifications: {totals['guaranteed']:,}, of which {totals['lost']:,} "
+        "are missing.",
     )
     if audit["subscribers"]:
-        yield _table("Subscribers, the worst first", audit["subscribers"], spare=("invalid",))
+        yield _table("Subscribers, worst first", audit["subscribers"], spare=("invalid",))
     if audit["examples"]:
-        yield Text("The first violations and what proves them")
+        yield Text("First violations, with evidence")
         yield _proofs(audit["examples"], audit["from_ns"])
     if audit["set_aside"]:
         yield _table("Rows set aside", audit["set_aside"])
@@ -90,11 +91,11 @@ def _moment(at_ns: int) -> str:
     """A moment of the clock where it is one, else a time on the recording's own clock.
 
     >>> _moment(1_700_000_000_000_000_001), _moment(5_000_000_000)
-    ('2023-11-14T22:13:20.000000001Z', '5 s on the clock of the recording')
+    ('2023-11-14T22:13:20.000000001Z', "5 s on the recording's clock")
     """
     whole, rest = divmod(at_ns, 1_000_000_000)
     if whole < _EPOCHS_S:
-        return f"{_exact_seconds(at_ns)} on the clock of the recording"
+        return f"{_exact_seconds(at_ns)} on the recording's clock"
     clock = datetime.fromtimestamp(whole, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{clock}.{rest:09d}".rstrip("0").rstrip(".") + "Z"
 

@@ -93,7 +93,10 @@ def _reasons(system: System, main: Outcome) -> tuple[Reasons, list[str]]:
     try:
         return explain(system, main), []
     except TidingsError as error:
-        return Reasons(), [f"The ways of the events could not be worked out: {error}"]
+        return Reasons(), [
+            "Reasons for late and lost events are not shown, because the paths of events "
+            f"could not be computed: {error}"
+        ]
 
 
 def _facts(value: Any, name: str = "") -> Iterable[tuple[str, str]]:
@@ -102,9 +105,20 @@ def _facts(value: Any, name: str = "") -> Iterable[tuple[str, str]]:
         for key, each in value.items():
             yield from _facts(each, f"{name}.{key}" if name else str(key))
     elif isinstance(value, list | tuple) and not isinstance(value, str):
-        yield name, "; ".join(str(each) for each in value) or "none"
+        yield name, "; ".join(map(_shown, value)) or "none"
     else:
-        yield name, "none" if value is None else str(value)
+        yield name, _shown(value)
+
+
+def _shown(value: Any) -> str:
+    """A value as a text, numbers with as many digits as a person reads.
+
+    >>> _shown(1 / 3), _shown(60.0), _shown(12), _shown(None)
+    ('0.333333', '60', '12', 'none')
+    """
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "none" if value is None else str(value)
 
 
 def _script_hash(script: str) -> str:

@@ -64,8 +64,8 @@ def page_data(
     omissions = []
     if len(detailed) < len(names):
         omissions.append(
-            f"Delay curves are kept for the {len(detailed)} subscribers with the lowest on-time "
-            f"shares of {len(names)}."
+            f"Delay curves are shown only for the {len(detailed)} subscribers with the "
+            f"lowest on-time shares, of {len(names)}."
         )
     layout = lay_out([b.name for b in system.brokers], [link.between for link in system.links])
     document = {

@@ -37,20 +37,20 @@ def scheme_tables(advice: Mapping[str, Any]) -> list[FittingTable]:
         name,
         column("on time", _on_time),
         column("worst", share("worst")),
-        column("5 % below", share("p05")),
-        column("half below", share("p50")),
+        column("p05", share("p05")),
+        column("p50", share("p50")),
         column("error", _error, spare=1),
         column("simulated", lambda row: f"{row['simulated']:.4f}", spare=2),
-        column("content", lambda row: f"{100 * row['satisfied']:.1f} %"),
+        column("on target", lambda row: f"{100 * row['satisfied']:.1f} %"),
         column("simulated", lambda row: f"{100 * row['satisfied_simulated']:.1f} %", spare=3),
         column("", mark, left=True),
     ]
     costs = [
         name,
         column("messages", _cost),
-        column("of events", count("transmissions")),
-        column("acknowledged", count("acknowledgements"), spare=2),
-        column("refreshed", count("refreshes"), spare=1),
+        column("events", count("transmissions")),
+        column("acknowledgements", count("acknowledgements"), spare=2),
+        column("refreshes", count("refreshes"), spare=1),
         column("duplicates", count("duplicates")),
         column("", mark, left=True),
     ]
@@ -58,16 +58,18 @@ def scheme_tables(advice: Mapping[str, Any]) -> list[FittingTable]:
         FittingTable(
             title="On-time shares under each recovery scheme",
             columns=given,
-            caption="on time: by theory (~ also by simulation), mean over events; worst, 5 %, half "
-            "below: over subscribers; error: how far a subscriber's share can be off; content: who "
-            "gets their target",
+            caption="on time: mean over events, by theory (~: partly by simulation); worst, p05, "
+            "p50: lowest, 5th percentile and median of the subscribers; error: largest "
+            "error of a subscriber's share; on target: share of subscribers that reach "
+            "their target",
         ),
         FittingTable(
             title="Messages between brokers for each delivery, simulated",
             columns=costs,
-            caption="messages (with standard error): events, their acknowledgements, subscriptions "
-            "refreshed; how brokers that bypass learn what is up is not counted; ?: whether enough "
-            "get their target cannot be told; =: costs the same, as far as can be told",
+            caption="messages (± standard error): events, acknowledgements and refreshed "
+            "subscriptions; not counted: how brokers that bypass learn what is up; ◀: "
+            "chosen; ?: undecided whether the target is met; =: same cost within the "
+            "error",
         ),
     ]
 
@@ -96,7 +98,7 @@ def deadline_table(document: Row, limit: int | None = None) -> FittingTable:
     rows = sorted(document["subscribers"], key=lambda row: -_time_s(row, levels[-1]))
     shown = rows if limit is None else rows[:limit]
     return FittingTable(
-        title="Shortest lifetime with which so much arrives in time",
+        title="Shortest lifetime for a given share on time",
         columns=[
             name_column([row["subscriber"] for row in shown], "subscriber"),
             name_column([row["broker"] for row in shown], "at", spare=2),
@@ -105,13 +107,15 @@ def deadline_table(document: Row, limit: int | None = None) -> FittingTable:
                 for level, name in zip(document["levels"], levels, strict=True)
             ),
             Column(
-                title="ever", cells=[wording.percent(number(row, "best")) for row in shown], spare=1
+                title="delivered",
+                cells=[wording.percent(number(row, "best")) for row in shown],
+                spare=1,
             ),
         ],
         caption=". ".join(
             each
             for each in (
-                "–: no lifetime is long enough; ever: the share that arrives at all",
+                "–: no lifetime is long enough; delivered: share that arrives at all, however late",
                 hidden(len(shown), len(rows)),
             )
             if each
@@ -124,7 +128,7 @@ def capacity_table(document: Row) -> FittingTable:
     rows = document["options"]
     shown = _around(rows, document["best"] if document["choice"] is None else document["choice"])
     return _standings(
-        "Sizes that were looked at",
+        "Sizes that were tried",
         shown,
         Column(
             title="times as fast" if document["what"] == "speed" else "brokers",
@@ -149,7 +153,7 @@ def homes_table(document: Row, limit: int | None = None) -> FittingTable:
     moves = list(document["moves"].items())
     shown = moves if limit is None else moves[:limit]
     return FittingTable(
-        title="Who should move" if moves else "Nobody needs to move",
+        title="Subscribers to move" if moves else "No subscriber needs to move",
         columns=[
             name_column([name for name, _ in shown], "subscriber"),
             name_column([move["from"] for _, move in shown], "from"),
@@ -164,12 +168,13 @@ def admission_table(document: Row, limit: int | None = None) -> FittingTable:
     rows = document["places"]
     shown = rows if limit is None else rows[:limit]
     return FittingTable(
-        title=f"{document['count']:,} like {document['subscriber'].removeprefix('newcomer like ')}",
+        title=f"{wording.plural(document['count'], 'new subscriber')} like "
+        f"{document['subscriber'].removeprefix('newcomer like ')}",
         columns=[
             name_column([row["broker"] for row in shown], "at"),
             Column(title="gets", cells=[wording.percent(number(row, "share")) for row in shown]),
-            Column(title="least margin", cells=[points(number(row, "margin")) for row in shown]),
-            name_column([row["who"] for row in shown], "of whom", spare=1),
+            Column(title="lowest margin", cells=[points(number(row, "margin")) for row in shown]),
+            name_column([row["who"] for row in shown], "of subscriber", spare=1),
             Column(title="", cells=[_open(row, _admitted(row)) for row in shown], left=True),
         ],
         caption=hidden(len(shown), len(rows), "brokers"),
@@ -182,7 +187,7 @@ def _admitted(row: Row) -> str:
 
 def _open(row: Row, otherwise: str = "") -> str:
     """A mark where it cannot be told whether the target is met."""
-    return "?" if row.get("verdict") == "cannot be told" else otherwise
+    return "?" if row.get("verdict") == "undecided" else otherwise
 
 
 def _standings(
@@ -193,13 +198,16 @@ def _standings(
         columns=[
             first,
             Column(title="on time", cells=[wording.percent(number(r, "on_time")) for r in rows]),
-            Column(title="content", cells=[wording.percent(number(r, "satisfied")) for r in rows]),
-            Column(title="least margin", cells=[points(number(r, "margin")) for r in rows]),
-            name_column([row["worst"] for row in rows], "of whom", spare=1),
+            Column(
+                title="on target", cells=[wording.percent(number(r, "satisfied")) for r in rows]
+            ),
+            Column(title="lowest margin", cells=[points(number(r, "margin")) for r in rows]),
+            name_column([row["worst"] for row in rows], "of subscriber", spare=1),
             Column(title="", cells=marks, left=True),
         ],
-        caption="content: subscribers that get their target; margin: share less target; ?: the "
-        "simulation does not confirm it" + (f". {left_out}" if left_out else ""),
+        caption="on target: share of subscribers that reach their target; margin: on-time share "
+        "minus target, of the subscriber named; ◀: chosen; ?: undecided"
+        + (f". {left_out}" if left_out else ""),
     )
 
 

@@ -40,5 +40,5 @@ def _claims(findings: tuple[Finding, ...]) -> Text:
     for each in findings:
         text.append(*_HOLDS[each.holds])
         text.append(f"section {each.section}, {each.case}: {each.says}\n")
-        text.append(f"          found: {each.found}\n")
+        text.append(f"         result: {each.found}\n")
     return text

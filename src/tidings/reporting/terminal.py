@@ -98,7 +98,7 @@ def outcome_table(
         columns.append(name_column(shown["why"], "why", spare=1, widest=60))
     on_time = wording.percent(outcome.on_time)
     number = wording.plural(len(rows), "subscriber")
-    title = f"{outcome.source.capitalize()}: {on_time} of wanted events arrive in time ({number})"
+    title = f"{outcome.source.capitalize()}: {on_time} of wanted events arrive on time ({number})"
     return FittingTable(title=title, columns=columns, caption=hidden(len(shown), len(rows)))
 
 
@@ -132,7 +132,7 @@ def interval_table(
     shown = rows if limit is None else rows.head(limit)
     shares = {"on time": "on_time", "at least": "low", "at most": "high"}
     return FittingTable(
-        title=f"{wording.percent(level)} intervals of shares",
+        title=f"{wording.percent(level)} intervals of on-time shares",
         columns=[
             name_column(shown["subscriber"], "subscriber"),
             *(
@@ -194,9 +194,11 @@ def comparison_table(comparison: Comparison, limit: int = 10) -> RenderableType:
         Column(title=a, cells=_cells(wording.percent, rows["on_time_a"])),
         Column(title=b, cells=_cells(wording.percent, rows["on_time_b"])),
         Column(title="difference", cells=[f"{100 * d:+.2f} %" for d in rows["on_time_difference"]]),
-        Column(title="in std errors", cells=[_signed(z) for z in rows["on_time_z"]], spare=1),
+        Column(title="in standard errors", cells=[_signed(z) for z in rows["on_time_z"]], spare=1),
     ]
-    worst = FittingTable(title=f"Farthest apart, of {len(comparison.subscribers)}", columns=columns)
+    worst = FittingTable(
+        title=f"Largest differences, of {len(comparison.subscribers)}", columns=columns
+    )
     return Group(Text(agreement(comparison)), worst)
 
 
@@ -216,25 +218,25 @@ def agreement(comparison: Comparison) -> str:
     ]
     if summary.with_se:
         words.append(
-            f"{wording.percent(summary.within_2se)} are within two combined standard errors."
+            f"{wording.percent(summary.within_2se)} agree within two combined standard errors."
         )
     if summary.with_error:
-        words.append(f"{wording.percent(summary.within_error)} are within their stated errors.")
+        words.append(f"{wording.percent(summary.within_error)} agree within their stated errors.")
     return " ".join([*words, *_left_out(comparison)])
 
 
 def _nothing_compared(comparison: Comparison) -> str:
     a, b = comparison.source_a.capitalize(), comparison.source_b
-    return " ".join([f"{a} against {b}: nobody could be compared.", *_left_out(comparison)])
+    return " ".join([f"{a} against {b}: no subscriber could be compared.", *_left_out(comparison)])
 
 
 def _left_out(comparison: Comparison) -> Iterator[str]:
     one_side = comparison.summary.undefined_in_one
     if one_side:
-        yield f"{one_side} could not be compared: one side saw no events."
+        yield f"{one_side} could not be compared: one result has no events for them."
     missing = len(comparison.only_a) + len(comparison.only_b)
     if missing:
-        yield f"{wording.plural(missing, 'subscriber')} on one side only."
+        yield f"{wording.plural(missing, 'subscriber')} in only one of the results."
 
 
 def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> RenderableType:

@@ -43,7 +43,7 @@ def causes_table(document: Row) -> FittingTable:
         if any(number(total[when], name) > 0 for when in _WHEN)
     ]
     return FittingTable(
-        title="Of all events wanted",
+        title="What happens to wanted events",
         columns=[
             Column(title="", cells=[_said(name) for name, *_ in rows], left=True),
             Column(title="before", cells=[wording.percent(each) for _, each, _ in rows]),
@@ -64,21 +64,21 @@ def scenario_table(rows: Sequence[Row], limit: int | None = None) -> FittingTabl
         )
 
     return FittingTable(
-        title="What if",
+        title="Scenarios",
         columns=[
             name_column([row["scenario"] for row in shown], "scenario"),
             shares("on time", "on_time"),
             Column(title="change", cells=[points(number(row, "change")) for row in shown]),
-            name_column([row["worst"] for row in shown], "worst off", spare=2),
+            name_column([row["worst"] for row in shown], "worst subscriber", spare=2),
             shares("gets", "worst_on_time", spare=2),
-            name_column([row["loser"] for row in shown], "loses most", spare=4),
+            name_column([row["loser"] for row in shown], "hurt most", spare=4),
             Column(
                 title="loses", cells=[points(number(row, "most_loss")) for row in shown], spare=4
             ),
             name_column([row["bottleneck"] for row in shown], "busiest", spare=3),
             shares("busy", "utilisation", spare=3),
         ],
-        caption=hidden(len(shown), len(rows), "scenarios, the worst first"),
+        caption=hidden(len(shown), len(rows), "scenarios, worst first"),
     )
 
 

@@ -55,14 +55,14 @@ def seconds(value_s: float, se_s: float = math.nan) -> str:
     """A time in the unit a person would pick, with ± its standard error in the same unit.
 
     >>> seconds(0.25), seconds(0.25, 0.002), seconds(math.inf), seconds(math.nan)
-    ('250 ms', '250 ± 2 ms', 'without end', '–')
+    ('250 ms', '250 ± 2 ms', 'infinite', '–')
     >>> seconds(0.25, math.inf)
     '250 ms ± ∞'
     """
     if math.isnan(value_s):
         return UNKNOWN
     if math.isinf(value_s):
-        return "without end"
+        return "infinite"
     text = format_seconds(value_s)
     if math.isnan(se_s) or value_s == 0:
         return text

@@ -180,9 +180,10 @@ def _refuse_too_many(churn: Churn, places: int) -> None:
     if most * max(places, len(churn.subjects)) > MOST_ENTRIES:
         raise UnsupportedError(
             f"subscribers with 'stays': {len(churn.pieces):,} subscriptions with "
-            f"{len(churn.subjects):,} filters at {len(churn.system.brokers):,} brokers would have "
-            f"to be followed; wants at most {MOST_ENTRIES:,} entries of routing tables. Predict "
-            "it, or simulate a part of it"
+            f"{len(churn.subjects):,} filters at {len(churn.system.brokers):,} brokers "
+            f"would have to be simulated; wants at most {MOST_ENTRIES:,} routing table "
+            "entries. Use theory (tidings predict --by theory), or simulate a part of "
+            "the system"
         )
 
 

@@ -100,8 +100,9 @@ def fault_tables(
     homes, bundles, classes, bundle_of = _bundles(faults, system, routes, streams)
     if len(bundles) * brokers > MOST_ENTRIES:
         raise UnsupportedError(
-            f"recovery: {len(bundles):,} bundles of subscriptions at {brokers:,} brokers would "
-            f"have to be followed; wants at most {MOST_ENTRIES:,} together. Set refresh: 0s"
+            f"recovery: {len(bundles):,} groups of subscriptions at {brokers:,} brokers "
+            f"would have to be simulated; wants at most {MOST_ENTRIES:,} together. Set "
+            "refresh: 0s"
         )
     entries, interest = _initial_entries(faults, routes, len(bundles), brokers)
     return {

@@ -69,16 +69,16 @@ class Shares(Series[Counts]):
         bound = "seconds" if self.clock.is_over else "replications"
         return Remark(
             kind="not held",
-            what=f"on-time shares are known less well than wanted when the {bound} allowed ended",
+            what=f"on-time shares are less precise than asked: the allowed {bound} ran out",
             where=tuple(named[row] for row in rows[:20]),
             size=float(widths[rows].max()),
-            unit="(half-width, 95 %)",
-            do=f"allow more {bound}, or want less",
+            unit="at worst (half-width, 95 %)",
+            do=f"allow more {bound}, or accept a larger error",
         )
 
 
 _NOBODY = Remark(
     kind="nobody",
-    what="nobody wants anything that is published, so no share can be known",
-    do="look at what subscribers want and publishers publish",
+    what="no subscriber wants anything that is published, so there are no on-time shares",
+    do="compare the subscribers' filters with the contents that are published",
 )

@@ -26,11 +26,12 @@ def remarks_of(totals: Totals) -> list[Remark]:
         remarks.append(
             Remark(
                 kind="nothing wanted",
-                what="nothing that these subscribers want was published",
+                what="nothing that matches the filters of these subscribers was published, so "
+                "they have no on-time shares",
                 where=tuple(names),
                 size=float(len(names)),
                 unit="subscribers",
-                do="look at their filters, or simulate for longer",
+                do="check their filters, or simulate for longer",
             )
         )
     routes = totals.compiled.routes
@@ -39,11 +40,11 @@ def remarks_of(totals: Totals) -> list[Remark]:
         remarks.append(
             Remark(
                 kind="contents drawn",
-                what="contents of these publishers are too many to enumerate: some events of each "
-                "were drawn beforehand, and only those occur",
+                what="these publishers have too many contents to list: a random sample of "
+                "each stands for all of them",
                 where=tuple(publishers[each].name for each in sorted(routes.sampled)),
                 size=float(routes.sampling.draws),
-                unit="events of each",
+                unit="sampled contents each",
             )
         )
     members = np.bincount(totals.units.of_subscriber, minlength=totals.units.count)
@@ -51,9 +52,9 @@ def remarks_of(totals: Totals) -> list[Remark]:
         remarks.append(
             Remark(
                 kind="pairs left out",
-                what="there are more pairs of publishers and subscribers than are listed",
+                what="there are too many publisher-subscriber pairs to list all",
                 size=float(MOST_PAIRS),
-                unit="pairs at most",
+                unit="pairs are listed at most",
                 do="simulate a part of the system to see them",
             )
         )

@@ -44,7 +44,7 @@ RECORDED = HANDLED - {
     "several servers",
     "several stations in a broker",
     "lifetimes of subscribers",
-    "many subscribers in one",
+    "subscribers with a count",
 }
 
 

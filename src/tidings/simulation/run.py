@@ -39,7 +39,7 @@ HANDLED = frozenset(
         "several stations in a broker",
         "random lifetimes",
         "lifetimes of subscribers",
-        "many subscribers in one",
+        "subscribers with a count",
         "dropping expired events on the way",
         "one tree per topic",
         "connectivity",
@@ -228,8 +228,8 @@ def refuse_overload(compiled: CompiledSystem) -> None:
     first, *others = said.values()
     more = f"; and {', '.join(others)}" if others else ""
     raise UnstableError(
-        f"{first}{more}. Its queue would grow without end: give it servers or speed, or fewer "
-        "events; 'tidings predict' shows who suffers"
+        f"{first}{more}. The queue would grow without limit: add servers, make it faster, "
+        "or send it fewer events; 'tidings predict' shows which subscribers are affected"
     )
 
 
@@ -242,6 +242,6 @@ def _refuse_overloaded_peers(compiled: CompiledSystem) -> None:
         said = "; and ".join(overload_of_peer(compiled, int(each)) for each in worst[:3])
         more = f"; and {worst.size - 3} more" if worst.size > 3 else ""
         raise UnstableError(
-            f"{said}{more}. Its queue would grow without end: give it longer times connected, a "
-            "shorter service or fewer events, or a buffer"
+            f"{said}{more}. The queue would grow without limit: give it longer connected "
+            "times, a shorter service time, fewer events, or a buffer"
         )

@@ -141,8 +141,8 @@ def run_with_trials(
             return world
         if room >= window.max_copies:
             raise UnstableError(
-                f"there is room for {window.max_copies:,} copies of events in the system, and no "
-                f"more was left; {ALLOW_MORE}"
+                f"the limit of {window.max_copies:,} copies of events in the system was "
+                f"reached; {ALLOW_MORE}"
             )
         room *= 2
 

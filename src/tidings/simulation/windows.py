@@ -91,11 +91,11 @@ class Span:
         return [
             Remark(
                 kind="few cycles",
-                what="the measured time spans few turns of what is up and down, so that chance "
-                "decides what they do to shares",
+                what="too few failures or disconnections fit in the simulated time, so "
+                "on-time shares depend on chance",
                 where=(self.cycle.name,),
                 size=measured_s / self.cycle.length_s,
-                unit="turns",
+                unit="cycles of up and down",
                 do="simulate longer (a longer duration, more replications or more seconds)",
             )
         ]
@@ -170,8 +170,9 @@ def _refuse_endless(rate_per_s: float, length_s: float) -> None:
     events = rate_per_s * length_s
     if events > MOST_EVENTS:
         raise InvalidInputError(
-            f"each replication would last {length_s:.3g} s and publish {events:.3g} events; wants "
-            f"at most {MOST_EVENTS:.0e}: give a shorter duration, or fewer events"
+            f"each replication would last {length_s:.3g} s and publish {events:.3g} "
+            f"events; wants at most {MOST_EVENTS:.0e}: give a shorter duration, or fewer "
+            "events"
         )
 
 
@@ -188,7 +189,8 @@ def _whole_days(
         return length_s, []
     remark = Remark(
         kind="part of a day",
-        what="rates change by time of day, and no whole number of days was measured",
+        what="rates change by time of day, but the simulated time is not a whole number of "
+        "days, so some hours weigh more than others",
         size=days,
         unit="days",
         do="give a duration of whole days",

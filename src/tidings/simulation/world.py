@@ -180,30 +180,38 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
     """What to say of too many copies: where they wait, and what that broker is offered."""
     stations, size = world.tables["stations"], len(world.tables["copies"])
     head = (
-        f"there is room for {window.max_copies:,} copies of events in the system, and no more "
-        "was left after "
-        f"{float(world.record[0].now):.6g} simulated seconds"
+        f"the limit of {window.max_copies:,} copies of events in the system was reached "
+        f"after {float(world.record[0].now):.6g} simulated seconds"
     )
     if compiled.faults.buffering and (len(stations) == 0 or stations.waiting.max() < 0.5 * size):
-        return f"{head}, most of them kept for a repair; give events lifetimes, or {ALLOW_MORE}"
+        return (
+            f"{head}, most of them buffered until a repair; give events lifetimes, or {ALLOW_MORE}"
+        )
     if len(stations) == 0 or stations.waiting.max() == 0:
-        return f"{head}, all of them on links; look for delays far too long, or {ALLOW_MORE}"
+        return (
+            f"{head}, all of them on links; check for link delays that are far too long, or "
+            f"{ALLOW_MORE}"
+        )
     longest = int(np.argmax(stations.waiting))
     station = stations[longest]
     head = f"{head}, {int(station.waiting):,} of them waiting at one place"
     owner = int(station.place) - len(compiled.system.brokers)
     if owner >= 0:
         return (
-            f"{head}; {overload_of_peer(compiled, owner)}. Give it longer times connected, speed "
-            f"or fewer events, give events lifetimes or it a buffer, or {ALLOW_MORE}"
+            f"{head}; {overload_of_peer(compiled, owner)}. Give it longer connected "
+            "times, a shorter service time, fewer events or a buffer, give events "
+            f"lifetimes, or {ALLOW_MORE}"
         )
     name = compiled.system.brokers[station.place].name
     load, rate = compiled.carried.loads[longest], compiled.carried.arrivals[station.place]
     if load < FULL_LOAD:
-        return f"{head}, broker '{name}', which can do its work (ρ = {load:.3g}); {ALLOW_MORE}"
+        return (
+            f"{head}, broker '{name}', which is not overloaded (utilisation {load:.3g}); "
+            f"{ALLOW_MORE}"
+        )
     return (
-        f"{head}; {overload(name, float(load), float(rate))}. Give it servers or speed, or fewer "
-        f"events, or {ALLOW_MORE}"
+        f"{head}; {overload(name, float(load), float(rate))}. Add servers, make it "
+        f"faster, send it fewer events, or {ALLOW_MORE}"
     )
 
 

@@ -89,11 +89,13 @@ def check_planting(system: System, span_s: float, planting: Planting) -> Compile
     strangers = sorted(planting.ahead_s.keys() - hosts)
     if strangers:
         raise InvalidInputError(
-            f"the clock of '{strangers[0]}' is to be ahead, who is not in the system; wants a "
-            "broker, publisher or subscriber of it"
+            f"--ahead names '{strangers[0]}', which is not in the system; wants a broker, "
+            "publisher or subscriber of it"
         )
     if sum(each.rate_per_s for each in system.publishers) * span_s < 1:
-        raise InvalidInputError(f"in {span_s:g} s not one event is expected; wants a longer time")
+        raise InvalidInputError(
+            f"in {span_s:g} s less than one event would be published; give a longer --duration"
+        )
     compiled = compile_system(system)
     refuse_overload(compiled)
     return compiled

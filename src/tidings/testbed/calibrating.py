@@ -197,7 +197,8 @@ def busiest_load(outcome: Outcome) -> float:
     load = float(outcome.brokers["utilisation"].max())
     if not 0.0 < load < 1.0:
         raise UnstableError(
-            f"the busiest broker has a load of {load:.3g}; reality is compared below 1 and above 0"
+            f"the busiest broker has a utilisation of {load:.3g}; a testbed comparison "
+            "needs one above 0 and below 1"
         )
     return load
 

@@ -12,7 +12,7 @@ try:
     from nats.aio.client import Client
 except ModuleNotFoundError as problem:
     raise EngineError(
-        "the testbed needs the client library of NATS: pip install 'tidings[testbed]' brings it"
+        "the testbed needs the NATS client library; run: pip install 'tidings[testbed]'"
     ) from problem
 
 AGAIN_S = 0.05  # between two tries of a client to connect again

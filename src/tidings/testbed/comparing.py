@@ -281,7 +281,7 @@ def confront(bench: Bench, system: System, calibration: Calibration, folder: Pat
     for number in range(1, bench.repetitions + 1):
         place = folder / f"run-{number}"
         chosen = replace(bench.options, seed=bench.options.seed + number)
-        tell = bench.within(f"reality {number}").progress
+        tell = bench.within(f"measured run {number}").progress
         run = recorded(system, chosen, place, tell)
         measured = characterise(read_traces(bench.spark, place), progress=tell).measured
         known = _Known(fitted=fitted, predicted=predicted, simulated=simulated, unsure=unsure)

@@ -126,7 +126,7 @@ class Conductor:
             ended = await asyncio.gather(breaking, return_exceptions=True)
         for problem in ended:
             if isinstance(problem, Exception):
-                raise EngineError(f"an outage could not be brought about: {problem}") from problem
+                raise EngineError(f"an outage could not be produced: {problem}") from problem
 
     async def _collect(self, message: Msg) -> None:
         self._run.documents.append(message.data)
@@ -141,8 +141,10 @@ class Conductor:
         return receive
 
     def _unlinked(self) -> str:
-        return f"brokers {', '.join(self._servers.unlinked())} have not found all their neighbours"
+        return (
+            f"brokers {', '.join(self._servers.unlinked())} did not connect to all their neighbours"
+        )
 
     def _unspread(self) -> str:
         lanes = self._run.layout.journal.unready()
-        return f"subscriptions have not crossed {', '.join(lanes[:4])}"
+        return f"subscriptions did not arrive over {', '.join(lanes[:4])}"

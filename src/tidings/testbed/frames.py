@@ -74,7 +74,7 @@ class FrameReader:
         line_end = held.find(_END, start)
         if line_end < 0:
             if len(held) - start > _MOST_LINE:
-                raise EngineError("a relay got a line of the protocol that does not end")
+                raise EngineError("a relay received a protocol line that is too long")
             return None
         words = bytes(held[start:line_end]).split()
         verb = words[0].upper() if words else b""

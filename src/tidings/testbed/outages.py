@@ -99,7 +99,7 @@ def compressed(system: System, factor: float) -> System:
     Availabilities stay; services, delays, rates and lifetimes are not touched.
     """
     if not factor >= 1.0:
-        raise InvalidInputError(f"the compression of time is {factor:g}; wants 1 or more")
+        raise InvalidInputError(f"--compress is {factor:g}; wants 1 or more")
     return _with_failures(
         system,
         lambda failure: Failure(
@@ -118,8 +118,8 @@ def with_reconnection(system: System, brokers_s: float, links_s: float) -> Syste
         up_s, down_s = failure.up.mean_s, failure.down.mean_s
         if after_s >= up_s:
             raise InvalidInputError(
-                f"joining again takes {after_s:.2g} s and the next failure comes after {up_s:.2g} s"
-                " on average; compress time less"
+                f"reconnecting takes {after_s:.2g} s and the next failure comes after "
+                f"{up_s:.2g} s on average; use a smaller --compress"
             )
         return Failure(
             up=failure.up.scaled(1.0 - after_s / up_s),

@@ -32,6 +32,7 @@ def free_ports(count: int, *, first: int = FIRST, last: int = LAST) -> list[int]
         ports.append(port)
     if len(ports) < count:
         raise EngineError(
-            f"only {len(ports)} of the ports {first} to {last} are free; the testbed wants {count}"
+            f"only {len(ports)} of the ports {first} to {last} are free; the testbed "
+            f"needs {count}. End other programs that use them"
         )
     return ports

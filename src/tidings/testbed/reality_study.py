@@ -32,8 +32,8 @@ def reality_study(reality: Reality, title: str) -> Study:
     return Study(
         paper="",
         title=title,
-        summary=f"{_runs(reality)} on real servers of one machine, predicted from a "
-        f"separate run at a load of {CALIBRATION_LOAD:g} at most; the busiest broker has "
+        summary=f"{_runs(reality)} on real servers of one machine, predicted from a separate run "
+        f"at a utilisation of {CALIBRATION_LOAD:g} at most; the busiest broker has "
         f"{reality.load:.2f}.",
         settings={},
         choices=tuple(_notes(reality)),
@@ -54,14 +54,14 @@ def runs_together(reality: Reality) -> str:
     number, believed = len(reality.repetitions), len(reality.trusted)
     if believed in (0, number):
         return f"{number} runs together"
-    return f"{believed} of {number} runs, the others not believed"
+    return f"{believed} of {number} runs, the others not reliable"
 
 
 def nothing_believed(reality: Reality) -> str:
     """That there is no verdict, and why; nothing where there is one."""
     if reality.trusted:
         return ""
-    return f"no run can be trusted on this machine now: {'; '.join(reality.all_doubts)}"
+    return f"no run is reliable on this machine now: {'; '.join(reality.all_doubts)}"
 
 
 def interval_text(values: Sequence[float], digits: int, scale: float = 1.0) -> str:
@@ -92,7 +92,7 @@ def _notes(reality: Reality) -> Iterator[str]:
     )
     yield "± is half a confidence interval (95 %, Student's t over the runs)."
     if len(reality.counted) < len(reality.repetitions):
-        yield "What is measured is of the runs that are believed."
+        yield "Measured values are of the reliable runs only."
     yield from rejoining(reality)
     yield from reality.notes
 
@@ -111,9 +111,9 @@ def rejoining(reality: Reality) -> Iterator[str]:
         if mean_s > 0.0
     )
     yield (
-        f"What was repaired joined again after {' and '.join(times) or '0 s'} on average of "
-        f"{joined.repairs} repairs in a separate run, at random moments between two tries to join; "
-        "predicted times down are longer by it."
+        f"After a repair, reconnecting took {' and '.join(times) or '0 s'} on average "
+        f"over {joined.repairs} repairs in a separate run, at random moments between two "
+        "attempts; predicted down times include it."
     )
 
 
@@ -130,7 +130,7 @@ def _findings(reality: Reality) -> Iterator[Finding]:
         case = runs_together(reality)
         yield Finding(section="–", says=says, case=case, found=errors, holds=reality.agrees)
     for number, one in enumerate(reality.repetitions, 1):
-        doubts = "".join(f"; NOT TO BE BELIEVED: {doubt}" for doubt in one.doubts)
+        doubts = "".join(f"; NOT RELIABLE: {doubt}" for doubt in one.doubts)
         yield Finding(
             section="–",
             says=says,
@@ -174,7 +174,7 @@ def late_text(one: Repetition) -> str:
 def first_text(reality: Reality) -> str:
     """Which run is shown where only one can be."""
     number, runs = reality.first[0], len(reality.repetitions)
-    believed = ", the first that is believed" if reality.trusted and number > 1 else ""
+    believed = ", the first reliable one" if reality.trusted and number > 1 else ""
     played = not reality.is_steady and reality.simulated is not None
     chance = "; its ± is how much such runs differ when simulated" if played else ""
     return f"measured: run {number} of {runs}{believed}{chance}"
@@ -236,8 +236,8 @@ def _why(off: float, by_chance: float, simulation_fits: bool) -> str:
 def _sections(reality: Reality) -> Iterator[Section]:
     yield Section(
         title="Throughput",
-        words="In a stable network it only repeats the routing: agreement proves little. What is "
-        "lost to failures on the way is not taken off the predicted arrivals.",
+        words="In a stable network this only repeats the routing, so agreement proves little. "
+        "Predicted arrivals do not subtract what failures lose on the path.",
         exhibits=(_grid(reality, "brokers", "broker", "arrivals_per_s", "Arrivals per second"),),
     )
     yield Section(
@@ -251,8 +251,8 @@ def _sections(reality: Reality) -> Iterator[Section]:
     if any(_losses(reality)):
         yield Section(
             title="Lost",
-            words="Shares of the events wanted, by cause. Traces tell what links lost by chance; "
-            "of the rest, whatever its cause, only that it did not arrive.",
+            words="Shares of the events wanted, by cause. Traces show what links lost by "
+            "chance; for the rest they show only that it did not arrive.",
             exhibits=(
                 Grid(
                     title="Losses by cause",
@@ -262,13 +262,14 @@ def _sections(reality: Reality) -> Iterator[Section]:
                 ),
             ),
         )
-    yield Section(title="Delays", words="Share of the wanted events that has arrived.",
+    yield Section(title="Delays", words="Share of the wanted events that have arrived.",
                   exhibits=tuple(_curves(reality)))  # fmt: skip
     if spreads := tuple(_spreads(reality)):
         yield Section(
             title="How subscriptions and events spread",
-            words="T_sub: until a broker has learnt of a subscription; T_diff: until an event has "
-            "come to it. Who is told too late misses what was published meanwhile.",
+            words="T_sub: until a broker has learnt of a subscription; T_diff: until an event "
+            "has come to it. A broker that learns of it too late misses what was "
+            "published meanwhile.",
             exhibits=spreads,
         )
     if any(one.timeline for one in reality.repetitions):

@@ -112,14 +112,15 @@ def check_size(system: System, options: TestbedOptions) -> None:
     laws = (each.every for each in system.publishers)
     events = sum(length_s / law.mean_s for law in laws if law is not None)
     _require_few(events, options, "events would be published")
-    _require_few(expected_outages(system, length_s), options, "outages would be brought about")
+    _require_few(expected_outages(system, length_s), options, "outages would be produced")
 
 
 def _require_few(number: float, options: TestbedOptions, what: str) -> None:
     if number > options.most_events:
         raise InvalidInputError(
-            f"about {number:,.0f} {what} in {options.warmup_s:g} + {options.duration_s:g} s; wants "
-            f"at most {options.most_events:,}: run it for a shorter time, or allow more"
+            f"about {number:,.0f} {what} in {options.warmup_s:g} + {options.duration_s:g} "
+            f"s; wants at most {options.most_events:,}: use a shorter --duration, or "
+            "allow more"
         )
 
 
@@ -128,8 +129,8 @@ def _check_names(system: System) -> None:
     for each in system.publishers:
         if not each.name.isprintable() or each.name != each.name.strip():
             raise InvalidInputError(
-                f"publishers: the name {each.name!r} cannot stand in the header of a message; "
-                "wants one of printable characters, without blanks at its ends"
+                f"publishers: the name {each.name!r} cannot be sent in a message header; "
+                "wants printable characters, without spaces at its ends"
             )
 
 
@@ -159,16 +160,17 @@ def _keeps_events(system: System) -> bool:
         for feature in ("connectivity", "subscription churn"):
             for place in FEATURES[feature](system):
                 raise UnsupportedError(
-                    f"the testbed does not handle {feature} on brokers that fail or store events: "
-                    f"{place}; take that, or the failures and the recovery, out of the file"
+                    f"the testbed does not handle {feature} on brokers that fail or store "
+                    f"events: {place}; remove that, or the failures and the recovery, "
+                    "from the file"
                 )
     if not failing(system):
         return known is not None and known.scheme == "buffering"
     if known is None or known.scheme not in SCHEMES or known.refresh_s > 0.0:
         saw = "none" if known is None else f"'{known.scheme}', refresh {known.refresh_s:g} s"
         raise UnsupportedError(
-            f"recovery is {saw}; servers restore subscriptions as soon as they have found each "
-            f"other again: wants the scheme {' or '.join(SCHEMES)}, and refresh: 0s"
+            f"recovery is {saw}; servers restore subscriptions as soon as they reconnect: "
+            f"wants the scheme {' or '.join(SCHEMES)}, and refresh: 0s"
         )
     return known.scheme == "buffering"
 

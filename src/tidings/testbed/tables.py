@@ -90,8 +90,9 @@ def doubts(run: Run) -> list[str]:
         if shortest_s is not None and late_s > MOST_LATENESS * shortest_s:
             reasons.append(
                 f"{who}s were late by {1e3 * late_s:.2g} ms (99th percentile), more than "
-                f"{MOST_LATENESS:.0%} of the shortest mean service ({1e3 * shortest_s:.3g} ms): "
-                "run it on a quieter machine, or slow all times down"
+                f"{MOST_LATENESS:.0%} of the shortest mean service "
+                f"({1e3 * shortest_s:.3g} ms), so delays are not reliable: run it on a "
+                "less busy machine, or make all times longer"
             )
     return reasons
 

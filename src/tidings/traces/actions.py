@@ -60,7 +60,7 @@ def run_action(action: Callable[[], Result], what: str) -> Result:
         said = list(_causes(problem))
         reason = reason_of(problem)
         if any(sign in line for line in said for sign in _MACHINERY):
-            raise EngineError(f"Spark failed while it read {what}: {reason}") from None
+            raise EngineError(f"Spark failed while reading {what}: {reason}") from None
         raise InvalidTracesError(f"{what} cannot be read: {reason}") from None
 
 

@@ -54,7 +54,7 @@ def canonical(
     if problems:
         names = ", ".join(name for name in kinds if name not in (UNREADABLE, *keep)) or "none"
         raise InvalidTracesError(
-            f"{where}: wrong columns for {table.name} (found: {names})", problems
+            f"{where}: wrong columns for {table.name} (its columns: {names})", problems
         )
     said: Column = F.lit(None).cast("string")
     for condition, text in zip(reversed(unreadable), reversed(texts), strict=True):

@@ -121,8 +121,8 @@ def with_black_box(reading: Reading, broker: str) -> Reading:
             *lines.ORIGIN,
         )
     note = (
-        f"brokers recorded nothing: '{broker}' stands for all of them and takes no time; delays "
-        "and losses are those of the subscribers' own links"
+        f"there are no broker records: '{broker}' stands for all brokers, with no service "
+        "time; all delays and losses are attributed to the subscribers' links"
     )
     return replace(reading, tables=tables, notes=(*reading.notes, note))
 
@@ -205,8 +205,8 @@ def _check_account(
 ) -> None:
     if written > used or sum(row[3] for row in rows) != read:
         raise EngineError(
-            f"the account of {name} does not add up: {read} rows were read, {used} of them good, "
-            f"{written} written. Nothing was put in place"
+            f"row counts of {name} do not add up: {read} rows were read, {used} of them "
+            f"good, {written} written. Nothing was written"
         )
 
 
@@ -235,7 +235,7 @@ def _window(
     stated = None if reading.window is None else _between(reading.window)
     known = _old_window(to) if (to / MANIFEST).is_file() else None
     if known is not None and "publications" not in reading.tables:
-        note = f"the observed window stays as {MANIFEST} has it; edit it if you know better"
+        note = f"the recorded time is kept as it is in {MANIFEST}; edit that file if it is wrong"
         return known, (note,) if stated not in (None, known) else ()
     if stated is not None:
         return stated, ()
@@ -243,8 +243,8 @@ def _window(
     for names, what in ((published, "publication"), (list(reading.tables), "moment")):
         spanned = _between(_moments(spark, written, names)) if names else None
         if spanned is not None:
-            note = f"the window is from the first to the last {what}; "
-            return spanned, (f"{note}edit {MANIFEST} if you know better",)
+            note = f"the recorded time is taken from the first to the last {what}; "
+            return spanned, (f"{note}edit {MANIFEST} if recording began earlier or ended later",)
     raise InvalidTracesError(f"{to}: nothing that was imported has a time")
 
 

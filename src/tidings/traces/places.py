@@ -65,7 +65,8 @@ def no_tables(folder: str | os.PathLike[str]) -> InvalidTracesError:
     """That a folder has none, with what it has instead."""
     name, remote = place_of(folder)
     return InvalidTracesError(
-        f"{name}: no trace tables here; wants {_listed(TRACE_TABLES)}, {_found(name, remote)}"
+        f"{name}: there are no trace tables here; wants {_listed(TRACE_TABLES)}, "
+        f"{_found(name, remote)}"
     )
 
 

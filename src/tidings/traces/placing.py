@@ -103,9 +103,9 @@ def check_finished(folder: Path) -> None:
         pass  # whoever was at it has ended
     if os.path.lexists(steps):
         raise InvalidTracesError(
-            f"{folder}: an import was stopped at its last step ({FINISHING} is there), so that "
-            "tables may be partly old and partly new; wants that import run again, which finishes "
-            "this one first"
+            f"{folder}: an import was stopped at its last step ({FINISHING} is there), so "
+            "that tables may be partly old and partly new; run that import again: it "
+            "finishes the interrupted one first"
         )
 
 
@@ -178,7 +178,7 @@ class _Rooms:
         is_own = own is not None and mark == own
         if not is_own and not marks.is_known(mark, self._opened[""]):
             raise self.refusal(
-                f"the mark {str(mark)[:40]!r}, of which this user's imports know nothing",
+                f"the mark {str(mark)[:40]!r}, which no import of this user made",
                 "one that an import of this user made for this very folder",
             )
         return mark, steps
@@ -253,9 +253,9 @@ class _Rooms:
 
     def refusal(self, saw: str, want: str) -> InvalidTracesError:
         return InvalidTracesError(
-            f"{self._to}: what an import seems to have left in {FINISHING} is not carried out: got "
-            f"{saw}; wants {want}. Nothing was changed; remove {FINISHING} by hand, or import "
-            "again to a new folder"
+            f"{self._to}: the unfinished steps of an earlier import in {FINISHING} are "
+            f"not safe to carry out: got {saw}; wants {want}. Nothing was changed; remove "
+            f"{FINISHING} by hand, or import again to a new folder"
         )
 
 

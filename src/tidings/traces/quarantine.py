@@ -63,7 +63,7 @@ def _contradictions(table: str) -> Iterator[tuple[str, str]]:
             yield f"state not in ({known})", "state is not connected or disconnected"
         case "subscriptions":
             known = ", ".join(f"'{action}'" for action in SUBSCRIPTION_ACTIONS)
-            yield f"action not in ({known})", "action is none that is known"
+            yield f"action not in ({known})", "action is unknown"
             yield "action = 'subscribe' and `filter` is null", "it subscribes without a filter"
         case "utilisation":
             yield "busy not between 0d and 1d", "busy is not a share"

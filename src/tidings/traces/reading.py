@@ -71,7 +71,10 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
         window, notes = parse_manifest(text, f"{name}/{MANIFEST}"), _incomplete(text)
     else:
         window = _window_of(tables, name)
-        notes = (f"no {MANIFEST}: the window is from the first to the last publication",)
+        notes = (
+            f"there is no {MANIFEST}: the recorded time is taken from the first to the last "
+            "publication",
+        )
     return Traces(tables=tables, window=window, source=name, notes=notes, places=places)
 
 
@@ -180,7 +183,7 @@ def _incomplete(manifest: str) -> tuple[str, ...]:
     if why is None:
         return ()
     return (
-        f"the traces are incomplete: {why}; what was on its way at their end counts as lost "
+        f"the traces are incomplete: {why}; events in transit at their end count as lost "
         "(--settle leaves the last events out)",
     )
 
@@ -215,6 +218,7 @@ def _window_of(tables: Mapping[str, DataFrame], name: str) -> TraceWindow:
     first, last = run_action(times.collect, f"{name}: the table publications")[0]
     if first is None or first == last:
         raise InvalidTracesError(
-            f"{name}: no {MANIFEST}, and fewer than two moments of publication to tell the window"
+            f"{name}: no {MANIFEST}, and fewer than two publication times to take the "
+            "recorded time from"
         )
     return TraceWindow(from_ns=first, until_ns=last + 1)

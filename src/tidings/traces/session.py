@@ -225,8 +225,8 @@ def _check_reachable(url: str, default_port: int | None = None) -> None:
         else:
             return
     raise EngineError(
-        f"nothing answers at {url} ({'; '.join(failures)}). "
-        "Start the cluster, or leave --master out to run Spark on this machine"
+        f"nothing answers at {url} ({'; '.join(failures)}). Start the cluster, or leave "
+        "--master out to run Spark on this machine"
     )
 
 

@@ -48,8 +48,8 @@ class TraceWindow:
         """
         if not 0 <= by_s <= 0.9 * self.seconds:
             raise InvalidTracesError(
-                f"to settle for {by_s:g} s leaves too little of a window of {self.seconds:g} s; "
-                "wants at most nine tenths of it"
+                f"--settle {by_s:g} s leaves too little of a recorded time of "
+                f"{self.seconds:g} s; wants at most nine tenths of it"
             )
         return replace(self, until_ns=self.until_ns - round(by_s * NANOSECONDS))
 

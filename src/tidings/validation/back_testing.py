@@ -36,12 +36,12 @@ class BackTest:
         """What came of it: whether chance explains it, or the model, or that times changed."""
         apart, steady = self.comparison.summary, self.steadiness.summary
         return (
-            f"fitted to the first part, predicted for the rest: on-time shares are off by "
+            "fitted to the first part, predicted for the rest: on-time shares are off by "
             f"{apart.mean_absolute:.3g} on average and {apart.maximum:.3g} at most; "
-            f"{apart.within_2se:.0%} of {apart.with_se} subscribers lie within two standard "
-            f"errors, {apart.within_error:.0%} if the error stated with each counts too. What was "
-            "measured in both parts, which needs no model, agrees so for "
-            f"{steady.within_2se:.0%}"
+            f"{apart.within_2se:.0%} of {apart.with_se} subscribers agree within two "
+            f"standard errors, {apart.within_error:.0%} if stated errors are counted too. "
+            "For comparison, measurements of the two parts, without any model, agree "
+            f"within two standard errors for {steady.within_2se:.0%}"
         )
 
     def to_document(self) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def verdict(
     missing = len(comparison.only_a) + len(comparison.only_b)
     checks = [
         _check("compared", summary.compared, 1, at_least=True, text="subscribers compared"),
-        _check("missing", missing, max_missing, text="subscribers that only one side has"),
+        _check("missing", missing, max_missing, text="subscribers in only one of the results"),
         _check("mean_absolute", summary.mean_absolute, max_mae, text="mean absolute error"),
         _check("maximum", summary.maximum, max_error, text="largest error"),
         _check(
@@ -207,7 +207,7 @@ def verdict(
             summary.within_error,
             min_within_error,
             at_least=True,
-            text="share within the errors stated",
+            text="share within the stated errors",
         ),
     ]
     return Verdict(checks=tuple(check for check in checks if check is not None))

@@ -29,8 +29,8 @@ def _of_systems(outcomes: Sequence[Outcome], system: str | None) -> list[str]:
         return []
     listed = ", ".join(f"{name} {each}" for name, each in prints.items())
     return [
-        f"these are of different systems, by their fingerprints: {listed}; differences may come "
-        "from that alone"
+        "these results belong to different systems (their fingerprints differ): "
+        f"{listed}; differences between them may come from that alone"
     ]
 
 
@@ -43,7 +43,7 @@ def _of_subscribers(a: Outcome, b: Outcome) -> list[str]:
             listed = ", ".join(only[:_NAMED])
             more = f" and {len(only) - _NAMED} more" if len(only) > _NAMED else ""
             said.append(
-                f"subscribers of the {one.source} outcome that the {other.source} one lacks: "
-                f"{listed}{more}"
+                f"subscribers of the {one.source} outcome that are missing from the "
+                f"{other.source} one: {listed}{more}"
             )
     return said

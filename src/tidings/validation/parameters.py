@@ -23,6 +23,6 @@ def check_parameters(parameters: pd.DataFrame, *, max_z: float) -> Check:
         value=worst,
         limit=max_z,
         passed=worst <= max_z,
-        text=f"parameters learnt from the traces: the worst of {len(parameters)} is {worst:.1f} "
+        text=f"parameters fitted to the traces: the worst of {len(parameters)} is {worst:.1f} "
         f"standard errors from the truth, wants at most {max_z:g}",
     )

@@ -61,7 +61,7 @@ def test_the_study_shows_models_side_by_side_and_every_run(points):
 
 def test_a_folder_with_other_things_is_refused(tmp_path):
     (tmp_path / "diary.txt").write_text("mine")
-    with pytest.raises(InvalidInputError, match="not of ours"):
+    with pytest.raises(InvalidInputError, match="not made by this command"):
         check_folder(tmp_path)
     (tmp_path / "new").mkdir()
     check_folder(tmp_path / "new")

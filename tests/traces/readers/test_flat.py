@@ -285,5 +285,5 @@ def test_where_no_publication_can_be_used_all_moments_tell_the_window(spark, tmp
 
 def test_a_header_that_names_a_column_twice_is_refused(spark, tmp_path):
     (tmp_path / "log.csv").write_text("kind,id,who,at,topic,topic,price\n")
-    with pytest.raises(InvalidTracesError, match="header names topic twice"):
+    with pytest.raises(InvalidTracesError, match="header contains topic twice"):
         read_flat(spark, [str(tmp_path / "log.csv")], MAPPING)

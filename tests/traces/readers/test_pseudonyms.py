@@ -78,5 +78,5 @@ def test_a_secret_that_can_be_guessed_is_refused(tmp_path):
     (tmp_path / "secret").write_text("short")
     with pytest.raises(InvalidInputError, match="16 or more"):
         Pseudonyms.from_file(tmp_path / "secret")
-    with pytest.raises(InvalidInputError, match="no secret can be read"):
+    with pytest.raises(InvalidInputError, match="the secret cannot be read"):
         Pseudonyms.from_file(tmp_path / "absent")

@@ -65,8 +65,8 @@ def add_traces(
         catalogue = read_catalogue(store) or Catalogue(margin_s=margin_s or MARGIN_S)
         if margin_s not in (None, catalogue.margin_s):
             raise InvalidTracesError(
-                f"{store} keeps {catalogue.margin_s:g} s at the ends of its parts; got a margin of "
-                f"{margin_s:g} s. Leave the margin out, or begin another store"
+                f"{store} keeps {catalogue.margin_s:g} s at the ends of its parts, but "
+                f"--margin is {margin_s:g} s. Leave --margin out, or start a new store"
             )
         others = _others(catalogue, traces, store)
         part = _count_part(traces, store, replace(catalogue, parts=tuple(others)), base, tell)
@@ -92,9 +92,10 @@ def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[Part]:
     for part in others:
         if part.from_ns < new.until_ns and new.from_ns < part.until_ns:
             raise InvalidTracesError(
-                f"{traces.source} runs from {new.from_ns} to {new.until_ns} ns, and overlaps with "
-                f"{part.source} in {store}, which runs from {part.from_ns} to {part.until_ns} ns; "
-                "wants the same window, to replace it, or another time"
+                f"{traces.source} runs from {new.from_ns} to {new.until_ns} ns, and "
+                f"overlaps with {part.source} in {store}, which runs from {part.from_ns} "
+                f"to {part.until_ns} ns; wants exactly the same window, to replace it, or "
+                "one that does not overlap"
             )
     return others
 
@@ -152,9 +153,9 @@ def _check_order(traces: Traces, counted: Partial, later: Sequence[Part], store:
         met |= set(counted.tables["guests"]["subscriber"])
         if met:
             raise InvalidTracesError(
-                f"{part.source} was added before {traces.source}, which is earlier and tells of "
-                f"subscriptions of '{min(met)}', who comes and goes; wants the order of time: "
-                "begin another store"
+                f"{part.source} was added before {traces.source}, which is earlier and "
+                f"contains subscriptions of '{min(met)}', who subscribes and leaves; add "
+                "parts in the order of time, to a new store"
             )
 
 

@@ -397,6 +397,8 @@ def _said_of_starts(silent: Sequence[str]) -> list[str]:
     if not silent:
         return []
     return [
-        f"no starts of service at {', '.join(silent[:5])}{' …' if len(silent) > 5 else ''}: "
-        "reconstructed as for one server, first come first served"
+        "no service start times were recorded at "
+        f"{', '.join(silent[:5])}{' …' if len(silent) > 5 else ''}: they are "
+        "reconstructed assuming one server, first come first served, so service times "
+        "are wrong if that does not hold"
     ]

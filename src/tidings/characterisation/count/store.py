@@ -135,7 +135,9 @@ def _check_values(catalogue: Catalogue) -> None:
         if not all(isinstance(each, str) for each in (part.source, *part.tables)):
             raise ValueError(f"{part.source!r} and {part.tables} where names are wanted")
     if not (catalogue.periods is None or isinstance(catalogue.periods, str)):
-        raise ValueError(f"it names the folder {catalogue.periods!r}, which is none of a store")
+        raise ValueError(
+            f"it names the folder {catalogue.periods!r}, which does not belong to a store"
+        )
 
 
 def _check_folders(store: Path, catalogue: Catalogue) -> None:
@@ -143,7 +145,7 @@ def _check_folders(store: Path, catalogue: Catalogue) -> None:
     after = {each.after for each in catalogue.seams} - {None}
     for name in catalogue.folders | {each.before for each in catalogue.seams} | after:
         if not _NAME.fullmatch(str(name)):
-            raise ValueError(f"it names the folder {str(name)!r}, which is none of a store")
+            raise ValueError(f"it names the folder {str(name)!r}, which does not belong to a store")
         folder = store / str(name)
         if folder.is_symlink():
             raise ValueError(f"its folder {name} is a link")
@@ -168,7 +170,9 @@ def locked(store: Path, *, alone: bool) -> Iterator[None]:
     process, however that ends.
     """
     if not alone and not store.is_dir():
-        raise InvalidTracesError(f"{store}: got nothing; wants a folder to which traces were added")
+        raise InvalidTracesError(
+            f"{store}: nothing there; wants a folder written by characterise --into"
+        )
     try:
         store.mkdir(parents=True, exist_ok=True)
         held = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
@@ -177,11 +181,13 @@ def locked(store: Path, *, alone: bool) -> Iterator[None]:
             try:
                 fcntl.flock(held, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
             except BlockingIOError as problem:
-                said = f"{store}: another run is at work on this store; try again when it has ended"
+                said = f"{store}: another run is using this store; try again when it has ended"
                 raise InvalidTracesError(said) from problem
             yield
     except (FileExistsError, NotADirectoryError, PermissionError) as problem:
-        raise InvalidTracesError(f"{store}: no store can be here ({problem.strerror})") from problem
+        raise InvalidTracesError(
+            f"{store}: a store cannot be created here ({problem.strerror})"
+        ) from problem
 
 
 def new_folder_name() -> str:

@@ -80,7 +80,10 @@ def only_probed(probed: Iterable[Direction], seen: Iterable[str]) -> list[str]:
     unknown = sorted({end for arc in probed for end in arc} - set(seen))
     if not unknown:
         return []
-    return [f"only probes tell of {few(unknown)}: no hops, publications or subscriptions; left out"]
+    return [
+        f"{few(unknown)} appear in probes only, without hops, publications or subscriptions; "
+        "they are left out of the system"
+    ]
 
 
 def assemble(
@@ -115,9 +118,7 @@ def assemble(
     notes = []
     if system.routing is None and topology.find_cycle(link.between for link in system.links):
         system = replace(system, routing=_routing(network))
-        notes.append(
-            "the links form a cycle; events are taken to follow those that they were seen to use"
-        )
+        notes.append("the links form a cycle; routing uses the links on which events were seen")
     return _checked(system, base), notes
 
 
@@ -155,7 +156,10 @@ def with_failures(
         links.append(link)
     strangers = sorted(set(failures) - _components(network))
     notes = (
-        [f"states tell of {strangers[0]} and {len(strangers) - 1} more, of which nothing else does"]
+        [
+            f"up and down states are recorded for {strangers[0]} and {len(strangers) - 1} "
+            "more that appear nowhere else; these states are ignored"
+        ]
         if strangers
         else []
     )
@@ -207,8 +211,8 @@ def _with_groups(
     ]
     named = {group.name for group in groups} | {group.name for group in kept}
     notes = [
-        f"failure_groups.{group.name}: its members were not always down together; each is taken to "
-        "fail by itself, as was seen"
+        f"failure_groups.{group.name}: its members were not always down at the same time; "
+        "each is fitted as failing independently"
         for group in network.failure_groups
         if group.name not in named
     ]
@@ -242,9 +246,10 @@ def check_base(base: System) -> None:
         if broker.servers > 1 or inner:
             saw = f"stations ({', '.join(inner)})" if inner else f"{broker.servers} servers"
             raise UnsupportedError(
-                f"the base system's broker '{broker.name}' has {saw}; characterisation takes a "
-                "broker as one queue with one server, as hops do not tell service apart from the "
-                "waits inside. Give a base whose brokers have at most a 'service'"
+                f"the base system's broker '{broker.name}' has {saw}; characterisation "
+                "treats a broker as one queue with one server, because hops do not show "
+                "the waits inside. Give a base system whose brokers have at most a "
+                "'service'"
             )
 
 
@@ -264,7 +269,7 @@ def _routing(network: FittedNetwork) -> Routing:
     else:
         return Routing(tree=tuple(tree))
     raise InvalidTracesError(
-        f"{saw}, so that nothing tells which tree events follow; give a base system that says so, "
+        f"{saw}, so the tree that events follow is unknown; give a base system (--base) "
         "with routing: {root: BROKER} or {tree: [[a, b], ...]}"
     )
 
@@ -275,12 +280,12 @@ def _checked(system: System, base: System | None) -> System:
         return from_document(system_document(system))
     except InvalidSystemError as problem:
         advice = (
-            "record more, or give a base system for what the traces do not tell"
+            "record more, or give a base system (--base) with what is missing"
             if base is None
-            else "mend the traces, or the base system"
+            else "correct the traces, or the base system"
         )
         raise InvalidTracesError(
-            f"what the traces tell is not a whole system; {advice}", problem.problems
+            f"the traces do not contain a complete system; {advice}", problem.problems
         ) from None
 
 
@@ -299,8 +304,8 @@ def _brokers(
         rows = rows_of.get(name)
         sample = sample_from_rows(rows) if rows is not None else None
         if sample is None or sample.count == 0:
-            said = "taken from the base system" if broker.service else "taken as immediate"
-            notes.append(f"broker '{name}': nothing tells its service time; {said}")
+            said = "taken from the base system" if broker.service else "assumed to be 0"
+            notes.append(f"broker '{name}': its service time was not recorded; it is {said}")
         else:
             assert rows is not None
             fitted = fit_law(sample)
@@ -308,7 +313,10 @@ def _brokers(
             broker = replace(broker, service=Service(law=fitted.law))
             without = int(rows["rows"].sum()) - sample.count
             if without:
-                notes.append(f"broker '{name}': {without} hops tell no service time")
+                notes.append(
+                    f"broker '{name}': {without} hops have no usable service time; they are "
+                    "ignored for it"
+                )
         brokers.append(broker)
     return tuple(brokers)
 
@@ -333,11 +341,17 @@ def _links(
         there = _direction((a, b), name, old.there, channels, parameters)
         back = _direction((b, a), f"{name}.back", old.back, channels, parameters)
         if there is None or back is None:
-            known_way = "taken from the base system" if ends in known else "taken as the other way"
+            known_way = (
+                "taken from the base system" if ends in known else "taken from the other direction"
+            )
             missing = [arc for arc, one in (((a, b), there), ((b, a), back)) if one is None]
             shown = " and ".join(f"{source} to {target}" for source, target in missing)
-            said = known_way if there or back or ends in known else "taken as perfect"
-            notes.append(f"link {name}: nothing crossed it from {shown}; {said}")
+            said = (
+                known_way
+                if there or back or ends in known
+                else "assumed to have no delay and no loss"
+            )
+            notes.append(f"link {name}: nothing crossed it from {shown}; this direction is {said}")
         if ends in known:
             there, back = there or old.there, back or old.back
         else:
@@ -363,7 +377,7 @@ def _direction(
 
 def _cannot_tell(name: str, directions: Sequence[FittedChannel | None]) -> list[str]:
     if any(arc is not None and arc.lost is None for arc in directions):
-        return [f"link {name}: the traces do not tell what it loses"]
+        return [f"link {name}: the traces do not show how much it loses"]
     return []
 
 

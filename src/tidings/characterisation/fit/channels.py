@@ -265,14 +265,20 @@ def early_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
         if (early := channel.early) is None:
             continue
         said = (
-            f"from {source} to {target} {early.early} of {early.count} arrived before they left by "
-            f"the clocks of both, by up to {format_seconds(-early.least_s)}"
+            f"from {source} to {target} {early.early} of {early.count} arrived before "
+            "they left according to the two clocks, by up to "
+            f"{format_seconds(-early.least_s)}"
         )
         if channel.delay is None:
-            taken = "it is taken from the base system, or as none"
-            notes.append(f"cannot tell the delay of a link: {said}; {taken}")
+            taken = "it is taken from the base system, or assumed to be 0"
+            notes.append(
+                f"the delay of a link cannot be measured: {said}; {taken}. Synchronise the "
+                "clocks, or probe the link"
+            )
         elif early.count > channel.delay.count:
-            notes.append(f"{said}; left out, which moves the mean by less than its standard error")
+            notes.append(
+                f"{said}; they are left out, which changes the mean by less than its standard error"
+            )
     return notes
 
 
@@ -303,8 +309,9 @@ def _surest(candidates: list[FittedChannel]) -> FittedChannel:
 def burst_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
     """A note of links that lose events in a row more often than chance would."""
     return [
-        f"losses from {source} to {target} come {runs.burst:.3g} in a row on average, where chance "
-        f"would make it {runs.by_chance:.3g}; they are taken as independent"
+        f"losses from {source} to {target} come {runs.burst:.3g} in a row on average, "
+        f"instead of {runs.by_chance:.3g} for independent losses; they are fitted as "
+        "independent"
         for (source, target), channel in sorted(channels.items())
         if (runs := channel.runs) is not None and runs.is_bursty
     ]

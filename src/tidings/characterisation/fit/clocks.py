@@ -205,15 +205,17 @@ def clock_notes(offsets: Iterable[ClockOffset]) -> list[str]:
     for each in offsets:
         if not each.is_possible:
             notes.append(
-                f"no offset between the clocks of {each.source} and {each.target} explains what "
-                "went both ways: one was set, or drifted, while we watched"
+                f"no offset between the clocks of {each.source} and {each.target} "
+                "explains the delays in both directions: a clock was set, or drifted, "
+                "during the recording"
             )
         elif each.differs and each.is_bounded:
             notes.append(
-                f"{each}; delays between them are told less the middle of that, by their mean and "
-                "variance alone, and their standard errors count how wide it is. Delays of events "
-                "over these clocks are as measured"
+                f"{each}; link delays between them are corrected by the middle of that "
+                "range, fitted by mean and variance only, and their standard errors "
+                "include the width of the range. Delays of events across these clocks "
+                "are not corrected"
             )
         elif each.differs:
-            notes.append(f"{each}, and nothing came back to tell by how much")
+            notes.append(f"{each}, and nothing was sent in the other direction to show by how much")
     return notes

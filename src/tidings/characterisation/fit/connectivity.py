@@ -67,13 +67,15 @@ def fit_connectivity(
     notes = []
     if thin:
         notes.append(
-            f"{few(thin)} came and went too rarely to tell how (fewer than {LEAST_PERIODS} whole "
-            f"times each {there} and away); taken as in the base system, or as always {there}"
+            f"{few(thin)} connected and disconnected too rarely to fit (fewer than "
+            f"{LEAST_PERIODS} complete periods each {there} and away); taken from the "
+            f"base system, or assumed to be always {there}"
         )
     if not shaped:
         notes.append(
-            f"{len(enough)} peers come and go: their times {there} and away are taken as "
-            f"exponential (their shapes are looked at for up to {MOST_SHAPES} peers)"
+            f"{len(enough)} peers connect and disconnect: their times {there} and away "
+            "are fitted as exponential (other distributions are tried for up to "
+            f"{MOST_SHAPES} peers)"
         )
     return peers, notes
 
@@ -107,7 +109,7 @@ def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
         mean_se_s=law.mean_s * math.sqrt(scv / seen.whole),
         family=best.family,
         distance=best.distance if open_ended else best.kept_distance,
-        verdict="periods cut off count as at least as long",
+        verdict="periods cut off by the recording count as at least as long",
     )
 
 
@@ -132,7 +134,9 @@ def with_connectivity(
             instant.append(peer.name)
     if not instant:
         return tuple(changed), parameters, []
-    note = f"nothing tells how long it takes {few(instant)} to hand an event over; taken as no time"
+    note = (
+        f"the time to hand an event over to {few(instant)} was not recorded; it is assumed to be 0"
+    )
     return tuple(changed), parameters, [note]
 
 

@@ -62,8 +62,8 @@ def read_contents(texts: Iterable[str]) -> Contents:
 def too_many_contents(seen: str) -> InvalidTracesError:
     """The error that says why not every event may differ from every other."""
     return InvalidTracesError(
-        f"{seen} distinct contents, where a system can hold {MOST_CONTENTS:,}; "
-        "leave out attributes that no filter asks for, such as ids and time stamps"
+        f"{seen} distinct contents, where a system can hold {MOST_CONTENTS:,}; remove "
+        "attributes that no filter uses, such as ids and time stamps"
     )
 
 
@@ -194,8 +194,8 @@ def folding_note(counted: pd.DataFrame, attributes: Collection[str]) -> str:
     asked = ", ".join(attributes) or "none"
     row = counted.iloc[0]
     return (
-        f"about {row['contents']:,} distinct contents are more than a system can hold; they are "
-        f"told apart by the attributes that filters ask for alone ({asked}), which changes nothing "
-        f"for subscribers: {row['folded'] / max(row['rows'], 1):.2%} of {row['rows']:,} "
-        "publications had others, too"
+        f"about {row['contents']:,} distinct contents are more than a system can hold; "
+        f"only the attributes that filters use are kept ({asked}), which makes no "
+        f"difference to subscribers: {row['folded'] / max(row['rows'], 1):.2%} of "
+        f"{row['rows']:,} publications had other attributes too"
     )

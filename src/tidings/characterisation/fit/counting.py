@@ -159,8 +159,9 @@ def _own_lifetimes(system: System) -> list[str]:
     if not names:
         return []
     return [
-        f"{len(names)} subscribers, '{names[0]}' for one, have a lifetime of their own, which "
-        "traces do not hold; measured on-time shares go by the events' lifetimes alone"
+        f"{len(names)} subscribers, such as '{names[0]}', have a lifetime of their own, "
+        "which traces do not contain; measured on-time shares use the lifetimes of "
+        "events only"
     ]
 
 
@@ -170,13 +171,13 @@ def _said(pairs: pd.DataFrame, roster: Roster, unwanted: Mapping[str, int]) -> l
     if strangers:
         number = int(pairs.loc[pairs["subscriber"].isin(strangers), "delivered"].sum())
         notes.append(
-            f"{number} deliveries to {len(strangers)} who never subscribed, '{strangers[0]}' for "
-            "one, are not counted"
+            f"{number} deliveries to {len(strangers)} peers that never subscribed, such "
+            f"as '{strangers[0]}', are not counted"
         )
     if unwanted:
         name, number = max(unwanted.items(), key=lambda item: item[1])
         notes.append(
-            f"{len(unwanted)} subscribers received events that their filters do not want, "
-            f"'{name}' the most ({number}); they count as wanted"
+            f"{len(unwanted)} subscribers received events that their filters do not "
+            f"match, most of all '{name}' ({number}); these events count as wanted"
         )
     return notes

@@ -120,7 +120,7 @@ def _mixture_law(scale_s: float, shapes: Sequence[float]) -> Law:
 def _describe_mixture(scale_s: float, shapes: Sequence[float], time: Callable[[float], str]) -> str:
     mixture = _mixture(scale_s, shapes)
     if _is_one_law(mixture):
-        return f"mean {time(mixture.mean())}: a second one does not help"
+        return f"mean {time(mixture.mean())}: a second component does not help"
     return f"mean {time(mixture.short_s)}, but {mixture.share:.2g} of them {time(mixture.long_s)}"
 
 

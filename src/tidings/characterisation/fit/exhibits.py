@@ -15,21 +15,22 @@ from tidings.model.units import format_seconds
 MOST_LAWS = 8  # that are drawn, those that fit worst first
 MOST_PUBLISHERS = 6  # whose rates are drawn, those that drift most first
 _POINTS = 160
-SEEN = "as measured"
+SEEN = "measured"
 _ROWS = "Rows used, set aside with a reason, and duplicates add up to all rows that were read."
 _CLOCKS = (
-    "No delay is below 0: what went both ways between two hosts bounds by how much one clock is "
-    "ahead of the other. Clocks that may be equal are taken as equal: if they are not, delays are "
-    "off by their difference, to one side on the way there and to the other on the way back. Early "
-    "is what arrived before it left, by the clocks of both."
+    "Delays are never below 0, so traffic in both directions between two hosts limits by "
+    "how much one clock can be ahead of the other. Clocks that may be equal are assumed "
+    "to be equal; if they are not, delays are too long in one direction and too short in "
+    "the other, by their difference. Early: arrived before it left, according to the two "
+    "clocks."
 )
 _LAWS = (
-    "Every bin of the histogram as a point, the share of it that the fitted law gives as a line; "
-    "then the share of times that are longer than a time. Those that fit worst come first."
+    "First the histogram (points) and the fitted distribution (line), then the share of "
+    "times longer than a given time. The worst fits come first."
 )
 _RATES = (
-    "Events per second in equal parts of the observed time. One rate is fitted to each publisher; "
-    "those that surely do not keep it are told among the warnings."
+    "Events per second in equal parts of the observed time. One rate is fitted to each "
+    "publisher; publishers whose rate clearly changes are listed in the warnings."
 )
 
 
@@ -56,7 +57,7 @@ def quality_sections(
     if clocks is not None and len(clocks):
         sections.append(Section(title="Clocks", words=_CLOCKS, exhibits=(_offsets(clocks),)))
     if drawn:
-        sections.append(Section(title="Laws over what was measured", words=_LAWS, exhibits=drawn))
+        sections.append(Section(title="Fitted distributions", words=_LAWS, exhibits=drawn))
     if len(rates):
         sections.append(
             Section(title="Rates over time", words=_RATES, exhibits=(_rates_over_time(rates),))
@@ -94,7 +95,7 @@ def _offsets(clocks: pd.DataFrame) -> Grid:
     )
     titles = (
         "clock of", "is ahead of that of", "by at least", "by at most",
-        "there", "of these early", "back", "of these early", "so that",
+        "there", "early", "back", "early", "result",
     )  # fmt: skip
     shown = rows[["target", "source", "low_s", "high_s", *counts, "verdict"]]
     return _grid("How far clocks may differ", shown.set_axis(titles, axis="columns"), names=2)

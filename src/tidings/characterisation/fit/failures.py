@@ -59,7 +59,7 @@ def fit_periods(seen: Durations) -> FittedPeriods:
     plain = Exponential(mean_s=total_s / seen.whole)
     if seen.whole < ENOUGH_PERIODS:
         distance = measure(seen).distance(plain.cdf)
-        said = f"taken as exponential, with fewer than {ENOUGH_PERIODS} whole periods"
+        said = f"assumed exponential: fewer than {ENOUGH_PERIODS} complete periods"
         return _fitted(plain, "exponential", seen.whole, distance, said)
     if (length_s := _common_length_s(seen)) is not None:
         same = Deterministic(value_s=length_s)
@@ -113,8 +113,9 @@ def fit_failures(rows: pd.DataFrame) -> tuple[dict[str, FittedFailure], list[str
     if not thin:
         return failures, []
     return failures, [
-        f"{few(thin)} changed too rarely to tell how long it is up and down (fewer than "
-        f"{LEAST_PERIODS} whole periods of each); taken as in the base system, or as never failing"
+        f"{few(thin)} changed state too rarely to fit up and down times (fewer than "
+        f"{LEAST_PERIODS} complete periods of each); taken from the base system, or "
+        "assumed never to fail"
     ]
 
 

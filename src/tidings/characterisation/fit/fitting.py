@@ -219,7 +219,7 @@ def _noted(*notes: tuple[str, ...]) -> Iterator[None]:
         yield
     except InvalidTracesError as problem:
         said = "; ".join(note for some in notes for note in some)
-        headline = f"{problem.headline} (noted before: {said})" if said else problem.headline
+        headline = f"{problem.headline} (earlier warnings: {said})" if said else problem.headline
         raise InvalidTracesError(headline, problem.problems) from problem
 
 
@@ -230,8 +230,9 @@ def _said_of_early(seen: Statistics) -> list[str]:
     if not early:
         return []
     return [
-        f"{early} of {int(rows['rows'].sum())} deliveries were received before they were published "
-        "by the clocks of both: they are set aside, and their events seem not to be delivered"
+        f"{early} of {int(rows['rows'].sum())} deliveries were received before they were "
+        "published according to the two clocks: they are set aside, and their events "
+        "count as not delivered. Synchronise the clocks"
     ]
 
 

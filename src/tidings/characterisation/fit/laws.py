@@ -177,7 +177,7 @@ def fit_law(sample: Sample, as_good_as: int | None = None) -> FittedLaw:
     Deterministic(value_s=0.005)
     """
     if sample.count == 0:
-        raise ValueError("a law cannot be fitted to no times at all")
+        raise ValueError("no times were recorded, so no distribution can be fitted")
     if sample.highest_s - sample.lowest_s <= _EQUAL_RATIO * sample.mean_s + _EQUAL_S:
         equal = sample.lowest_s == sample.highest_s
         law = Deterministic(value_s=sample.lowest_s if equal else sample.mean_s)
@@ -189,8 +189,8 @@ def fit_law(sample: Sample, as_good_as: int | None = None) -> FittedLaw:
     if best.distance <= allowed:
         return _chosen(sample, best.law, best.family, best.distance, "fits", candidates)
     verdict = (
-        f"the nearest family ({best.family}) is {best.distance:.3g} away, more than {allowed:.3g}; "
-        "the histogram itself is used"
+        f"the nearest family ({best.family}) is at a distance of {best.distance:.3g}, "
+        f"more than {allowed:.3g}; the histogram itself is used"
     )
     return _chosen(sample, histogram_law(sample), "empirical", 0.0, verdict, candidates)
 

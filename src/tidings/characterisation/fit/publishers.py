@@ -57,7 +57,7 @@ def fit_publishers(
         name = str(key)
         home = _home(name, homes, arrivals, known.get(name), notes)
         if home is None:
-            notes.append(f"publisher '{name}': nothing says where it is; it was left out")
+            notes.append(f"publisher '{name}': its home broker was not recorded; it is left out")
             continue
         count = int(rows["rows"].sum())
         every, rate = fit_interval(name, count, samples.get(name), window_s, notes)
@@ -67,7 +67,9 @@ def fit_publishers(
         fitted = channels.get((name, home))
         base_link = known[name].link if name in known else PERFECT
         if fitted is None:
-            notes.append(f"publisher '{name}': nothing tells of its link; {_assumed(base_link)}")
+            notes.append(
+                f"publisher '{name}': its link was not measured; it is {_assumed(base_link)}"
+            )
         else:
             parameters += fitted.parameters(f"publishers.{name}.link")
         parameters += [rate, *shares]
@@ -79,7 +81,7 @@ def fit_publishers(
     silent = sorted(set(known) - {str(name) for name in rows_by_publisher.groups})
     if silent:
         notes.append(
-            f"{_listed(silent)} of the base system published nothing in the window; left out"
+            f"{_listed(silent)} of the base system published nothing in the recorded time; left out"
         )
     return FittedPublishers(
         publishers=tuple(publishers), parameters=tuple(parameters), notes=tuple(notes)
@@ -112,7 +114,9 @@ def fit_interval(
     rate = count / window_s
     fitted: FittedLaw | None = fit_law(sample) if sample is not None and sample.count else None
     if fitted is None or fitted.law.mean_s <= 0:
-        notes.append(f"publisher '{name}': too few events to tell its intervals; taken as Poisson")
+        notes.append(
+            f"publisher '{name}': too few events to fit its intervals; assumed to be Poisson"
+        )
         every: Law = Exponential(mean_s=1.0 / rate)
     else:
         every = fitted.law.scaled(1.0 / (rate * fitted.law.mean_s))
@@ -207,7 +211,7 @@ def _home(
     if len(counts) > 1:
         notes.append(
             f"publisher '{name}' used {len(counts)} brokers; {home}, which it used most, "
-            "is taken as its home"
+            "is taken as its home broker"
         )
     return home
 
@@ -217,4 +221,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _assumed(link: Channel) -> str:
-    return "taken as immediate and lossless" if link == PERFECT else "taken from the base system"
+    return (
+        "assumed to have no delay and no loss" if link == PERFECT else "taken from the base system"
+    )

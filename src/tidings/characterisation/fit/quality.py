@@ -24,16 +24,17 @@ from tidings.characterisation.statistics import (
 SET_ASIDE = "set aside"
 QUALITY_COLUMNS = ("table", "fate", "reason", "rows")
 DUPLICATE = {
-    "publications": "published in the same words before",
+    "publications": "published before with the same id and content",
     "deliveries": "received again by the same subscriber",
 }
 COPY = "the same in every column as another row"
 # Reasons of rows that nothing is wrong with.
 _OF_ANOTHER_TIME = (PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, SETTLING, UNPUBLISHED, UNASKED)
 _LEFT_UNTOLD = {
-    "publications": "rates may be too low (their standard errors say so)",
-    "hops": "of links that were not probed, losses may be too high (their standard errors say so)",
-    "deliveries": "of subscribers, measured losses may be too high",
+    "publications": "rates may be too low by as much (their standard errors include this)",
+    "hops": "losses of links without probes may be too high by as much (their standard errors "
+    "include this)",
+    "deliveries": "measured losses of subscribers may be too high by as much",
 }
 COVERAGE_COLUMNS = ("what", "number", "of", "share")
 
@@ -106,7 +107,7 @@ def spoilt_shares(quality: pd.DataFrame) -> dict[str, float]:
 def spoilt_notes(spoilt: Mapping[str, float]) -> list[str]:
     """What rows that could not be used leave untold, by table."""
     return [
-        f"{100.0 * spoilt[table]:.2g} % of the rows of {table} were set aside: {what} by as much"
+        f"{100.0 * spoilt[table]:.2g} % of the rows of {table} were set aside: {what}"
         for table, what in _LEFT_UNTOLD.items()
         if table in spoilt
     ]
@@ -134,11 +135,11 @@ def coverage_table(seen: Statistics, subscribers: pd.DataFrame) -> pd.DataFrame:
         return float((copies * subscribers[column].fillna(0.0)).sum())
 
     rows = [
-        ("events that some broker has seen", events - unseen, events),
+        ("events seen by at least one broker", events - unseen, events),
         ("deliveries whose publication is known", received - strays, received),
         ("wanted copies that were delivered", of_copies("delivered"), wanted),
-        ("wanted copies lost on a link that is known", of_copies("lost_link"), wanted),
-        ("wanted copies missing for no known reason", of_copies("lost_unexplained"), wanted),
+        ("wanted copies lost on a known link", of_copies("lost_link"), wanted),
+        ("wanted copies missing without a known reason", of_copies("lost_unexplained"), wanted),
     ]
     return pd.DataFrame(
         [

@@ -66,7 +66,8 @@ def read_spreading(rows: pd.DataFrame, what: str) -> Spreading:
     origins = everywhere[everywhere["spreads"] > 0].sort_values("origin")
     if origins.empty:
         raise InvalidTracesError(
-            f"no {what} was seen to spread to another broker; wants rows of 'learnt' or hops there"
+            f"no {what} reached a second broker in these traces; wants 'learnt' rows, or "
+            "hops, at other brokers"
         )
     spreads = origins["spreads"].to_numpy(dtype=np.float64)
     brokers = origins["reached"].to_numpy(dtype=np.float64) / spreads

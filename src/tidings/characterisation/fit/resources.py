@@ -40,8 +40,8 @@ def spanned_resources(cells: pd.DataFrame, brokers: Sequence[str]) -> Resources:
         sample = sample_from_rows(part)
         if not sample.count:
             raise InvalidTracesError(
-                f"nothing is known of service times at {broker}: hops have no 'started_ns'. Record "
-                "it, or sample how busy resources are and take --services utilisation"
+                f"the service times at {broker} are unknown: hops have no 'started_ns'. "
+                "Record it, or sample utilisation and use --services utilisation"
             )
         laws[str(kind), brokers.index(str(broker))] = fit_law(sample).law
         row = (broker, "", kind, sample.mean_s, sample.mean_se_s, sample.count)
@@ -63,7 +63,7 @@ def sampled_resources(usage: pd.DataFrame, brokers: Sequence[str]) -> Resources:
     fits = fit_services(known)
     refusals = [each.refusal for each in fits if each.refusal]
     if refusals:
-        headline = "\n  ".join(["service times cannot be told from utilisation:", *refusals])
+        headline = "\n  ".join(["service times cannot be determined from utilisation:", *refusals])
         raise InvalidTracesError(headline)
     fits.sort(key=lambda fit: (brokers.index(fit.broker), *_order(fit.resource)))
     missing = sorted(set(brokers) - {fit.broker for fit in fits})
@@ -75,19 +75,22 @@ def sampled_resources(usage: pd.DataFrame, brokers: Sequence[str]) -> Resources:
         for kind, mean_s in fit.services_s.items():
             left = 1.0 - fit.background  # for events
             laws[kind, at] = Exponential(mean_s=mean_s / left) if mean_s > 0.0 else NO_TIME
-    notes = ["the utilisation law tells means only: service times are taken as exponential"]
-    notes += [f"no resource of {name} was sampled: it takes no time here" for name in missing]
+    notes = ["the utilisation law gives means only: service times are assumed to be exponential"]
     notes += [
-        f"{fit.resource} of {fit.broker} is busy {100 * fit.background:.3g} % of the time with "
-        "what is no event: events are served by what is left, "
+        f"no resource of {name} was sampled: its service time is taken as 0" for name in missing
+    ]
+    notes += [
+        f"{fit.resource} of {fit.broker} is busy {100 * fit.background:.3g} % of the time "
+        "with work other than events, so serving events takes "
         f"{1.0 / (1.0 - fit.background):.3g} times as long"
         for fit in fits
         if fit.background > 0.0
     ]
     notes += [
-        f"throughputs changed too little to tell events from what is none: up to "
-        f"{100 * fit.hidden:.3g} % of the time {fit.resource} of {fit.broker} may be busy with the "
-        "latter, and service times that much shorter; sample also when little is published"
+        "throughputs changed too little to separate events from other work: up to "
+        f"{100 * fit.hidden:.3g} % of the time {fit.resource} of {fit.broker} may be "
+        "other work, and service times that much shorter; also sample while little is "
+        "published"
         for fit in fits
         if fit.hidden > 0.0
     ]
@@ -135,7 +138,9 @@ def find_wires(given: Bandwidths, directions: Sequence[Direction]) -> Wires:
     for name in given.bytes_per_s:
         if name != ALL and name not in links:
             listed = ", ".join(sorted("--".join(arc) for arc in directions)[:12])
-            raise InvalidInputError(f"'{name}' is no link that events crossed: {listed}, or {ALL}")
+            raise InvalidInputError(
+                f"no events crossed a link '{name}'; wants one of {listed}, or {ALL}"
+            )
     speeds = {arc: speed for arc in directions if (speed := _speed(given, arc)) is not None}
     return Wires(
         centres=tuple(Centre(name="--".join(arc)) for arc in speeds),
@@ -159,7 +164,7 @@ def transfers(
     sample = sample_from_rows(sizes)
     if chosen and not sample.count:
         raise InvalidTracesError(
-            f"the messages of {flow} have no size; record 'size_bytes', or take the bandwidth away"
+            f"the messages of {flow} have no size; record 'size_bytes', or leave the bandwidth out"
         )
     for at in chosen:
         yield at, fit_law(sample).law.scaled(SIZE_BYTES_PER_S / wires.bytes_per_s[links[at]])

@@ -22,7 +22,7 @@ from tidings.model.arrays import Floats
 STATIONARITY_COLUMNS = (
     "publisher", "events", "least_per_s", "most_per_s", "dispersion", "p_value", "verdict",
 )  # fmt: skip
-STEADY, DRIFTS, CANNOT_TELL = "steady", "drifts", "cannot tell"
+STEADY, DRIFTS, CANNOT_TELL = "steady", "drifts", "unknown"
 LEAST_PER_BATCH = 5.0  # events; with fewer, counts are too lumpy for the test
 _SURPRISE = 1e-4  # chance of steady publishers to seem to drift, or to be parted
 MOST_REGIMES = 6
@@ -111,8 +111,9 @@ def drift_notes(tested: pd.DataFrame) -> list[str]:
     if drifting is None:
         return []
     return [
-        f"the rate of {drifting.who} does not stay: {drifting.how_far}; one rate is fitted, so "
-        "that busy times are worse than predicted. Characterise such times apart (--regimes)"
+        f"the rate of {drifting.who} changes over time: {drifting.how_far}; only one rate "
+        "is fitted, so busy times are worse than predicted. Fit such times separately "
+        "(--regimes)"
     ]
 
 

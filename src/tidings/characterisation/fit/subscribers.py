@@ -36,7 +36,10 @@ def find_subscribers(
 ) -> FoundSubscribers:
     """Everybody who subscribed, all filters as one; without a table, those of ``base``."""
     if rows is None:
-        note = "no subscriptions in the traces: subscribers and filters are the base system's"
+        note = (
+            "there are no subscriptions in the traces: subscribers and filters are taken "
+            "from the base system"
+        )
         return FoundSubscribers(subscribers=tuple(base.subscribers) if base else (), notes=(note,))
     steps = rows[rows["reason"].isna()]
     subscribed = steps[steps["action"] == "subscribe"]
@@ -48,7 +51,10 @@ def find_subscribers(
         name = str(key)
         latest = part.sort_values("last_ns", kind="stable").iloc[-1]
         if part["broker"].nunique() > 1:
-            notes.append(f"subscriber '{name}' moved; {latest['broker']} is taken as its home")
+            notes.append(
+                f"subscriber '{name}' changed its broker; the last one, {latest['broker']}, "
+                "is taken as its home broker"
+            )
         wanted = [texts[str(text)] for text in part["filter"].unique()]
         wants = _either([each for each in wanted if each is not None])
         old = known.get(name)
@@ -90,11 +96,11 @@ def with_links(
     if not unseen:
         return FoundSubscribers(subscribers=tuple(linked), parameters=tuple(parameters))
     perfect = all(each.link == PERFECT for each in linked if each.name in set(unseen))
-    assumed = "taken as immediate and lossless" if perfect else "taken from the base system"
+    assumed = "assumed to have no delay and no loss" if perfect else "taken from the base system"
     return FoundSubscribers(
         subscribers=tuple(linked),
         parameters=tuple(parameters),
-        notes=(f"nothing tells of the links of {few(unseen)}; {assumed}",),
+        notes=(f"the links of {few(unseen)} were not measured; they are {assumed}",),
     )
 
 
@@ -130,7 +136,7 @@ def _changes(rows: pd.DataFrame, window: Window) -> list[str]:
     if not moved:
         return []
     return [
-        f"{len(moved)} subscribers, {moved[0]} for one, changed their subscriptions during the "
-        "window; an event counts as wanted if it was published while a subscription for it stood, "
-        "and as delivered if it came before that ended"
+        f"{len(moved)} subscribers, such as {moved[0]}, changed their subscriptions "
+        "during the recording; an event counts as wanted if it was published during a "
+        "matching subscription, and as delivered if it arrived before that ended"
     ]

@@ -240,17 +240,18 @@ def _refused(seen: _Samples) -> str:
     condition = _condition(seen.rates_per_s * seen.weights[:, None])
     if condition > MOST_CONDITION:
         return (
-            f"the throughputs of {', '.join(types)} rise and fall together (condition number "
-            f"{condition:.1e}), so nothing tells their shares apart; measure with other mixes of "
-            "types, or one type at a time"
+            f"the throughputs of {', '.join(types)} change together (condition number "
+            f"{condition:.1e}), so their shares cannot be separated; measure with other "
+            "mixes of types, or one type at a time"
         )
     return ""
 
 
 def _unsure(types: list[str]) -> str:
     return (
-        f"the 95 % interval of the service time of {', '.join(types)} reaches 0, and what they may "
-        "account for is not negligible; take more samples, or measure with other mixes of types"
+        f"the 95 % interval of the service time of {', '.join(types)} reaches 0, and "
+        "their possible load is not negligible; take more samples, or measure with other "
+        "mixes of types"
     )
 
 

@@ -147,11 +147,13 @@ def workload_from_statistics(seen: WorkloadStatistics, how: Measuring) -> Measur
     """The same from statistics that have been collected."""
     cells = seen.cells
     if cells.empty:
-        raise InvalidTracesError("no hop belongs to a publication of these traces")
+        raise InvalidTracesError(
+            "no hop matches a publication of these traces; check that event ids agree"
+        )
     if cells["sent_to"].isna().any():
         raise InvalidTracesError(
-            "some hops do not say to whom the event was sent on; record 'sent_to' (an empty list "
-            "where it went no further)"
+            "some hops do not record where the event was forwarded to; record 'sent_to' "
+            "(an empty list at the last broker)"
         )
     return _Builder(seen, how).measured()
 
@@ -179,7 +181,7 @@ class _Builder:
         self.notes: list[str] = list(self.resources.notes)
         self.notes += [*clock_notes(clocks.offsets), *early_notes(self.channels)]
         if seen.copies:
-            self.notes.append(f"{seen.copies} hops are copies of others, and left out")
+            self.notes.append(f"{seen.copies:,} duplicate hops are left out")
 
     def measured(self) -> MeasuredWorkload:
         workload = Workload(
@@ -207,8 +209,8 @@ class _Builder:
         delay = NO_TIME if fitted is None or fitted.delay is None else fitted.delay.law
         if at is not None and delay.mean_s > 0.0:
             self.notes.append(
-                f"from {arc[0]} to {arc[1]} events took {format_seconds(delay.mean_s)} on average; "
-                "that is left out, as the wire is a queue here"
+                f"from {arc[0]} to {arc[1]} events took {format_seconds(delay.mean_s)} on "
+                "average; this is ignored, because the link is modelled as a queue"
             )
             delay = NO_TIME
         return Connection(
@@ -226,7 +228,10 @@ class _Builder:
         for key, rows in self.seen.sources.groupby("publisher"):
             name, published = str(key), int(rows["rows"].sum())
             if name not in came.index.get_level_values(0):
-                raise InvalidTracesError(f"no event of {name} came to a broker straight from it")
+                raise InvalidTracesError(
+                    f"no event of {name} arrived at a broker directly from it; check "
+                    "came_from in hops"
+                )
             home = str(came[name].idxmax())
             every, _ = fit_interval(
                 name, published, samples.get(name), self.seen.window_s, self.notes
@@ -269,7 +274,7 @@ class _Builder:
             for at in self.resources.of_broker[broker]:
                 if (kind, at) not in self.resources.laws:
                     raise InvalidTracesError(
-                        f"{flow} came to {broker}, but none of it while "
+                        f"{flow} arrived at {broker}, but not while "
                         f"'{self.resources.centres[at].name}' was sampled"
                     )
                 yield at, self.resources.laws[kind, at]
@@ -282,9 +287,10 @@ class _Builder:
             means_s[str(broker)] = sample_from_rows(rows).mean_s
             if early := int(rows["early"].sum()):
                 self.notes.append(
-                    f"{early} of {early + int(rows['count'].sum())} events reached subscribers at "
-                    f"{broker} before they left it, by the clocks of both: these are left out of "
-                    "the mean time to subscribers there, which is not to be trusted"
+                    f"{early} of {early + int(rows['count'].sum())} events reached "
+                    f"subscribers at {broker} before they left it, according to the two "
+                    "clocks: they are left out, and the mean time to subscribers there "
+                    "is not reliable. Synchronise the clocks"
                 )
         return means_s
 

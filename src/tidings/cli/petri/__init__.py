@@ -9,8 +9,8 @@ from tidings.cli.petri import check, generate, solve
 
 app = typer.Typer(
     cls=Listing,
-    help="Queueing Petri nets: check a net, solve it by simulation, make one of a system."
-    "\n\nExample: tidings petri solve net.yaml --precision 0.01",
+    help="Queueing Petri nets: check a net, solve it, or generate one from a "
+    "system.\n\nExample: tidings petri solve net.yaml --precision 0.01",
     rich_markup_mode=None,
 )
 app.command("check")(check.check)

@@ -13,7 +13,7 @@ from tidings.cli import console, options
 
 def check(
     net: Annotated[
-        Path | None, typer.Argument(metavar="NET", help="A net: a YAML or JSON file.")
+        Path | None, typer.Argument(metavar="NET", help="The net: a YAML or JSON file.")
     ] = None,
     json: options.Json = False,
     schema: Annotated[
@@ -33,7 +33,7 @@ def check(
         console.show_json(net_schema())
         return
     if net is None:
-        raise typer.BadParameter("which net? give its file")
+        raise typer.BadParameter("no NET given; wants a net file")
     cells = Cells(net=flatten(load_net(net)))
     traffic = solve_traffic(cells)
     refuse_overload(traffic)
@@ -64,4 +64,7 @@ def check(
         console.show(f"The busiest place is '{busiest}', at ρ = {known_loads[busiest]:.3g}.")
     if unknown_loads:
         listed = ", ".join(unknown_loads[:8]) + (", …" if len(unknown_loads) > 8 else "")
-        console.show(f"The traffic equations do not tell the load of {listed}; solving does.")
+        console.show(
+            f"The load of {listed} does not follow from the traffic equations; tidings petri "
+            "solve measures it."
+        )

@@ -31,27 +31,29 @@ def generate(
     bandwidth: Bandwidth = None,
     shared_network: SharedNetwork = None,
     to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the net goes; else it is printed.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the net to this file; printed by default."),
     ] = None,
     forwarding: Annotated[
         str,
         typer.Option(
             metavar="|".join(FORWARDING),
-            help="Copies to several brokers together as contents and filters make them, or each "
-            "by itself, as in the paper.",
+            help="Whether copies of an event go to several brokers jointly, as contents and "
+            "filters decide, or to each broker independently, as in the paper.",
         ),
     ] = FORWARDING[0],
     colours: Annotated[
         str,
         typer.Option(
             metavar="|".join(FLOWS),
-            help="A colour for each publisher and event type, or for each class of contents.",
+            help="One token colour for each publisher and event type, or for each class of "
+            "contents.",
         ),
     ] = FLOWS[0],
     master: options.Master = None,
     json: options.Json = False,
 ) -> None:
-    """Make the queueing Petri net of a system: brokers and networks as places, events as tokens.
+    """Generate the queueing Petri net of a system: brokers and networks are places, events tokens.
 
     Example: tidings petri generate city.yaml --to net.yaml
     """
@@ -73,7 +75,9 @@ def generate(
         master=master,
     )
     if traces is not None and colours != FLOWS[0]:
-        raise typer.BadParameter(f"traces tell flows by {FLOWS[0]}, not by {colours}")
+        raise typer.BadParameter(
+            f"--traces can be split by {FLOWS[0]} only, not by {colours}; leave --colours out"
+        )
     with console.progress("generating") as step:
         sourced = find_workload(origin, step, by=colours)
         net = checked(generate_net(sourced.workload, forwarding=forwarding))

@@ -14,39 +14,52 @@ USUAL = NetOptions()
 
 
 def solve(
-    net: Annotated[Path, typer.Argument(metavar="NET", help="A net: a YAML or JSON file.")],
+    net: Annotated[Path, typer.Argument(metavar="NET", help="The net: a YAML or JSON file.")],
     precision: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Go on until every mean residence time is known to this share of it (95 %).",
+            help="Continue until every mean residence time is known to within this share of "
+            "itself (95 %).",
         ),
     ] = None,
     seconds: options.Budget = None,
     replications: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Independent runs, at least.")
+        int, typer.Option(metavar="N", min=1, help="Minimum number of independent runs.")
     ] = USUAL.replications,
     max_replications: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Independent runs, at most.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of independent runs.")
     ] = USUAL.max_replications,
     duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Measured time of each run.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Simulated time of each run that is measured, after the warm-up."
+        ),
     ] = None,
     warmup: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Left out before; found by pilot runs if not given."),
+        typer.Option(
+            metavar="TIME",
+            help="Simulated time discarded at the start of each run; determined by pilot runs by "
+            "default.",
+        ),
     ] = None,
     max_tokens: Annotated[
-        int, typer.Option(metavar="N", min=1, help="In the net at once, at most.")
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Stop with an error when more tokens than this are in the net at once.",
+        ),
     ] = USUAL.max_tokens,
     exact: Annotated[
         bool,
         typer.Option(
             "--exact",
-            help="Instead, without errors: an open net queue by queue where it has a product form "
-            "(Poisson sources, one exponential law in each line, priorities only where no line "
-            "follows); else the Markov chain of a small net with exponential times. Refused "
-            "where neither is right.",
+            help="Solve exactly instead of simulating: queue by queue where an open net has a "
+            "product form (Poisson sources, one exponential service time per queue, "
+            "priorities only in the last queue of a path), else as the Markov chain of a "
+            "small net with exponential times. Refused where neither applies.",
         ),
     ] = False,
     seed: options.Seed = 1,
@@ -63,7 +76,7 @@ def solve(
     from tidings.reporting.analyses import net_tables
 
     if exact and not (precision is None and duration is None and warmup is None):
-        raise typer.BadParameter("--exact simulates nothing; --precision and times go without it")
+        raise typer.BadParameter("--exact does not simulate; leave --precision and the times out")
     chosen = NetOptions(
         seed=seed,
         replications=replications,

@@ -9,8 +9,9 @@ from tidings.cli.plan import admission, capacity, deadline, homes, scheme, targe
 
 app = typer.Typer(
     cls=Listing,
-    help="What to change so that everybody gets what they should; exit code 1 where nothing does."
-    "\n\nExample: tidings plan scheme city.yaml --target 0.99",
+    help="Find what to change so that subscribers meet their targets; exit code 1 if nothing "
+    "does, or it cannot be decided.\n\nExample: tidings plan scheme city.yaml --target "
+    "0.99",
     rich_markup_mode=None,
 )
 app.command("targets")(targets.targets)

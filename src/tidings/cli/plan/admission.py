@@ -29,11 +29,15 @@ if TYPE_CHECKING:
 def admission(
     system: options.SystemFile,
     like: Annotated[
-        str, typer.Option(metavar="NAME", help="A subscriber that the newcomer is like.")
+        str, typer.Option(metavar="NAME", help="Existing subscriber that the new ones resemble.")
     ],
-    count: Annotated[int, typer.Option(metavar="N", min=1, help="How many come.")] = 1,
+    count: Annotated[int, typer.Option(metavar="N", min=1, help="Number of new subscribers.")] = 1,
     at: Annotated[
-        list[str] | None, typer.Option(metavar="BROKER", help="Where; any broker if not given.")
+        list[str] | None,
+        typer.Option(
+            metavar="BROKER",
+            help="Broker they may connect to; any broker by default. Can be repeated.",
+        ),
     ] = None,
     target: Share = None,
     of: Of = 1.0,
@@ -44,19 +48,19 @@ def admission(
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Whether newcomers get their target at some broker, and nobody falls below theirs.
+    """Check whether new subscribers can be admitted without anybody missing a target.
 
     Example: tidings plan admission city.yaml --like alice --count 1000 --target 0.95
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.admission import Admissions
     from tidings.planning.newcomers import newcomer_like
     from tidings.reporting.plans import admission_table
 
-    loaded_system, wanted = asked(system, slo, target, of)
     newcomer = newcomer_like(loaded_system, like, count)
     share = newcomer.target if newcomer.target is not None else target
     if share is None:
-        raise typer.BadParameter(f"'{like}' has no target of its own; give --target")
+        raise typer.BadParameter(f"'{like}' has no target in the system file; give --target")
     for name in at or ():
         if name not in loaded_system.broker_index:
             raise typer.BadParameter(f"there is no broker '{name}'")
@@ -75,22 +79,25 @@ def admission(
 def _answer(answer: Admission) -> str:
     from tidings.planning.evidence import OPEN
 
-    who = wording.plural(answer.count, "newcomer")
+    who = wording.plural(answer.count, "new subscriber")
     if answer.choice is not None:
         place = answer.choice
-        said = f"{who} may come, at {place.broker}: {wording.percent(place.share)} in time."
+        said = (
+            f"{who} can be admitted at {place.broker}, with {wording.percent(place.share)} of "
+            "their events on time."
+        )
         return f"{said}\n{backed(place.evidence) if place.evidence else ''}".rstrip()
     if answer.verdict == OPEN:
         place = answer.places[0]
         seen = place.evidence.simulated if place.evidence else None
-        return f"Whether {who} may come cannot be told: {DOUBT}." + (
-            f" At {place.broker}, {standing_text(seen)}" if seen else ""
+        return f"It cannot be decided whether {who} can be admitted: {DOUBT}." + (
+            f" {standing_text(seen, f'Best broker {place.broker}')}" if seen else ""
         )
     best = max(answer.places, key=lambda place: place.margin)
     seen = best.evidence.simulated if best.evidence else None
     if seen is not None:
-        return f"{who} may not come. At best, at {best.broker}: {standing_text(seen)}"
+        return f"{who} cannot be admitted. {standing_text(seen, f'Best broker {best.broker}')}"
     return (
-        f"{who} may not come. At best, at {best.broker}, {best.who} would be "
-        f"{wording.percent(-best.margin)} below the target."
+        f"{who} cannot be admitted. At the best broker, {best.broker}, {best.who} would "
+        f"be {wording.percent(-best.margin)} below the target."
     )

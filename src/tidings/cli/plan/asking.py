@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Share = Annotated[
     float | None,
     options.share(
-        "On-time share that subscribers without a 'target' of their own should get.", "--target"
+        "On-time share to reach, for subscribers without a 'target' in the system file.", "--target"
     ),
 ]
-Of = Annotated[float, options.share("Share of subscribers that must.", "--of")]
+Of = Annotated[float, options.share("Share of subscribers that must reach their target.", "--of")]
 Slo = Annotated[
     Path | None,
     typer.Option(
@@ -35,21 +35,26 @@ Slo = Annotated[
 ]
 Simulated = Annotated[
     bool,
-    typer.Option("--simulate/--no-simulate", help="Play the chosen plan through as evidence."),
+    typer.Option(
+        "--simulate/--no-simulate",
+        help="Confirm the chosen plan by simulation where the prediction alone does not decide.",
+    ),
 ]
 
 UNLIMITED = 1_000_000  # replications; the seconds are the limit
 SECONDS = 60.0  # CPU seconds that all simulations of a plan together may take
-DOUBT = "the target is within the error of shares, or prediction and simulation differ"
+DOUBT = "the target lies within the errors, or prediction and simulation disagree"
 
 
 def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tuple[System, Target]:
     """The system with its targets; refuses to begin where nothing is asked of anybody."""
     from tidings.model import reading
+
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.planning.objectives import read_objectives, with_objectives
     from tidings.planning.targets import Target
 
-    loaded_system = reading.load(system)
     if slo is not None:
         loaded_system = with_objectives(loaded_system, read_objectives(slo))
     target = Target(share=share, of=of)
@@ -77,16 +82,19 @@ def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play
     return play if wanted else None
 
 
-def standing_text(standing: Standing) -> str:
-    """Say in a sentence how a plan stands to its target, shares in percent."""
-    by = f"{standing.worst} is {wording.percent(abs(standing.margin))}"
-    by += "" if math.isnan(standing.error) else f" (± {100 * standing.error:.2g} %)"
-    where = "above" if standing.margin >= 0 else "below"
-    return (
-        f"{standing.source.capitalize()}: {wording.percent(standing.on_time)} on time, "
-        f"{wording.percent(standing.satisfied)} of the subscribers get their target"
-        + (f"; {by} {where} its own." if standing.worst else ".")
+def standing_text(standing: Standing, of: str = "") -> str:
+    """Say how a plan (``of`` what) stands to its target, shares in percent."""
+    head = f"{of}, {standing.source}" if of else standing.source.capitalize()
+    text = (
+        f"{head}: {wording.percent(standing.on_time)} on time; "
+        f"{wording.percent(standing.satisfied)} of the subscribers reach their target."
     )
+    if not standing.worst:
+        return text
+    error = "" if math.isnan(standing.error) else f" (± {100 * standing.error:.2g})"
+    name, where = ("Closest", "above") if standing.margin >= 0 else ("Worst", "below")
+    by = f"{100 * abs(standing.margin):.3g}{error} percentage points {where} its target"
+    return f"{text} {name}: {standing.worst}, {by}."
 
 
 def backed(evidence: Evidence) -> str:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 def capacity(
     system: options.SystemFile,
     broker: Annotated[
-        str, typer.Option(metavar="NAME", help="The broker to be made faster, or all.")
+        str, typer.Option(metavar="NAME", help="Broker to make faster, or all.")
     ] = ALL,
     copies: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Instead of faster: how many brokers should share the subscribers of this one.",
+            help="Instead of speed: find how many brokers must share the subscribers of this one.",
         ),
     ] = None,
     target: Share = None,
@@ -46,14 +46,14 @@ def capacity(
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
-    """The least speed of brokers, or the least number of them, with which the target is met.
+    """Find the lowest speed, or the smallest number, of brokers that meets the target.
 
     Example: tidings plan capacity city.yaml --broker hub --target 0.95
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.capacity import least_copies, least_speed
     from tidings.reporting.plans import capacity_table
 
-    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("sizing") as step:
         play = playing(simulate, seed, seconds, step)
         if copies is not None:
@@ -71,13 +71,16 @@ def capacity(
 def _answer(answer: Capacity) -> str:
     whose = "all brokers" if answer.broker == ALL else f"'{answer.broker}'"
     if answer.choice is None:
-        return f"{_none(answer, whose)} At best ({_size(answer, answer.best)}): " + standing_text(
-            answer.best.evidence.simulated or answer.best.standing
-        )
+        best = answer.best.evidence.simulated or answer.best.standing
+        size = f"Best size tried ({_size(answer, answer.best)})"
+        return f"{_none(answer, whose)} {standing_text(best, size)}"
     if answer.what == "brokers":
         said = f"The subscribers of {whose} need {answer.choice.size:g} brokers."
     else:
-        said = f"The least speed of {whose}: {answer.choice.size:.3g} times the present one."
+        said = (
+            f"The least speed of {whose} that meets the target: {answer.choice.size:.3g} "
+            "times the present one."
+        )
     return f"{said}\n{backed(answer.choice.evidence)}".rstrip()
 
 
@@ -85,11 +88,11 @@ def _none(answer: Capacity, whose: str) -> str:
     from tidings.planning.evidence import OPEN
 
     if answer.verdict == OPEN:
-        return (
-            f"Whether any size of {whose} that was tried meets the target cannot be told: {DOUBT}."
-        )
+        return f"It cannot be decided whether any tried size of {whose} meets the target: {DOUBT}."
     return f"No size of {whose} that was tried meets the target."
 
 
 def _size(answer: Capacity, option: Option) -> str:
-    return f"{option.size:.3g} times as fast" if answer.what == "speed" else f"{option.size:g}"
+    return (
+        f"{option.size:.3g} times as fast" if answer.what == "speed" else f"{option.size:g} brokers"
+    )

@@ -19,7 +19,8 @@ def deadline(
     at: Annotated[
         list[float] | None,
         typer.Option(
-            metavar="SHARE", help="On-time shares to promise; 0.95, 0.99 and 0.999 if not given."
+            metavar="SHARE",
+            help="On-time share to promise; 0.95, 0.99 and 0.999 by default. Can be repeated.",
         ),
     ] = None,
     simulate: Simulated = True,
@@ -28,17 +29,19 @@ def deadline(
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """The shortest lifetime of events with which each subscriber gets so much in time.
+    """Find the shortest lifetime with which each subscriber gets a given share on time.
 
-    Exit code 1 where somebody loses too many events for any lifetime; its best share is shown.
+    Exit code 1 if a subscriber loses too many events for any lifetime, or if it is undecided.
 
     Example: tidings plan deadline city.yaml --at 0.99
     """
     from tidings.model import reading
+
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
     from tidings.planning.deadlines import LEVELS, shortest_lifetimes
     from tidings.reporting.plans import deadline_table
 
-    loaded_system = reading.load(system)
     with console.progress("finding deadlines") as step:
         play = playing(simulate, seed, seconds, step)
         answer = shortest_lifetimes(loaded_system, tuple(at or LEVELS), play=play, progress=step)
@@ -55,9 +58,13 @@ def _answer(answer: Deadlines) -> Iterator[str]:
 
     for level, verdict in zip(answer.levels, answer.verdicts, strict=True):
         if verdict == MISSES:
-            yield f"{100 * level:g} % cannot be promised to everybody."
+            yield (
+                f"{100 * level:g} % on time cannot be promised to every subscriber with any "
+                "lifetime: some lose too many events."
+            )
         if verdict == OPEN:
             yield (
-                f"Whether {100 * level:g} % can be promised cannot be told: {DOUBT}. Times shown "
-                "are the longest that were tried."
+                f"It cannot be decided whether {100 * level:g} % on time can be promised "
+                f"to every subscriber: {DOUBT}. The times shown for it are the longest "
+                "that were tried."
             )

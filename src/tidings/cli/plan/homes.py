@@ -30,15 +30,21 @@ if TYPE_CHECKING:
 def homes(
     system: options.SystemFile,
     who: Annotated[
-        str, typer.Option(metavar="WHO", help="Who may move: all, a name, at:BROKER, group:NAME.")
+        str,
+        typer.Option(
+            metavar="WHO", help="Subscribers that may move: all, a name, at:BROKER, group:NAME."
+        ),
     ] = ALL,
     broker: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Homes to choose from; any if not given."),
+        typer.Option(
+            metavar="NAME",
+            help="Home broker to choose from; any broker by default. Can be repeated.",
+        ),
     ] = None,
     most: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Subscribers that a broker may be home to."),
+        typer.Option(metavar="N", min=1, help="Maximum number of subscribers per home broker."),
     ] = None,
     target: Share = None,
     of: Of = 1.0,
@@ -49,14 +55,14 @@ def homes(
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Home brokers with which most subscribers get their target, and then the best shares.
+    """Find home brokers with which the most subscribers meet their targets.
 
     Example: tidings plan homes city.yaml --who group:desk --most 50 --target 0.95
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.homes import assign_homes, search_for
     from tidings.reporting.plans import homes_table
 
-    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("assigning homes") as step:
         search = search_for(
             loaded_system, wanted, who=who, brokers=tuple(broker or ()), most=most, progress=step
@@ -76,12 +82,13 @@ def _answer(answer: HomesAdvice) -> Iterator[str]:
     evidence = answer.best.evidence
     if answer.limit != answer.most:
         yield (
-            f"At most {answer.most:,} subscribers at each broker is not possible: the fullest is "
-            f"home to {answer.limit:,} at least. These are the best homes with at most so many."
+            f"At most {answer.most:,} subscribers per broker is not possible: some broker "
+            f"needs {answer.limit:,} at least. Shown are the best home brokers under that "
+            "limit."
         )
-    yield f"As it is: {standing_text(answer.present.standing)}"
-    yield f"Best found: {standing_text(evidence.predicted)}"
+    yield standing_text(answer.present.standing, "At present")
+    yield standing_text(evidence.predicted, "Best assignment")
     if backed(evidence):
         yield backed(evidence)
     if evidence.verdict == OPEN:
-        yield f"Whether the targets are met cannot be told: {DOUBT}."
+        yield f"It cannot be decided whether the targets are met: {DOUBT}."

@@ -32,20 +32,20 @@ def scheme(
     ] = USUAL.replications,
     seconds: Annotated[
         float,
-        typer.Option(metavar="N", min=0.1, help="CPU seconds that simulating one scheme may take."),
+        typer.Option(metavar="N", min=0.1, help="CPU seconds that simulating each scheme may use."),
     ] = SCHEME_SECONDS,
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
-    """Compare all recovery schemes; name the cheapest that gives subscribers their target.
+    """Compare all recovery schemes, and name the cheapest that meets the target.
 
     Example: tidings plan scheme city.yaml --target 0.99 --of 0.95
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.evidence import MEETS, MISSES
     from tidings.planning.schemes import compare_schemes
     from tidings.reporting.plans import scheme_tables
 
-    loaded_system, wanted = asked(system, slo, target, of)
     chosen = SimulationOptions(
         seed=seed,
         replications=replications,
@@ -68,8 +68,8 @@ def _answer(advice: SchemeAdvice) -> str:
     if not perhaps:
         return _sure(advice)
     return (
-        f"{_sure(advice)} Whether {perhaps} would do, at less cost, cannot be told: within their "
-        "errors, prediction and simulation leave it open."
+        f"{_sure(advice)} It cannot be decided whether {perhaps}, at less cost, would "
+        "meet it too: their errors are too large. More --seconds may decide it."
     )
 
 
@@ -80,10 +80,10 @@ def _sure(advice: SchemeAdvice) -> str:
         return (
             f"The cheapest scheme that meets the target is {best.scheme}: "
             f"{best.cost:.3f} messages between brokers for each delivery."
-            + (f" {others}: the same cost, as far as can be told." if others else "")
+            + (f" {others} cost the same within the error." if others else "")
         )
     nearest = advice.nearest
     return (
-        f"No scheme is sure to meet the target. {nearest.scheme} comes nearest: "
-        f"{100 * nearest.likely[0]:.1f} % of the subscribers get theirs."
+        f"No recovery scheme surely meets the target. The closest is {nearest.scheme}: at "
+        f"least {100 * nearest.likely[0]:.1f} % of the subscribers reach it."
     )

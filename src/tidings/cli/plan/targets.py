@@ -29,7 +29,8 @@ def targets(
         bool | None,
         typer.Option(
             "--simulate/--no-simulate",
-            help="Also simulate; not said: where the prediction alone cannot tell.",
+            help="Always or never simulate; by default only where the prediction alone does "
+            "not decide.",
         ),
     ] = None,
     seconds: options.Seconds = SECONDS,
@@ -38,13 +39,13 @@ def targets(
 ) -> None:
     """Check whether subscribers get their targets, as a gate before a deployment.
 
-    Where a target is within the prediction's error, the simulation decides, if it can in time.
+    A target that lies within the error of the prediction is decided by simulation, if possible.
 
     Example: tidings plan targets city.yaml --slo objectives.yaml
     """
+    loaded_system, wanted = asked(system, slo, target, of)
     from tidings.planning.evidence import MEETS, MISSES, OPEN, weigh
 
-    loaded_system, wanted = asked(system, slo, target, of)
     with console.progress("predicting") as step:
         play = playing(simulate is not False, seed, seconds, step)
         evidence = weigh(loaded_system, wanted, play, always=bool(simulate))
@@ -62,8 +63,8 @@ def targets(
         for each in (evidence.predicted, evidence.simulated):
             if each is not None:
                 console.show_checked(
-                    passed[each.tells], ("met", "not met", "open"), standing_text(each)
+                    passed[each.tells], ("met", "not met", "undecided"), standing_text(each)
                 )
         if evidence.verdict == OPEN:
-            console.show(f"Whether the targets are met cannot be told: {DOUBT}.")
+            console.show(f"It cannot be decided whether the targets are met: {DOUBT}.")
     conclude(evidence.verdict)

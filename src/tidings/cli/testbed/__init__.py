@@ -9,8 +9,8 @@ from tidings.cli.testbed import compare, run
 
 app = typer.Typer(
     cls=Listing,
-    help="Run a system on real brokers, and watch the mathematics be right or wrong."
-    "\n\nExample: tidings testbed run city.yaml --to traces",
+    help="Run a system on real brokers (nats-server), and compare with its "
+    "prediction.\n\nExample: tidings testbed run city.yaml --to traces",
     rich_markup_mode=None,
 )
 app.command("run")(run.run)

@@ -16,24 +16,25 @@ if TYPE_CHECKING:
 
 DISAGREE = 1
 REALITY = "reality.html"
-_VERDICTS = ("agrees", "does not", "not believed")
+_VERDICTS = ("agrees", "does not", "not reliable")
 
 
 def compare(
     system: options.SystemFile,
     to: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where traces, results and the page go; new.")
+        Path, typer.Option(metavar="FOLDER", help="New folder for traces, results and the report.")
     ],
     duration: Annotated[
-        str, typer.Option(metavar="TIME", help="How long every run publishes and records.")
+        str, typer.Option(metavar="TIME", help="How long each run publishes and records.")
     ] = "30s",
     repetitions: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How often reality is run.")
+        int, typer.Option(metavar="N", min=1, help="Number of measured runs.")
     ] = 3,
     compress: Annotated[
         float,
         typer.Option(
-            metavar="N", help="Times between failures and of repair, so many times shorter."
+            metavar="N",
+            help="Make times between failures and repair times this many times shorter.",
         ),
     ] = 1.0,
     seed: options.Seed = 1,
@@ -43,10 +44,10 @@ def compare(
 ) -> int:
     """Predict a system from a calibration run on real brokers, then measure it at its own load.
 
-    Parameters come from a run at low load, through Spark, never from the runs that are predicted.
-    Exit code 1 where, all runs together, on-time shares are off by more than 0.02 or mean delays
-    by more than 10 %; where something fails, comes or goes, either by more than three standard
-    errors; and where this machine was too busy for any run to be believed.
+    Parameters are fitted on Spark to a run at low load, never to the runs that are predicted.
+    Exit code 1 if, over all runs, on-time shares differ by more than 0.02 or mean delays by more
+    than 10 % (with failures, mobile peers or churn: either by more than three standard errors),
+    or if this machine was too busy for any run to be reliable.
 
     Example: tidings testbed compare city.yaml --to city-for-real
     """
@@ -85,8 +86,8 @@ def compare(
         console.show_checked(result.agrees, _VERDICTS, _together(result))
         for note in rejoining(result):
             console.note(note)
-        console.show(f"\nReality beside its prediction: {to / REALITY} (open it in a browser)")
-        console.show(f"Who gets late events, and why: {to / 'report.html'}")
+        console.show(f"\nMeasured against predicted: {to / REALITY} (open it in a browser)")
+        console.show(f"Report of late and lost events: {to / 'report.html'}")
     console.warn((*result.notes, *result.all_doubts))
     return 0 if result.agrees else DISAGREE
 
@@ -109,7 +110,7 @@ def _repetition_text(one: Repetition) -> str:
 
     played = one.against_simulated
     simulated = "" if played is None else f"; simulated {played.summary.mean_absolute:.4f}"
-    believed = "".join(f"; not to be believed: {doubt}" for doubt in one.doubts)
+    believed = "".join(f"; not reliable: {doubt}" for doubt in one.doubts)
     return f"predicted {how_far_off(one)}{simulated}; {late_text(one)}{believed}"
 
 
@@ -167,4 +168,4 @@ def _write(result: Reality, title: str, place: Path) -> None:
     notes += [f"run {n}: {_repetition_text(each)}" for n, each in enumerate(result.repetitions, 1)]
     page = Report(title=title, system=result.fitted, outcomes=outcomes, notes=notes)
     write_page(page, place / "report.html")
-    write_study(reality_study(result, f"{title}: reality beside its prediction"), place / REALITY)
+    write_study(reality_study(result, f"{title}: measured against predicted"), place / REALITY)

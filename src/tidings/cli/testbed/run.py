@@ -13,22 +13,24 @@ from tidings.model.writing import check_new_folder
 
 def run(
     system: options.SystemFile,
-    to: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where the trace tables go; must be new.")
-    ],
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="New folder for the trace tables.")],
     duration: Annotated[
         str, typer.Option(metavar="TIME", help="How long to publish and record.")
     ] = "20s",
     warmup: Annotated[
-        str, typer.Option(metavar="TIME", help="How long to publish before that, unrecorded.")
+        str, typer.Option(metavar="TIME", help="How long to publish before recording starts.")
     ] = "2s",
     max_events: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Refuse to publish more events than that.")
+        int,
+        typer.Option(
+            metavar="N", min=1, help="Refuse to run if more events than this would be published."
+        ),
     ] = 50_000,
     compress: Annotated[
         float,
         typer.Option(
-            metavar="N", help="Times between failures and of repair, so many times shorter."
+            metavar="N",
+            help="Make times between failures and repair times this many times shorter.",
         ),
     ] = 1.0,
     seed: options.Seed = 1,
@@ -36,9 +38,9 @@ def run(
 ) -> None:
     """Run a system on real nats-server processes of this machine, and record what happens.
 
-    Links become relays that delay and lose, service times are spent before the servers, and
-    every server traces every message itself. All of it is gone at the end. Ctrl-C keeps what
-    there is, marked incomplete.
+    Links become relays that add delay and loss, service times are spent in front of the servers,
+    and servers trace every message. All processes end with the run. Ctrl-C keeps what was
+    recorded so far, marked as incomplete.
 
     Example: tidings testbed run city.yaml --to traces --duration 30s
     """
@@ -75,8 +77,8 @@ def run(
         console.note(f"{to}: {counted}")
         late_ms = {name: 1e3 * value for name, value in said["lateness"].items()}
         console.note(
-            f"relays were {late_ms['relay_p50_s']:.2f} ms late in the middle and "
-            f"{late_ms['relay_p99_s']:.2f} ms at the 99th percentile"
+            f"relays were {late_ms['relay_p50_s']:.2f} ms late (median), "
+            f"{late_ms['relay_p99_s']:.2f} ms (99th percentile)"
         )
         console.note(f"Next: tidings characterise {to} --to fitted.yaml --measured measured.json")
     console.warn(tuple(doubtful))

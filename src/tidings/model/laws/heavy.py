@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from tidings.model.arrays import Complexes
 from tidings.model.laws.law import (
@@ -63,12 +63,12 @@ class LogNormal:
         """P[X ≤ t] = Φ((ln t − μ)/σ)."""
         times = as_times(t_s)
         logs = np.log(np.where(times > 0, times, 1.0))
-        share: Reals = special.ndtr((logs - self.mu) / self.sigma)
+        share: Reals = scipy.special.ndtr((logs - self.mu) / self.sigma)
         return np.where(times > 0, share, 0.0)
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
         """exp(μ + σ Φ⁻¹(u)), in seconds; infinite at u = 1."""
-        time: Reals = np.exp(self.mu + self.sigma * special.ndtri(as_shares(u)))
+        time: Reals = np.exp(self.mu + self.sigma * scipy.special.ndtri(as_shares(u)))
         return time
 
     def transform(self, z: npt.ArrayLike) -> Complexes:
@@ -95,7 +95,7 @@ class LogNormal:
         exp(−(w² + 2w)/2σ²) · E[exp(−(w/σ²)(e^(σY) − 1 − σY))], Y standard normal.
         """
         variance = self.sigma**2
-        w = special.lambertw(z * (variance * math.exp(self.mu)))
+        w = scipy.special.lambertw(z * (variance * math.exp(self.mu)))
         y, step = np.linspace(-9.0, 9.0, 361, retstep=True)
         bend = (np.expm1(self.sigma * y) - self.sigma * y) / variance
         weight = np.exp(-0.5 * y**2) * (step / math.sqrt(2.0 * math.pi))

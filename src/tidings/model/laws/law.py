@@ -63,7 +63,7 @@ def check(*objections: Iterable[Problem]) -> None:
     """Raise the error of a law that cannot be, with all that is said against it."""
     problems = [problem for each in objections for problem in each]
     if problems:
-        raise InvalidInputError("this is no law of a random time:", problems)
+        raise InvalidInputError("invalid distribution of a time:", problems)
 
 
 def number_problems(at: str, value: float, *, positive: bool = True) -> Iterator[Problem]:

@@ -287,7 +287,11 @@ def generator_problems(generator: Sequence[Sequence[float]], count: int) -> Iter
     for _ in range(count):
         ends = ends | ((rates - np.diag(stay)) @ ends.astype(np.float64) > 0)
     if not np.all(ends):
-        yield Problem(at=at, saw="phases that are never left", want="a way out of every phase")
+        yield Problem(
+            at=at,
+            saw="phases that are never left",
+            want="a rate out of every phase, so that the time ends",
+        )
     elif not (slowest_s := float(time_to_end(rates, np.ones(count)).max())) <= LONGEST_MEAN_S:
         saw = f"a chain that takes {slowest_s:.3g} s to end"
         yield Problem(at=at, saw=saw, want=f"at most {LONGEST_MEAN_S:g} s on average")

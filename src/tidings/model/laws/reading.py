@@ -33,7 +33,7 @@ from tidings.model.laws.simple import Deterministic, Exponential, Gamma, Shifted
 
 Value = TypeVar("Value")
 
-WANTED = "a time such as 250ms, or a law such as {exponential: 250ms}"
+WANTED = "a time such as 250ms, or a distribution such as {exponential: 250ms}"
 
 
 def read_law(place: Place) -> Law | None:
@@ -53,7 +53,7 @@ def read_law(place: Place) -> Law | None:
     by_s = parts["shift"].seconds() if "shift" in parts else None
     families = [name for name in parts if name != "shift"]
     for name in families[1:]:
-        parts[name].report("one family", saw=f"'{name}' beside '{families[0]}'")
+        parts[name].report("one distribution family", saw=f"both '{name}' and '{families[0]}'")
     if not families and len(place.problems) == problems:
         place.report(WANTED)
     law = _READERS[families[0]](parts[families[0]]) if families else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
+import scipy
 
 from tidings.errors import UnsupportedError
 from tidings.model.laws.empirical import Empirical, cumulative
@@ -109,7 +109,7 @@ def _edges_s(law: Law) -> Reals:
     if isinstance(law, PhaseType):  # smooth, and its quantiles are dear
         parts.append(np.linspace(0.0, min(end_s, 8.0 * law.mean_s), 1536))
     else:
-        shares = [np.linspace(0.0, 1.0, 1024), special.expit(np.linspace(-25.0, 25.0, 512))]
+        shares = [np.linspace(0.0, 1.0, 1024), scipy.special.expit(np.linspace(-25.0, 25.0, 512))]
         parts.append(law.quantile(np.concatenate(shares)))
     if isinstance(law, Empirical):
         parts.append(np.array(law.edges_s))
@@ -127,20 +127,24 @@ def _beyond(law: Law, t_s: Reals) -> Reals:
             value = (tops**2 / (2.0 * (law.high_s - law.low_s)) + before) / law.mean_s
         case Gamma():
             x = t_s * (law.shape / law.mean_s)
-            value = special.gammaincc(law.shape + 1.0, x) - (
-                t_s / law.mean_s * special.gammaincc(law.shape, x)
+            value = scipy.special.gammaincc(law.shape + 1.0, x) - (
+                t_s / law.mean_s * scipy.special.gammaincc(law.shape, x)
             )
         case LogNormal():
             depth = (np.log(np.maximum(t_s, 1e-300)) - law.mu) / law.sigma
-            value = special.ndtr(law.sigma - depth) - t_s / law.mean_s * special.ndtr(-depth)
+            value = scipy.special.ndtr(law.sigma - depth) - t_s / law.mean_s * scipy.special.ndtr(
+                -depth
+            )
         case Weibull():
-            value = special.gammaincc(1.0 / law.shape, (t_s / law.scale_s) ** law.shape)
+            value = scipy.special.gammaincc(1.0 / law.shape, (t_s / law.scale_s) ** law.shape)
         case Empirical():
             value = _empirical_beyond(law, t_s)
         case _:
             exact = _exact(law)
             if exact is None:
-                raise UnsupportedError(f"no residual law is known for {type(law).__name__}")
+                raise UnsupportedError(
+                    f"no residual distribution is known for {type(law).__name__}"
+                )
             value = 1.0 - exact.cdf(t_s)
     return np.maximum(value, 0.0)
 

@@ -30,7 +30,10 @@ def law_schema() -> dict[str, Any]:
         }
         for family, form in _families(time).items()
     ]
-    return {"description": "A time, or the law of a random time", "anyOf": [time, *mappings]}
+    return {
+        "description": "A time, or the distribution of a random time",
+        "anyOf": [time, *mappings],
+    }
 
 
 def _families(time: dict[str, Any]) -> dict[str, dict[str, Any]]:

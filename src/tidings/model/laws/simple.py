@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from tidings.errors import Problem
 from tidings.model.arrays import Complexes
@@ -185,12 +185,14 @@ class Gamma:
     def cdf(self, t_s: npt.ArrayLike) -> Reals:
         """P[X ≤ t], the regularised incomplete gamma function."""
         scaled_time = np.maximum(as_times(t_s), 0.0) * (self.shape / self.mean_s)
-        share: Reals = special.gammainc(self.shape, scaled_time)
+        share: Reals = scipy.special.gammainc(self.shape, scaled_time)
         return share
 
     def quantile(self, u: npt.ArrayLike) -> Reals:
         """The inverse of the CDF, in seconds; infinite at u = 1."""
-        time: Reals = special.gammaincinv(self.shape, as_shares(u)) * (self.mean_s / self.shape)
+        time: Reals = scipy.special.gammaincinv(self.shape, as_shares(u)) * (
+            self.mean_s / self.shape
+        )
         return time
 
     def transform(self, z: npt.ArrayLike) -> Complexes:

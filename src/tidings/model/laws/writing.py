@@ -51,4 +51,4 @@ def _family(law: Law) -> dict[str, object]:
             return {"phase_type": {"initial": list(law.initial), "generator": generator}}
         case Empirical():
             return {"histogram": {"edges": list(law.edges_s), "weights": list(law.weights)}}
-    raise UnsupportedError(f"a law of the family {type(law).__name__} has no written form")
+    raise UnsupportedError(f"the distribution {type(law).__name__} cannot be written to a file")

@@ -28,24 +28,24 @@ class Bars:
         for broker, path in self.overloading.items():
             yield Remark(
                 kind="nearly overloaded",
-                what="one standard error of a parameter decides whether a broker is overloaded",
+                what="a broker is close to overload: a change of one parameter by its "
+                "standard error would overload it",
                 where=(system.brokers[broker].name, path),
                 do="measure that parameter for longer",
             )
         if self.left_out:
             yield Remark(
                 kind="standard errors left out",
-                what="error bars are too short: they leave out standard errors of parameters that "
-                "they cannot follow",
+                what="error bars are too short: standard errors of some parameters are not counted",
                 where=self.left_out[:5],
                 size=float(len(self.left_out)),
                 unit="parameters",
-                do="count on wider ones, or name parameters as the reference of errors lists them",
+                do="expect larger errors, or use parameter names as in docs/reference/errors.md",
             )
         if self.seconds is not None:
             yield Remark(
                 kind="error bars left out",
-                what="error bars were left out because they would take long",
+                what="error bars were skipped because they would take long",
                 size=self.seconds,
                 unit="CPU seconds",
                 do="ask for them (--error-bars)",

@@ -158,8 +158,9 @@ class Analysis:
         listed = ", ".join(f"{each.name} (c² = {each.every.scv:.3g})" for each in uneven[:5])
         more = f" and {len(uneven) - 5} more" if len(uneven) > 5 else ""
         return (
-            f"every queue is answered as if fed by Poisson streams, but {listed}{more} publish "
-            "otherwise; a queueing Petri net of the same keeps to their laws",
+            f"mean values assume Poisson traffic, but {listed}{more} publish otherwise, "
+            "so waiting times may be off; tidings petri generate and solve follow their "
+            "distributions",
         )
 
     @property
@@ -297,7 +298,8 @@ def _visits(workload: Workload, rates: Floats) -> Iterator[Visit]:
             if connection not in transfers:
                 name = workload.connection_name(connection)
                 raise InvalidInputError(
-                    f"{workload.name_of(flow)} is sent over {name}, but has no service time there"
+                    f"{workload.name_of(flow)} is sent over {name}, but has no "
+                    "transmission time there; give it a size"
                 )
             yield Visit(
                 centre=ends.centre,

@@ -43,8 +43,8 @@ def delivery_paths(workload: Workload, flow: int) -> Iterator[DeliveryPath]:
         left -= 1
         if left < 0:
             raise UnsupportedError(
-                f"{workload.name_of(chosen)} has more than {MOST_PATHS:,} delivery paths; ask for "
-                "those you want by name"
+                f"{workload.name_of(chosen)} has more than {MOST_PATHS:,} delivery paths, "
+                "which is too many to list; ask for single ones by name"
             )
         yield path
         visited = path.nodes(workload)

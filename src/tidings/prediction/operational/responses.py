@@ -85,7 +85,8 @@ def _by_priority(centre: Centre, demands: Demands, squares: float) -> Floats:
     if centre.servers > 1:
         raise UnsupportedError(
             f"the queue '{centre.name}' serves by priority with {centre.servers} servers; "
-            "operational analysis knows that of one server. A queueing Petri net knows it of any"
+            "operational analysis handles priorities with one server only. Use tidings "
+            "petri generate and solve"
         )
     loads = demands.rates_per_s * demands.means_s
     ranks = np.zeros(loads.size) if demands.priorities is None else demands.priorities

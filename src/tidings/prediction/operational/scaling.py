@@ -46,7 +46,9 @@ def _factors(given: Mapping[str, float], names: Iterable[str], what: str) -> dic
     for name, factor in given.items():
         if name not in known:
             listed = ", ".join(sorted(known - {ALL})[:12])
-            raise InvalidInputError(f"'{name}' is none of the {what}: {listed}, or {ALL}")
+            raise InvalidInputError(
+                f"there is no '{name}' among the {what}; wants one of {listed}, or {ALL}"
+            )
         if not 0.0 < factor < float("inf"):
             raise InvalidInputError(f"the factor of '{name}' is {factor}; wants a number above 0")
     return dict(given)

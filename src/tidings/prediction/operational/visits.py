@@ -42,9 +42,9 @@ def visit_ratios(workload: Workload, flow: Flow) -> Floats:
         around, nodes = worst_circle(routing, begin)
         names = ", ".join(workload.nodes[node].name for node in nodes[:8])
         raise UnstableError(
-            f"events ({workload.name_of(flow)}) go round for ever among {names}: each passage "
-            f"sends {around:.3g} on, where less than 1 is wanted. Lower the forwarding "
-            "probabilities there"
+            f"events ({workload.name_of(flow)}) circulate forever among {names}: each "
+            f"passage forwards {around:.3g} copies, where less than 1 is needed. Lower "
+            "the forwarding probabilities there"
         )
     return visits
 

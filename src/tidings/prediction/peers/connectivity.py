@@ -117,8 +117,8 @@ def _with_laws(peer: Peer) -> Peer:
     assert connectivity is not None
     if connectivity.replay == "loop":
         raise UnsupportedError(
-            f"theory does not follow the trace of connections of '{peer.name}' in turn; write "
-            "replay: resample, or simulate"
+            "theory does not handle replay: loop of the connectivity trace of "
+            f"'{peer.name}'; use replay: resample, or simulate"
         )
     recorded = periods_of(connectivity, peer.name)
     return replace(

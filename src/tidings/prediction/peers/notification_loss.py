@@ -49,7 +49,8 @@ def rapidity(area_s: float, spread_s: float) -> float:
     """
     if not 0.0 <= area_s < spread_s:
         raise InvalidInputError(
-            f"the area is {area_s} s; wants 0 or more and less than the {spread_s} s to spread"
+            f"the area is {area_s:.4g} s; wants 0 or more and less than the "
+            f"{spread_s:.4g} s to spread"
         )
     return area_s / (spread_s - area_s)
 

@@ -76,8 +76,9 @@ class Process:
         rates[np.abs(rates) < _ROUNDING * np.abs(self.generator).max()] = 0.0
         if np.linalg.cond(right) > _WORST:
             raise UnsupportedError(
-                "theory cannot follow the times up and down of a component: their phases are too "
-                "much alike for its arithmetic. Simulate, or change the shape of 'up' or 'down'."
+                "theory cannot compute the up and down times of a component: their "
+                "phases are too similar for its arithmetic. Simulate, or change the "
+                "shape of 'up' or 'down'."
             )
         return Modes(rates, right, np.linalg.inv(right))
 

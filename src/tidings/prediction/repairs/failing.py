@@ -98,8 +98,9 @@ class Repairs:
             both = 0.5 * (low + high)
             if high - low > _CLOSE:
                 raise UnsupportedError(
-                    "theory cannot tell how often brokers reach each other by detours: the network "
-                    "is too wide and fails too often. Simulate."
+                    "theory cannot compute how often brokers reach each other by "
+                    "detours: the network is too wide and fails too often. Simulate it "
+                    "instead (--by simulation)."
                 )
         return both
 
@@ -133,8 +134,9 @@ class Repairs:
 
 
 _TOO_MANY_PHASES = (
-    "theory cannot follow the repairs of this system: too many phases of times up and down and "
-    "failure groups meet on one path. Simulate, or give exponential times ('mtbf' and 'mttr')."
+    "theory cannot compute the repairs of this system: too many phases of up and down "
+    "times, or failure groups, on one path. Simulate, or give exponential times ('mtbf' "
+    "and 'mttr')."
 )
 
 
@@ -162,7 +164,9 @@ def require_repairs_handled(system: System, model: str) -> None:
     named = [what for what, is_used in refused.items() if is_used]
     if named:
         raise UnsupportedError(
-            f"theory does not handle {', '.join(named)}. Simulate, or take these fields out.", named
+            f"theory does not handle {', '.join(named)}. Simulate instead (--by "
+            "simulation), or remove these fields.",
+            named,
         )
 
 

@@ -41,7 +41,7 @@ const UNITS = [["d", 86400, 1.5], ["h", 3600, 1.5], ["min", 60, 2], ["s", 1, 1],
 
 function seconds(value) {
   if (!known(value)) return "–";
-  if (Math.abs(value) > ENDLESS) return "without end";
+  if (Math.abs(value) > ENDLESS) return "infinite";
   if (value === 0) return "0 s";
   for (const [unit, scale, least] of UNITS) {
     if (Math.abs(value) >= scale * least) return `${significant(value / scale, 3)} ${unit}`;

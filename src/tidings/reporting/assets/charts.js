@@ -61,7 +61,7 @@ function delayCurves(width, { curves, deadlines, title }) {
   const labels = []; // drawn last, so that no line or curve crosses them
   deadlines.forEach(([limit, share, random], i) => {
     if (!limits.includes(limit)) return;
-    const words = `deadline ${seconds(limit)}${random ? " on average" : ""}`;
+    const words = `lifetime ${seconds(limit)}${random ? " on average" : ""}`;
     const part = deadlines.length > 1 ? ` for ${whole(share)}` : "";
     const beyond = x(limit) > (x.range[0] + right) / 2;
     const line = svg("line", { class: "deadline", x1: x(limit), x2: x(limit), y1: y.range[1], y2: y.range[0] });
@@ -88,7 +88,7 @@ function delayCurves(width, { curves, deadlines, title }) {
     if (known(main.onTime)) {
       root.append(svg("text", {
         class: "strong halo", x: x(limits[0]) + 10, y: y(main.onTime) + 18,
-      }, `${percent(main.onTime)} in time`));
+      }, `${percent(main.onTime)} on time`));
     }
   }
   return [root];

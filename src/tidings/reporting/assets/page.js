@@ -127,7 +127,7 @@ function curvesOf(index, width) {
   }).filter(({ times }) => times.length);
   const name = everybody[index].name;
   if (!curves.length) {
-    return [html("p", { class: "hint" }, `The page keeps no delay curve for ${name}.`)];
+    return [html("p", { class: "hint" }, `No delay curve is kept for ${name}.`)];
   }
   const entries = data.sources.map((source) => ({
     text: `${source}: ${percent(outcome(source, "on_time", index), outcome(source, "on_time_se", index))} on time`,
@@ -140,7 +140,7 @@ function curvesOf(index, width) {
 
 function partsOf(index, width) {
   const parts = everybody[index].parts || [];
-  if (!parts.length) return [html("p", { class: "hint" }, "Its way through the network is not known.")];
+  if (!parts.length) return [html("p", { class: "hint" }, "Its path through the network is not known.")];
   const places = new Map();
   for (const [kind, place, value] of parts) {
     if (!places.has(place)) places.set(place, []);
@@ -169,7 +169,7 @@ function detailsOf(index) {
     (subscriber.deadlines.length > 1 ? ` (${percent(share)})` : ""));
   const facts = [
     ["at broker", subscriber.broker], ["wants", subscriber.wants],
-    ["deadline", limits.join(", ") || "none"],
+    ["lifetime", limits.join(", ") || "none"],
     ["wanted", rate(outcome(reference, "wanted_per_s", index))],
     ["late", percent(outcome(reference, "late", index))],
     ["lost", percent(lostOf(reference, index))],
@@ -219,7 +219,7 @@ function showLosses() {
   const seen = FATES.map(([, kind, words]) => ({ text: words, swatch: boxSwatch(colourOf(kind)) }));
   const redraw = responsive(find("#losses .chart"), (width) => [
     legend(seen),
-    ...stackedBars(width, { rows: LOSS_VIEWS[view](), most: 1, format: whole, title: `What becomes of wanted events: ${view}` }),
+    ...stackedBars(width, { rows: LOSS_VIEWS[view](), most: 1, format: whole, title: `What happens to wanted events: ${view}` }),
   ]);
   const buttons = Object.keys(LOSS_VIEWS).map((name) => html("button", {
     type: "button", "aria-pressed": String(name === view),
@@ -263,7 +263,7 @@ function showEverybody() {
       value: ({ index }) => lostOf(reference, index), text: ({ index }) => percent(lostOf(reference, index)) },
     number("mean delay", "delay_mean_s", seconds, `of delivered events, ${reference}`),
     number("p95", "delay_p95_s", seconds, `95 % of delivered events arrive within, ${reference}`),
-    { title: "deadline", kind: "list", value: ({ deadlines }) => (deadlines.length ? deadlines[0][0] : null),
+    { title: "lifetime", kind: "list", value: ({ deadlines }) => (deadlines.length ? deadlines[0][0] : null),
       text: ({ deadlines }) => deadlines.map(([limit]) => seconds(limit)).join(", ") || "–" },
     number("wanted", "wanted_per_s", rate, "events wanted"),
     { title: "mostly because it", kind: "text", value: ({ reason }) => reason, text: ({ reason }) => reason },
@@ -297,10 +297,10 @@ function showParameters() {
     ] : []),
     { title: "family", kind: "text", value: ({ family }) => family, text: ({ family }) => family },
     plain("observations", "count"),
-    plain("misfit", "goodness", "largest distance between the fitted law and the data"),
+    plain("misfit", "goodness", "largest distance between the fitted distribution and the data"),
   ];
   sortedTable(container, {
-    caption: "What was learnt from the traces.", columns, rows, sort: { column: 0, down: false },
+    caption: "Fitted to the traces.", columns, rows, sort: { column: 0, down: false },
     searchable: rows.length > 10,
   });
 }

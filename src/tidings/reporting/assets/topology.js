@@ -30,8 +30,8 @@ function brokerTip(data, broker) {
       `waits ${seconds(load.wait_mean_s)}, service ${seconds(load.service_mean_s)}`);
   }
   lines.push(`${broker.publishers} publishers, ${broker.subscribers} subscribers`);
-  if (known(broker.shares.on_time)) lines.push(`${percent(broker.shares.on_time)} of what they want is in time`);
-  if (known(broker.late_through)) lines.push(`${percent(broker.late_through)} of all late events come by`);
+  if (known(broker.shares.on_time)) lines.push(`${percent(broker.shares.on_time)} of what they want arrives on time`);
+  if (known(broker.late_through)) lines.push(`${percent(broker.late_through)} of all late events pass through`);
   return lines.join("\n");
 }
 

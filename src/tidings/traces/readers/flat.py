@@ -19,7 +19,7 @@ from tidings.traces.readers.opening import Opened, open_flat
 from tidings.traces.readers.reading import Reading, candidates
 from tidings.traces.readers.times import nanoseconds
 
-NO_TABLE = "no table of the mapping wants it"
+NO_TABLE = "no table of the mapping uses it"
 
 
 def read_flat(spark: SparkSession, files: Sequence[str], mapping: TraceMapping) -> Reading:
@@ -51,7 +51,7 @@ def read_flat(spark: SparkSession, files: Sequence[str], mapping: TraceMapping) 
 def _require(mapping: TraceMapping, present: Sequence[str], at: str) -> None:
     """Raise :class:`InvalidTracesError` unless all columns that the mapping names are there."""
     problems = [
-        Problem(at=f"{table.name}.{name}", saw=f"no column '{column}'", want="one of those found")
+        Problem(at=f"{table.name}.{name}", saw=f"no column '{column}'", want="one of its columns")
         for table in mapping.tables
         for name, each in [
             *table.fields.items(),
@@ -62,7 +62,7 @@ def _require(mapping: TraceMapping, present: Sequence[str], at: str) -> None:
     ]
     if problems:
         raise InvalidTracesError(
-            f"{at} has not all columns of the mapping (found: {', '.join(present)})", problems
+            f"{at} lacks some columns of the mapping (its columns: {', '.join(present)})", problems
         )
 
 

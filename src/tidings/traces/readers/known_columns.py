@@ -57,6 +57,6 @@ def not_a_time(opened: Opened, column: str, unit: str, moments: str) -> Column:
 
 def _missing(opened: Opened, wanted: Sequence[str], file: str) -> InvalidTracesError:
     return InvalidTracesError(
-        f"{file} has none of the columns {', '.join(wanted)} (found: {', '.join(opened.names)}); "
-        "rename one, or import it as 'table' with a mapping"
+        f"{file} has none of the columns {', '.join(wanted)} (its columns: "
+        f"{', '.join(opened.names)}); rename one, or import it as 'table' with a mapping"
     )

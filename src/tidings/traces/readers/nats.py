@@ -28,8 +28,8 @@ from tidings.traces.readers.times import ISO, nanoseconds
 
 TABLES = ("publications", "hops", "deliveries", "subscriptions")
 NO_EVENT = "not a trace event in JSON"
-NO_INGRESS = "it does not tell where the message came in"
-NO_ID = "neither Nats-Msg-Id nor traceparent tells which message it is"
+NO_INGRESS = "it does not show where the message entered"
+NO_ID = "it has neither Nats-Msg-Id nor traceparent, so the message is unknown"
 TRACE_EVENT = (
     "server struct<name string>, "
     "request struct<header map<string, array<string>>, msgsize bigint>, "
@@ -54,8 +54,9 @@ def read_nats(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) 
         records=events.select(REASON, *lines.ORIGIN),
         noun="lines",
         notes=(
-            "when brokers began to work on a message is not in NATS traces; deliveries are when "
-            "the server put a message out to its client",
+            "NATS traces do not contain the time at which a server starts to work on a "
+            "message; deliveries are timed when the server sends the message to its "
+            "client",
         ),
     )
 

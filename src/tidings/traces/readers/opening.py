@@ -25,7 +25,7 @@ from tidings.traces.readers import lines
 from tidings.traces.readers.json_text import path_of, quoted, with_object
 
 NOT_JSON = "not one object in JSON"
-NOT_CSV = "it has not as many columns as the header"
+NOT_CSV = "it does not have as many columns as the header"
 OPEN_QUOTE = "a quote opens a column and does not close it"
 _DOUBLED = "\u0001"  # stands for a doubled quote while quotes are checked
 _TABS = (".tsv", ".tab")
@@ -57,13 +57,14 @@ def _kind(files: Sequence[str]) -> str:
     unknown = [file for file, kind in kinds.items() if kind is None]
     if unknown:
         raise InvalidTracesError(
-            f"{unknown[0]}: what is in it? wants a name that ends in .csv, .tsv, .tab, .jsonl, "
-            ".ndjson, .json or .parquet (text also compressed: .gz, .bz2, .zst)"
+            f"{unknown[0]}: unknown file type; wants a name that ends in .csv, .tsv, "
+            ".tab, .jsonl, .ndjson, .json or .parquet (text also compressed: .gz, .bz2, "
+            ".zst)"
         )
     formats = sorted({str(kind) for kind in kinds.values()})
     if len(formats) > 1:
         raise InvalidTracesError(
-            f"files of several formats ({', '.join(formats)}); wants one a time"
+            f"files of several formats ({', '.join(formats)}); import one format at a time"
         )
     return formats[0]
 
@@ -94,8 +95,7 @@ def _open_csv(spark: SparkSession, files: Sequence[str], delimiter: str | None) 
     def text(name: str) -> Column:
         if names.count(name) > 1:  # harmless in a column that nobody asks for
             raise InvalidTracesError(
-                f"{files[0]}: its header names {name} twice; wants it once, or nobody can tell "
-                "which is meant"
+                f"{files[0]}: its header contains {name} twice; wants each column name once"
             )
         return F.col(f"row.c{names.index(name)}")
 

@@ -25,7 +25,7 @@ _ARRIVALS = {
     "delay": ("delay", "latency"),
     "rtt": ("rtt", "round_trip"),
 }
-_HALVED = "of round trips half is taken as the way there: no clock tells both ways apart"
+_HALVED = "half of each round trip is taken as the delay of each direction"
 
 
 def read_probes(spark: SparkSession, files: Sequence[str], unit: str = "s") -> Reading:
@@ -67,7 +67,7 @@ def _arrival(opened: Opened, file: str, unit: str) -> tuple[str, tuple[str, str]
         if column_and_unit is not None:
             return meant, column_and_unit
     raise InvalidTracesError(
-        f"{file} has none of the columns received, delay and rtt, with or without a unit as in "
-        f"rtt_ms (found: {', '.join(opened.names)}); rename one, or import it as 'table' with a "
-        "mapping"
+        f"{file} has none of the columns received, delay and rtt, with or without a unit "
+        f"as in rtt_ms (its columns: {', '.join(opened.names)}); rename one, or import it "
+        "as 'table' with a mapping"
     )

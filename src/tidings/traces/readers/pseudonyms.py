@@ -49,7 +49,7 @@ class Pseudonyms:
         try:
             secret = read_text(path, follow=True).strip()
         except (OSError, UnicodeDecodeError) as problem:
-            raise InvalidInputError(f"{path}: no secret can be read from it ({problem})") from None
+            raise InvalidInputError(f"{path}: the secret cannot be read ({problem})") from None
         if len(secret) < _SHORTEST_SECRET:
             raise InvalidInputError(
                 f"{path}: got a secret of {len(secret)} characters; wants {_SHORTEST_SECRET} or "
@@ -89,8 +89,9 @@ class Pseudonyms:
         if isinstance(value, str):
             if test in _LOOKS_INSIDE:
                 raise InvalidTracesError(
-                    f"the filter {whole[:200]} asks for '{test}' of a text, which a pseudonym "
-                    "cannot tell; import without pseudonyms, or leave this subscription out"
+                    f"the filter {whole[:200]} uses '{test}' on a text, which does not "
+                    "work on pseudonyms; import without pseudonyms, or remove this "
+                    "subscription"
                 )
             return self.of(value)
         if isinstance(value, list):
