@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from tidings.model import units
 from tidings.model.arrays import Ints
 from tidings.model.document import MOST_WHOLE, Place
@@ -234,25 +232,18 @@ def _written(table: RecordTable[Any]) -> Iterator[tuple[str, list[Any], Ints]]:
 
 
 def table_json(table: RecordTable[Any]) -> str:
-    """Write a table's documents by name as JSON without spaces, each kind of row once."""
-    columns = list(_written(table))
-    keys = np.zeros(len(table), dtype=np.int64)
-    for _, values, codes in columns:
-        keys = np.unique(keys * len(values) + codes, return_inverse=True)[1]
-    _, first, kind_of = np.unique(keys, return_index=True, return_inverse=True)
-    texts = [
-        json.dumps(
-            {
-                key: values[codes[row]]
-                for key, values, codes in columns
-                if values[codes[row]] is not REQUIRED
-            },
-            separators=(",", ":"),
-        )
-        for row in first.tolist()
-    ]
-    rows = zip(map(json.dumps, table.names), kind_of.tolist(), strict=True)
-    return "{" + ",".join([f"{name}:{texts[kind]}" for name, kind in rows]) + "}"
+    """Write a table's documents by name as JSON without spaces, every distinct value once."""
+    columns = []
+    for key, values, codes in _written(table):
+        texts = [
+            "" if value is REQUIRED else f",{json.dumps({key: value}, separators=(',', ':'))[1:-1]}"
+            for value in values
+        ]
+        columns.append([texts[code] for code in codes.tolist()])
+    rows = map("".join, zip(*columns, strict=True)) if columns else [""] * len(table)
+    names = map(json.dumps, table.names)
+    each = (f"{name}:{{{row[1:]}}}" for name, row in zip(names, rows, strict=True))
+    return "{" + ",".join(each) + "}"
 
 
 def named(record: type, shorthand: Callable[[Place], Place] = lambda place: place) -> Kind:
