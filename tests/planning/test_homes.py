@@ -132,11 +132,11 @@ def test_where_the_simulation_speaks_against_homes_the_next_best_are_taken(theor
 @pytest.mark.parametrize(
     ("arguments", "truth", "code", "said"),
     [
-        (["--target", "0.6"], [], 0, "Who should move"),
-        (["--target", "0.6", "--most", "1"], [], 0, "Who should move"),
+        (["--target", "0.6"], [], 0, "Subscribers to move"),
+        (["--target", "0.6", "--most", "1"], [], 0, "Subscribers to move"),
         (["--target", "0.6", "--most", "1", "--broker", "hub"], [], 1, "is not possible"),
-        (["--target", "0.8", "--broker", "edge"], [], 1, "below its own"),
-        (["--target", "0.6", "--broker", "edge"], ["speed all x0.8"], 1, "below its own"),
+        (["--target", "0.8", "--broker", "edge"], [], 1, "below its target"),
+        (["--target", "0.6", "--broker", "edge"], ["speed all x0.8"], 1, "below its target"),
     ],
 )
 def test_the_command_follows_its_evidence(

@@ -233,7 +233,7 @@ def test_targets_are_shares_of_heads(system):
     assert Target(share=0.95, of=0.25).is_met(0.25)
     own = reading.loads(SQUARE.replace("count: 3", "count: 3, target: 0.85"))
     assert Target(share=0.995).satisfied(own, outcome) == 0.75
-    with pytest.raises(InvalidInputError, match="nothing is asked"):
+    with pytest.raises(InvalidInputError, match="there is no target to check"):
         Target().wanted(system)
     with pytest.raises(InvalidInputError, match=r"share is 1\.5"):
         Target(share=1.5)

@@ -121,7 +121,7 @@ def test_the_terminal_shows_numbers_and_claims(study):
     assert "uniform 0.1234 all" in words
     assert "nothing" not in words  # words alone are for the page
     assert "does not section 5.2" in words
-    assert "holds section 5.2, high load: that found: this" in words
+    assert "holds section 5.2, high load: that result: this" in words
 
 
 def test_points_stay_out_of_the_document(study):
