@@ -53,7 +53,7 @@ def test_tables_are_written_and_counted(spark, few_rows, city, tmp_path, capsys,
     [
         (["--events", "5", "--duration", "1h"], 2, "give one of them"),
         (["--ahead", "hub"], 2, "wants NAME=TIME"),
-        (["--ahead", "nobody=5ms"], 2, "the clock of 'nobody'"),
+        (["--ahead", "nobody=5ms"], 2, "names 'nobody'"),
         (["--duration", "0s"], 2, "is not a time above 0"),
         (["--duration", "1us"], 2, "less than one event would be published"),
         (["--dirt", "0.5"], 2, "0.3"),

@@ -92,7 +92,7 @@ def test_brokers_stated_alike_are_fitted_together_unless_they_are_not_alike():
 
 def test_an_overloaded_system_is_not_compared(tmp_path):
     bench = Bench(spark=None, options=TestbedOptions())
-    with pytest.raises(UnstableError, match=r"load of 1"):
+    with pytest.raises(UnstableError, match=r"utilisation of 1"):
         calibrate(bench, loads(PAIR.replace("20/s", "300/s")), tmp_path)
 
 

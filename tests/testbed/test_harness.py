@@ -158,7 +158,7 @@ def test_what_cannot_be_run_is_refused(monkeypatch, tmp_path):
     )
     with pytest.raises(InvalidInputError, match=r"about 100,000,.* outages would be"):
         run_testbed(loads(falling + "recovery: {scheme: periodic, refresh: 0s}\n"), for_ever)
-    with pytest.raises(InvalidInputError, match=r"publishers: the name 'p\\r\\n' cannot stand"):
+    with pytest.raises(InvalidInputError, match=r"publishers: the name 'p\\r\\n' cannot be sent"):
         run_testbed(loads(LINE.replace("  p:", '  "p\\r\\n":')))
     with pytest.raises(InvalidInputError, match="duration_s is 0"):
         TestbedOptions(duration_s=0.0)
