@@ -159,7 +159,7 @@ def test_fitted_systems_are_written_through_no_link(mine, name):
     for place in ("fitted.yaml", "taken/regime-2.yaml"):
         Path(place).symlink_to(mine / "letter")
     before, fitted = everything_below(mine), SimpleNamespace(system=load("system.yaml"))
-    parts = SimpleNamespace(regimes=[SimpleNamespace(found=fitted)] * 2)
+    parts = SimpleNamespace(regimes=[SimpleNamespace(fitted=fitted)] * 2)
     places = Places(to=Path("fitted.yaml"), measured=None, regimes=Path("taken"), report=None)
     places.check()
     places.save(fitted, parts, "traces")

@@ -67,7 +67,7 @@ def test_who_hardly_ever_changed_is_named_and_left_as_it_was():
     seen = cells("ann", [10.0] * 4, [5.0] * 9)
     found, (note,) = fit_connectivity(seen)
     assert found == {}
-    assert "ann came and went too rarely" in note
+    assert "ann connected and disconnected too rarely" in note
 
 
 def test_peers_keep_what_sessions_do_not_tell():

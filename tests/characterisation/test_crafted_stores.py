@@ -170,6 +170,7 @@ def test_a_catalogue_with_other_values_is_refused(place, values):
     document = json.loads((store / "store.json").read_text())
     (store / "store.json").write_text(json.dumps({**document, **values}))
     with pytest.raises(
-        InvalidTracesError, match=r"store\.json: not readable .* (wanted|none of a store)"
+        InvalidTracesError,
+        match=r"store\.json: not readable .* (wanted|does not belong to a store)",
     ):
         read_catalogue(store)

@@ -100,7 +100,7 @@ def test_that_rates_stay_is_said_only_where_the_test_says_so():
     assert told(steady=[100] * BATCHES)[0] == STEADY
     verdict, said = told(steady=[100] * BATCHES, bursty=bursts, rare=[1] * BATCHES)
     assert verdict == DRIFTS
-    assert "Rates drift, that of bursty from 0.889 to 1.2 events/s" in said
+    assert "Rates change, that of bursty from 0.889 to 1.2 events/s" in said
     assert "there are no periods" in said
     assert "traces.json" in said  # what to do
     verdict, said = told(rare=[1] * BATCHES)

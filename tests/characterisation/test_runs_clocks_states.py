@@ -268,7 +268,7 @@ def test_planted_failures_are_found_though_the_end_cuts_periods_off(table):
     # without what is cut off the mean would be far too short
     assert whole["total_s"].sum() / whole["count"].sum() < 40.0 - 8 * up.standard_error
     assert notes == []
-    assert "changed too rarely" in fit_failures(cells)[1][0]
+    assert "changed state too rarely" in fit_failures(cells)[1][0]
 
 
 @pytest.mark.statistical

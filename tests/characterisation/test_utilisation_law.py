@@ -64,7 +64,7 @@ def test_types_that_rise_and_fall_together_are_refused_by_name():
     rates = [{"a": 2 * n, "b": 3 * n} for n in range(1, 20)]
     (fit,) = fit_services(usage(rates, {"a": 0.01, "b": 0.02}))
     assert fit.services_s == {}
-    assert fit.refusal.startswith("cpu of hub: the throughputs of a, b rise and fall together")
+    assert fit.refusal.startswith("cpu of hub: the throughputs of a, b change together")
     assert "one type at a time" in fit.refusal
 
 

@@ -253,7 +253,7 @@ def test_what_utilisation_cannot_tell_is_refused_all_at_once(statistics):
     how = Measuring(event_type="kind", services="utilisation")
     with pytest.raises(InvalidTracesError) as told:
         workload_from_statistics(replace(statistics, usage=usage), how)
-    assert str(told.value).count("rise and fall together") == 2
+    assert str(told.value).count("change together") == 2
     missing = planted(statistics.usage, {("b", "cpu"): {"x": 0.02}})
     with pytest.raises(InvalidTracesError, match="7 of p arrived at b, but not while 'b cpu'"):
         workload_from_statistics(replace(statistics, usage=missing), how)

@@ -158,7 +158,7 @@ def test_what_is_not_planted_is_refused_by_name_before_spark_starts():
         check_planting(system(hub=", cpu: {service: 1ms}"), 60.0, Planting())
     with pytest.raises(UnstableError, match="broker 'hub'"):
         check_planting(system(rates="every: {exponential: 7ms}"), 60.0, Planting())
-    with pytest.raises(InvalidInputError, match="clock of 'nobody'"):
+    with pytest.raises(InvalidInputError, match="names 'nobody'"):
         check_planting(SYSTEM, 60.0, Planting(ahead_s={"nobody": 1.0}))
     with pytest.raises(InvalidInputError, match="less than one event would be published"):
         check_planting(SYSTEM, 1e-3, Planting())

@@ -28,7 +28,7 @@ def test_scenarios_on_spark_have_the_numbers_they_have_one_by_one(spark, tmp_pat
     rows = {row["scenario"]: row.asDict(recursive=True) for row in found}
     for one in SCENARIOS:
         assert plain(rows[one.name]) == plain(assess(system, one, before))  # bit by bit
-    with pytest.raises(InvalidInputError, match="two scenarios 'wrong'"):
+    with pytest.raises(InvalidInputError, match="two scenarios are named 'wrong'"):
         assess_all(spark, system, [SCENARIOS[-1], SCENARIOS[-1]])
     shares = [rows[str(number)]["on_time"] for number in range(NUMBER)]
     assert all(a > b for a, b in itertools.pairwise(shares))  # the more come, the longer it takes

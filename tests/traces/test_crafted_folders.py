@@ -149,7 +149,7 @@ def test_a_copy_of_what_was_stopped_is_not_carried_out(place):
     copied = place / "copied"
     shutil.copytree(place / "traces", copied)
     before = everything_below(place)
-    with pytest.raises(InvalidTracesError, match="know nothing"):
+    with pytest.raises(InvalidTracesError, match="no import of this user made"):
         imports_hops(copied)
     assert everything_below(place) == before
 
@@ -196,7 +196,7 @@ def test_a_mark_is_known_as_long_as_it_is_needed_and_only_where_nobody_else_writ
     mark = json.loads((to / ".finishing" / "steps.json").read_text())["mark"]
     assert notes().stat().st_mode & 0o77 == 0
     notes().chmod(0o770)
-    with pytest.raises(InvalidTracesError, match="know nothing"):
+    with pytest.raises(InvalidTracesError, match="no import of this user made"):
         imports_hops(to)
     notes().chmod(0o700)
     assert (notes() / mark).exists()
@@ -217,7 +217,9 @@ def test_without_a_state_folder_an_import_works_and_one_that_was_stopped_is_refu
     assert (to / "hops").is_dir()
     assert not (to / ".finishing").exists()
     craft(to, drop=["publications.csv"])
-    with pytest.raises(InvalidTracesError, match=r"know nothing.*remove \.finishing by hand"):
+    with pytest.raises(
+        InvalidTracesError, match=r"no import of this user made.*remove \.finishing by hand"
+    ):
         imports_hops(to)
     assert (to / "publications.csv").exists()
 

@@ -135,9 +135,9 @@ def test_a_file_that_is_cut_off_is_named(spark, tmp_path, monkeypatch, kind, hea
         (b"", "empty file"),
         (
             b"source,target,received_ns\na,b,1\n",
-            r"\(found: source, target, received_ns\)\n  sent_ns: got no such column",
+            r"\(its columns: source, target, received_ns\)\n  sent_ns: got no such column",
         ),
-        (b"source,target,sent_ns,sent_ns\na,b,1,1\n", "names sent_ns twice"),
+        (b"source,target,sent_ns,sent_ns\na,b,1,1\n", "contains sent_ns twice"),
         ("source,target,sent_ns\na,b,1\n".encode("utf-16"), "not text in UTF-8"),
     ],
 )

@@ -134,7 +134,7 @@ def test_missing_and_wrong_columns_are_all_named_with_what_was_found(spark, tmp_
     with pytest.raises(InvalidTracesError) as told:
         read_traces(spark, tmp_path)
     text = str(told.value)
-    assert "(found: event, who, published_ns, content)" in text
+    assert "(its columns: event, who, published_ns, content)" in text
     assert "publisher: got no such column; wants string: who published it" in text
     assert "published_ns: got a column of type array<bigint>; wants bigint: when" in text
 

@@ -33,8 +33,8 @@ OF_PEERS = (
 )
 # 0 or 1: theory is never believed where one is 1. A broker that is busier while a subscriber is
 # there than on average; streams of publishers that are not Poisson and come over a random delay of
-# their own; a subscriber's own queue of what is not Poisson.
-NEVER_OF_SYSTEMS = ("displaced_streams", "uneven_own_queue")
+# their own; a subscriber's own queue of what is not Poisson; buffers for who comes and goes.
+NEVER_OF_SYSTEMS = ("displaced_streams", "uneven_own_queue", "buffered_churn")
 NEVER_BELIEVED = ("load_by_presence", *NEVER_OF_SYSTEMS)
 FEATURES = (*ALONG, *FAILING, *OF_PEERS, *NEVER_OF_SYSTEMS)
 # How much a share moves if waits that are not exact are a step of the grid longer; how far it is
@@ -72,6 +72,7 @@ IN_WORDS = {
     "own_queue": "the subscriber's own queue is this busy",
     "displaced_streams": "traffic that is not Poisson has random link delays",
     "uneven_own_queue": "a subscriber with a queue gets traffic that is not Poisson",
+    "buffered_churn": "events are buffered for a subscriber that comes and goes",
     "sensitivity": "small errors of waits move the share this much",
     "distance": "the share is this far from 0 and 1",
 }

@@ -254,7 +254,7 @@ def test_a_file_with_another_header_is_refused(tmp_path, imported):
         ("log.csv", "", "empty file"),
         ("log.csv", "kind,id\n", "no column 'who'"),
         ("log.csv", "kind,id,who,at,topic,price\n", "not one row could be used"),
-        ("log.txt", "x", "what is in it"),
+        ("log.txt", "x", "unknown file type"),
         ("log.parquet", "PAR1 no", "is not a Parquet file"),
     ],
 )

@@ -159,7 +159,7 @@ def test_a_window_that_is_there_stays_unless_publications_come(spark, tmp_path):
     for name, kind in (("event_trace.tab", UP_AND_DOWN), ("connectivity.csv", CONNECTIVITY)):
         found = brought(name, lambda files, keep, kind=kind: read_periods(spark, files, kind))
         assert found.window == first == read_traces(spark, tmp_path).window
-        assert any("stays as traces.json has it" in note for note in found.notes)
+        assert any("kept as it is in traces.json" in note for note in found.notes)
 
 
 def test_connectivity_tuples_become_sessions(spark):
@@ -187,5 +187,7 @@ def test_half_of_a_round_trip_is_the_way_there(spark, tmp_path):
 
 def test_a_column_that_nobody_can_find_is_named(spark, tmp_path):
     (tmp_path / "x.csv").write_text("source,target,when,rtt\n")
-    with pytest.raises(InvalidTracesError, match=r"none of the columns sent, time.*found: source"):
+    with pytest.raises(
+        InvalidTracesError, match=r"none of the columns sent, time.*its columns: source"
+    ):
         read_probes(spark, [str(tmp_path / "x.csv")])

@@ -293,6 +293,7 @@ class Network:
                 0.0 if one.processing is None else min(rate_per_s * one.processing.mean_s, 1.0),
                 float(self.displaced),
                 float(one.processing is not None and bool(np.any(self._uneven > _EVEN))),
+                float(one.stays is not None and self.failing is not None and self.buffering),
             ]
         )
 
