@@ -194,3 +194,11 @@ class Outcome:
     def worst(self, number: int = 5) -> pd.DataFrame:
         """The subscribers with the lowest on-time shares."""
         return self.subscribers.nsmallest(number, "on_time").reset_index(drop=True)
+
+
+def by_share(rows: pd.DataFrame) -> pd.DataFrame:
+    """Sort rows by on-time share, the lowest first; equal ones keep their order.
+
+    Shares are equal if twelve digits are: further ones depend on how a processor adds up.
+    """
+    return rows.sort_values("on_time", kind="stable", key=lambda shares: shares.round(12))

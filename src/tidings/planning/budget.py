@@ -16,7 +16,7 @@ import pandas as pd
 
 from tidings.errors import UnsupportedError
 from tidings.model.json_text import plain
-from tidings.model.outcome import Outcome
+from tidings.model.outcome import Outcome, by_share
 from tidings.model.progress import Progress
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed
@@ -64,7 +64,7 @@ class Budget:
         for name, costs in self.costs.items():
             table[f"{name}: share"] = costs["share"].to_numpy()
             table[f"{name}: delay_s"] = costs["delay_s"].to_numpy()
-        table = table.sort_values("on_time", kind="stable").reset_index(drop=True)
+        table = by_share(table).reset_index(drop=True)
         return table if number is None else table.head(number)
 
     def to_document(self, worst: int | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.model.filters import filter_document
-from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome
+from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome, by_share
 from tidings.model.system import System
 from tidings.reporting.headline import comparisons, main_source, reason
 from tidings.reporting.layout import Layout, lay_out
@@ -154,7 +154,7 @@ def _subscriber_names(outcomes: Mapping[str, Outcome], main: Outcome) -> list[st
 
 
 def _worst(rows: pd.DataFrame, most: int) -> list[int]:
-    order = rows["on_time"].reset_index(drop=True).sort_values(kind="stable").index
+    order = by_share(rows.reset_index(drop=True)).index
     return [int(index) for index in order[:most]]
 
 

@@ -17,7 +17,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from tidings.model.outcome import LOSSES, SOURCES, Outcome
+from tidings.model.outcome import LOSSES, SOURCES, Outcome, by_share
 from tidings.reporting import wording
 from tidings.validation.comparison import Comparison, compare
 from tidings.validation.parameters import parameter_z
@@ -80,7 +80,7 @@ def outcome_table(
     """One outcome, a row per subscriber: what arrives in time, what does not, how long it takes."""
     rows = outcome.subscribers
     if worst_first:
-        rows = rows.sort_values("on_time", kind="stable")
+        rows = by_share(rows)
     shown = rows if limit is None else rows.head(limit)
     columns = [
         name_column(shown["subscriber"], "subscriber"),
@@ -128,7 +128,7 @@ def interval_table(
     intervals: pd.DataFrame, level: float, limit: int | None = None
 ) -> RenderableType:
     """Between which shares each subscriber's true one lies with a probability, the worst first."""
-    rows = intervals.sort_values("on_time", kind="stable")
+    rows = by_share(intervals)
     shown = rows if limit is None else rows.head(limit)
     shares = {"on time": "on_time", "at least": "low", "at most": "high"}
     return FittingTable(
@@ -243,7 +243,7 @@ def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> Rendera
     """Several outcomes of one system in one table, and below it how well they agree."""
     ordered = sorted(outcomes, key=lambda each: SOURCES.index(each.source))
     reference = ordered[-1]
-    rows = reference.subscribers.sort_values("on_time", kind="stable")
+    rows = by_share(reference.subscribers)
     shown = rows if limit is None else rows.head(limit)
     columns = [
         name_column(shown["subscriber"], "subscriber"),

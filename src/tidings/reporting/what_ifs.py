@@ -55,7 +55,7 @@ def causes_table(document: Row) -> FittingTable:
 
 def scenario_table(rows: Sequence[Row], limit: int | None = None) -> FittingTable:
     """Scenarios side by side, the worst first."""
-    ordered = sorted(rows, key=lambda row: _last_if_unknown(number(row, "on_time")))
+    ordered = sorted(rows, key=lambda row: round(_last_if_unknown(number(row, "on_time")), 12))
     shown = ordered if limit is None else ordered[:limit]
 
     def shares(title: str, name: str, **how: Any) -> Column:
@@ -93,7 +93,7 @@ def number(row: Row, name: str) -> float:
 
 def _by_change(row: Row) -> float:
     change = number(row, "change")
-    return 0.0 if math.isnan(change) else -abs(change)
+    return 0.0 if math.isnan(change) else -round(abs(change), 12)
 
 
 def _last_if_unknown(value: float) -> float:

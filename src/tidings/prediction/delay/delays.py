@@ -96,8 +96,11 @@ class Delays:
 
     def take_series(self, rows: Ints, then: Delays, places: Ints) -> Delays:
         """Select some of the delays, each followed by one of others, without a copy of either."""
-        values = self.values[rows]
-        values *= then.values[places]
+        first_row = int(rows[0]) if rows.size else 0
+        in_a_row = np.array_equal(rows, np.arange(first_row, first_row + rows.size))
+        own = self.values[first_row : first_row + rows.size] if in_a_row else self.values[rows]
+        values = then.values[places]
+        values *= own
         first, second = (replace(each, values=each.values[:, :0]) for each in (self, then))
         return replace(first.take(rows).series(second.take(places)), values=values)
 

@@ -6,6 +6,7 @@ that never arrive, and the part of a delay that is certain, are kept apart and e
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -83,8 +84,8 @@ class Distributions:
 
     def _set_early(self, value: Floats, rest_s: Floats, chosen: Ints) -> None:
         """Put in what arrives before the first time of the grid: straight from the atom on."""
-        early = np.nonzero(rest_s < self.grid.times_s[0])
-        if early[0].size:
+        if rest_s.min(initial=math.inf) < self.grid.times_s[0]:
+            early = np.nonzero(rest_s < self.grid.times_s[0])
             row = chosen[early[0]]
             rest, atom = rest_s[early], self.atom[row]
             part = np.clip(rest / self.grid.times_s[0], 0.0, 1.0)
@@ -93,8 +94,8 @@ class Distributions:
     def _set_late(self, value: Floats, rest_s: Floats, chosen: Ints) -> None:
         """Put in what arrives after the last time of the grid: it goes on as it does there."""
         last_s = self.grid.times_s[-1]
-        late = np.nonzero(rest_s > last_s)
-        if late[0].size:
+        if rest_s.max(initial=0.0) > last_s:
+            late = np.nonzero(rest_s > last_s)
             row, rest = chosen[late[0]], rest_s[late]
             left = np.maximum(1.0 - self.below[row, -1], 1e-300)
             hazard = np.maximum(self.slope[row, -1] / (self.grid.step * left), 1.0)  # a log-time

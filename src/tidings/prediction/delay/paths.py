@@ -34,6 +34,7 @@ class Paths:
     brokers: BrokerStages
     at_broker: Delays  # [source]: wait and service at the broker it arrives at
     over_arc: Delays  # [arc]
+    entry: Delays  # [publisher]: to its home broker; one row where all are alike
     publishers: int
 
     def with_longer_waits(self) -> Paths:
@@ -49,7 +50,11 @@ class Paths:
         if grid is self.grid:
             return self
         return replace(
-            self, grid=grid, at_broker=self.at_broker.on(grid), over_arc=self.over_arc.on(grid)
+            self,
+            grid=grid,
+            at_broker=self.at_broker.on(grid),
+            over_arc=self.over_arc.on(grid),
+            entry=self.entry.on(grid),
         )
 
     @cached_property
@@ -64,14 +69,20 @@ class Paths:
         """[broker]: from after a broker's own service to after that of the home."""
         return self._outward.to(home, tree)
 
+    @cached_property
+    def _at_first(self) -> Delays:
+        """[publisher]: until its home broker has served the event."""
+        return self.entry.series(self.at_broker.take(np.arange(self.publishers)))
+
     def from_publishers(self, publishers: Ints, home: int, tree: int) -> Delays:
-        """[publisher]: from its home broker, its wait there included, to after that of the home."""
+        """[publisher]: from the publisher to after the service of the home."""
         starts = self.routes.home_of_publisher[publishers]
-        return self.at_broker.take_series(publishers, self.tails(home, tree), starts)
+        return self._at_first.take_series(publishers, self.tails(home, tree), starts)
 
 
-def paths(grid: Grid, routes: Routes, brokers: BrokerStages) -> Paths:
+def paths(routes: Routes, brokers: BrokerStages, entry: Delays) -> Paths:
     """Put together the stages of a system."""
+    grid = entry.grid
     known = {}
     for arc in routes.arcs:
         if arc.channel not in known:
@@ -84,5 +95,6 @@ def paths(grid: Grid, routes: Routes, brokers: BrokerStages) -> Paths:
         brokers=brokers,
         at_broker=brokers.waiting.series(brokers.serving),
         over_arc=stack(over_arc),
+        entry=entry,
         publishers=routes.home_of_publisher.size,
     )

@@ -55,12 +55,9 @@ class Arriving:
             paths.from_publishers(publishers[chosen], self.home, int(trees[chosen[0]]))
             for chosen in order
         ]
-        if not parts:
-            return nothing(paths.grid, 0)
-        inside = parts[0]
         if len(parts) > 1:
-            inside = stack(parts).take(np.argsort(np.concatenate(order)))
-        return self.network.entry(publishers).on(paths.grid).series(inside)
+            return stack(parts).take(np.argsort(np.concatenate(order)))
+        return parts[0] if parts else nothing(paths.grid, 0)
 
     @cached_property
     def at_home(self) -> list[Distributions]:

@@ -176,7 +176,9 @@ class Network:
     @cached_property
     def paths(self) -> Paths:
         """Paths between brokers."""
-        return paths(self.grid, self.routes, self.stages).on(self._grid_of_paths)
+        everybody = np.arange(len(self.system.publishers))
+        every = paths(self.routes, self.stages, self.entry(everybody))
+        return every.on(self._grid_of_paths)
 
     @cached_property
     def _grid_of_paths(self) -> Grid:

@@ -63,7 +63,7 @@ class FailingPaths:
         return replace(self, kept=False)
 
     def from_publishers(self, publishers: Ints, home: int, tree: int) -> Delays:
-        """[publisher]: from its home broker, its wait there included, to after that of the home."""
+        """[publisher]: from the publisher to after the service of the home."""
         routes = self.paths.routes
         starts, place = np.unique(routes.home_of_publisher[publishers], return_inverse=True)
         key = (home, tree, tuple(starts.tolist()))
@@ -128,11 +128,11 @@ class FailingPaths:
 
     @cached_property
     def _at_first(self) -> Delays:
-        """[publisher]: at its home broker, until that has stored or sent the event."""
+        """[publisher]: until its home broker has stored or sent the event."""
         homes = self.paths.routes.home_of_publisher
         stages = self.paths.at_broker.take(np.arange(homes.size))
         needs = [self.repairs.components.of_broker[home] for home in homes]
-        return exposed(stages, self._rates(needs), HOME_DOWN)
+        return self.paths.entry.series(exposed(stages, self._rates(needs), HOME_DOWN))
 
     @cached_property
     def _over_arc(self) -> Delays:
