@@ -41,7 +41,8 @@ RARE = {
     "stations": 0.2,
 }
 SHIFTED = {"shifted": 0.7, "own links": 0.1, "own queues": 0.1}
-FIRST_RARE, FIRST_SHIFTED = 3, 5  # seeds
+BOUNDED = {"mobile subscriber, bounded": 0.6, "mobile publisher, bounded": 0.4}
+FIRST_RARE, FIRST_SHIFTED, FIRST_BOUNDED = 3, 5, 7  # seeds
 
 INTERVALS: dict[str, Callable[[float, Rng], Any]] = {
     "exponential": lambda mean, _: {"exponential": mean},
@@ -103,6 +104,8 @@ def draw_system(seed: int, number: int) -> tuple[System, str]:
 
 
 def _shares_of(seed: int) -> dict[str, float]:
+    if seed >= FIRST_BOUNDED:
+        return BOUNDED
     if seed >= FIRST_SHIFTED:
         return SHIFTED
     return RARE if seed >= FIRST_RARE else COMMON
@@ -168,7 +171,9 @@ def _draw_publishers(
             "content": content,
         }
         if "mobile publisher" in effect and rng.random() < 0.7:
-            publishers[f"p{i}"]["connectivity"] = _draw_connectivity(rng, 1.0 / float(rates[i]))
+            publishers[f"p{i}"]["connectivity"] = _draw_connectivity(
+                rng, 1.0 / float(rates[i]), effect
+            )
     return publishers, topics
 
 
@@ -178,14 +183,15 @@ def _draw_kind(rng: Rng) -> str:
     return str(rng.choice(list(INTERVALS)))
 
 
-def _draw_connectivity(rng: Rng, interval_s: float) -> Document:
+def _draw_connectivity(rng: Rng, interval_s: float, effect: str) -> Document:
     """A peer's periods, some to hundreds of its events long, and perhaps a queue of its own."""
+    bounded = ["constant", "uniform", "histogram"]
     on_s = interval_s * float(10 ** rng.uniform(0.5, 2.5))
     off_s = on_s * float(10 ** rng.uniform(-1.5, 0.3))
     kinds = ["exponential", "constant", "erlang", "weibull"]
     connectivity: Document = {
         "on": _draw_period(rng, str(rng.choice(kinds)), on_s),
-        "off": _draw_period(rng, str(rng.choice(kinds)), off_s),
+        "off": _draw_period(rng, str(rng.choice(bounded if "bounded" in effect else kinds)), off_s),
     }
     if rng.random() < 0.5:
         room = on_s / (on_s + off_s)
@@ -216,7 +222,7 @@ def _draw_subscribers(
         wants: Document = {} if rng.random() < 0.2 else {"topic": {"one_of": sorted(wanted)}}
         subscriber: Document = {"at": at, "wants": wants}
         if "mobile subscriber" in effect and rng.random() < 0.6:
-            subscriber["connectivity"] = _draw_connectivity(rng, 1.0 / RATE_PER_S)
+            subscriber["connectivity"] = _draw_connectivity(rng, 1.0 / RATE_PER_S, effect)
         if "churning" in effect and rng.random() < 0.6:
             stay_s = float(10 ** rng.uniform(0.0, 2.0))
             kinds = ["exponential", "constant", "erlang"]

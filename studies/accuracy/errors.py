@@ -42,7 +42,7 @@ def error_rows(seed: int, number: int, truth: dict[str, tuple[float, float]]) ->
     system, effect = draw_system(seed, number)
     began = time.process_time()
     try:
-        answer = answer_by_theory(system, delays=False)
+        answer = answer_by_theory(system, delays=False, causes=False)
     except UnsupportedError:
         return pd.DataFrame()
     except (ArithmeticError, ValueError, RuntimeError) as failure:  # simulated by predict, too

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from studies.combined.effects import EFFECTS
 from tidings.model import reading
 from tidings.model.filters import EVERYTHING
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.planning.changes import changed
-from tidings.planning.effects import EFFECTS
 from tidings.prediction.peers.churn import Churn
 from tidings.prediction.queues.flows import flows
 

@@ -363,7 +363,7 @@ def test_progress_is_reported():
     )
     predict(system, progress=said.append)
     assert said[0] == "contents and routes"
-    assert said[-1] == "paths to subscribers, 0 of 1"
+    assert "paths to subscribers, 0 of 1" in said
 
 
 def test_delay_laws_can_be_asked_for_or_left_out(make):

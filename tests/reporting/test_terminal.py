@@ -51,15 +51,15 @@ def test_a_narrow_terminal_keeps_the_name_and_the_on_time_share(tables):
     assert "mean delay" not in text
 
 
-def test_the_main_loss_is_seen_at_the_width_of_a_pipe():
+def test_the_main_cause_is_seen_at_the_width_of_a_pipe():
     same = {"broker": "frankfurt", "count": 1, "wanted_per_s": 123.4, "on_time": 0.873}
-    same |= {"on_time_se": 0.00042, "late": 0.1, "delivered": 0.973}
+    same |= {"on_time_se": 0.00042, "late": 0.01, "delivered": 0.883}
     same |= {"delay_mean_s": 0.01234, "delay_p95_s": 0.01234, "delay_p99_s": 0.01234}
-    rows = [{"subscriber": f"subscriber {n}", loss: 0.027} for n, loss in enumerate(LOSSES)]
+    rows = [{"subscriber": f"subscriber {n}", loss: 0.117} for n, loss in enumerate(LOSSES)]
     found = table("subscribers", [same | row for row in rows])
     outcome = Outcome(source="simulated", subscribers=found)
     shown = printed(terminal.outcome_table(outcome), width=120)
-    assert "main loss" in shown
+    assert "main cause" in shown
     for loss in LOSSES:
         assert loss.removeprefix("lost_").replace("_", " ") in shown
 

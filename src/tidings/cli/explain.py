@@ -20,10 +20,19 @@ def explain(
             "other recovery schemes).",
         ),
     ] = True,
+    target: Annotated[
+        float | None,
+        typer.Option(
+            "--target",
+            min=0.0,
+            max=1.0,
+            help="On-time share of all events to reach: changes are then as small as reaches it.",
+        ),
+    ] = None,
     json: options.Json = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Explain what makes events late or lost, effect by effect; the bottleneck; what helps most.
+    """Explain what makes events late or lost, cause by cause, and which change helps most.
 
     Example: tidings explain city.yaml
     """
@@ -33,30 +42,26 @@ def explain(
     # Slow to import: a mistake in the file is reported before.
     from tidings.planning.budget import draw_up
     from tidings.planning.changes import quoted
-    from tidings.reporting.budgets import delay_table, effect_table, remedy_table, worst_table
+    from tidings.reporting.budgets import cause_table, remedy_table, worst_table
 
     with console.progress("explaining") as step:
-        budget = draw_up(loaded_system, remedies=remedies, progress=step)
+        budget = draw_up(loaded_system, remedies=remedies, target=target, progress=step)
     if json:
         console.show_json(budget.to_document())
         return
     document = budget.to_document(limit)
-    console.show(effect_table(document), worst_table(document), delay_table(document))
+    if budget.remedies:
+        console.show(remedy_table(document, limit))
+    console.show(cause_table(document, limit), worst_table(document))
     if budget.bottleneck:
         busiest = document["bottleneck"]
         console.show(
-            f"The bottleneck is {busiest['broker']}: busy "
+            f"The busiest broker is {busiest['broker']}: busy "
             f"{wording.percent(busiest['utilisation'])} of the time, events wait "
             f"{wording.seconds(busiest['wait_mean_s'])} there."
         )
-    if budget.remedies:
-        console.show(remedy_table(document, limit))
-    refused = [
-        f"'{name}' could not be switched off, so its cost is not shown: {why}"
-        for name, why in budget.refused.items()
-    ]
     untried = [
         f"{quoted(change)} could not be predicted and is not listed: {why}"
         for change, why in budget.untried.items()
     ]
-    console.warn((*budget.outcome.warnings, *refused, *untried))
+    console.warn((*budget.outcome.warnings, *untried))

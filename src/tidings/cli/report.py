@@ -34,6 +34,13 @@ def report(
             "repeated.",
         ),
     ] = None,
+    remedies: Annotated[
+        bool,
+        typer.Option(
+            "--remedies/--no-remedies",
+            help="Also predict which single changes help most; takes some seconds.",
+        ),
+    ] = True,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the page.")] = None,
     json: options.Json = False,
 ) -> None:
@@ -47,6 +54,7 @@ def report(
     loaded_system = reading.load(system)
     # Slow to import: a mistake in the file is reported before.
     from tidings.model.outcome_files import load_outcome
+    from tidings.planning.budget import draw_up
     from tidings.reporting.annexes import load_annex
     from tidings.reporting.page import Report, write_page
     from tidings.validation.origins import doubts
@@ -62,9 +70,14 @@ def report(
     sections = tuple(load_annex(path) for path in annex or ())
     name = title or loaded_system.description or Path(system).stem
     warnings = doubts(list(loaded.values()), reading.fingerprint(loaded_system))
-    with console.progress("writing the page"):
+    with console.progress("writing the page") as step:
         page = Report(
-            title=name, system=loaded_system, outcomes=loaded, notes=warnings, sections=sections
+            title=name,
+            system=loaded_system,
+            outcomes=loaded,
+            notes=warnings,
+            sections=sections,
+            budget=draw_up(loaded_system, progress=step) if remedies else None,
         )
         write_page(page, to)
     if json:

@@ -95,6 +95,8 @@ LINK_COLUMNS = (
 )
 # Share of the wanted events that arrived within ``delay_s``, on a grid: the delay law, defective.
 DELAY_COLUMNS = ("subscriber", "delay_s", "arrived")
+# What keeps events from being on time: the share that would be gained without it, dearest first.
+CAUSE_COLUMNS = ("subscriber", "cause", "place", "cost")
 
 TABLES = {
     "subscribers": SUBSCRIBER_COLUMNS,
@@ -102,8 +104,11 @@ TABLES = {
     "brokers": BROKER_COLUMNS,
     "links": LINK_COLUMNS,
     "delays": DELAY_COLUMNS,
+    "causes": CAUSE_COLUMNS,
 }
-TEXTS = frozenset({"subscriber", "publisher", "broker", "source", "target", "by", "why"})
+TEXTS = frozenset(
+    {"subscriber", "publisher", "broker", "source", "target", "by", "why", "cause", "place"}
+)
 # What a row of each table is found by; no two have the same.
 KEYS = {
     "subscribers": ("subscriber",),
@@ -111,6 +116,7 @@ KEYS = {
     "brokers": ("broker",),
     "links": ("source", "target"),
     "delays": ("subscriber", "delay_s"),
+    "causes": ("subscriber", "cause", "place"),
 }
 
 
@@ -158,6 +164,7 @@ class Outcome:
     brokers: pd.DataFrame = field(default_factory=lambda: table("brokers"))
     links: pd.DataFrame = field(default_factory=lambda: table("links"))
     delays: pd.DataFrame = field(default_factory=lambda: table("delays"))
+    causes: pd.DataFrame = field(default_factory=lambda: table("causes"))
     provenance: Mapping[str, Any] = field(default_factory=dict)
     remarks: tuple[Remark, ...] = ()
 

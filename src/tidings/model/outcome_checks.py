@@ -83,7 +83,7 @@ def _value_problems(
 ) -> Iterator[Problem]:
     for column in wrong:
         if column in TEXTS:
-            if column in KEYS[name]:
+            if column in KEYS[name] and column != "place":  # some causes have none
                 yield from _problem(name, frame, column, frame[column] == "", "a name")
             continue
         values = frame[column].to_numpy()

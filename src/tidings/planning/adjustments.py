@@ -327,6 +327,9 @@ ADJUSTMENTS: dict[str, Adjustment] = {
         scales=False,
         may_be_none=True,
     ),
+    "processing": Adjustment(
+        sections=("subscribers",), kind=LAW, edit=_own("processing"), may_be_none=True
+    ),
     "stays": Adjustment(
         sections=("subscribers",), kind=POSITIVE_LAW, edit=_own("stays"), may_be_none=True
     ),

@@ -1,51 +1,69 @@
-"""Why events are not on time: which effect costs each subscriber how much, and what helps most.
+"""Why events are not on time, and which single change helps most.
 
-One effect is switched off at a time and the system predicted again: what is gained is what the
-effect costs, given all the others. Effects overlap (an event that is lost twice is lost once), so
-costs need not sum to what is missing.
+What each cause costs is known from the paths of one prediction. It says which changes are worth
+trying; these are predicted by theory, and the best of them, like the system as it is, with the
+error that every prediction promises.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from tidings.errors import UnsupportedError
+from tidings.model.causes import ARROW, Cause, causes_of, total_costs
 from tidings.model.json_text import plain
 from tidings.model.outcome import Outcome, by_share
 from tidings.model.progress import Progress
+from tidings.model.record_tables import names
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed
-from tidings.planning.effects import EFFECTS, effects_of
 from tidings.planning.scenarios import foretell
+from tidings.prediction.predict import predict
 
-MATTERS = 1e-3  # of all events: an effect that costs less gets no remedies tried
-MOST_REMEDIES = 30  # that are tried, the most promising of each kind
+# What acts on a cause at a place.
+CHANGES = {
+    "waiting": "speed '{}' x2",
+    "service": "speed '{}' x2",
+    "away": "off '{}' x0.5",
+    "own queue": "processing '{}' x0.5",
+    "deadline": "lifetime all x2",
+}
+MOST_CAUSES = 8  # whose remedies are tried, the dearest
+MOST_PROVEN = 3  # changes that are predicted as precisely as the system as it is
+WORTH_PROVING = 0.1  # of what the best change gives
+SECONDS = 2.0  # CPU seconds of simulation of each system at most; what is not held says so
+ROOM = 0.7  # load that an overloaded broker is brought to
+_FACTOR = re.compile(r" x([0-9.]+)")
+_MOST_TIMES, _HALVINGS = 4.0, 5  # powers of a factor that are tried, and halvings between two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """A single change, and the on-time share of all events after it."""
+    """A single change, and the on-time share of all events after it.
+
+    ``error`` is half the 95 % interval of the gain; None where only theory was asked.
+    """
 
     change: str
     on_time: float
     gain: float
+    error: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What every effect costs everybody, the bottleneck, and single changes by what they give."""
+    """What every cause costs, the busiest broker, and single changes by what they give."""
 
     outcome: Outcome
-    costs: dict[str, pd.DataFrame]  # by effect: share and delay_s gained without it, by subscriber
-    totals: dict[str, float]  # by effect: on-time share of all events gained without it
-    refused: dict[str, str]  # effects that could not be switched off, and why
+    totals: list[tuple[Cause, float]]  # on-time share of all events gained without it
+    remedies: tuple[Remedy, ...]  # best first, proven ones before others
     untried: dict[str, str]  # changes that are not predicted, and why
-    remedies: tuple[Remedy, ...]  # best first
+    target: float | None = None
 
     @property
     def bottleneck(self) -> dict[str, Any]:
@@ -57,160 +75,199 @@ class Budget:
         busiest = busy.loc[busy["utilisation"].idxmax()]
         return {name: busiest[name] for name in ("broker", "utilisation", "wait_mean_s")}
 
-    def subscribers(self, number: int | None = None) -> pd.DataFrame:
-        """On-time share, delay, and what each effect costs, the worst subscribers first."""
-        own = ["subscriber", "broker", "count", "on_time", "error", "by", "delay_mean_s"]
-        table = self.outcome.subscribers[own].copy()
-        for name, costs in self.costs.items():
-            table[f"{name}: share"] = costs["share"].to_numpy()
-            table[f"{name}: delay_s"] = costs["delay_s"].to_numpy()
-        table = by_share(table).reset_index(drop=True)
-        return table if number is None else table.head(number)
-
     def to_document(self, worst: int | None = None) -> dict[str, Any]:
-        """The budget as plain data for JSON."""
-        rows = []
-        for row in self.subscribers(worst).to_dict("records"):
-            costs = {
-                name: {part: row.pop(f"{name}: {part}") for part in ("share", "delay_s")}
-                for name in self.costs
-            }
-            rows.append({**row, "costs": costs})
+        """The budget as plain data for JSON, the worst subscribers first."""
+        own = ["subscriber", "broker", "count", "on_time", "error", "by", "delay_mean_s"]
+        rows = by_share(self.outcome.subscribers)[own]
+        of = causes_of(self.outcome)
+        subscribers = [
+            {**row, "causes": [_cause(*each) for each in of.get(row["subscriber"], ())]}
+            for row in (rows if worst is None else rows.head(worst)).to_dict("records")
+        ]
         document = {
             "on_time": self.outcome.on_time,
-            "effects": [
-                {"effect": name, "meaning": EFFECTS[name].meaning, "share": share}
-                for name, share in self.totals.items()
-            ],
-            "refused": self.refused,
-            "untried": self.untried,
+            "target": self.target,
+            "causes": [_cause(*each) for each in self.totals],
             "bottleneck": self.bottleneck,
             "remedies": [
-                {"change": each.change, "on_time": each.on_time, "gain": each.gain}
+                {"change": each.change, "on_time": each.on_time, "gain": each.gain,
+                 "error": each.error}
                 for each in self.remedies
             ],
-            "subscribers": rows,
-        }
+            "untried": self.untried,
+            "subscribers": subscribers,
+        }  # fmt: skip
         return dict(plain(document))
 
 
+def _cause(cause: Cause, cost: float) -> dict[str, Any]:
+    return {"cause": cause.kind, "place": cause.place, "words": cause.words, "cost": cost}
+
+
 def draw_up(
-    system: System, *, remedies: bool = True, progress: Progress = lambda _: None
+    system: System,
+    *,
+    remedies: bool = True,
+    target: float | None = None,
+    progress: Progress = lambda _: None,
 ) -> Budget:
-    """The budget of a system by prediction; with ``remedies``, single changes are tried too."""
+    """Work out what causes cost by prediction; with ``remedies``, single changes are tried too.
+
+    With a target for the on-time share of all events, the changes are as small as meets it.
+    """
     progress("as it is")
-    outcome = foretell(system)
-    costs, totals, refused = {}, {}, {}
-    for name, effect in effects_of(system).items():
-        progress(f"without {name}")
-        try:
-            other = foretell(effect.without(system))
-        except UnsupportedError as error:
-            refused[name] = str(error)
-            continue
-        costs[name] = _gained(outcome, other)
-        totals[name] = _events_gained(outcome, costs[name])
-    tried, untried = _tried(system, outcome, totals, progress) if remedies else ((), {})
-    return Budget(
-        outcome=outcome,
-        costs=costs,
-        totals=totals,
-        refused=refused,
-        remedies=tried,
-        untried=untried,
-    )
+    outcome = predict(system, causes=True, delays=False, error_bars=False, seconds=SECONDS)
+    totals = total_costs(outcome)
+    tried: tuple[Remedy, ...] = ()
+    untried: dict[str, str] = {}
+    if remedies and totals:
+        search = _Search(system=system, outcome=outcome, target=target, progress=progress)
+        tried, untried = search.tried(list(_promising(system, outcome, totals)))
+        tried = search.proven(tried)
+    return Budget(outcome=outcome, totals=totals, remedies=tried, untried=untried, target=target)
 
 
-def _gained(outcome: Outcome, other: Outcome) -> pd.DataFrame:
-    with_it, without = outcome.subscribers, other.subscribers
-    share = without["on_time"].to_numpy() - with_it["on_time"].to_numpy()
-    delay_s = with_it["delay_mean_s"].to_numpy() - without["delay_mean_s"].to_numpy()
-    return pd.DataFrame({"share": share, "delay_s": delay_s})
+@dataclass(frozen=True, kw_only=True)
+class _Search:
+    """Changes of a system, tried by theory, and the best of them proven."""
+
+    system: System
+    outcome: Outcome
+    target: float | None
+    progress: Progress
+
+    @property
+    def _overloaded(self) -> bool:
+        """Whether queues grow without limit: what must pass them is late for certain."""
+        return any(remark.kind == "overload" for remark in self.outcome.remarks)
+
+    @cached_property
+    def _before(self) -> float:
+        return foretell(self.system).on_time
+
+    def tried(self, changes: list[str]) -> tuple[tuple[Remedy, ...], dict[str, str]]:
+        """Changes by what they give according to theory, best first, and those not predicted."""
+        remedies, untried = [], {}
+        for number, change in enumerate(dict.fromkeys(changes), start=1):
+            self.progress(f"{change}, {number} of {len(changes)} changes")
+            try:
+                remedies.append(self._sized(self._after(change)))
+            except UnsupportedError as error:
+                untried[change] = str(error)
+        return tuple(sorted(remedies, key=self._rank)), untried
+
+    def _rank(self, remedy: Remedy) -> tuple[bool, float, float]:
+        """Those that meet the target first, the smallest change of them; then by what they give."""
+        meets = self.target is not None and remedy.on_time >= self.target
+        return not meets, _size(remedy.change) if meets else 0.0, -round(remedy.gain, 12)
+
+    def _after(self, change: str) -> Remedy:
+        after = foretell(changed(self.system, change.split("; "))).on_time
+        return Remedy(change=change, on_time=after, gain=after - self._before)
+
+    def _sized(self, remedy: Remedy) -> Remedy:
+        """The same change, as small as meets the target; as it is where none does or none is."""
+        factor = _FACTOR.search(remedy.change)
+        if self.target is None or factor is None:
+            return remedy
+        log = math.log(float(factor[1]))
+        high, best = 1.0, remedy
+        while best.on_time < self.target:
+            if high >= _MOST_TIMES:
+                return remedy
+            high *= 2.0
+            best = self._after(_scaled(remedy.change, math.exp(high * log)))
+        low = 0.0
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            one = self._after(_scaled(remedy.change, math.exp(middle * log)))
+            low, high, best = (
+                (low, middle, one) if one.on_time >= self.target else (middle, high, best)
+            )
+        return best
+
+    def proven(self, tried: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
+        """The same with the best of them predicted as precisely as the system as it is."""
+        least = WORTH_PROVING * max((each.gain for each in tried), default=0.0)
+        best = [each for each in tried if each.gain > max(least, 0.0)][:MOST_PROVEN]
+        proven = [self._proof(each) for each in best]
+        rest = [each for each in tried if each not in best]
+        return (*sorted(proven, key=self._rank), *rest)
+
+    def _proof(self, remedy: Remedy) -> Remedy:
+        self.progress(f"proving {remedy.change}")
+        after = predict(
+            changed(self.system, remedy.change.split("; ")),
+            delays=False,
+            error_bars=False,
+            causes=False,
+            seconds=SECONDS,
+        )
+        return Remedy(
+            change=remedy.change,
+            on_time=after.on_time,
+            gain=after.on_time - self.outcome.on_time,
+            error=_error(after) + (0.0 if self._overloaded else _error(self.outcome)),
+        )
 
 
-def _events_gained(outcome: Outcome, costs: pd.DataFrame) -> float:
-    """Over all events, each subscriber weighted as it is: rates may be others without an effect."""
-    rows = outcome.subscribers
-    weight = (rows["wanted_per_s"] * rows["count"]).to_numpy()
-    known = np.isfinite(costs["share"].to_numpy()) & (weight > 0)
-    if not known.any():
-        return float("nan")
-    return float(np.average(costs["share"].to_numpy()[known], weights=weight[known]))
+def _scaled(change: str, factor: float) -> str:
+    """The change with another factor, in two digits."""
+    return _FACTOR.sub(f" x{factor:.2g}", change)
 
 
-def _tried(
-    system: System, outcome: Outcome, totals: dict[str, float], progress: Progress
-) -> tuple[tuple[Remedy, ...], dict[str, str]]:
-    """Changes by what they give, best first, and those that are not predicted, with the reason."""
-    matter = {name for name, share in totals.items() if share >= MATTERS}
-    remedies, untried = [], {}
-    changes = list(dict.fromkeys(_promising(system, outcome, matter)))[:MOST_REMEDIES]
-    for number, change in enumerate(changes, start=1):
-        progress(f"{change}, {number} of {len(changes)} changes")
-        try:
-            after = foretell(changed(system, [change])).on_time
-        except UnsupportedError as error:
-            untried[change] = str(error)
-            continue
-        remedies.append(Remedy(change=change, on_time=after, gain=after - outcome.on_time))
-    return tuple(sorted(remedies, key=lambda each: -each.gain)), untried
+def _size(change: str) -> float:
+    """How large a change is: the logarithm of its factor; unknown ones count as three times."""
+    factor = _FACTOR.search(change)
+    return abs(math.log(float(factor[1]))) if factor else math.log(3.0)
 
 
-def _promising(system: System, outcome: Outcome, matter: set[str]) -> Iterator[str]:
-    """Changes worth trying, of each kind those first where most passes that is slow or lost."""
-    each_kind = []
-    brokers = outcome.brokers.assign(
-        spent=lambda rows: rows["arrivals_per_s"] * (rows["service_mean_s"] + rows["wait_mean_s"])
-    ).nlargest(MOST_REMEDIES, "spent")
-    if matter & {"queueing", "service"}:
-        each_kind.append([f"speed '{name}' x2" for name in brokers["broker"][brokers["spent"] > 0]])
-    if "link loss" in matter:
-        each_kind.append([f"reliability '{name}' 1" for name in _links(system, outcome, "lost")])
-    if "link delay" in matter:
-        slow = _links(system, outcome, "delay_mean_s")
-        each_kind.append([f"delay '{name}' x0.5" for name in slow])
-    if "failures" in matter:
-        each_kind.append([f"availability '{name}' 1" for name in _failing(system, outcome)])
-        used = system.recovery.scheme if system.recovery else "none"
-        each_kind.append([f"scheme {one}" for one in SCHEMES if one not in (used, "none")])
-    if "mobility" in matter:
-        mobile = [each for each in system.publishers if each.connectivity is not None]
-        mobile.sort(key=lambda each: -each.rate_per_s)
-        each_kind.append([f"off '{each.name}' x0.5" for each in mobile])
-    for rank in range(MOST_REMEDIES):
-        yield from (kind[rank] for kind in each_kind if rank < len(kind))
+def _error(outcome: Outcome) -> float:
+    """Half the 95 % interval of the share of all events: rows may all be off the same way."""
+    rows = outcome.subscribers[outcome.subscribers["on_time"].notna()]
+    weight = rows["wanted_per_s"] * rows["count"]
+    total = float(weight.sum())
+    return float((rows["error"] * weight).sum()) / total if total > 0 else 0.0
 
 
-def _flow(outcome: Outcome) -> dict[str, float]:
-    """Events per second through each broker and link, by name."""
-    events_per_s = dict(
-        zip(outcome.brokers["broker"], outcome.brokers["arrivals_per_s"], strict=True)
-    )
-    for row in outcome.links.to_dict("records"):
-        name = "--".join(sorted((row["source"], row["target"])))
-        events_per_s[name] = events_per_s.get(name, 0.0) + row["events_per_s"]
-    return events_per_s
+def _promising(
+    system: System, outcome: Outcome, totals: list[tuple[Cause, float]]
+) -> Iterator[str]:
+    """Changes that act on the dearest causes, in their order."""
+    for cause, _ in totals[:MOST_CAUSES]:
+        kind, place = cause
+        if kind == "overload":
+            yield _relief(outcome, place.split(", "))
+        elif kind in ("travel", "loss"):
+            yield from _of_link(system, cause)
+        elif kind == "outages":
+            yield f"availability '{place}' 1"
+            used = system.recovery.scheme if system.recovery else "none"
+            yield from (f"scheme {one}" for one in SCHEMES if one not in (used, "none"))
+        elif kind == "bursts":
+            (rate,) = (each.rate_per_s for each in system.publishers if each.name == place)
+            yield f"rate '{place}' {rate:.6g}/s"
+        elif kind in CHANGES:
+            yield CHANGES[kind].format(place)
 
 
-def _links(system: System, outcome: Outcome, column: str) -> list[str]:
-    """Links by what they cost all events that cross them, dearest first; none that cost nothing."""
-    cost: dict[str, float] = {}
-    for row in outcome.links.to_dict("records"):
-        name = "--".join(sorted((row["source"], row["target"])))
-        cost[name] = cost.get(name, 0.0) + row["events_per_s"] * row[column]
-    named = {"--".join(sorted(link.between)): link.name for link in system.links}
-    return [named[key] for key in sorted(cost, key=lambda key: -cost[key]) if cost[key] > 0.0]
+def _relief(outcome: Outcome, brokers: list[str]) -> str:
+    """All overloaded brokers fast enough for what arrives."""
+    rows = outcome.brokers.set_index("broker")
+    changes = []
+    for name in brokers:
+        load = float(rows.loc[name, "arrivals_per_s"] * rows.loc[name, "service_mean_s"])
+        changes.append(f"speed '{name}' x{max(load / ROOM, 1.1):.2g}")
+    return "; ".join(changes)
 
 
-def _failing(system: System, outcome: Outcome) -> list[str]:
-    flow = _flow(outcome)
-    lost = {
-        broker.name: flow[broker.name] * (1.0 - broker.failure.availability)
-        for broker in system.brokers
-        if broker.failure is not None
-    }
-    for link in system.links:
-        if link.there.failure is not None:
-            passing = flow["--".join(sorted(link.between))]
-            lost[link.name] = passing * (1.0 - link.there.failure.availability)
-    return sorted(lost, key=lambda name: -lost[name])
+def _of_link(system: System, cause: Cause) -> Iterator[str]:
+    """A faster or safer link between brokers, or of a client."""
+    first, second = cause.place.split(ARROW)
+    links = {frozenset(link.between): link.name for link in system.links}
+    clients = {*names(system.publishers), *names(system.subscribers)}
+    name = links.get(frozenset((first, second)))
+    if name is None:
+        name = next((each for each in (first, second) if each in clients), None)
+    if name is not None:
+        yield f"delay '{name}' x0.5" if cause.kind == "travel" else f"reliability '{name}' 1"

@@ -108,7 +108,7 @@ def foretell(system: System) -> Outcome:
     Simulated, roughly, is only what theory has not.
     """
     try:
-        return predict(system, by="theory", delays=False, error_bars=False)
+        return predict(system, by="theory", delays=False, error_bars=False, causes=False)
     except UnsupportedError:
         return predict(system, by="simulation", within=ROUGHLY, seconds=FEW_SECONDS, delays=False)
 

@@ -33,6 +33,7 @@ def joined(theory: Outcome, simulated: Outcome, chosen: Bools, **story: Any) -> 
         brokers=simulated.brokers,
         links=simulated.links,
         delays=_mixed(theory.delays, simulated.delays, names),
+        causes=theory.causes,
         provenance={**_story(theory, simulated, bool(chosen.all())), **story},
         remarks=tuple(dict.fromkeys((*theory.remarks, *simulated.remarks))),
     )

@@ -48,6 +48,7 @@ class PredictOptions:
     pairs: bool = False  # also a row for every publisher and subscriber
     delays: bool | None = None  # whole delay distributions; None: unless there are thousands
     error_bars: bool | None = None  # from standard errors of parameters; None: where quick
+    causes: bool | None = None  # what each cause costs everybody; None: in small systems
 
     def __post_init__(self) -> None:
         read_within(self.within)
@@ -121,6 +122,7 @@ def _by_theory(system: System, asked: PredictOptions, tell: Progress) -> tuple[O
             pairs=asked.pairs,
             delays=asked.delays,
             error_bars=asked.error_bars,
+            causes=asked.causes,
             progress=tell,
         )
     except UnsupportedError as refused:

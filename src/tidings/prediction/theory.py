@@ -12,6 +12,7 @@ from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
 from tidings.model.routes import route
 from tidings.model.system import System
+from tidings.prediction.causes.costs import costs_of_subscribers
 from tidings.prediction.error_bars.parameter_errors import parameter_errors
 from tidings.prediction.network.arriving import arriving
 from tidings.prediction.network.following import Result, follow
@@ -46,6 +47,7 @@ HANDLED = frozenset(
         "recovery",
     }
 )
+MOST_CAUSES = 20_000  # subscribers · brokers up to which costs of causes are given unasked
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay distributions are given unasked
 
 
@@ -66,13 +68,14 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
     model: str = "law",
     faults: str = "exact",
     error_bars: bool | None = None,
+    causes: bool | None = None,
     progress: Progress | None = None,
 ) -> TheoryAnswer:
     """Predict which share of the events each subscriber wants reaches it in time, by theory.
 
     ``model`` is one of ``QUEUE_MODELS``, ``faults`` one of ``FAULT_MODELS``. ``error_bars`` turns
     standard errors of parameters into those of the result; by itself where the system has them and
-    that is quick.
+    that is quick. ``causes`` adds what each cause costs everybody; by itself in small systems.
     """
     require_queue_model(model)
     require_only(system, HANDLED, "theory")
@@ -91,6 +94,11 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
         came = arriving(network, group, by_publisher=pairs)
         results += [follow(came, each, whole=whole, by_publisher=pairs) for each in group]
     left_s = [each.left_s for each in results]
+    small = len(system.subscribers) * len(system.brokers) <= MOST_CAUSES
+    report("causes")
+    costs = table("causes")
+    if model == "law" and (small if causes is None else causes):
+        costs = costs_of_subscribers(network, left_s)
     bars = parameter_errors(network, left_s, asked=error_bars, progress=report)
     return TheoryAnswer(
         outcome=Outcome(
@@ -100,6 +108,7 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
             brokers=brokers_table(system, network).assign(**bars.brokers),
             links=links_table(system, network),
             delays=delays_table(system, results),
+            causes=costs,
             provenance=provenance(system, network, bars.parameters),
             remarks=(*remarks(system, network), *bars.remarks(system)),
         ),

@@ -57,8 +57,8 @@ def grid(table: FittingTable) -> Grid:
 
 def _budget(document: Document) -> list[FittingTable]:
     shown = {**document, "subscribers": document["subscribers"][:ROWS]}
-    tables = [budgets.effect_table(shown), budgets.worst_table(shown), budgets.delay_table(shown)]
-    return tables + ([budgets.remedy_table(shown, ROWS)] if shown["remedies"] else [])
+    tables = [budgets.cause_table(shown, ROWS), budgets.worst_table(shown)]
+    return ([budgets.remedy_table(shown, ROWS)] if shown["remedies"] else []) + tables
 
 
 def _what_if(document: Document) -> list[FittingTable]:

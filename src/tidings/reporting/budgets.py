@@ -1,4 +1,4 @@
-"""Budgets of lost and late events as tables for a terminal."""
+"""What causes cost and which changes help, as tables for a terminal or a page."""
 
 from __future__ import annotations
 
@@ -10,63 +10,46 @@ from tidings.reporting.terminal import Column, FittingTable, name_column, points
 from tidings.reporting.what_ifs import number
 
 Row = Mapping[str, Any]
+_SHOWN = 2  # causes of one subscriber
 
 
-def effect_table(document: Row) -> FittingTable:
-    """What each effect costs all events together, dearest first."""
-    rows = sorted(document["effects"], key=lambda row: -number(row, "share"))
+def cause_table(document: Row, limit: int) -> FittingTable:
+    """What each cause costs all events together, the dearest first."""
+    rows = document["causes"][:limit]
     return FittingTable(
-        title=f"On time: {wording.percent(document['on_time'])}. Gain if one effect is switched "
-        "off",
+        title=f"On time: {wording.percent(number(document, 'on_time'))}. What keeps the rest",
         columns=[
-            Column(title="effect", cells=[row["effect"] for row in rows], left=True),
-            Column(title="", cells=[row["meaning"] for row in rows], left=True, spare=1),
-            Column(title="gain", cells=[points(number(row, "share")) for row in rows]),
+            Column(title="cause", cells=[str(row["words"]) for row in rows], left=True),
+            Column(title="without it", cells=[points(number(row, "cost")) for row in rows]),
         ],
-        caption="each effect is switched off alone; effects overlap, so gains do not add up",
+        caption="each cause is taken away alone; causes overlap, so gains do not add up",
     )
 
 
 def worst_table(document: Row) -> FittingTable:
-    """The worst subscribers, and what each effect costs them."""
+    """The worst subscribers, and what costs each of them most."""
     rows = document["subscribers"]
-    effects = [row["effect"] for row in document["effects"]]
     return FittingTable(
-        title="Worst subscribers: on-time share, and gain if one effect is switched off",
+        title="Worst subscribers",
         columns=[
             name_column([row["subscriber"] for row in rows], "subscriber"),
-            name_column([row["broker"] for row in rows], "at", spare=9),
+            name_column([row["broker"] for row in rows], "at", spare=3),
             Column(
                 title="on time", cells=[wording.percent(number(row, "on_time")) for row in rows]
             ),
             *(
                 Column(
-                    title=effect,
-                    cells=[points(number(row["costs"][effect], "share")) for row in rows],
-                    spare=rank,
+                    title="main cause" if rank == 0 else "then",
+                    cells=[_named(row, rank) for row in rows],
+                    left=True,
+                    spare=2 * rank,
                 )
-                for rank, effect in enumerate(_dearest_first(document, effects))
+                for rank in range(_SHOWN)
             ),
-        ],
-    )
-
-
-def delay_table(document: Row) -> FittingTable:
-    """The mean delay of the worst subscribers, and how much shorter it would be."""
-    rows = document["subscribers"]
-    effects = _dearest_first(document, [row["effect"] for row in document["effects"]])
-    return FittingTable(
-        title="Worst subscribers: mean delay, and reduction if one effect is switched off",
-        columns=[
-            name_column([row["subscriber"] for row in rows], "subscriber"),
-            Column(title="delay", cells=[_time(row, "delay_mean_s") for row in rows]),
-            *(
-                Column(
-                    title=effect,
-                    cells=[_time(row["costs"][effect], "delay_s") for row in rows],
-                    spare=rank,
-                )
-                for rank, effect in enumerate(effects)
+            Column(
+                title="mean delay",
+                cells=[wording.seconds(number(row, "delay_mean_s")) for row in rows],
+                spare=1,
             ),
         ],
     )
@@ -75,22 +58,29 @@ def delay_table(document: Row) -> FittingTable:
 def remedy_table(document: Row, limit: int) -> FittingTable:
     """Single changes, those that help most first."""
     rows = document["remedies"][:limit]
+    target = document["target"]
+    aim = "" if target is None else f", as small as reaches {wording.percent(target)}"
     return FittingTable(
-        title="Single changes that help most",
+        title=f"Do: single changes that help most{aim}",
         columns=[
             name_column([row["change"] for row in rows], "change"),
             Column(
                 title="on time", cells=[wording.percent(number(row, "on_time")) for row in rows]
             ),
             Column(title="gain", cells=[points(number(row, "gain")) for row in rows]),
+            Column(title="error", cells=[_error(row) for row in rows], spare=1),
         ],
+        caption="without an error: by theory alone, not proven",
     )
 
 
-def _dearest_first(document: Row, effects: list[str]) -> list[str]:
-    shares = {row["effect"]: number(row, "share") for row in document["effects"]}
-    return sorted(effects, key=lambda effect: -shares[effect])
+def _named(row: Row, rank: int) -> str:
+    """One cause of a subscriber and what it costs, if there is one."""
+    causes = row["causes"]
+    if rank >= len(causes):
+        return ""
+    return f"{causes[rank]['words']} ({points(number(causes[rank], 'cost'))})"
 
 
-def _time(row: Row, name: str) -> str:
-    return wording.seconds(number(row, name))
+def _error(row: Row) -> str:
+    return "" if row["error"] is None else f"± {100 * number(row, 'error'):.2g} %"

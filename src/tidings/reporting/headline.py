@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
+from tidings.model.causes import ARROW
 from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome
-from tidings.reporting.reasons import ARROW, Explanation, Part, Reasons
+from tidings.planning.budget import Remedy
+from tidings.reporting.reasons import Costs, Explanation, Part, Reasons
 from tidings.reporting.wording import percent, plural, rate, seconds, short, whole_percent
 from tidings.validation.comparison import Comparison, compare
 
@@ -53,8 +55,10 @@ def lead(outcome: Outcome) -> str:
     )
 
 
-def sentences(outcomes: Mapping[str, Outcome], reasons: Reasons) -> list[Sentence]:
-    """Say who gets late events, why, what is lost where, and how sure all this is."""
+def sentences(
+    outcomes: Mapping[str, Outcome], reasons: Reasons, remedies: Sequence[Remedy] = ()
+) -> list[Sentence]:
+    """Say who gets late events, why, what to do, and how sure all this is."""
     outcome = outcomes[main_source(outcomes)]
     known = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     if not len(known):
@@ -62,8 +66,10 @@ def sentences(outcomes: Mapping[str, Outcome], reasons: Reasons) -> list[Sentenc
     answers = [Sentence(question="Who", text=_who(known, reasons))]
     _, lost = _late_and_lost(outcome)
     texts = {
-        "Why late": _why_late(outcome, reasons),
-        "Why lost": _why_lost(outcome, reasons) if lost > 0 else "",
+        "Why": _why(reasons.totals),
+        "Why late": "" if reasons.totals else _why_late(outcome, reasons),
+        "Why lost": _why_lost(outcome, reasons) if lost > 0 and not reasons.totals else "",
+        "Do": _do(remedies),
         "How sure": " ".join(_how_sure(each) for each in comparisons(outcomes)),
     }
     return answers + [Sentence(question=q, text=text) for q, text in texts.items() if text]
@@ -125,11 +131,38 @@ def percent_limit(limit: float) -> str:
     return f"{100 * limit:.3g} %"
 
 
-def reason(row: Mapping[str, float], explanation: Explanation | None) -> str:
+def _why(totals: Sequence[Costs]) -> str:
+    """What the dearest causes cost all events."""
+    if not totals:
+        return ""
+    (first, cost), *others = totals[:3]
+    words = first.words[0].upper() + first.words[1:]
+    text = f"{words} costs most: without it {percent(cost)} more of all events would be on time"
+    rest = " and ".join(f"{percent(share)} without {cause.words}" for cause, share in others)
+    return f"{text}; {rest}." if rest else f"{text}."
+
+
+def _do(remedies: Sequence[Remedy]) -> str:
+    """The best single changes, with what they give."""
+    best = [each for each in remedies if each.gain > 0.0][:2]
+    texts = []
+    for each in best:
+        error = "" if each.error is None else f" ± {100 * each.error:.2g}"
+        gain = f"{100 * each.gain:+.3g}{error} percentage points"
+        texts.append(f"{each.change} gives {percent(each.on_time)} on time ({gain})")
+    return "; ".join(texts) + "." if texts else ""
+
+
+def reason(
+    row: Mapping[str, float], explanation: Explanation | None, causes: Sequence[Costs] = ()
+) -> str:
     """Why one subscriber misses what it misses, in a few words; empty when it misses nothing."""
     missed = 1.0 - row["on_time"]
     if math.isnan(missed) or missed < NEGLIGIBLE:
         return ""
+    if causes:
+        first, cost = causes[0]
+        return f"{short(first.words, 80)} ({percent(cost)})"
     losses = {cause: row[f"lost_{cause}"] for cause in CAUSES}
     cause = max(losses, key=lambda each: losses[each])
     lost = sum(value for value in losses.values() if not math.isnan(value))
@@ -169,11 +202,12 @@ def _who(known: pd.DataFrame, reasons: Reasons) -> str:
         else f"All {plural(total, 'subscriber')} get at least {percent_limit(limit)} on time"
     )
     text = f"{first}; the worst, {who}, gets {percent(float(worst['on_time']))}"
-    explanation = reasons.subscribers.get(name)
-    why = reason(worst, explanation)
+    explanation, causes = reasons.subscribers.get(name), reasons.causes.get(name, ())
+    why = reason(worst, explanation, causes)
     if not why:
         return f"{text}."
-    return f"{text}: it {why}{_against_deadline(worst, explanation)}."
+    because = "mainly because of " if causes else "it "
+    return f"{text}: {because}{why}{_against_deadline(worst, explanation)}."
 
 
 def _against_deadline(row: Mapping[str, float], explanation: Explanation | None) -> str:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from tidings.errors import TidingsError
+from tidings.model.causes import causes_of, total_costs
 from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.study import Section
 from tidings.model.system import System
 from tidings.model.writing import check_file, write_file
+from tidings.planning.budget import Budget
 from tidings.reporting import headline
 from tidings.reporting.page_data import page_data, to_script
 from tidings.reporting.reasons import Reasons, explain
@@ -44,6 +46,7 @@ class Report:
     parameters: pd.DataFrame | None = None
     notes: Sequence[str] = field(default_factory=tuple)
     sections: Sequence[Section] = ()  # what else there is to show: budgets, what-ifs, plans
+    budget: Budget | None = None  # what causes cost, and what helps
 
     def __post_init__(self) -> None:
         unknown = [source for source in self.outcomes if source not in SOURCES]
@@ -56,6 +59,11 @@ def render_page(report: Report) -> str:
     outcomes = {source: report.outcomes[source] for source in SOURCES if source in report.outcomes}
     main = outcomes[headline.main_source(outcomes)]
     reasons, problem = _reasons(report.system, main)
+    causes = next((each for each in outcomes.values() if len(each.causes)), None)
+    if report.budget is not None:
+        causes = report.budget.outcome
+    if causes is not None:
+        reasons = replace(reasons, causes=causes_of(causes), totals=total_costs(causes))
     data = page_data(report.system, outcomes, reasons, report.parameters)
     script = "\n".join(asset(f"{name}.js") for name in _SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}\n}})();'
@@ -66,7 +74,9 @@ def render_page(report: Report) -> str:
         outcomes=outcomes,
         main=main.source,
         lead=headline.lead(main),
-        sentences=headline.sentences(outcomes, reasons),
+        sentences=headline.sentences(
+            outcomes, reasons, report.budget.remedies if report.budget is not None else ()
+        ),
         figures=headline.figures(outcomes),
         warnings=[f"{each.source}: {text}" for each in outcomes.values() for text in each.warnings],
         notes=[*report.notes, *problem, *data.omissions],

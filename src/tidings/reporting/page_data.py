@@ -222,7 +222,7 @@ def _subscribers(
             "name": name,
             "broker": homes[name] or (known[name].at if name in known else ""),
             "count": number(counts[name]) or 1,
-            "reason": reason(row, explanation),
+            "reason": reason(row, explanation, reasons.causes.get(name, ())),
             "deadlines": _deadlines(explanation),
         }
         if name in known:

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tidings.model import topology
 from tidings.model.behaviour import Channel
+from tidings.model.causes import ARROW, Cause
 from tidings.model.laws import Deterministic, Law
 from tidings.model.outcome import Outcome
 from tidings.model.routes import Routes, route
 from tidings.model.system import System
 
-ARROW = " → "  # between the ends of a link, in the direction of the events
+Costs = tuple[Cause, float]  # a cause, and the on-time share that would be gained without it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,8 @@ class Reasons:
     subscribers: Mapping[str, Explanation] = field(default_factory=dict)
     late_through: Mapping[str, float] = field(default_factory=dict)  # broker: share of all late
     lost_on: Mapping[str, float] = field(default_factory=dict)  # link: share of all wanted events
+    causes: Mapping[str, Sequence[Costs]] = field(default_factory=dict)  # of each subscriber
+    totals: Sequence[Costs] = ()  # of all events
 
 
 _Path = tuple[tuple[int, ...], tuple[int, ...]]  # brokers and arcs in order

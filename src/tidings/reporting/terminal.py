@@ -17,6 +17,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from tidings.model.causes import causes_of
 from tidings.model.outcome import LOSSES, SOURCES, Outcome, by_share
 from tidings.reporting import wording
 from tidings.validation.comparison import Comparison, compare
@@ -92,7 +93,7 @@ def outcome_table(
         Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=1),
         Column(title="p95", cells=_cells(wording.seconds, shown["delay_p95_s"]), spare=3),
         Column(title="p99", cells=_cells(wording.seconds, shown["delay_p99_s"]), spare=5),
-        Column(title="main loss", cells=_causes(shown), left=True, spare=2),
+        Column(title="main cause", cells=_causes(outcome, shown), left=True, spare=2),
     ]
     if shown["why"].any():
         columns.append(name_column(shown["why"], "why", spare=1, widest=60))
@@ -334,13 +335,17 @@ def _cells(write: Callable[..., str], *columns: pd.Series) -> list[str]:
     return [write(*values) for values in zip(*columns, strict=True)]
 
 
-def _causes(rows: pd.DataFrame) -> list[str]:
-    """The cause by which each row loses most, by its name: what it means would not fit."""
+def _causes(outcome: Outcome, rows: pd.DataFrame) -> list[str]:
+    """What costs each row most; where that is not known, what becomes of most that it misses."""
     if not len(rows):
         return []
-    losses = rows[list(LOSSES)].fillna(0.0)
-    names = losses.idxmax(axis=1).str.removeprefix("lost_").str.replace("_", " ")
-    most = losses.max(axis=1)
+    if len(outcome.causes):
+        of = causes_of(outcome)
+        first = [of.get(name, [])[:1] for name in rows["subscriber"]]
+        return [" ".join(cause.words for cause, _ in causes) for causes in first]
+    missed = rows[["late", *LOSSES]].fillna(0.0)
+    names = missed.idxmax(axis=1).str.removeprefix("lost_").str.replace("_", " ")
+    most = missed.max(axis=1)
     return [name if share > 0 else "" for name, share in zip(names, most, strict=True)]
 
 

@@ -36,6 +36,7 @@ from tidings.model.laws import (
 from tidings.prediction.delay.distributions import Distributions
 from tidings.prediction.delay.grids import Grid
 
+_NOTHING, _ROUNDING = 1e-250, 1e-12  # of a transform; of a mean
 _SURELY = 6.0  # standard deviations below the mean that a narrow delay never is
 
 
@@ -92,6 +93,22 @@ class Delays:
             atom=self.atom * then.atom,
             values=self.values * then.values,
             lost=lost,
+        )
+
+    def without(self, part: Delays) -> Delays:
+        """Take a part out of every delay that has it, or one that all have; losses stay as named.
+
+        The transform is divided by that of the part. What rounding leaves of a mean is nothing.
+        """
+        mean_s = self.mean_s - part.mean_s
+        held = np.abs(part.values) > _NOTHING
+        return replace(
+            self,
+            survival=np.minimum(self.survival / part.survival, 1.0),
+            shift_s=np.maximum(self.shift_s - part.shift_s, 0.0),
+            mean_s=np.where(mean_s > _ROUNDING * self.mean_s, mean_s, 0.0),
+            atom=np.clip(self.atom / np.where(part.atom > 0.0, part.atom, np.inf), 0.0, 1.0),
+            values=np.where(held, self.values / np.where(held, part.values, 1.0), 0.0),
         )
 
     def take_series(self, rows: Ints, then: Delays, places: Ints) -> Delays:

@@ -36,13 +36,12 @@ from tidings.prediction.error_bars.changes import (
 from tidings.prediction.error_bars.influence import responses
 from tidings.prediction.error_bars.moves import Moves
 from tidings.prediction.error_bars.stay_influence import responses_of_stays
-from tidings.prediction.network.arriving import Leaving, arriving
+from tidings.prediction.network.arriving import Leaving, around_lifetimes, arriving
 from tidings.prediction.network.network import Network
 from tidings.prediction.repairs.components import acknowledged
 from tidings.prediction.repairs.schemes import FailingPaths
 
 UNASKED_S = 30.0  # CPU seconds up to which error bars are worked out unasked
-_AROUND = 1.3  # factor around lifetimes up to which distributions are worked out
 PRESENCE = ("stays", "away")  # fields that change what flows, too
 _FASTER = 0.01  # relative change of what a subscriber wants, to see what its own queue makes of it
 
@@ -74,7 +73,7 @@ def parameter_errors(
         return Bars(seconds=seconds)
     derived = _Derived(
         network=network,
-        paths=_near(network, left_s),
+        paths=around_lifetimes(network, left_s),
         parameters=[one for one in rest if one.section != "subscribers" or one.field in PRESENCE],
         own=[one for one in rest if one.section == "subscribers"],
     )
@@ -107,18 +106,6 @@ def _is_derived(network: Network, one: Uncertain) -> bool:
         return False
     detours = network.repairs is not None and network.repairs.bypassing
     return not (detours and one.field.startswith("failure."))
-
-
-def _near(network: Network, left_s: Sequence[tuple[float, float]]) -> Paths | FailingPaths:
-    """Give paths around lifetimes, or at all times where something weighs all of them."""
-    first = network.followed[0]
-    if network.churns or isinstance(first, FailingPaths):
-        return first
-    least = min((each[0] for each in left_s), default=np.inf)
-    most = max((each[1] for each in left_s), default=0.0)
-    if not np.isfinite(least) or most <= 0.0:
-        least, most = 1.0, 2.0
-    return first.on(first.grid.between(max(least, 1e-4 * most) / _AROUND, most * _AROUND))
 
 
 # ---- by derivatives ------------------------------------------------------------------------------

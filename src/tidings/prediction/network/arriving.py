@@ -24,6 +24,7 @@ from tidings.prediction.repairs.schemes import FailingPaths
 if TYPE_CHECKING:
     from tidings.prediction.network.network import Network
 
+_AROUND = 1.3  # factor around lifetimes up to which distributions are worked out
 _BLOCK = 1 << 17  # transform values that are put together and inverted at once: they fit in caches
 
 
@@ -233,6 +234,20 @@ class Leaving:
             wanted @ on_time / np.where(total > 0.0, total, np.nan),
             spent_s / np.where(arriving_per_s > 0.0, arriving_per_s, np.nan),
         )
+
+
+def around_lifetimes(
+    network: Network, left_s: Sequence[tuple[float, float]]
+) -> Paths | FailingPaths:
+    """Give paths around lifetimes, or at all times where something weighs all of them."""
+    first = network.followed[0]
+    if network.churns or isinstance(first, FailingPaths):
+        return first
+    least = min((each[0] for each in left_s), default=np.inf)
+    most = max((each[1] for each in left_s), default=0.0)
+    if not np.isfinite(least) or most <= 0.0:
+        least, most = 1.0, 2.0
+    return first.on(first.grid.between(max(least, 1e-4 * most) / _AROUND, most * _AROUND))
 
 
 def _blocks(paths: Paths | FailingPaths, rows: Ints) -> Iterator[Ints]:

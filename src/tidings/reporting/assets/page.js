@@ -266,7 +266,7 @@ function showEverybody() {
     { title: "lifetime", kind: "list", value: ({ deadlines }) => (deadlines.length ? deadlines[0][0] : null),
       text: ({ deadlines }) => deadlines.map(([limit]) => seconds(limit)).join(", ") || "–" },
     number("wanted", "wanted_per_s", rate, "events wanted"),
-    { title: "mostly because it", kind: "text", value: ({ reason }) => reason, text: ({ reason }) => reason },
+    { title: "main cause", kind: "text", value: ({ reason }) => reason, text: ({ reason }) => reason },
     ...answers,
   ];
   const table = sortedTable(find("#everybody .table"), {

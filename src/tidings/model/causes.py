@@ -1,0 +1,89 @@
+"""What keeps events from being on time: kinds of causes, where they act, and what they cost.
+
+A cost is the on-time share that would be gained without the cause, everything else as it is. Costs
+overlap (an event that is late for two reasons is late once), so they need not add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tidings.model.outcome import Outcome
+
+ARROW = " → "  # between the ends of a link, in the direction of the events
+
+# What each kind is called, with the place in it.
+KINDS = {
+    "overload": "overload of {}",
+    "deadline": "a deadline shorter than the path without waiting",
+    "bursts": "bursts of {}",
+    "waiting": "waiting at {}",
+    "service": "service at {}",
+    "travel": "travelling {}",
+    "loss": "loss on {}",
+    "outages": "outages of {}",
+    "away": "{} away",
+    "own queue": "the queue of {}",
+    "churn": "not subscribed in time",
+}
+# A cause that makes up most of the dearest one says more than that: bursts more than the queue that
+# they fill, a deadline that no path can meet more than each part of the path.
+TELLING = ("overload", "deadline", "bursts")
+LEAST = 5e-4  # of a share: what costs less is not listed
+_MOST_OF = 0.5  # of the dearest cost
+
+
+class Cause(NamedTuple):
+    """A kind of cause, and the broker, link or client at which it acts; "" for none."""
+
+    kind: str
+    place: str = ""
+
+    @property
+    def words(self) -> str:
+        """The cause in words.
+
+        >>> Cause("waiting", "hub").words
+        'waiting at hub'
+        """
+        return KINDS[self.kind].format(self.place)
+
+
+def in_order(costs: Mapping[Cause, float]) -> list[tuple[Cause, float]]:
+    """Sort causes by cost, the dearest first; what tells most of it comes before.
+
+    >>> costs = {Cause("waiting", "b"): 0.5, Cause("bursts", "p"): 0.3}
+    >>> [cause.kind for cause, _ in in_order(costs)]
+    ['bursts', 'waiting']
+    """
+    known = {cause: cost for cause, cost in costs.items() if cost >= LEAST}
+    dearest = max(known.values(), default=0.0)
+
+    def rank(item: tuple[Cause, float]) -> tuple[bool, float]:
+        cause, cost = item
+        return cause.kind not in TELLING or cost < _MOST_OF * dearest, -round(cost, 9)
+
+    return sorted(known.items(), key=rank)
+
+
+def total_costs(outcome: Outcome) -> list[tuple[Cause, float]]:
+    """Compute what causes cost all events together, as shares of what everybody wants."""
+    rows = outcome.subscribers
+    weight = (rows["wanted_per_s"] * rows["count"]).where(rows["on_time"].notna(), 0.0)
+    weight_of = dict(
+        zip(rows["subscriber"], weight / max(float(weight.sum()), 1e-300), strict=True)
+    )
+    costs: dict[Cause, float] = {}
+    for row in outcome.causes.itertuples(index=False):
+        cause = Cause(row.cause, row.place)
+        costs[cause] = costs.get(cause, 0.0) + row.cost * weight_of.get(row.subscriber, 0.0)
+    return in_order(costs)
+
+
+def causes_of(outcome: Outcome) -> dict[str, list[tuple[Cause, float]]]:
+    """List by subscriber what keeps its events from being on time, in order."""
+    of: dict[str, list[tuple[Cause, float]]] = {}
+    for row in outcome.causes.itertuples(index=False):
+        of.setdefault(row.subscriber, []).append((Cause(row.cause, row.place), float(row.cost)))
+    return of
