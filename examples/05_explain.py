@@ -9,11 +9,11 @@ from tidings.planning.scenarios import Scenario, difference, foretell
 
 system = td.load(Path(__file__).parent / "city.yaml")
 
-# Every effect is switched off once: what is gained is what it costs.
+# What a cause costs is what would be gained without it.
 budget = draw_up(system)
-for effect, share in sorted(budget.totals.items(), key=lambda each: -each[1]):
-    print(f"without {effect:17} {share:+.2%} on time")
-print(f"the bottleneck is {budget.bottleneck['broker']}")
+for cause, cost in budget.totals:
+    print(f"{cost:+.2%} on time without {cause.words}")
+print(f"the busiest broker is {budget.bottleneck['broker']}")
 print(f"what helps most: {budget.remedies[0].change} ({budget.remedies[0].gain:+.2%})")
 Path("budget.json").write_text(json.dumps(budget.to_document()))
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from tidings.errors import UnsupportedError
-from tidings.model.causes import ARROW, Cause, causes_of, total_costs
+from tidings.model.causes import ARROW, LEAST, Cause, causes_of, total_costs
 from tidings.model.json_text import plain
 from tidings.model.outcome import Outcome, by_share
 from tidings.model.progress import Progress
@@ -33,8 +33,8 @@ CHANGES = {
     "own queue": "processing '{}' x0.5",
     "deadline": "lifetime all x2",
 }
-MOST_CAUSES = 8  # whose remedies are tried, the dearest
-MOST_PROVEN = 3  # changes that are predicted as precisely as the system as it is
+FEW_CAUSES, MOST_CAUSES = 3, 8  # whose remedies are tried, the dearest
+MOST_PROVEN = 2  # changes that are predicted as precisely as the system as it is
 WORTH_PROVING = 0.1  # of what the best change gives
 SECONDS = 2.0  # CPU seconds of simulation of each system at most; what is not held says so
 ROOM = 0.7  # load that an overloaded broker is brought to
@@ -125,6 +125,17 @@ def draw_up(
         tried, untried = search.tried(list(_promising(system, outcome, totals)))
         tried = search.proven(tried)
     return Budget(outcome=outcome, totals=totals, remedies=tried, untried=untried, target=target)
+
+
+def best_change(
+    system: System, outcome: Outcome, progress: Progress = lambda _: None
+) -> Remedy | None:
+    """Find the single change that helps most against the dearest causes of a prediction."""
+    totals = total_costs(outcome)[:FEW_CAUSES]
+    search = _Search(system=system, outcome=outcome, target=None, progress=progress)
+    tried, _ = search.tried(list(_promising(system, outcome, totals)))
+    best = [each for each in tried if each.gain > LEAST][:1]
+    return search.proven(tuple(best))[0] if best else None
 
 
 @dataclass(frozen=True, kw_only=True)

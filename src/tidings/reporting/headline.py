@@ -69,7 +69,7 @@ def sentences(
         "Why": _why(reasons.totals),
         "Why late": "" if reasons.totals else _why_late(outcome, reasons),
         "Why lost": _why_lost(outcome, reasons) if lost > 0 and not reasons.totals else "",
-        "Do": _do(remedies),
+        "Do": do(remedies),
         "How sure": " ".join(_how_sure(each) for each in comparisons(outcomes)),
     }
     return answers + [Sentence(question=q, text=text) for q, text in texts.items() if text]
@@ -142,8 +142,8 @@ def _why(totals: Sequence[Costs]) -> str:
     return f"{text}; {rest}." if rest else f"{text}."
 
 
-def _do(remedies: Sequence[Remedy]) -> str:
-    """The best single changes, with what they give."""
+def do(remedies: Sequence[Remedy]) -> str:
+    """Say which single changes help most, with what they give in percentage points."""
     best = [each for each in remedies if each.gain > 0.0][:2]
     texts = []
     for each in best:
