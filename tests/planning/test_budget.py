@@ -134,6 +134,14 @@ def test_costs_of_a_queue_are_what_the_closed_forms_say():
     assert best.change == "lifetime all x2" or best.change == "speed 'hub' x2"
 
 
+def test_what_theory_refuses_of_recovery_does_not_hide_the_cause():
+    changes, _ = PLANTED["outages of c"]
+    system = planted({**changes, "recovery": {"scheme": "periodic", "refresh": "1s"}})
+    budget = draw_up(system, remedies=False)
+    assert set(budget.outcome.subscribers["by"]) == {"simulation"}
+    assert budget.totals[0][0].words == "outages of c"
+
+
 def test_changes_are_as_small_as_reaches_the_target():
     system = planted(PLANTED["waiting at c"][0])
     budget = draw_up(system, target=0.95)

@@ -22,7 +22,7 @@ from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
-from tidings.model.system import System
+from tidings.model.system import Recovery, System
 from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.feature_names import IN_WORDS
@@ -198,8 +198,23 @@ def _by_simulation_alone(
     everybody = np.ones(len(system.subscribers), dtype=np.bool_)
     answer = _simulated(system, asked, _wanted(within, everybody), tell)
     answer.subscribers["why"] = why
-    answer = dataclasses.replace(answer, source="predicted")
+    answer = dataclasses.replace(answer, source="predicted", causes=_causes_roughly(system, asked))
     return _told(answer, within, asked)
+
+
+def _causes_roughly(system: System, asked: PredictOptions) -> pd.DataFrame:
+    """Give costs of causes as if recovery took no time; none where theory still has no answer."""
+    if asked.causes is False:
+        return table("causes")
+    if system.recovery is not None:
+        scheme = system.recovery.scheme
+        at_once = Recovery(scheme="periodic" if scheme == "none" else scheme)
+        system = dataclasses.replace(system, recovery=at_once)
+    try:
+        answer = answer_by_theory(system, delays=False, error_bars=False, causes=asked.causes)
+    except (UnsupportedError, ArithmeticError, ValueError, RuntimeError):
+        return table("causes")
+    return answer.outcome.causes
 
 
 # ---- what is wanted, and what is said ----------------------------------------------------------
