@@ -55,7 +55,7 @@ class Cycle:
 
 
 def cycles(compiled: CompiledSystem) -> Iterator[Cycle]:
-    """Give all that is up and down by turns: what fails, peers, subscriptions that come and go."""
+    """Give all that is up and down by turns: what fails, peers, bursts, subscriptions."""
     for name, failure, _ in compiled.faults.failures:
         length_s = failure.up.mean_s + failure.down.mean_s
         yield Cycle(name=name, length_s=length_s, down=failure.down.mean_s / length_s)
@@ -63,6 +63,8 @@ def cycles(compiled: CompiledSystem) -> Iterator[Cycle]:
         if queue.periods is not None:
             down = 1.0 - queue.periods.connected
             yield Cycle(name=queue.peer, length_s=queue.cycle_s, down=down)
+    for burst in compiled.bursts:
+        yield Cycle(name="bursts", length_s=burst.cycle_s, down=1.0 - burst.share_on)
     for index, _ in compiled.churn.churners[: compiled.churn.watched]:
         churner = compiled.system.subscribers[index]
         assert churner.stays is not None
@@ -150,7 +152,8 @@ def _affordable(
 ) -> float:
     """Choose how long to measure in each replication where nobody said it, in seconds."""
     often = options.first_replications
-    wanted_s = max(usual_s, span.needed_s / often if span else 0.0)
+    records_s = max((each.length_s for each in compiled.records), default=0.0)
+    wanted_s = max(usual_s, records_s, span.needed_s / often if span else 0.0)
     most_s = PLANNED * options.planned_seconds / (often * VISIT_S * _visits_per_s(compiled))
     # Without a limit on its seconds nobody waits less than is usual.
     least_s = usual_s if options.seconds is None else max(warmup_s, LEAST * usual_s)
@@ -183,6 +186,8 @@ def _whole_days(
     day_s = compiled.day_s
     if options.duration_s is None:
         again = any(each.rates and each.rates.repeat for each in compiled.system.publishers)
+        again = again or any(each.cycle_s for each in compiled.records)
+        length_s = max(length_s, *(each.block_s for each in compiled.records), 0.0)
         return day_s * (max(1, math.ceil(length_s / day_s - 1e-9)) if again else 1), []
     days = length_s / day_s
     if abs(days - round(days)) < 1e-9 * days:
