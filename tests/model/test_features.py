@@ -106,7 +106,7 @@ BASIC = {
 }
 DESCRIBING = {
     # For people and for planning; standard errors are told in the provenance of a prediction.
-    "System": "description standard_errors",
+    "System": "description standard_errors remarks",
     "Subscriber": "group target",
 }
 # Fields without a meaning of their own: they say more about the one named, which is refused.

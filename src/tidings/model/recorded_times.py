@@ -52,19 +52,22 @@ def _read(name: str, stamp: int) -> tuple[dict[str, Floats], tuple[float, int]]:
     want = "the column published_ns, and publisher if it has several"
     table = read_named_table(_WHAT, name, ("published_ns",), want)
     at_ns = table["published_ns"]
+    if "publisher" in table.column_names and table["publisher"].null_count:
+        raise _wrong(name, saw="rows without a publisher", want=want)
     if not pyarrow.types.is_integer(at_ns.type) or at_ns.null_count:
         saw = f"published_ns of type {at_ns.type} with {at_ns.null_count} gaps"
         raise _wrong(name, saw=saw, want="whole nanoseconds in every row")
     since_ns = at_ns.to_numpy().astype(np.int64)
     times_s = (since_ns - since_ns.min()) * _NS
-    has_names = "publisher" in table.column_names
-    names = np.array(table["publisher"].to_pylist() if has_names else [""] * len(times_s), str)
-    order = np.lexsort((times_s, names))
-    names, times_s = names[order], times_s[order]
-    different, firsts = np.unique(names, return_index=True)
-    parts = np.split(times_s, firsts[1:])
     span = (float(times_s.max()), len(times_s))
-    return dict(zip(map(str, different), parts, strict=True)), span
+    if "publisher" not in table.column_names:
+        return {"": np.sort(times_s)}, span
+    names = table["publisher"].combine_chunks().dictionary_encode()
+    codes = names.indices.to_numpy(zero_copy_only=False)
+    order = np.lexsort((times_s, codes))
+    ends = np.cumsum(np.bincount(codes, minlength=len(names.dictionary)))
+    parts = np.split(times_s[order], ends[:-1])
+    return dict(zip(map(str, names.dictionary.to_pylist()), parts, strict=True)), span
 
 
 def _wrong(name: str, *, saw: str, want: str) -> InvalidInputError:

@@ -340,6 +340,12 @@ class System:
         "of measured parameters, by their path, such as brokers.hub.service",
         default=(),
     )
+    remarks: tuple[str, ...] = spec(
+        records.listing(records.TEXT),
+        "what is not sure of this description, such as of a fit to traces; comes with every "
+        "prediction",
+        default=(),
+    )
 
     @cached_property
     def broker_index(self) -> dict[str, int]:

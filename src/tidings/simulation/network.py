@@ -99,13 +99,7 @@ class CompiledSystem:
         """How long a run should go on at least before what is measured, in seconds."""
         longest_s = max((queue.cycle_s for queue in self.peer_queues), default=0.0)
         longest_s = max(longest_s, *(each.cycle_s for each in self.bursts), 0.0)
-        blocks_s = (each.block_s for each in self.records if each.block_s < each.length_s)
-        return max(
-            self.faults.settling_s,
-            self.churn.settling_s,
-            SETTLING * longest_s,
-            *blocks_s,
-        )
+        return max(self.faults.settling_s, self.churn.settling_s, SETTLING * longest_s)
 
     @property
     def day_s(self) -> float:
@@ -118,6 +112,11 @@ class CompiledSystem:
     def records(self) -> tuple[Replay, ...]:
         """Records that publishers replay, each once, in the time of the simulation."""
         return find_replays(self.system)
+
+    @property
+    def record_s(self) -> float:
+        """How long the longest record is that is replayed, in seconds; 0: none is."""
+        return max((each.length_s for each in self.records), default=0.0)
 
     @property
     def bursts(self) -> Iterator[Burst]:

@@ -125,8 +125,9 @@ def find_window(
     if compiled.day_s:
         length_s, remarks = _whole_days(compiled, options, length_s)
     if warmup_s is None:
-        warmup_s = compiled.day_s  # the day before
-        if compiled.has_queues and not compiled.day_s:
+        # The day or the record before: it tells nothing of a state that takes longer to reach.
+        warmup_s = compiled.day_s or compiled.record_s
+        if compiled.has_queues and not warmup_s:
             tell("pilot runs for the warm-up")
             events = _pilot_events(compiled, options)
             warmup_s, remarks = detect_warmup(_pilot(compiled, options), events / rate)
@@ -152,8 +153,8 @@ def _affordable(
 ) -> float:
     """Choose how long to measure in each replication where nobody said it, in seconds."""
     often = options.first_replications
-    records_s = max((each.length_s for each in compiled.records), default=0.0)
-    wanted_s = max(usual_s, records_s, span.needed_s / often if span else 0.0)
+    # What other records would say varies as replications do that are as long as the record.
+    wanted_s = max(compiled.record_s or usual_s, span.needed_s / often if span else 0.0)
     most_s = PLANNED * options.planned_seconds / (often * VISIT_S * _visits_per_s(compiled))
     # Without a limit on its seconds nobody waits less than is usual.
     least_s = usual_s if options.seconds is None else max(warmup_s, LEAST * usual_s)
@@ -187,7 +188,7 @@ def _whole_days(
     if options.duration_s is None:
         again = any(each.rates and each.rates.repeat for each in compiled.system.publishers)
         again = again or any(each.cycle_s for each in compiled.records)
-        length_s = max(length_s, *(each.block_s for each in compiled.records), 0.0)
+        length_s = compiled.record_s or length_s
         return day_s * (max(1, math.ceil(length_s / day_s - 1e-9)) if again else 1), []
     days = length_s / day_s
     if abs(days - round(days)) < 1e-9 * days:
