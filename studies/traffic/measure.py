@@ -25,10 +25,8 @@ from traffic.playing import LIFETIMES, NAME, delays_s, line, on_time
 from traffic.streams import streams
 
 from tidings.characterisation.count.publications import interval_statistics
-from tidings.characterisation.fit.dispersion import batches_of
 from tidings.characterisation.fit.publishers import interval_samples
 from tidings.characterisation.fit.traffic import Traffic, find_traffic
-from tidings.characterisation.fit.traffic_notes import traffic_table
 from tidings.characterisation.replaying import replayed
 from tidings.errors import UnstableError
 from tidings.model.arrays import Floats
@@ -55,10 +53,7 @@ def describe(spark: SparkSession, times_s: Floats, folder: Path) -> Described:
     rows.astype({"lifetime_ns": "Int64", "size_bytes": "Int64"}).to_parquet(file)
     counted = interval_statistics(spark.read.parquet(str(file)), window).toPandas()
     traffic = find_traffic(counted, interval_samples(counted), window)
-    (batches,) = batches_of(counted, window)
-    middles_s = (np.arange(len(batches.events)) + 0.5) * batches.length_s
-    rates = pd.DataFrame({"at_s": middles_s, "per_s": batches.events / batches.length_s})
-    publishes, unsure = replayed(rates, traffic_table(traffic), window.seconds, str(file))
+    publishes, unsure = replayed(traffic, window.seconds, str(file))
     return traffic[NAME], publishes, unsure
 
 

@@ -41,7 +41,7 @@ def _calls(folder: Path) -> Iterator[tuple[str, Floats]]:
 def _frames(folder: Path) -> Iterator[tuple[str, Floats]]:
     rows = pd.read_parquet(folder / "frames.parquet")
     for device, part in rows.groupby("device"):
-        yield str(device)[:6], _seconds(part["ts"])
+        yield str(device)[-4:], _seconds(part["ts"])
 
 
 def _departures(folder: Path) -> Iterator[tuple[str, Floats]]:

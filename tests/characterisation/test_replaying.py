@@ -6,11 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from naive_traffic import interval_rows
 from tidings import predict
-from tidings.characterisation.fit.traffic import IN_PHASE
+from tidings.characterisation.fit.dispersion import batches_of, curve_of
+from tidings.characterisation.fit.traffic import BURSTY, DAILY, IN_PHASE, Traffic
 from tidings.characterisation.job import characterise
 from tidings.characterisation.replaying import (
     FEW_EVENTS,
+    FEW_WEEKS,
     UNSETTLED,
     keep_times,
     replayed,
@@ -19,6 +22,7 @@ from tidings.characterisation.replaying import (
 from tidings.model.reading import load, loads, save
 from tidings.simulation.recording import record, write_traces
 from tidings.traces.reading import read_traces
+from tidings.traces.window import TraceWindow
 from tidings.validation.back_testing import BackTestVerdict, back_test
 
 SENSORS = "\n".join(
@@ -58,10 +62,8 @@ def test_sensors_in_phase_are_predicted_as_measured(fitted):
     error = np.hypot(predicted["on_time_se"], measured["on_time_se"])
     assert error < 0.01
     assert abs(predicted["on_time"] - measured["on_time"]) < 4.5 * error
-    # Of independent streams at a load of 0.25, nearly all would be in time.
-    alone = loads(SYSTEM.replace("clock: beat", "clock: nobody"))
-    assert predicted["on_time"] < 0.75
-    assert len(alone.publishers) == 5
+    # Of as many events at random, far more are in time: an M/M/1 queue at a load of 0.25.
+    assert predicted["on_time"] < 0.75 < 1.0 - np.exp(-(10.0 - 2.5) * 0.25)
 
 
 @pytest.mark.slow
@@ -108,32 +110,50 @@ def test_a_test_whose_errors_do_not_hold_is_not_covered():
     assert "do not plan with this fit" in verdict.text
 
 
-def rates(per_s, window_s):
-    middles = (np.arange(len(per_s)) + 0.5) * window_s / len(per_s)
-    return pd.DataFrame({"publisher": "p", "at_s": middles, "per_s": per_s})
+def kinds(counts, window_s, kind=BURSTY, usual=None):
+    """One publisher of a kind with such counts in equal parts of the time."""
+    counts = np.asarray(counts, dtype=float)
+    rows = interval_rows({"p": (np.arange(300) * window_s / 300 * 1e9)}, 0, int(window_s * 1e9))
+    window = TraceWindow(from_ns=0, until_ns=int(window_s * 1e9))
+    curve = curve_of(next(batches_of(rows, window)))
+    usual = np.full(len(counts), counts.mean()) if usual is None else usual
+    found = Traffic(publisher="p", kind=kind, why="", curve=curve, counts=counts, usual=usual)
+    return {"p": found}
+
+
+STEADY = np.random.default_rng(2).poisson(1000.0, 32)
+DAY_S = 86_400.0
 
 
 def test_blocks_are_of_whole_days_where_traffic_follows_them():
-    steady = np.random.default_rng(2).poisson(1000.0, 32) / 100.0
-    plain, unsure = replayed(rates(steady, 3200.0), pd.DataFrame({"kind": ["bursts"]}), 3200.0, "f")
+    plain, unsure = replayed(kinds(STEADY, 3200.0), 3200.0, "f")
     assert (plain.block_s, plain.cycle_s, unsure) == (100.0, None, ())
-    daily = pd.DataFrame({"kind": ["by time of day"]})
-    days, _ = replayed(rates(steady, 8 * 86400.0), daily, 8 * 86400.0, "f")
-    assert (days.block_s, days.cycle_s) == (86400.0, 86400.0)
-    weeks, _ = replayed(rates(steady, 60 * 86400.0), daily, 60 * 86400.0, "f")
-    assert (weeks.block_s, weeks.cycle_s) == (7 * 86400.0, 7 * 86400.0)
+    days, few_weeks = replayed(kinds(STEADY, 8 * DAY_S, DAILY), 8 * DAY_S, "f")
+    assert (days.block_s, days.cycle_s) == (DAY_S, DAY_S)
+    assert few_weeks == (FEW_WEEKS.format(weeks=8 / 7),)
+    weeks, nothing = replayed(kinds(STEADY, 60 * DAY_S, DAILY), 60 * DAY_S, "f")
+    assert (weeks.block_s, weeks.cycle_s, nothing) == (7 * DAY_S, 7 * DAY_S, ())
 
 
 def test_what_never_settles_is_said_to():
-    rising = rates(np.arange(32.0) + 100.0, 3200.0)
-    moving, unsure = replayed(rising, pd.DataFrame({"kind": ["bursts"]}), 3200.0, "f")
+    moving, unsure = replayed(kinds(np.arange(32) + 300, 3200.0), 3200.0, "f")
     assert moving.block_s == 800.0
     assert unsure == (UNSETTLED.format(block=800.0),)
 
 
+def test_what_hours_explain_is_no_trend():
+    usual = np.linspace(500.0, 1500.0, 32)
+    counts = np.random.default_rng(3).poisson(usual)
+    explained, _ = replayed(kinds(counts, 60 * DAY_S, DAILY, usual), 60 * DAY_S, "f")
+    assert explained.block_s == 7 * DAY_S
+    unexplained, unsure = replayed(kinds(counts, 60 * DAY_S, DAILY), 60 * DAY_S, "f")
+    assert unexplained.block_s == 14 * DAY_S
+    assert unsure
+
+
 def test_a_rate_that_is_hardly_known_is_said_to_be():
     clumps = np.where(np.arange(32) % 8 == 0, 40.0, 1.0) * np.repeat([1.0, 3.0, 0.5, 2.0], 8)
-    _, unsure = replayed(rates(clumps, 3200.0), pd.DataFrame({"kind": ["bursts"]}), 3200.0, "f")
+    _, unsure = replayed(kinds(clumps, 3200.0), 3200.0, "f")
     eighths = clumps.reshape(8, 4).mean(axis=1)
     error = eighths.std(ddof=1) / eighths.mean() / np.sqrt(8.0)
     assert unsure == (FEW_EVENTS.format(error=error),)

@@ -11,6 +11,7 @@ from naive_traffic import interval_rows, samples
 from tidings.characterisation.fit import traffic as kinds
 from tidings.characterisation.fit.blocks import block_batches
 from tidings.characterisation.fit.bursts import fit_bursts
+from tidings.characterisation.fit.days import Day
 from tidings.characterisation.fit.dispersion import SCALES_S, batches_of, curve_of
 from tidings.characterisation.fit.together import find_together, together_notes
 from tidings.characterisation.fit.traffic import find_traffic
@@ -225,3 +226,10 @@ def test_publishers_that_burst_together_are_named(rng):
 
 def _bursts(rate):
     return Publishing(bursts=(Burst(rate_per_s=rate, on_s=200.0, off_s=200.0),))
+
+
+def test_hours_make_parts_of_the_time_expect_their_events():
+    window = TraceWindow(from_ns=6 * 3600 * 10**9, until_ns=30 * 3600 * 10**9)
+    day = Day(per_s=np.arange(24.0))
+    halves = day.expected(window, 2)  # from 6 to 18, and from 18 to 6 of the next day
+    assert halves == pytest.approx([3600.0 * sum(range(6, 18)), 3600.0 * (sum(range(18, 24)) + 15)])

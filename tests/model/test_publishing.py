@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from tidings.errors import InvalidInputError, TidingsError
-from tidings.model.reading import loads, system_document
+from tidings.errors import InvalidInputError, InvalidSystemError, TidingsError
+from tidings.model.reading import load, loads, system_document
 from tidings.model.recorded_times import recorded_times
 
 FORMS = {
@@ -91,3 +93,13 @@ def test_times_are_whole_nanoseconds_in_every_row(tmp_path):
     file.write_text("published_ns\n1.5\n")
     with pytest.raises(InvalidInputError, match="whole nanoseconds"):
         recorded_times(str(file), "p", None)
+
+
+def test_recorded_times_lie_below_the_folder_of_the_file_that_names_them(tmp_path):
+    (tmp_path / "given").mkdir()
+    (tmp_path / "mine.csv").write_text("published_ns\n0\n1000000000\n")
+    path = tmp_path / "given" / "system.yaml"
+    system_text = system_document(system(f"{{recorded: {tmp_path / 'mine.csv'}}}"))
+    path.write_text(json.dumps(system_text))
+    with pytest.raises(InvalidSystemError, match=r"publishes.recorded: .*a file below"):
+        load(path)

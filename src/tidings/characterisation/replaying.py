@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from tidings.characterisation.count.publications import checked_publications
 from tidings.characterisation.fit.blocks import MOST_PART, block_batches
 from tidings.characterisation.fit.fitting import Characterisation
-from tidings.characterisation.fit.traffic import BY_DAY
+from tidings.characterisation.fit.traffic import BY_DAY, Traffic
 from tidings.characterisation.fit.traffic_notes import KEEP
 from tidings.errors import InvalidTracesError
 from tidings.model.arrays import Floats
@@ -26,7 +26,7 @@ from tidings.traces.reading import Traces
 MOST_TIMES = 50_000_000  # that are kept in one file, and in the memory of whoever replays them
 DAY_S, WEEK_S = 86_400.0, 604_800.0
 LEAST_CYCLES = 4  # days or weeks from which some can stand for others
-UNSURE_RATE = 0.1  # standard error of all events per second, from which predictions are doubtful
+UNSURE_RATE = 0.05  # standard error of all events per second, from which predictions are doubtful
 FEW_EVENTS = (
     "publishing comes in such bursts that the recorded time tells its rate to within {error:.0%} "
     "only (standard error), and loads no better; take predictions with care, and record for longer"
@@ -71,7 +71,7 @@ def keep_times(fitted: Characterisation, traces: Traces, to: Path) -> Characteri
     times.sort_values(["publisher", "published_ns"]).to_parquet(target, index=False)
     write_file(to, target.getvalue())
     window_s = traces.window.seconds
-    publishes, unsettled = replayed(fitted.rates, fitted.traffic, window_s, str(to))
+    publishes, unsettled = replayed(fitted.kinds, window_s, str(to))
     known = set(times["publisher"])
     publishers = tuple(
         replace(each, every=None, rates=None, publishes=publishes) if each.name in known else each
@@ -83,13 +83,15 @@ def keep_times(fitted: Characterisation, traces: Traces, to: Path) -> Characteri
 
 
 def replayed(
-    rates: pd.DataFrame, traffic: pd.DataFrame, window_s: float, file: str
+    kinds: Mapping[str, Traffic], window_s: float, file: str
 ) -> tuple[Publishing, tuple[str, ...]]:
     """How a record of so many seconds is replayed, and what must be said of that.
 
-    ``rates`` are those of publishers over equal parts of the time, ``traffic`` their kinds.
+    What counts is how far all publishers together are from what their hours make usual.
     """
-    together = rates.groupby("at_s")["per_s"].sum().sort_index().to_numpy(np.float64)
+    counts = np.sum([each.counts for each in kinds.values()], axis=0)
+    usual = np.sum([each.usual for each in kinds.values()], axis=0)
+    together = counts / np.maximum(usual, 1e-300)
     batches = block_batches(together)
     block_s, cycle_s = batches * window_s / len(together), None
     said = []
@@ -98,7 +100,7 @@ def replayed(
     error = _rate_error(together)
     if error > UNSURE_RATE:
         said.append(FEW_EVENTS.format(error=error))
-    if traffic["kind"].isin(BY_DAY).any():
+    if any(each.kind in BY_DAY for each in kinds.values()):
         cycle_s = WEEK_S if window_s >= LEAST_CYCLES * WEEK_S else DAY_S
         most = max(window_s // (MOST_PART * cycle_s), 1.0)
         block_s = min(math.ceil(block_s / cycle_s), most) * cycle_s

@@ -58,6 +58,16 @@ class Day:
         sums = np.convolve(twice, np.ones(hours), mode="valid")
         return float(sums.max() / self.by_hour.sum())
 
+    def expected(self, window: Window, parts: int) -> Floats:
+        """Events expected in each of so many equal parts of a window without gaps."""
+        hour_ns = int(HOUR_S * 1e9)
+        first, last = window.from_ns // hour_ns, -(-window.until_ns // hour_ns)
+        hours = np.arange(first, last)
+        upto = np.append(0.0, np.cumsum(self.per_s[hours % len(self.per_s)] * HOUR_S))
+        edges = np.linspace(window.from_ns, window.until_ns, parts + 1) / hour_ns - first
+        within: Floats = np.diff(np.interp(edges, np.arange(len(upto)), upto))
+        return within
+
     @property
     def variance(self) -> float:
         """Variance of the rate over the hours, in (events/s)²."""

@@ -93,7 +93,6 @@ def _squared_lengths(window: Window, count: int) -> Floats:
     """Sums over the windows of each length of their squared lengths in s²: [length, batch].
 
     Windows begin at whole multiples of their length since 1970 and are cut at the ends of batches.
-    Where batches have gaps between them nobody knows where they lie: they are cut as if anywhere.
     """
     span_ns = window.until_ns - window.from_ns
     width = -(-span_ns // count)
@@ -101,10 +100,6 @@ def _squared_lengths(window: Window, count: int) -> Floats:
     ends = np.minimum(begins + width, window.until_ns)
     rows = []
     for scale_ns in SCALES_NS:
-        if abs(window.seconds * 1e9 - span_ns) > width:
-            batch_s, scale_s = window.seconds / count, scale_ns / 1e9
-            rows.append(np.full(count, scale_s * batch_s - scale_s**2 / 3.0))
-            continue
         first, last = -(-begins // scale_ns) * scale_ns, ends // scale_ns * scale_ns
         pieces = (first - begins) ** 2.0 + (ends - last) ** 2.0 + (last - first) * float(scale_ns)
         rows.append(np.where(last < first, (ends - begins) ** 2.0, pieces) / 1e18)

@@ -61,7 +61,7 @@ from tidings.characterisation.fit.stationarity import (
 )
 from tidings.characterisation.fit.subscribers import FoundSubscribers, find_subscribers, with_links
 from tidings.characterisation.fit.together import find_together, together_notes
-from tidings.characterisation.fit.traffic import find_traffic
+from tidings.characterisation.fit.traffic import Traffic, find_traffic
 from tidings.characterisation.fit.traffic_notes import (
     dispersion_table,
     doubts,
@@ -83,10 +83,11 @@ class Characterisation:
     events wait at brokers, which comes of a system and is no part of it; ``quality`` counts the
     rows of every table by what became of them, ``coverage`` says how much of what was published
     could be followed to those who want it; ``stationarity`` tests whether publishers keep their
-    rates; ``clocks`` says how far the clocks of two hosts may differ; ``traffic`` says which kind
-    of traffic publishers are, and ``dispersion`` how far their counts vary over lengths of time;
-    ``laws`` are those fitted, by path of the parameter, ``rates`` those of publishers over time;
-    ``notes`` say what the traces do not and was assumed. ``examples`` are a few of the rows that
+    rates; ``clocks`` says how far the clocks of two hosts may differ; ``kinds`` and, as a table,
+    ``traffic`` say which kind of traffic publishers are, and ``dispersion`` how far counts of their
+    events vary over lengths of time; ``laws`` are those fitted, by path of the parameter, ``rates``
+    those of publishers over time; ``notes`` say what the traces do not and was assumed.
+    ``examples`` are a few of the rows that
     were set aside, where :func:`with_examples` has looked for them.
     """
 
@@ -98,6 +99,7 @@ class Characterisation:
     coverage: pd.DataFrame
     stationarity: pd.DataFrame
     clocks: pd.DataFrame
+    kinds: Mapping[str, Traffic]
     traffic: pd.DataFrame
     dispersion: pd.DataFrame
     laws: Mapping[str, FittedLaw]
@@ -138,7 +140,7 @@ def fit(
     channels = surest(crossed, probed_channels)
     spoilt_rates = spoilt.get("publications", 0.0)
     samples = interval_samples(seen.intervals)
-    traffic = find_traffic(seen.intervals, samples, traces.window)
+    traffic = find_traffic(seen.intervals, samples, traces.window) if _is_even(seen, traces) else {}
     publishers = fit_publishers(
         seen,
         channels,
@@ -189,12 +191,22 @@ def fit(
         stationarity=steady,
         clocks=clocks.table,
         laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
+        kinds=traffic,
         traffic=traffic_table(traffic),
         dispersion=dispersion_table(traffic, seen.hops_by("batches"), traces.window.seconds),
         rates=rates_over_time(seen.publications_by("batches"), lengths_s),
         notes=notes,
         bad_texts=BadTexts(contents=seen.bad_texts, filters=wanting.bad_texts),
     )
+
+
+def _is_even(seen: Statistics, traces: Observed) -> bool:
+    """Whether the parts of the time are alike and have no gaps: else counts differ by these."""
+    window, lengths_s = traces.window, seen.batches_s
+    is_whole = (
+        abs(window.seconds - (window.until_ns - window.from_ns) / 1e9) < 1e-6 * window.seconds
+    )
+    return is_whole and (lengths_s is None or max(lengths_s) < 1.01 * min(lengths_s))
 
 
 def _with_spoilt(

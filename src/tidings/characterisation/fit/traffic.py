@@ -57,7 +57,8 @@ class Traffic:
     kind: str
     why: str
     curve: Curve
-    counts: Floats  # of events by part of the time
+    counts: Floats  # of events by part of the time, ...
+    usual: Floats  # ... and as many as its hours of the day make expected
     publishes: Publishing | None = None
     rates: DailyRates | None = None
     is_kept: bool = True
@@ -112,7 +113,10 @@ def find_traffic(
         name = batches.publisher
         day = find_day(hours[name], window) if name in hours else None
         sample = samples.get(name, EMPTY)
-        traffic[name] = _kind(batches, sample, day, clock_of.get(name))
+        found = _kind(batches, sample, day, clock_of.get(name))
+        if day is not None and found.kind in BY_DAY:
+            found = replace(found, usual=day.expected(window, len(found.counts)))
+        traffic[name] = found
     return traffic
 
 
@@ -122,7 +126,12 @@ def _kind(
     """Go from the simplest description to the next until one is not rejected."""
     curve = curve_of(batches)
     plain = Traffic(
-        publisher=batches.publisher, kind=RENEWAL, why="", curve=curve, counts=batches.events
+        publisher=batches.publisher,
+        kind=RENEWAL,
+        why="",
+        curve=curve,
+        counts=batches.events,
+        usual=np.full(len(batches.events), batches.events.mean()),
     )
     if batches.total < LEAST_EVENTS:
         return replace(
