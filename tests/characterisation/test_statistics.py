@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
+import numpy as np
 import pandas as pd
 import pytest
 from pyspark.testing import assertDataFrameEqual
 
+from naive_traffic import interval_rows
 from tidings.characterisation.count.deliveries import (
     DELIVERY_STATISTICS,
     SUBSCRIPTION_STATISTICS,
@@ -45,8 +47,10 @@ from tidings.characterisation.statistics import ARRIVED_OUTSIDE as LATE_HOP
 from tidings.characterisation.statistics import (
     CONFLICT,
     CROSSING_STATISTICS,
+    INSTANTS,
     LINK_STATISTICS,
     PUBLISHED_OUTSIDE,
+    SCALE_SUMS,
     SETTLING,
     TOO_EARLY,
     UNFORESEEN,
@@ -171,6 +175,35 @@ def test_intervals_within_batches_and_the_ends_to_bridge_them(table):
         ("p", 3, 3 * S, 3 * S),
         ("q", 31, 31 * S, 31 * S),
     }
+
+
+def test_windows_of_every_length_are_counted_as_a_twin_counts_them(spark, few_rows, tmp_path):
+    rng = np.random.default_rng(8)
+    times_ns = {
+        "p": rng.integers(0, 32 * S, 400),
+        "q": np.repeat(rng.integers(0, 32_000, 60) * 10**6, 3),
+        "r": np.arange(32) * S,
+    }
+    rows = [(f"{p} {n}", p, int(t)) for p, every in times_ns.items() for n, t in enumerate(every)]
+    columns = pd.DataFrame(rows, columns=["event", "publisher", "published_ns"])
+    columns = columns.assign(broker="b", content="{}", lifetime_ns=None, size_bytes=None)
+    types = {"lifetime_ns": "Int64", "size_bytes": "Int64"}
+    columns.astype(types).to_parquet(tmp_path / "rows.parquet")
+    publications = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    found = interval_statistics(publications, WINDOW).toPandas()
+    twin = interval_rows(times_ns, WINDOW.from_ns, WINDOW.until_ns)
+    for statistic, key, columns in (
+        ("ends", "batch", ("count", "first_ns", "last_ns", *INSTANTS)),
+        ("scales", "batch", ("first_ns", "last_ns", "events", *SCALE_SUMS)),
+        ("hours", "bin", ("events",)),
+    ):
+        tables = [
+            each[each["statistic"] == statistic].set_index(["publisher", key]).sort_index()
+            for each in (found, twin)
+        ]
+        for column in columns:
+            counted, expected = (list(each[column].astype(np.int64)) for each in tables)
+            assert counted == expected, (statistic, column)
 
 
 HOPS = [
@@ -453,7 +486,9 @@ def test_journeys_are_lists_where_bits_do_not_suffice():
 # Every statistic over its tables, and how often it may move rows between machines.
 STATISTICS = {
     "publications": (lambda t: publication_statistics(t["publications"], WINDOW, WINDOW), 2),
-    "intervals": (lambda t: interval_statistics(t["publications"], WINDOW), 2),
+    # rows once, for intervals and for windows of time alike (it stands there twice and is run
+    # once), and the cells of intervals
+    "intervals": (lambda t: interval_statistics(t["publications"], WINDOW), 3),
     # cells of services twice, those of waits once
     "hops": (lambda t: hop_statistics(t["hops"], WINDOW), 3),
     "starts": (lambda t: with_reconstructed_starts(t["hops"]), 1),

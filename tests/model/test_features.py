@@ -55,6 +55,14 @@ USES = {
     "the way back": ("bandwidth", "LINK", ", back: {bandwidth: 1Mbit/s}"),
     "the way back, shared": ("bandwidth", "LINK", ", back: {network: wan}"),
     "Publisher.rates": ("rates by time of day", "EVERY", "rates: {slot: 1h, per_s: [1, 2]}"),
+    "Publisher.publishes": (
+        "recorded publishing times", "EVERY", "publishes: {recorded: times.csv}"
+    ),
+    "a clock": ("publishers with clocks", "EVERY", "publishes: {period: 1s}"),
+    "batches": ("batches of publications", "EVERY", "publishes: {every: 1s, batch: {3: 1}}"),
+    "bursts": (
+        "bursts of publications", "EVERY", "publishes: {bursts: [{rate: 1/s, on: 1s, off: 1s}]}"
+    ),
     "Publisher.connectivity": ("connectivity", "PUBLISHER", ", connectivity: {on: 1s, off: 1s}"),
     "Publisher.link": ("bursts of losses", "PUBLISHER", ", link: {loss_burst: 2}"),
     "Publisher.lifetime": ("random lifetimes", "PUBLISHER", ", lifetime: {exponential: 1s}"),
@@ -98,7 +106,7 @@ BASIC = {
 }
 DESCRIBING = {
     # For people and for planning; standard errors are told in the provenance of a prediction.
-    "System": "description standard_errors",
+    "System": "description standard_errors remarks",
     "Subscriber": "group target",
 }
 # Fields without a meaning of their own: they say more about the one named, which is refused.
@@ -108,6 +116,8 @@ PARTS_OF = {
     "Routing": {"roots": "Routing.by"},
     "Connectivity": "Subscriber.connectivity",
     "DailyRates": "Publisher.rates",
+    "Publishing": "Publisher.publishes",
+    "Burst": "Publisher.publishes",
     "Recovery": "System.recovery",
     "FailureGroup": "System.failure_groups",
     "Network": "System.networks",

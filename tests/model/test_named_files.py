@@ -11,7 +11,7 @@ import pytest
 from snapshots import everything_below
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError, InvalidSystemError
-from tidings.model import connectivity_traces, reading
+from tidings.model import named_tables, reading
 from tidings.model.connectivity_traces import periods_of
 from tidings.model.named_files import FILES_BELOW
 from tidings.model.reading import load, loads, save
@@ -120,7 +120,7 @@ def test_what_is_put_in_place_of_a_trace_after_the_check_is_not_read(place, kind
 @pytest.mark.parametrize(("put_back", "said"), [(True, "exchanged while"), (False, "not below")])
 def test_what_is_exchanged_while_it_is_opened_is_not_read(place, monkeypatch, put_back, said):
     """Its name is resolved and found good, and leads elsewhere at the moment of opening."""
-    own, usual = place / "given" / "own", connectivity_traces.open_plain
+    own, usual = place / "given" / "own", named_tables.open_plain
     own.mkdir()
     (own / "trips.csv").write_text(ROWS)
     (peer,) = load(write(place, "given/own/trips.csv")).subscribers
@@ -134,7 +134,7 @@ def test_what_is_exchanged_while_it_is_opened_is_not_read(place, monkeypatch, pu
             (place / "away").rename(own)
         return opened
 
-    monkeypatch.setattr(connectivity_traces, "open_plain", exchanging)
+    monkeypatch.setattr(named_tables, "open_plain", exchanging)
     with pytest.raises(InvalidInputError, match=said):
         periods_of(peer.connectivity, peer.name)
 

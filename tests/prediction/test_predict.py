@@ -400,3 +400,21 @@ def test_an_own_queue_of_one_bursty_stream_among_many_even_ones_is_not_believed(
         "simulation",
         "theory was not tested where a subscriber with a queue gets traffic that is not Poisson",
     )
+
+
+@pytest.mark.parametrize("by", ["theory", "simulation"])
+def test_what_is_unsure_of_a_system_comes_with_every_prediction(by):
+    said = "the rate of p was measured for an hour only; take predictions with care"
+    doubtful = loads(
+        f"""
+        tidings: 1
+        lifetime: 1s
+        brokers: {{hub: {{service: {{exponential: 100ms}}}}}}
+        publishers: {{p: {{at: hub, every: {{rate: 1/s}}, content: {{event: {{k: 1}}}}}}}}
+        subscribers: {{s: {{at: hub, wants: {{}}}}}}
+        remarks: [{said}]
+        """
+    )
+    found = predict(doubtful, by=by, within=0.02)
+    assert [each.what for each in found.remarks if each.kind == "of the system"] == [said]
+    assert any(said in each for each in found.warnings)

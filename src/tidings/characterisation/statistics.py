@@ -18,6 +18,15 @@ from numpy.typing import NDArray
 
 NEEDED = ("publications", "hops", "deliveries")  # the tables without which nothing can be fitted
 BATCHES = 32  # parts of the window whose differences tell the standard errors
+# Lengths of time over which events are counted, each ten times the one before: a millisecond to a
+# quarter of an hour. Sums over windows of n², n events in each: how far counts vary.
+SCALE_RATIO = 10
+SCALES_NS = tuple(SCALE_RATIO**power * 10**6 for power in range(7))
+SCALE_SUMS = tuple(f"squares_{power}" for power in range(len(SCALES_NS)))
+# Events at whole units of the clock, by the unit in nanoseconds.
+WHOLE_NS = {"whole_ms": 10**6, "whole_s": 10**9, "whole_min": 60 * 10**9}
+INSTANTS = ("events", "instants", *WHOLE_NS)
+WEEK_HOURS = 168  # of which the first of 1970, a Thursday, is number 0
 Direction = tuple[str, str]  # source and target of one direction of a link
 
 # Why rows are set aside, beyond what is wrong with a row by itself.

@@ -60,6 +60,14 @@ def characterise(
             "and compare.",
         ),
     ] = None,
+    replay: Annotated[
+        bool,
+        typer.Option(
+            "--replay",
+            help="Keep the recorded publishing times beside the fitted system (--to FILE.yaml), "
+            "which then replays them instead of drawing from fitted distributions.",
+        ),
+    ] = False,
     regimes: Annotated[
         Path | None,
         typer.Option(
@@ -116,7 +124,14 @@ def characterise(
     # Whatever can be wrong is found out before Spark takes its time to start.
     settle_s = options.seconds(settle or "0s", or_zero=True)
     margin_s = None if margin is None else options.seconds(margin)
-    places = Places(to=to, measured=measured, regimes=regimes, report=report, quarantine=quarantine)
+    places = Places(
+        to=to,
+        measured=measured,
+        regimes=regimes,
+        report=report,
+        quarantine=quarantine,
+        replay=replay,
+    )
     places.check()
     known = reading.load(base) if base is not None else None
     if known is not None:
@@ -125,6 +140,7 @@ def characterise(
         "--back-test": back_test is not None,
         "--regimes": regimes is not None,
         "--quarantine": quarantine is not None,
+        "--replay": replay,
     }
     _check_store_options(traces, into, margin=margin, settle=settle, whole=whole)
     work = Work(traces=traces, base=known, settle_s=settle_s, master=master, memory=memory)
@@ -136,7 +152,7 @@ def characterise(
         characterisation = work.added(into, margin_s)
     else:
         characterisation, tested, parts = work.characterised(places, back_test)
-    places.save(characterisation, parts, traces)
+    places.save(characterisation, parts, traces, tested)
     if json:
         console.show_json(document(characterisation, tested, None if regimes is None else parts))
     else:

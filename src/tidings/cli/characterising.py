@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import typer
 
 from tidings.characterisation.count.adding import add_traces
 from tidings.characterisation.fit.fitting import Characterisation
 from tidings.characterisation.fit.quality import SET_ASIDE
+from tidings.characterisation.fit.traffic import COMMON
 from tidings.characterisation.job import characterise as characterise_traces
 from tidings.characterisation.job import check_tables, with_examples
 from tidings.characterisation.regimes import Regime, Regimes, characterise_regimes, hours_of
+from tidings.characterisation.replaying import keep_times, times_file
 from tidings.characterisation.statistics import NEEDED
 from tidings.characterisation.stored import characterise_store
 from tidings.cli import console, spark
@@ -26,6 +29,7 @@ from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.model.writing import check_file, check_new_folder
 from tidings.reporting import terminal
+from tidings.reporting.headline import Figure
 from tidings.reporting.page import Report, write_page
 from tidings.traces.places import require_tables, table_names
 from tidings.traces.reading import Traces, read_traces
@@ -44,9 +48,15 @@ class Places:
     regimes: Path | None
     report: Path | None
     quarantine: Path | None = None
+    replay: bool = False  # whether publishing times are kept beside the fitted system
 
     def check(self) -> None:
         """Refuse places where nothing can be written."""
+        if self.replay and (self.to is None or self.to.suffix not in (".yaml", ".yml")):
+            raise typer.BadParameter(
+                f"--replay writes publishing times beside the fitted system, got --to {self.to}; "
+                "wants --to FILE.yaml"
+            )
         if self.to is not None:
             reading.check_system_place(self.to)
         check_output(self.measured)
@@ -57,7 +67,13 @@ class Places:
         if self.quarantine is not None:
             check_new_folder(self.quarantine)
 
-    def save(self, characterisation: Characterisation, parts: Regimes, traces: str) -> None:
+    def save(
+        self,
+        characterisation: Characterisation,
+        parts: Regimes,
+        traces: str,
+        tested: BackTest | None = None,
+    ) -> None:
         """Write everything that has a place."""
         if self.to is not None:
             reading.save(characterisation.system, self.to)
@@ -67,7 +83,7 @@ class Places:
             for number, part in enumerate(parts.regimes, start=1):
                 reading.save(part.fitted.system, self.regimes / f"regime-{number}.yaml")
         if self.report is not None:
-            _write_report(characterisation, traces, self.report)
+            _write_report(characterisation, traces, self.report, tested)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,12 +113,17 @@ class Work:
                 characterisation = with_examples(
                     characterisation, given, settle_s=self.settle_s, to=places.quarantine
                 )
+            if places.replay and places.to is not None:
+                step("publishing times")
+                characterisation = keep_times(characterisation, given, times_file(places.to))
             if places.regimes is not None:
                 parts = characterise_regimes(given, characterisation, **asked, progress=step)
             if back_test is not None:
                 from tidings.validation.back_testing import back_test as test_back
 
-                tested = test_back(given, share=back_test, **asked, progress=step)
+                tested = test_back(
+                    given, share=back_test, **asked, replay=places.replay, progress=step
+                )
         return characterisation, tested, parts
 
     def added(self, store: Path, margin_s: float | None) -> Characterisation:
@@ -142,15 +163,28 @@ def say_set_aside(characterisation: Characterisation, quarantine: Path | None) -
         )
 
 
-def _write_report(characterisation: Characterisation, traces: str, path: Path) -> None:
+def _write_report(
+    characterisation: Characterisation, traces: str, path: Path, tested: BackTest | None
+) -> None:
     page = Report(
         title=f"Measured from {traces}",
         system=characterisation.system,
         outcomes={"measured": characterisation.measured},
         parameters=_numbers_with_errors(characterisation),
         sections=characterisation.sections,
+        figures=() if tested is None else (_figure(tested),),
     )
     console.note(f"Report: {write_page(page, path)} (open it in a browser; it needs no network)")
+
+
+def _figure(tested: BackTest) -> Figure:
+    """The verdict of a back-test, for the first screen of a page."""
+    verdict = tested.verdict
+    shares = f"{verdict.predicted:.3f} predicted, {verdict.unseen:.3f} unseen"
+    said = "covered by stated errors" if verdict.is_covered else "NOT covered by stated errors"
+    return Figure(
+        label="back-test error", value=f"{verdict.mean_error:.3f}", note=f"{shares}; {said}"
+    )
 
 
 def _numbers_with_errors(characterisation: Characterisation) -> pd.DataFrame:
@@ -171,6 +205,8 @@ def document(
         "set_aside": characterisation.examples.to_dict("records"),
         "coverage": characterisation.coverage.to_dict("records"),
         "stationarity": characterisation.stationarity.to_dict("records"),
+        "traffic": characterisation.traffic.to_dict("records"),
+        "dispersion": characterisation.dispersion.to_dict("records"),
         "clocks": characterisation.clocks.to_dict("records"),
         "regimes": [] if parts is None else [_regime_document(each) for each in parts.regimes],
         "regimes_verdict": None if parts is None else parts.verdict,
@@ -191,12 +227,17 @@ def _regime_document(regime: Regime) -> dict[str, Any]:
 
 
 def show(characterisation: Characterisation, tested: BackTest | None, limit: int) -> None:
-    """Print what was learnt from traces as tables."""
+    """Print what was learnt from traces as tables; what a back-test comes to stands first."""
+    if tested is not None:
+        console.show(tested.verdict.text)
     console.show(
         terminal.parameters_table(_numbers_with_errors(characterisation), limit=limit),
         terminal.outcome_table(characterisation.measured, limit=limit),
         terminal.quality_table(characterisation.quality),
         terminal.coverage_table(characterisation.coverage),
     )
+    uncommon = characterisation.traffic[~characterisation.traffic["kind"].isin(COMMON)]
+    if len(uncommon):
+        console.show(terminal.traffic_table(uncommon, limit=limit))
     if tested is not None:
         console.show(terminal.comparison_table(tested.comparison, limit=limit), tested.text)

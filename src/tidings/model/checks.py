@@ -133,11 +133,12 @@ def _check_event_types(place: Place, broker: Place) -> None:
 
 def _check_publishers(place: Place) -> None:
     for publisher in _each(place, "publishers"):
-        fields = given(publisher) & {"every", "rates"}
+        fields = given(publisher) & {"every", "rates", "publishes"}
         if len(fields) != 1:
             publisher.report(
-                "either 'every' (time between events) or 'rates' (by time of day)",
-                saw="both" if fields else "neither",
+                "one of 'every' (time between events), 'rates' (by time of day) and 'publishes' "
+                "(recorded times, a clock, batches, bursts)",
+                saw=" and ".join(sorted(fields)) or "none of them",
             )
 
 

@@ -6,27 +6,20 @@ A trace is a ``sessions`` table (:mod:`tidings.model.trace_tables`) as CSV or Pa
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from pathlib import Path
 
 import numpy as np
-import pyarrow
-import pyarrow.csv
-import pyarrow.parquet
 
 from tidings.errors import InvalidInputError
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Empirical, Law
-from tidings.model.named_files import real_place
-from tidings.model.plain_files import open_plain, read_parquet
-from tidings.model.yaml_text import refusal
+from tidings.model.named_tables import read_named_table, stamp_of, wrong_table
 
 STATES = ("disconnected", "connected")
+_WHAT = "connectivity trace"
 Change = tuple[int, int]  # when in nanoseconds, whether connected
 
 
@@ -146,33 +139,14 @@ def _changes(trace: str) -> dict[str, list[Change]]:
 
 
 def _stamp(trace: str) -> int:
-    """When a trace was last changed; looks first whether it lies where it may."""
-    try:
-        return real_place(trace).stat().st_mtime_ns
-    except OSError as error:
-        saw = f"{(error.strerror or 'no file').lower()} ({os.path.abspath(trace)})"
-        raise _wrong(trace, saw=saw, want="a file that can be read") from None
+    return stamp_of(_WHAT, trace)
 
 
 @lru_cache(maxsize=8)
 def _read(trace: str, stamp: int) -> dict[str, list[Change]]:
     """What a trace tells of each peer, as it was when it was last changed."""
-    try:
-        place = real_place(trace)
-        if place.is_dir():
-            table = read_parquet(place)
-        else:
-            with open_plain(place) as file:
-                _check_place(trace, place, os.fstat(file.fileno()))
-                is_csv = trace.endswith(".csv")
-                table = pyarrow.csv.read_csv(file) if is_csv else pyarrow.parquet.read_table(file)
-    except (OSError, pyarrow.ArrowException) as error:
-        saw = refusal(error)
-        raise _wrong(trace, saw=saw, want="a CSV file (.csv) or a Parquet table") from None
-    lacking = [name for name in ("state", "at_ns") if name not in table.column_names]
-    if lacking or table.num_rows == 0:
-        saw = f"no column '{lacking[0]}'" if lacking else "no rows"
-        raise _wrong(trace, saw=saw, want="the columns state and at_ns, and peer if it has several")
+    want = "the columns state and at_ns, and peer if it has several"
+    table = read_named_table(_WHAT, trace, ("state", "at_ns"), want)
     peers = table["peer"].to_pylist() if "peer" in table.column_names else [""] * table.num_rows
     columns = zip(peers, table["at_ns"].to_pylist(), table["state"].to_pylist(), strict=True)
     changes: dict[str, list[Change]] = {}
@@ -187,14 +161,5 @@ def _read(trace: str, stamp: int) -> dict[str, list[Change]]:
     return changes
 
 
-def _check_place(trace: str, place: Path, opened: os.stat_result) -> None:
-    """Refuse a file that is not, or no longer, where its name was resolved to.
-
-    Whoever exchanges a folder of the path for a link meanwhile has another file opened.
-    """
-    if real_place(trace) != place or not os.path.samestat(opened, os.stat(place)):
-        raise OSError(errno.EPERM, "a file that was exchanged while it was opened")
-
-
 def _wrong(trace: str, *, saw: str, want: str) -> InvalidInputError:
-    return InvalidInputError(f"connectivity trace {trace}: got {saw}; wants {want}")
+    return wrong_table(_WHAT, trace, saw=saw, want=want)

@@ -97,6 +97,13 @@ def _daily_rates(system: System) -> Places:
     yield from (f"publishers.{p.name}.rates" for p in system.publishers if p.rates is not None)
 
 
+def _publishing(system: System, field: str) -> Places:
+    """The places of publishers of which one field of 'publishes' is given."""
+    for publisher in system.publishers:
+        if publisher.publishes is not None and getattr(publisher.publishes, field):
+            yield f"publishers.{publisher.name}.publishes.{field.removesuffix('_s')}"
+
+
 def _bandwidth(system: System) -> Places:
     limited = _channels(system, lambda channel: channel.bandwidth_bytes_per_s is not None)
     yield from (f"{at}.bandwidth" for at in limited)
@@ -187,6 +194,10 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "subscription churn": _churn,
     "subscriber's own queue": _processing,
     "rates by time of day": _daily_rates,
+    "recorded publishing times": lambda system: _publishing(system, "recorded"),
+    "publishers with clocks": lambda system: _publishing(system, "period_s"),
+    "batches of publications": lambda system: _publishing(system, "batch"),
+    "bursts of publications": lambda system: _publishing(system, "bursts"),
     "bandwidth": _bandwidth,
     "bursts of losses": _loss_bursts,
     "bounded buffers": _buffers,

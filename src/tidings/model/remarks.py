@@ -55,7 +55,13 @@ class Remark:
         return cls(**{**fields, "where": tuple(fields["where"]), "size": size})
 
 
-def without_recovery(system: System) -> list[Remark]:
+def of_system(system: System) -> list[Remark]:
+    """Say what to know of any result of a system: its own remarks, and what it lacks."""
+    own = [Remark(kind="of the system", what=each) for each in system.remarks]
+    return own + _without_recovery(system)
+
+
+def _without_recovery(system: System) -> list[Remark]:
     """Say what to know of a system whose brokers crash and that does nothing about it."""
     if system.recovery is not None and system.recovery.scheme != "none":
         return []

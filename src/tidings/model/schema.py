@@ -7,6 +7,7 @@ from typing import Any
 from tidings.model import records
 from tidings.model.behaviour import Channel, Connectivity, DailyRates, Station
 from tidings.model.laws import law_schema
+from tidings.model.publishing import Burst, Publishing
 from tidings.model.system import (
     FORMAT_VERSION,
     Broker,
@@ -26,6 +27,8 @@ RECORDS = (
     Channel,
     Connectivity,
     DailyRates,
+    Publishing,
+    Burst,
     Station,
     Recovery,
     Routing,

@@ -40,6 +40,7 @@ from tidings.model.covering import read_wants
 from tidings.model.document import Place
 from tidings.model.filters import Filter, filter_document, filter_schema
 from tidings.model.laws import Law
+from tidings.model.publishing import PUBLISHING, Publishing
 from tidings.model.record_tables import column
 from tidings.model.records import Kind, spec
 
@@ -176,6 +177,11 @@ class Publisher:
     rates: DailyRates | None = spec(
         DAILY_RATES, "rates by time of day, instead of 'every'", default=None
     )
+    publishes: Publishing | None = spec(
+        PUBLISHING,
+        "recorded times, a clock, batches or bursts, instead of 'every'",
+        default=None,
+    )
     content: Content = spec(CONTENT, "what it publishes, with probabilities")
     lifetime: Law | None = spec(LAW, "how long its events are of use", default=None)
     size_bytes: float | None = spec(records.SIZE, "of its messages", default=None, key="size")
@@ -189,6 +195,8 @@ class Publisher:
         """Events published per second, in the long run."""
         if self.every is not None:
             return 1.0 / self.every.mean_s
+        if self.publishes is not None:
+            return self.publishes.mean_per_s(self.name)
         assert self.rates is not None
         return sum(self.rates.per_s) / len(self.rates.per_s)
 
@@ -330,6 +338,12 @@ class System:
     standard_errors: tuple[tuple[str, float], ...] = spec(
         records.by_name(records.number_from(0.0)),
         "of measured parameters, by their path, such as brokers.hub.service",
+        default=(),
+    )
+    remarks: tuple[str, ...] = spec(
+        records.listing(records.TEXT),
+        "what is not sure of this description, such as of a fit to traces; comes with every "
+        "prediction",
         default=(),
     )
 

@@ -121,13 +121,15 @@ def _rate(publisher: Publisher, value: Any) -> Publisher:
     if isinstance(value, Factor):
         if publisher.every is not None:
             return replace(publisher, every=publisher.every.scaled(1.0 / value.times))
+        if publisher.publishes is not None:
+            return replace(publisher, publishes=publisher.publishes.faster(value.times))
         rates = publisher.rates
-        assert rates is not None  # a publisher has one of the two
+        assert rates is not None  # a publisher has one of the three
         return replace(
             publisher, rates=replace(rates, per_s=tuple(each * value.times for each in rates.per_s))
         )
     every = Exponential(mean_s=1.0 / value) if isinstance(value, float) else value
-    return replace(publisher, every=every, rates=None)
+    return replace(publisher, every=every, rates=None, publishes=None)
 
 
 def _read_rate(place: Any) -> Any:

@@ -27,6 +27,7 @@ from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.feature_names import IN_WORDS
 from tidings.prediction.joining import joined
+from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.run import SimulationOptions, simulate
@@ -184,7 +185,7 @@ def _simulated(
         seconds=asked.seconds,
         max_replications=_UNLIMITED,
     )
-    outcome = simulate(system, options, progress=tell)
+    outcome = with_record_errors(simulate(system, options, progress=tell), system)
     rows = {"pairs": outcome.pairs if asked.pairs else table("pairs")}
     rows["delays"] = table("delays") if asked.delays is False else outcome.delays
     # Which rows are not held is said of the rows that are answered.

@@ -6,7 +6,7 @@ from importlib import metadata
 from typing import Any
 
 from tidings.model.reading import fingerprint
-from tidings.model.remarks import Remark, without_recovery
+from tidings.model.remarks import Remark, of_system
 from tidings.model.system import System
 from tidings.prediction.network.network import Network
 
@@ -62,4 +62,4 @@ def remarks(system: System, network: Network) -> tuple[Remark, ...]:
                 do="remove the overload first",
             )
         )
-    return (*said, *without_recovery(system))
+    return (*said, *of_system(system))

@@ -45,6 +45,7 @@ class Report:
     outcomes: Mapping[str, Outcome]
     parameters: pd.DataFrame | None = None
     notes: Sequence[str] = field(default_factory=tuple)
+    figures: Sequence[headline.Figure] = ()  # key figures beside those of the outcomes
     sections: Sequence[Section] = ()  # what else there is to show: budgets, what-ifs, plans
     budget: Budget | None = None  # what causes cost, and what helps
 
@@ -77,7 +78,7 @@ def render_page(report: Report) -> str:
         sentences=headline.sentences(
             outcomes, reasons, report.budget.remedies if report.budget is not None else ()
         ),
-        figures=headline.figures(outcomes),
+        figures=[*headline.figures(outcomes), *report.figures],
         warnings=[f"{each.source}: {text}" for each in outcomes.values() for text in each.warnings],
         notes=[*report.notes, *problem, *data.omissions],
         provenance={source: list(_facts(each.provenance)) for source, each in outcomes.items()},

@@ -318,6 +318,23 @@ def coverage_table(coverage: pd.DataFrame) -> RenderableType:
     )
 
 
+def traffic_table(traffic: pd.DataFrame, *, limit: int) -> RenderableType:
+    """Which kind of traffic publishers are, and how far counts of their events vary."""
+    shown = traffic.head(limit)
+    return FittingTable(
+        title="Traffic that is not independent intervals",
+        caption=hidden(len(shown), len(traffic)),
+        columns=[
+            name_column(shown["publisher"], "publisher"),
+            name_column(shown["kind"], "kind", widest=32),
+            Column(title="over", cells=_cells(wording.seconds, shown["scale_s"]), spare=2),
+            Column(title="dispersion", cells=[f"{each:.3g}" for each in shown["dispersion"]]),
+            Column(title="expected", cells=[f"{each:.3g}" for each in shown["expected"]], spare=1),
+            name_column(shown["why"], "why", spare=3, widest=60),
+        ],
+    )
+
+
 def name_column(
     values: Iterable[Any], title: str, spare: int = 0, widest: int = _WIDEST_NAME
 ) -> Column:

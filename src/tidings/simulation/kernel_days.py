@@ -1,4 +1,4 @@
-"""Rates by time of day: Poisson events at a rate that is constant within each slot."""
+"""Publishers by the clock: rates by time of day, and schedules made before the run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ import numpy as np
 
 from tidings.kernels.compile import primitive
 from tidings.kernels.ziggurat import exponential
-from tidings.simulation.kernel_tables import day_at, day_rates_of, streams_of
+from tidings.simulation.kernel_tables import (
+    day_at,
+    day_rates_of,
+    schedule_at,
+    schedule_times_of,
+    streams_of,
+)
 
 
 @primitive
@@ -38,3 +44,16 @@ def next_of_day(world: Any, index: int, stream: int) -> float:
         time = max(time, end)
         day.position += 1
     return np.inf
+
+
+@primitive
+def next_by_clock(world: Any, publisher: Any) -> float:
+    """When the next event of a day of rates or of a schedule comes, in seconds; +inf: never."""
+    if publisher.day >= 0:
+        return next_of_day(world, publisher.day, publisher.interval_stream)
+    schedule = schedule_at(world, -2 - publisher.day)
+    if schedule.position >= schedule.last:
+        return np.inf
+    due = schedule_times_of(world)[schedule.position]
+    schedule.position += 1
+    return due

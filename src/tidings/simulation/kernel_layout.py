@@ -37,8 +37,8 @@ SAMPLE = _record(copies=_I, backlog=_I)
 
 LAW = _record(kind=_I, offset=_I)
 # A publisher: home broker, its rows [first, last) of contents, laws of its intervals (or its day of
-# rates; −1), the place where its events wait for it to connect (−1: it is always there), its
-# channel and its streams.
+# rates, or its schedule, as −2, −3, ...; −1: neither), the place where its events wait for it to
+# connect (−1: it is always there), its channel and its streams.
 PUBLISHER = _record(
     home=_I,
     first_row=_I,
@@ -59,6 +59,8 @@ ROW = _record(below=_F, publisher=_I, content_class=_I, tree=_I, lifetime=_I, pu
 # A day: rates [first, last) of events, one a slot of so many seconds; ``total`` events are expected
 # of it. ``position`` is the slot, of all since the first day began, in which the last event fell.
 DAY = _record(slot=_F, total=_F, first=_I, last=_I, repeats=_I, position=_I)
+# A schedule: the next of its times, and where they end.
+SCHEDULE = _record(position=_I, last=_I)
 # A place with its stations [first, last), in the order an event passes them: a broker, or a queue
 # of a publisher or receiver, its owner.
 PLACE = _record(first_station=_I, last_station=_I, kind=_I, owner=_I)
@@ -335,6 +337,8 @@ TABLES: dict[str, np.dtype[Any]] = {
     "rows": ROW,
     "days": DAY,
     "day_rates": np.dtype(_F),
+    "schedules": SCHEDULE,
+    "schedule_times": np.dtype(_F),
     "places": PLACE,  # the brokers, then the queues of peers
     "channels": CHANNEL,  # of arcs, publishers, receivers, in this order
     "receivers": RECEIVER,

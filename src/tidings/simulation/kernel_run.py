@@ -19,7 +19,7 @@ from tidings.simulation.kernel_copies import (
     new_copy,
     travel,
 )
-from tidings.simulation.kernel_days import next_of_day
+from tidings.simulation.kernel_days import next_by_clock
 from tidings.simulation.kernel_failures import start_failing
 from tidings.simulation.kernel_layout import BY_LINK, DONE, NEEDS_ROOM, TAPE_FULL
 from tidings.simulation.kernel_peers import queue_up
@@ -50,8 +50,8 @@ def schedule_first(worlds: Any) -> int:
     world = worlds[0]
     for index in range(world.publisher_count):
         publisher = publisher_at(world, index)
-        if publisher.day >= 0:
-            first = next_of_day(world, publisher.day, publisher.interval_stream)
+        if publisher.day != -1:
+            first = next_by_clock(world, publisher)
         else:
             first = draw_time(world, publisher.residual, publisher.phase_stream)
         set_key(nodes_of(world), index, first)
@@ -180,8 +180,8 @@ def choose_row(world: Any, publisher: Any) -> int:
 def publish(world: Any, index: int) -> None:
     """A publisher publishes an event and sends it to its home broker, if it is connected."""
     publisher = publisher_at(world, index)
-    if publisher.day >= 0:
-        due = next_of_day(world, publisher.day, publisher.interval_stream)
+    if publisher.day != -1:
+        due = next_by_clock(world, publisher)
     else:
         due = world.now + draw_time(world, publisher.interval, publisher.interval_stream)
     set_key(nodes_of(world), index, due)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,8 +18,9 @@ from tidings.model import delay_grid
 from tidings.model.arrays import Ints
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic, Law, residual
+from tidings.model.publishing import Burst
 from tidings.model.routes import Routes, route
-from tidings.model.system import EXPIRY, System
+from tidings.model.system import EXPIRY, Publisher, System
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.audience import (
     find_curves,
@@ -39,6 +40,7 @@ from tidings.simulation.peers import (
     met_queues,
     peer_tables,
 )
+from tidings.simulation.schedules import Replay, find_replays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,13 +98,31 @@ class CompiledSystem:
     def settling_s(self) -> float:
         """How long a run should go on at least before what is measured, in seconds."""
         longest_s = max((queue.cycle_s for queue in self.peer_queues), default=0.0)
+        longest_s = max(longest_s, *(each.cycle_s for each in self.bursts), 0.0)
         return max(self.faults.settling_s, self.churn.settling_s, SETTLING * longest_s)
 
     @property
     def day_s(self) -> float:
-        """How long the longest day of rates is, in seconds; 0 where no rate changes."""
+        """How long the longest day of rates or of a record is, in seconds; 0: nobody has one."""
         days = (each.rates for each in self.system.publishers if each.rates is not None)
-        return max((rates.length_s for rates in days), default=0.0)
+        of_records = (each.cycle_s for each in self.records)
+        return max((*(rates.length_s for rates in days), *of_records), default=0.0)
+
+    @cached_property
+    def records(self) -> tuple[Replay, ...]:
+        """Records that publishers replay, each once, in the time of the simulation."""
+        return find_replays(self.system)
+
+    @property
+    def record_s(self) -> float:
+        """How long the longest record is that is replayed, in seconds; 0: none is."""
+        return max((each.length_s for each in self.records), default=0.0)
+
+    @property
+    def bursts(self) -> Iterator[Burst]:
+        """All sources that are on and off by turns."""
+        given = (each.publishes for each in self.system.publishers if each.publishes is not None)
+        return (burst for each in given for burst in each.bursts)
 
     @cached_property
     def peer_arrivals(self) -> NDArray[np.float64]:
@@ -261,9 +281,9 @@ def _publishers(
     streams: Callable[..., int],
 ) -> Any:
     records = []
-    days = itertools.count()
+    days, schedules = itertools.count(), itertools.count(-2, -1)
     for index, publisher in enumerate(system.publishers):
-        # With rates by time of day no law is drawn from; the first will do.
+        # With rates by time of day or a schedule no law is drawn from; the first will do.
         every = publisher.every or Deterministic(value_s=0.0)
         name = f"publisher {publisher.name}"
         records.append(
@@ -273,7 +293,7 @@ def _publishers(
                 first_rows[index + 1],
                 laws(every),
                 laws(residual(every)),
-                -1 if publisher.rates is None else next(days),
+                _by_clock(publisher, days, schedules),
                 -1,  # always connected
                 len(routes.arcs) + index,
                 streams(name, "phase"),
@@ -283,6 +303,13 @@ def _publishers(
             )
         )
     return make_records(layout.PUBLISHER, records)
+
+
+def _by_clock(publisher: Publisher, days: Iterator[int], schedules: Iterator[int]) -> int:
+    """The day of rates of a publisher, or its schedule; −1: neither."""
+    if publisher.publishes is not None:
+        return next(schedules)
+    return -1 if publisher.rates is None else next(days)
 
 
 def _channels(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tidings.model.reading import fingerprint
-from tidings.model.remarks import Remark, without_recovery
+from tidings.model.remarks import Remark, of_system
 from tidings.simulation.results import MOST_PAIRS
 from tidings.simulation.totals import COSTS, Totals
 from tidings.simulation.world import Window
@@ -17,7 +17,7 @@ from tidings.simulation.world import Window
 
 def remarks_of(totals: Totals) -> list[Remark]:
     """List what the reader of a simulated outcome must know of the system and of its tables."""
-    remarks = without_recovery(totals.compiled.system)
+    remarks = of_system(totals.compiled.system)
     idle = totals.on_time.w[totals.units.of_subscriber] == 0
     names = [
         s.name for s, none in zip(totals.compiled.system.subscribers, idle, strict=True) if none

@@ -47,6 +47,10 @@ HANDLED = frozenset(
         "bounded buffers of peers",
         "subscriber's own queue",
         "rates by time of day",
+        "recorded publishing times",
+        "publishers with clocks",
+        "batches of publications",
+        "bursts of publications",
         "subscription churn",
     }
 )

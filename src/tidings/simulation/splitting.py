@@ -57,7 +57,8 @@ class Splitting:
 def can_split(compiled: CompiledSystem) -> bool:
     """Whether misses come from queues of brokers alone, at rates that do not change."""
     steady = not (compiled.faults.matter or compiled.peer_queues or compiled.churn.matters)
-    return steady and compiled.has_queues and not compiled.day_s
+    scheduled = any(each.publishes is not None for each in compiled.system.publishers)
+    return steady and compiled.has_queues and not compiled.day_s and not scheduled
 
 
 def find_splitting(

@@ -55,7 +55,7 @@ class Cycle:
 
 
 def cycles(compiled: CompiledSystem) -> Iterator[Cycle]:
-    """Give all that is up and down by turns: what fails, peers, subscriptions that come and go."""
+    """Give all that is up and down by turns: what fails, peers, bursts, subscriptions."""
     for name, failure, _ in compiled.faults.failures:
         length_s = failure.up.mean_s + failure.down.mean_s
         yield Cycle(name=name, length_s=length_s, down=failure.down.mean_s / length_s)
@@ -63,6 +63,8 @@ def cycles(compiled: CompiledSystem) -> Iterator[Cycle]:
         if queue.periods is not None:
             down = 1.0 - queue.periods.connected
             yield Cycle(name=queue.peer, length_s=queue.cycle_s, down=down)
+    for burst in compiled.bursts:
+        yield Cycle(name="bursts", length_s=burst.cycle_s, down=1.0 - burst.share_on)
     for index, _ in compiled.churn.churners[: compiled.churn.watched]:
         churner = compiled.system.subscribers[index]
         assert churner.stays is not None
@@ -123,8 +125,9 @@ def find_window(
     if compiled.day_s:
         length_s, remarks = _whole_days(compiled, options, length_s)
     if warmup_s is None:
-        warmup_s = compiled.day_s  # the day before
-        if compiled.has_queues and not compiled.day_s:
+        # The day or the record before: it tells nothing of a state that takes longer to reach.
+        warmup_s = compiled.day_s or compiled.record_s
+        if compiled.has_queues and not warmup_s:
             tell("pilot runs for the warm-up")
             events = _pilot_events(compiled, options)
             warmup_s, remarks = detect_warmup(_pilot(compiled, options), events / rate)
@@ -150,7 +153,8 @@ def _affordable(
 ) -> float:
     """Choose how long to measure in each replication where nobody said it, in seconds."""
     often = options.first_replications
-    wanted_s = max(usual_s, span.needed_s / often if span else 0.0)
+    # What other records would say varies as replications do that are as long as the record.
+    wanted_s = max(compiled.record_s or usual_s, span.needed_s / often if span else 0.0)
     most_s = PLANNED * options.planned_seconds / (often * VISIT_S * _visits_per_s(compiled))
     # Without a limit on its seconds nobody waits less than is usual.
     least_s = usual_s if options.seconds is None else max(warmup_s, LEAST * usual_s)
@@ -183,6 +187,8 @@ def _whole_days(
     day_s = compiled.day_s
     if options.duration_s is None:
         again = any(each.rates and each.rates.repeat for each in compiled.system.publishers)
+        again = again or any(each.cycle_s for each in compiled.records)
+        length_s = compiled.record_s or length_s
         return day_s * (max(1, math.ceil(length_s / day_s - 1e-9)) if again else 1), []
     days = length_s / day_s
     if abs(days - round(days)) < 1e-9 * days:

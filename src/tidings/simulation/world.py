@@ -19,6 +19,7 @@ from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_run import run, schedule_first
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.options import MOST_COPIES
+from tidings.simulation.schedules import schedule_tables
 
 ALLOW_MORE = "allow more with --max-copies"
 FIRST_ROOM = 4096  # copies and publications there is room for in the beginning
@@ -78,6 +79,7 @@ def make_world(
         "samples": np.zeros(window.samples, dtype=layout.SAMPLE),
         **{name: np.zeros(0, dtype=kinds[name]) for name in ("levels", "spans", "kept")},
     }
+    tables |= schedule_tables(compiled.system, window.end_s, seed, replication)
     tables["days"]["position"] = np.floor(-window.warmup_s / tables["days"]["slot"])
     at_once = ("fan_out", "deliveries_at_once", "turns_at_once")
     most_at_once = int(max(compiled.numbers[name] for name in at_once))

@@ -202,6 +202,7 @@ def slice_s(compiled: CompiledSystem) -> float:
     """How long a slice is, in seconds: about a million events, and whole days of rates."""
     days = {each.rates for each in compiled.system.publishers if each.rates is not None}
     once = any(not each.repeat for each in days) or len({each.length_s for each in days}) > 1
+    once = once or any(each.publishes is not None for each in compiled.system.publishers)
     if once or compiled.churn.matters or any(cycles(compiled)):
         return math.inf
     least_s = EVENTS_OF_A_SLICE / float(compiled.publisher_rates.sum())

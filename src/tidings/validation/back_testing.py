@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tidings.characterisation.fit.fitting import Characterisation
 from tidings.characterisation.job import characterise
+from tidings.characterisation.replaying import keep_times
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
@@ -15,6 +18,40 @@ from tidings.prediction.predict import predict
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 from tidings.validation.comparison import Comparison, compare
+
+TIMES = "times.parquet"
+COVERED = 0.9  # share of subscribers within the stated errors from which a test is passed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackTestVerdict:
+    """What a back-test comes to: mean on-time shares, and whether errors are what they are said.
+
+    ``within_error`` is the share of subscribers whose two shares differ by no more than the errors
+    that both state (95 %).
+    """
+
+    predicted: float
+    unseen: float
+    mean_error: float  # mean of absolute differences, subscriber by subscriber
+    worst_error: float
+    within_error: float
+    subscribers: int
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether stated errors hold for nine subscribers in ten."""
+        return self.within_error >= COVERED
+
+    @property
+    def text(self) -> str:
+        """The verdict in one line."""
+        said = "covered" if self.is_covered else "NOT covered: do not plan with this fit"
+        return (
+            f"Back-test: {self.predicted:.3f} on time predicted, {self.unseen:.3f} unseen; off by "
+            f"{self.mean_error:.3f} on average and {self.worst_error:.3f} at most; within the "
+            f"stated errors for {self.within_error:.0%} of {self.subscribers} subscribers: {said}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +62,21 @@ class BackTest:
     predicted: Outcome  # of the system fitted to the first part
     measured: Outcome  # in the rest
     comparison: Comparison  # predicted against measured
+
+    @property
+    def verdict(self) -> BackTestVerdict:
+        """Predicted, unseen, error, covered or not; of subscribers that have both shares."""
+        rows = self.comparison.subscribers
+        rows = rows[rows["on_time_difference"].notna()]
+        size = rows["on_time_difference"].abs()
+        return BackTestVerdict(
+            predicted=float(rows["on_time_a"].mean()),
+            unseen=float(rows["on_time_b"].mean()),
+            mean_error=float(size.mean()),
+            worst_error=float(size.max()),
+            within_error=float((size <= rows["on_time_error"]).mean()),
+            subscribers=len(rows),
+        )
 
     @property
     def steadiness(self) -> Comparison:
@@ -47,6 +99,7 @@ class BackTest:
     def to_document(self) -> dict[str, Any]:
         """The test as plain data for JSON: the comparison, and what explains the differences."""
         return {
+            "verdict": {**asdict(self.verdict), "covered": self.verdict.is_covered},
             **self.comparison.to_document(),
             "both_parts_within_2se": self.steadiness.summary.within_2se,
         }
@@ -73,10 +126,12 @@ def back_test(
     share: float = 0.5,
     base: System | None = None,
     settle_s: float = 0.0,
+    replay: bool = False,
     progress: Progress = lambda stage: None,
 ) -> BackTest:
     """Predict the rest of some traces from their first part, and compare.
 
+    With ``replay``, recorded publishing times of the first part stand for those of the rest.
     Differences are in units of both sides' standard errors: those of the prediction come from the
     standard errors of the fitted parameters.
     """
@@ -84,8 +139,12 @@ def back_test(
     first = characterise(
         replace(traces, window=begin), base=base, progress=lambda stage: progress(f"first, {stage}")
     )
-    progress("predicting the rest")
-    predicted = predict(first.system)
+    with TemporaryDirectory() as folder:
+        if replay:
+            progress("publishing times")
+            first = keep_times(first, replace(traces, window=begin), Path(folder) / TIMES)
+        progress("predicting the rest")
+        predicted = predict(first.system)
     second = characterise(
         replace(traces, window=rest),
         base=base,

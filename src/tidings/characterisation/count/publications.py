@@ -17,7 +17,17 @@ from tidings.characterisation.count.cells import (
     whole_row,
     with_reason,
 )
-from tidings.characterisation.statistics import BATCHES, PUBLISHED_OUTSIDE, SAMPLE
+from tidings.characterisation.statistics import (
+    BATCHES,
+    INSTANTS,
+    PUBLISHED_OUTSIDE,
+    SAMPLE,
+    SCALE_RATIO,
+    SCALE_SUMS,
+    SCALES_NS,
+    WEEK_HOURS,
+    WHOLE_NS,
+)
 from tidings.model.trace_tables import PUBLICATIONS
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import DAY_NS, HOUR_NS, TraceWindow
@@ -37,12 +47,19 @@ _SETS = {
     "contents": ("publisher", "content", "lifetime_bin"),
     "batches": ("publisher", "content", "batch"),
 }
-# Per (publisher, bin): intervals between events; per (publisher, batch): first and last moment.
+# Per (publisher, bin): intervals between events; per (publisher, batch): first and last moment, and
+# apart, as ``scales``, how events fall into windows of several lengths; per (publisher, hour of the
+# week, as its bin): events.
 INTERVAL_STATISTICS = (
     "statistic string, publisher string, bin int, batch int, "
-    f"{SAMPLE}, first_ns bigint, last_ns bigint"
+    f"{SAMPLE}, first_ns bigint, last_ns bigint, "
+    f"{', '.join(f'{name} bigint' for name in (*INSTANTS, *SCALE_SUMS))}"
 )
-_INTERVAL_SETS = {"intervals": ("publisher", "bin"), "ends": ("publisher", "batch")}
+_INTERVAL_SETS = {
+    "intervals": ("publisher", "bin"),
+    "ends": ("publisher", "batch"),
+    "hours": ("publisher", "hour"),
+}
 # Per (publisher, hour of day): publications, whatever the date.
 HOURLY_COUNTS = "publisher string, hour int, rows bigint"
 
@@ -176,15 +193,64 @@ def interval_statistics(publications: DataFrame, window: TraceWindow) -> DataFra
     batch = window.piece(F.col("published_ns"), BATCHES)
     good = checked_publications(publications, window).where(F.col(REASON).isNull())
     ordered = Rows.partitionBy("publisher", "batch").orderBy("published_ns")
-    rows = good.select("publisher", batch.alias("batch"), "published_ns").withColumn(
-        "interval_s", seconds(F.col("published_ns") - F.lag("published_ns").over(ordered))
+    # Both what is put in order and what is grouped goes by these keys: rows are moved once.
+    rows = good.select("publisher", batch.alias("batch"), "published_ns")
+    rows = rows.repartition("publisher", "batch")
+    before_ns = F.lag("published_ns").over(ordered)
+    hour = F.pmod(_windows("published_ns", HOUR_NS), F.lit(WEEK_HOURS)).cast("int")
+    intervals = rows.withColumns(
+        {"interval_s": seconds(F.col("published_ns") - before_ns), "hour": hour}
     )
-    cells = rows.groupBy("publisher", "batch", delay_bin(F.col("interval_s")).alias("bin")).agg(
+    keys = ("publisher", "batch", "hour", delay_bin(F.col("interval_s")).alias("bin"))
+    cells = intervals.groupBy(*keys).agg(
         *sample_sums(F.col("interval_s")),
         F.min("published_ns").alias("first_ns"),
         F.max("published_ns").alias("last_ns"),
+        *_instants(F.col("interval_s")),
     )
-    return summed_up(cells, _INTERVAL_SETS)
+    summed = summed_up(cells, _INTERVAL_SETS)
+    bins = F.when(F.col("statistic") == "hours", F.col("hour")).otherwise(F.col("bin"))
+    by_hour_or_bin = summed.withColumn("bin", bins).drop("hour")
+    return by_hour_or_bin.unionByName(_scale_sums(rows), allowMissingColumns=True)
+
+
+def _windows(at: str, length: int) -> Column:
+    """In which window of this length a number lies, counted from 0."""
+    return F.call_function("div", F.col(at), F.lit(length))
+
+
+def _instants(interval_s: Column) -> list[Column]:
+    """How many events there are, at how many instants, and how many at whole units of the clock."""
+    at_ns = F.col("published_ns")
+    return [
+        F.count(F.lit(1)).alias("events"),
+        F.count_if(interval_s.isNull() | (interval_s > 0)).alias("instants"),
+        *(
+            F.count_if(F.pmod(at_ns, F.lit(unit_ns)) == 0).alias(name)
+            for name, unit_ns in WHOLE_NS.items()
+        ),
+    ]
+
+
+def _scale_sums(rows: DataFrame) -> DataFrame:
+    """How events fall into windows of time, per (publisher, batch): Σ n² for every length.
+
+    Windows are put together to longer ones, so that each length has fewer rows to go through.
+    """
+    keys, at = ["publisher", "batch"], "published_ns"
+    merged = [
+        F.sum("events").alias("events"),
+        F.min("first_ns").alias("first_ns"),
+        F.max("last_ns").alias("last_ns"),
+    ]
+    cells = rows.select(*keys, at, F.lit(1).alias("events"), F.col(at).alias("first_ns"))
+    cells = cells.withColumn("last_ns", F.col(at))
+    for name in SCALE_SUMS:
+        window = _windows(at, SCALES_NS[0] if name == SCALE_SUMS[0] else SCALE_RATIO)
+        cells = cells.groupBy(*keys, window.alias(at)).agg(*merged)
+        cells = cells.withColumn(name, F.col("events") * F.col("events"))
+        merged = [*merged, F.sum(name).alias(name)]
+    return cells.groupBy(*keys).agg(*merged).withColumn("statistic", F.lit("scales"))
 
 
 def folded_contents(publications: DataFrame, attributes: Collection[str]) -> DataFrame:

@@ -13,6 +13,7 @@ from tidings.model.study import Curves, Grid, Points, Section
 from tidings.model.units import format_seconds
 
 MOST_LAWS = 8  # that are drawn, those that fit worst first
+MOST_KINDS = 100  # publishers whose kind of traffic is listed
 MOST_PUBLISHERS = 6  # whose rates are drawn, those that drift most first
 _POINTS = 160
 SEEN = "measured"
@@ -28,13 +29,18 @@ _LAWS = (
     "First the histogram (points) and the fitted distribution (line), then the share of "
     "times longer than a given time. The worst fits come first."
 )
+_TRAFFIC = (
+    "The simplest description that the counts of events do not reject. Dispersion is the variance "
+    "of counts over a length of time, divided by their mean, where it is furthest above what "
+    "independent intervals allow (expected)."
+)
 _RATES = (
     "Events per second in equal parts of the observed time. One rate is fitted to each "
     "publisher; publishers whose rate clearly changes are listed in the warnings."
 )
 
 
-def quality_sections(
+def quality_sections(  # noqa: PLR0913 (what there is to show, each a table)
     quality: pd.DataFrame,
     coverage: pd.DataFrame,
     laws: Mapping[str, FittedLaw],
@@ -42,12 +48,14 @@ def quality_sections(
     *,
     examples: pd.DataFrame | None = None,
     clocks: pd.DataFrame | None = None,
+    traffic: pd.DataFrame | None = None,
 ) -> tuple[Section, ...]:
     """The data-quality part of a page: what was read, what could be followed, fits, rates.
 
     ``rates`` has a row per publisher and part of the time: ``publisher``, ``at_s`` and ``per_s``;
     ``examples`` are rows that were set aside: ``table``, ``reason``, ``file``, ``line``, ``text``;
-    ``clocks`` has one per pair of hosts between whose clocks messages went.
+    ``clocks`` has one per pair of hosts between whose clocks messages went; ``traffic`` one per
+    publisher.
     """
     chosen = sorted(laws.items(), key=lambda item: (-_misfit(item[1]), item[0]))[:MOST_LAWS]
     drawn = tuple(each for path, law in chosen for each in _drawn(path, law))
@@ -58,11 +66,24 @@ def quality_sections(
         sections.append(Section(title="Clocks", words=_CLOCKS, exhibits=(_offsets(clocks),)))
     if drawn:
         sections.append(Section(title="Fitted distributions", words=_LAWS, exhibits=drawn))
+    if traffic is not None and len(traffic):
+        words, exhibits = _TRAFFIC, (_kinds(traffic),)
+        sections.append(Section(title="Traffic", words=words, exhibits=exhibits))
     if len(rates):
         sections.append(
             Section(title="Rates over time", words=_RATES, exhibits=(_rates_over_time(rates),))
         )
     return tuple(sections)
+
+
+def _kinds(traffic: pd.DataFrame) -> Grid:
+    rows = traffic.assign(
+        over=traffic["scale_s"].map(format_seconds),
+        events=traffic["events"].map("{:,}".format),
+        **{name: traffic[name].map("{:.3g}".format) for name in ("dispersion", "expected")},
+    )
+    shown = rows[["publisher", "kind", "events", "over", "dispersion", "expected", "why"]]
+    return _grid("When publishers publish", shown.head(MOST_KINDS), names=2)
 
 
 def _rows(quality: pd.DataFrame) -> Grid:

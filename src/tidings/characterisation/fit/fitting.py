@@ -60,6 +60,14 @@ from tidings.characterisation.fit.stationarity import (
     stationarity,
 )
 from tidings.characterisation.fit.subscribers import FoundSubscribers, find_subscribers, with_links
+from tidings.characterisation.fit.together import find_together, together_notes
+from tidings.characterisation.fit.traffic import Traffic, find_traffic
+from tidings.characterisation.fit.traffic_notes import (
+    dispersion_table,
+    doubts,
+    traffic_notes,
+    traffic_table,
+)
 from tidings.characterisation.statistics import TOO_EARLY, Direction, Window
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
@@ -75,10 +83,12 @@ class Characterisation:
     events wait at brokers, which comes of a system and is no part of it; ``quality`` counts the
     rows of every table by what became of them, ``coverage`` says how much of what was published
     could be followed to those who want it; ``stationarity`` tests whether publishers keep their
-    rates; ``clocks`` says how far the clocks of two hosts may differ; ``laws`` are those fitted, by
-    path of the parameter, ``rates`` those of publishers over time; ``notes`` say what the
-    traces do not and was assumed. ``examples`` are a few of the rows that were set aside, where
-    :func:`with_examples` has looked for them.
+    rates; ``clocks`` says how far the clocks of two hosts may differ; ``kinds`` and, as a table,
+    ``traffic`` say which kind of traffic publishers are, and ``dispersion`` how far counts of their
+    events vary over lengths of time; ``laws`` are those fitted, by path of the parameter, ``rates``
+    those of publishers over time; ``notes`` say what the traces do not and was assumed.
+    ``examples`` are a few of the rows that
+    were set aside, where :func:`with_examples` has looked for them.
     """
 
     system: System
@@ -89,6 +99,9 @@ class Characterisation:
     coverage: pd.DataFrame
     stationarity: pd.DataFrame
     clocks: pd.DataFrame
+    kinds: Mapping[str, Traffic]
+    traffic: pd.DataFrame
+    dispersion: pd.DataFrame
     laws: Mapping[str, FittedLaw]
     rates: pd.DataFrame
     notes: tuple[str, ...] = ()
@@ -105,6 +118,7 @@ class Characterisation:
             self.rates,
             examples=self.examples,
             clocks=self.clocks,
+            traffic=self.traffic,
         )
 
 
@@ -125,8 +139,15 @@ def fit(
     crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
     channels = surest(crossed, probed_channels)
     spoilt_rates = spoilt.get("publications", 0.0)
+    samples = interval_samples(seen.intervals)
+    traffic = find_traffic(seen.intervals, samples, traces.window) if _is_even(seen, traces) else {}
     publishers = fit_publishers(
-        seen, channels, base, window_s=traces.window.seconds, spoilt=spoilt_rates
+        seen,
+        channels,
+        base,
+        window_s=traces.window.seconds,
+        spoilt=spoilt_rates,
+        traffic=traffic,
     )
     homes = [each.at for each in publishers.publishers] + [each.at for each in wanting.subscribers]
     failures, unsure = ({}, []) if seen.states is None else fit_failures(seen.states)
@@ -144,14 +165,19 @@ def fit(
         each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
     ]
     counted = count(seen, system, channels, traces, measured)
-    scvs = {name: sample.scv for name, sample in interval_samples(seen.intervals).items()}
+    scvs = {name: sample.scv for name, sample in samples.items()}
     even_s = even_batches_s(measured.seconds)
     lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)
     steady = stationarity(seen.publications_by("batches"), scvs, lengths_s)
+    moving_together = together_notes(find_together(traffic))
+    system = replace(system, remarks=(*doubts(traffic.values()), *moving_together))
+    undescribed = [name for name, each in traffic.items() if each.is_renewal]
+    drifting = steady[steady["publisher"].isin(undescribed)] if traffic else steady
     notes = (
         *traces.notes, *seen.notes, *spoilt_notes(spoilt),
         *wanting.notes, *network.notes, *publishers.notes, *clients.notes,
-        *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
+        *peers.notes, *drift_notes(drifting), *traffic_notes(traffic), *moving_together,
+        *unsure, *burst_notes(probed_channels),
         *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
         *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
     )  # fmt: skip
@@ -165,10 +191,22 @@ def fit(
         stationarity=steady,
         clocks=clocks.table,
         laws={each.path: each.fitted for each in (*parameters, *waits) if each.fitted is not None},
+        kinds=traffic,
+        traffic=traffic_table(traffic),
+        dispersion=dispersion_table(traffic, seen.hops_by("batches"), traces.window.seconds),
         rates=rates_over_time(seen.publications_by("batches"), lengths_s),
         notes=notes,
         bad_texts=BadTexts(contents=seen.bad_texts, filters=wanting.bad_texts),
     )
+
+
+def _is_even(seen: Statistics, traces: Observed) -> bool:
+    """Whether the parts of the time are alike and have no gaps: else counts differ by these."""
+    window, lengths_s = traces.window, seen.batches_s
+    is_whole = (
+        abs(window.seconds - (window.until_ns - window.from_ns) / 1e9) < 1e-6 * window.seconds
+    )
+    return is_whole and (lengths_s is None or max(lengths_s) < 1.01 * min(lengths_s))
 
 
 def _with_spoilt(

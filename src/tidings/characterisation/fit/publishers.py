@@ -15,6 +15,7 @@ from tidings.characterisation.fit.contents import Contents, lifetimes, numbered
 from tidings.characterisation.fit.laws import FittedLaw, fit_law
 from tidings.characterisation.fit.parameters import Parameter
 from tidings.characterisation.fit.samples import Sample, sample_from_rows, sample_of
+from tidings.characterisation.fit.traffic import Traffic
 from tidings.characterisation.statistics import Direction, adjoining
 from tidings.model.behaviour import PERFECT, Channel
 from tidings.model.content import ContentRow, ContentTable
@@ -40,11 +41,14 @@ def fit_publishers(
     *,
     window_s: float,
     spoilt: float = 0.0,
+    traffic: Mapping[str, Traffic] | None = None,
 ) -> FittedPublishers:
     """Fit home, rate per second, contents, lifetimes and link of every publisher seen.
 
     ``spoilt`` is the share of publications that could not be used: rates may miss as many.
+    ``traffic`` says when they publish where independent intervals do not.
     """
+    kinds = traffic or {}
     known = {each.name: each for each in base.publishers} if base else {}
     publishers: list[Publisher] = []
     parameters: list[Parameter] = []
@@ -61,7 +65,9 @@ def fit_publishers(
             continue
         count = int(rows["rows"].sum())
         every, rate = fit_interval(name, count, samples.get(name), window_s, notes)
-        unsure = math.hypot(rate.standard_error, spoilt * rate.estimate)
+        kind = kinds.get(name)
+        own_error = rate.standard_error if kind is None else kind.rate_se(rate.standard_error)
+        unsure = math.hypot(own_error, spoilt * rate.estimate)
         rate = replace(rate, standard_error=unsure)
         content, shares = _content(name, rows, seen.contents)
         fitted = channels.get((name, home))
@@ -75,6 +81,8 @@ def fit_publishers(
         parameters += [rate, *shares]
         link = base_link if fitted is None else fitted.channel(base_link)
         plain = Publisher(name=name, at=home, every=every, content=content, link=link)
+        if kind is not None and not kind.is_renewal:
+            plain = replace(plain, every=None, rates=kind.rates, publishes=kind.publishes)
         if name in known:
             plain = replace(plain, connectivity=known[name].connectivity)
         publishers.append(_with_common_parts(plain, rows))
