@@ -142,13 +142,13 @@ STATISTICS = {
     "clocks": Statistic(keys=_OF_LINK, of="probes"),
     "utilisation": Statistic(keys=("reason",), of="utilisation"),
     "states": Statistic(
-        keys=("reason", "component", "up", "ended", "bin"), of="states", periods=True
+        keys=("reason", "component", "up", "begun", "ended", "bin"), of="states", periods=True
     ),
     "sessions": Statistic(
-        keys=("reason", "path", "connected", "ended", "bin"), of="sessions", periods=True
+        keys=("reason", "path", "connected", "begun", "ended", "bin"), of="sessions", periods=True
     ),
     "stays": Statistic(
-        keys=("path", "connected", "ended", "bin"), of="subscriptions", periods=True
+        keys=("path", "connected", "begun", "ended", "bin"), of="subscriptions", periods=True
     ),
 }  # fmt: skip
 

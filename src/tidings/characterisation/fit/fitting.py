@@ -40,7 +40,11 @@ from tidings.characterisation.fit.exhibits import quality_sections
 from tidings.characterisation.fit.failures import failing_together, fit_failures
 from tidings.characterisation.fit.laws import FittedLaw
 from tidings.characterisation.fit.measured import waiting_parameters
-from tidings.characterisation.fit.parameters import Parameter, parameter_table
+from tidings.characterisation.fit.parameters import (
+    Parameter,
+    parameter_table,
+    unfitted_notes,
+)
 from tidings.characterisation.fit.publishers import (
     FittedPublishers,
     fit_publishers,
@@ -152,6 +156,7 @@ def fit(
         *traces.notes, *seen.notes, *spoilt_notes(spoilt),
         *wanting.notes, *network.notes, *publishers.notes, *clients.notes,
         *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
+        *unfitted_notes(parameters),
         *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
         *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
     )  # fmt: skip
