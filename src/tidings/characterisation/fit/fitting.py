@@ -24,6 +24,7 @@ from tidings.characterisation.fit.channels import (
     fit_channels,
     loss_runs,
     nothing_of_links,
+    sighted_channels,
     surest,
     well_probed,
 )
@@ -37,7 +38,7 @@ from tidings.characterisation.fit.connectivity import (
 )
 from tidings.characterisation.fit.counting import Observed, count, measured_outcome
 from tidings.characterisation.fit.exhibits import quality_sections
-from tidings.characterisation.fit.failures import failing_together, fit_failures
+from tidings.characterisation.fit.failures import ever_down, failing_together, fit_failures
 from tidings.characterisation.fit.laws import FittedLaw
 from tidings.characterisation.fit.measured import waiting_parameters
 from tidings.characterisation.fit.parameters import (
@@ -63,7 +64,12 @@ from tidings.characterisation.fit.stationarity import (
     rates_over_time,
     stationarity,
 )
-from tidings.characterisation.fit.subscribers import FoundSubscribers, find_subscribers, with_links
+from tidings.characterisation.fit.subscribers import (
+    FoundSubscribers,
+    find_subscribers,
+    with_links,
+    with_own_losses,
+)
 from tidings.characterisation.statistics import TOO_EARLY, Direction, Window
 from tidings.errors import InvalidTracesError
 from tidings.model.outcome import Outcome
@@ -127,7 +133,9 @@ def fit(
     spoilt = spoilt_shares(quality)
     crossed = {arc: each for arc, each in fit_channels(seen.crossings).items() if arc not in enough}
     crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
-    channels = surest(crossed, probed_channels)
+    followed = measured.seconds / traces.window.seconds
+    sighted = sighted_channels(seen.sightings, seen.hops, ever_down(seen.states), followed)
+    channels = surest(probed_channels, crossed, _with_spoilt(sighted, seen, spoilt))
     spoilt_rates = spoilt.get("publications", 0.0)
     publishers = fit_publishers(
         seen, channels, base, window_s=traces.window.seconds, spoilt=spoilt_rates
@@ -148,6 +156,9 @@ def fit(
         each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
     ]
     counted = count(seen, system, channels, traces, measured)
+    system, own = with_own_losses(system, counted.own, channels, spoilt.get("deliveries", 0.0))
+    told = {each.path for each in own}
+    parameters = [*(each for each in parameters if each.path not in told), *own]
     scvs = {name: sample.scv for name, sample in interval_samples(seen.intervals).items()}
     even_s = even_batches_s(measured.seconds)
     lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)

@@ -16,6 +16,7 @@ from tidings.characterisation.statistics import (
     LOST,
     PUBLISHED,
     PUBLISHED_OUTSIDE,
+    SENT_IN_OUTAGE,
     SETTLING,
     UNASKED,
     UNPUBLISHED,
@@ -29,7 +30,9 @@ DUPLICATE = {
 }
 COPY = "the same in every column as another row"
 # Reasons of rows that nothing is wrong with.
-_OF_ANOTHER_TIME = (PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, SETTLING, UNPUBLISHED, UNASKED)
+_OF_ANOTHER_TIME = (
+    PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, SETTLING, UNPUBLISHED, UNASKED, SENT_IN_OUTAGE,
+)  # fmt: skip
 _LEFT_UNTOLD = {
     "publications": "rates may be too low by as much (their standard errors include this)",
     "hops": "losses of links without probes may be too high by as much (their standard errors "
