@@ -36,6 +36,7 @@ from tidings.characterisation.fit.connectivity import (
     with_connectivity,
     with_stays,
 )
+from tidings.characterisation.fit.contradictions import without_contradictions
 from tidings.characterisation.fit.counting import Observed, count, measured_outcome
 from tidings.characterisation.fit.exhibits import quality_sections
 from tidings.characterisation.fit.failures import ever_down, failing_together, fit_failures
@@ -72,6 +73,7 @@ from tidings.characterisation.fit.subscribers import (
 )
 from tidings.characterisation.statistics import TOO_EARLY, Direction, Window
 from tidings.errors import InvalidTracesError
+from tidings.model.naming import few
 from tidings.model.outcome import Outcome
 from tidings.model.study import Section
 from tidings.model.system import Publisher, Subscriber, System
@@ -122,6 +124,8 @@ def fit(
     traces: Observed, seen: Statistics, measured: Window, base: System | None
 ) -> Characterisation:
     """Fit a system to statistics of traces, with standard errors, and measure the outcome."""
+    every = seen
+    seen, contradicting, contradicted = without_contradictions(seen, base)
     probed = nothing_of_links() if seen.probes is None else seen.probes
     runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
     clocks = read_clocks(seen.clocks, seen.crossings)
@@ -129,7 +133,7 @@ def fit(
     # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
     enough = well_probed(seen.hops, probed)
     wanting = find_subscribers(seen.subscriptions, base, traces.window)
-    quality = quality_table(seen, bad_filters=wanting.bad_rows)
+    quality = quality_table(every, bad_filters=wanting.bad_rows, contradicting=contradicting)
     spoilt = spoilt_shares(quality)
     crossed = {arc: each for arc, each in fit_channels(seen.crossings).items() if arc not in enough}
     crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
@@ -150,7 +154,7 @@ def fit(
     parameters = [
         *network.parameters, *publishers.parameters, *clients.parameters, *peers.parameters,
     ]  # fmt: skip
-    with _noted(wanting.notes, network.notes, publishers.notes):
+    with _noted(contradicted, wanting.notes, network.notes, publishers.notes):
         system, said = assemble(network, peers.publishers, peers.subscribers, parameters, base)
     waits = [
         each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
@@ -164,7 +168,7 @@ def fit(
     lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)
     steady = stationarity(seen.publications_by("batches"), scvs, lengths_s)
     notes = (
-        *traces.notes, *seen.notes, *spoilt_notes(spoilt),
+        *traces.notes, *seen.notes, *contradicted, *spoilt_notes(spoilt),
         *wanting.notes, *network.notes, *publishers.notes, *clients.notes,
         *peers.notes, *drift_notes(steady), *unsure, *burst_notes(probed_channels),
         *unfitted_notes(parameters),
@@ -215,7 +219,7 @@ def _coming_and_going(
         periods, notes = fit_connectivity(seen.sessions)
         senders = with_connectivity(publishers.publishers, "publishers", periods)
         takers = with_connectivity(clients.subscribers, "subscribers", periods)
-        said = [*notes, *senders[2], *takers[2]]
+        said = [*notes, *senders[2], *takers[2], *_strangers(seen.sessions, peers)]
         peers = _Peers(senders[0], takers[0], senders[1] + takers[1], said)
     if seen.stays is not None:
         periods, notes = fit_stays(seen.stays)
@@ -226,6 +230,18 @@ def _coming_and_going(
             notes=peers.notes + notes,
         )
     return peers
+
+
+def _strangers(sessions: pd.DataFrame, peers: _Peers) -> list[str]:
+    """A note of peers that come and go, and do nothing else."""
+    known = {each.name for each in peers.publishers} | {each.name for each in peers.subscribers}
+    unknown = sorted(set(map(str, sessions["path"].dropna())) - known)
+    if not unknown:
+        return []
+    return [
+        f"sessions of {few(unknown)} are ignored: {len(unknown)} peers of the table sessions "
+        "neither publish nor subscribe"
+    ]
 
 
 @contextmanager

@@ -42,12 +42,17 @@ _LEFT_UNTOLD = {
 COVERAGE_COLUMNS = ("what", "number", "of", "share")
 
 
-def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
+def quality_table(
+    seen: Statistics,
+    *,
+    bad_filters: int,
+    contradicting: Mapping[tuple[str, str], int] | None = None,
+) -> pd.DataFrame:
     """Rows of every table by fate and reason; those of one table add up to all that were read.
 
     Contents and filters that are none were found out only when the texts were looked into, and ids
-    that stand for two publications only when events were; these rows are moved from those used to
-    those set aside.
+    that stand for two publications only when events were, and rows that others contradict (by table
+    and reason) only when all were counted; these are moved from those used to those set aside.
     """
     statistics = {
         "publications": seen.publications,
@@ -59,10 +64,12 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
         "sessions": seen.sessions,
         "utilisation": seen.utilisation,
     }
-    late = {
+    late: dict[str, dict[str, int]] = {
         "publications": {BAD_CONTENT: seen.bad_contents, CONFLICT: _conflicts(seen)},
         "subscriptions": {BAD_FILTER: bad_filters},
     }
+    for (table, reason), number in (contradicting or {}).items():
+        late.setdefault(table, {})[reason] = number
     rows: list[tuple[str, str, str, int]] = []
     for table, frame in statistics.items():
         if frame is None:
