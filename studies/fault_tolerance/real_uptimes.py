@@ -84,7 +84,7 @@ def examine(trace: Uptimes, effort: Effort, progress: Progress) -> TraceFindings
             up=Exponential(mean_s=means_s[0]), down=Exponential(mean_s=means_s[1])
         ),
         FITTED: Failure(up=likeliest(fits["up"]).law, down=likeliest(fits["down"]).law),
-        AS_MEASURED: Failure(up=measured["up"].law, down=measured["down"].law),
+        AS_MEASURED: Failure(up=measured["up"].law(), down=measured["down"].law()),
     }
     by_law = []
     for name, failure in laws.items():

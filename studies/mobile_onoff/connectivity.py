@@ -44,7 +44,7 @@ class PathFindings:
         return {
             "exponential": (Exponential(mean_s=on.mean_s), Exponential(mean_s=off.mean_s)),
             "likeliest": (best[0], best[1]),
-            AS_MEASURED: (on.law, off.law),
+            AS_MEASURED: (on.law(), off.law()),
         }
 
 

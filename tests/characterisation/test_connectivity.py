@@ -25,7 +25,7 @@ ON, OFF = Weibull(scale_s=60.0, shape=3.0), Exponential(mean_s=30.0)
 def cells(peer, on_s, off_s):
     """Whole periods as Spark would have counted them, each in a bin of its own."""
     rows = [
-        (peer, connected, True, bin_, 1, length_s)
+        (peer, connected, True, True, bin_, 1, length_s, length_s, length_s)
         for connected, lengths_s in ((True, on_s), (False, off_s))
         for bin_, length_s in enumerate(lengths_s)
     ]
@@ -89,7 +89,8 @@ def test_peers_keep_what_sessions_do_not_tell():
         ("subscribers.ann.connectivity.on", 10.0, 8),
         ("subscribers.ann.connectivity.off", 5.0, 8),
     ]
-    assert parameters[0].standard_error == pytest.approx(2.0 / math.sqrt(8), rel=1e-12)
+    wider = 2.4288 / 2.0  # Student's quantile of seven degrees of freedom at two standard errors
+    assert parameters[0].standard_error == pytest.approx(wider * 2.0 / math.sqrt(7), rel=1e-4)
     _, _, (note,) = with_connectivity(
         [Subscriber(name="ann", at="hub", wants=ann.wants)], "s", found
     )
@@ -110,11 +111,12 @@ def test_periods_are_those_within_the_window_and_every_row_is_accounted_for(fram
     found = bring_here(peer_periods(frame(changes, SESSIONS.ddl), window), "sessions")
     assert set(found.columns) == {field.split()[0] for field in PEER_PERIODS.split(", ")}
     periods = found[found["path"].notna()]
-    rows = periods[["path", "connected", "ended", "total_s"]].itertuples(index=False, name=None)
-    assert sorted(rows) == [
-        ("ann", False, False, 5.0),
-        ("ann", True, True, 10.0),
-        ("bob", True, False, 13.0),
+    columns = ["path", "connected", "begun", "ended", "total_s"]
+    assert sorted(periods[columns].itertuples(index=False, name=None)) == [
+        ("ann", False, False, True, 5.0),
+        ("ann", False, True, False, 5.0),
+        ("ann", True, True, True, 10.0),
+        ("bob", True, True, False, 13.0),
     ]
     assert periods["rows"].isna().all()
     counted = found[found["path"].isna()].fillna({"reason": "used"})

@@ -33,7 +33,7 @@ def place(tmp_path):
 
 
 def write(store, *, parts=(), seams=(), periods=None):
-    document = {"version": 3, "margin_s": 1.0, "settle_s": 0.0, "periods": periods}
+    document = {"version": 4, "margin_s": 1.0, "settle_s": 0.0, "periods": periods}
     document |= {"parts": [{"folder": each, **PART} for each in parts], "seams": list(seams)}
     (store / "store.json").write_text(json.dumps(document))
 

@@ -112,8 +112,8 @@ def test_what_is_sent_where_events_may_be_dropped_stays_unexplained(recording, t
 
 def seen_down(component):
     """The statistic of a component of which is only known that it went down."""
-    names = ["reason", "component", "up", "ended", "bin", "rows", "count", "total_s"]
-    return pd.DataFrame([(None, component, False, None, np.nan, 1, 0, np.nan)], columns=names)
+    names = ["reason", "component", "up", "begun", "ended", "bin", "rows", "count", "total_s"]
+    return pd.DataFrame([(None, component, False, None, None, np.nan, 1, 0, np.nan)], columns=names)
 
 
 def test_without_a_word_of_where_events_were_sent_nothing_is_explained(traces, seen):

@@ -33,8 +33,9 @@ from tidings.characterisation.fit.clocks import (
     clock_table,
 )
 from tidings.characterisation.fit.durations import durations
-from tidings.characterisation.fit.failures import failing_together, fit_failures, fit_periods
+from tidings.characterisation.fit.failures import failing_together, fit_failures
 from tidings.characterisation.fit.laws import fit_law
+from tidings.characterisation.fit.periods import fit_periods
 from tidings.characterisation.fit.samples import sample_of
 from tidings.characterisation.statistics import CHANGED_OUTSIDE, CLOCK_STATISTICS
 from tidings.model import reading
@@ -235,9 +236,16 @@ def test_periods_are_whole_or_cut_off_by_the_end(table, capsys):
     assert "Python" not in plan_of(found, capsys)
     cells = found.collect()
     periods = {
-        (row.up, row.ended, row.total_s) for row in cells if row.reason is None and row["count"]
+        (row.up, row.begun, row.ended, row.total_s)
+        for row in cells
+        if row.reason is None and row["count"]
     }
-    assert periods == {(False, True, 2.0), (True, True, 24.0), (False, False, 2.0)}
+    assert periods == {
+        (True, False, True, 4.0),
+        (False, True, True, 2.0),
+        (True, True, True, 24.0),
+        (False, True, False, 2.0),
+    }
     reasons = {row.reason: row.rows for row in cells if row.reason}
     assert reasons == {CHANGED_OUTSIDE: 1, "state is not up or down": 1}
     assert sum(row.rows for row in cells) == len(rows)
@@ -375,12 +383,20 @@ def test_periods_that_hardly_differ_have_a_narrow_law(spread):
     lengths_s = 2.5 * (1.0 + spread * np.linspace(-1.0, 1.0, 36))
     law = fit_periods(durations(lengths_s, np.ones(36, bool))).law
     assert law.mean_s == pytest.approx(2.5, rel=spread)
-    assert law.scv == pytest.approx(spread**2 / 3 * 37 / 35, rel=1e-3)  # as 36 even steps have
+    assert law.scv == pytest.approx(spread**2 / 3, rel=1e-3)  # evenly between the two ends
 
 
 def test_components_that_keep_one_timetable_are_no_group():
     cells = [
-        {"component": name, "up": up, "ended": True, "bin": 9, "count": 50, "total_s": 500.0}
+        {
+            "component": name,
+            "up": up,
+            "begun": True,
+            "ended": True,
+            "bin": 9,
+            "count": 50,
+            "total_s": 500.0,
+        }
         for name in ("a", "b")
         for up in (True, False)
     ]

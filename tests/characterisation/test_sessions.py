@@ -13,7 +13,11 @@ from studies.mobile_onoff.connections import (
     connections,
     trip_reports,
 )
-from tidings.characterisation.count.periods import period_cells, session_periods
+from tidings.characterisation.count.periods import (
+    PERIOD_CELLS,
+    period_cells,
+    session_periods,
+)
 from tidings.characterisation.fit.duration_laws import fit
 from tidings.characterisation.fit.durations import durations_by_path, measure
 from tidings.errors import InvalidTracesError
@@ -40,10 +44,11 @@ def test_periods_lie_between_changes_and_the_last_is_cut_off(frame):
     observed = [("ann", "metro", 0, 30 * S), ("bob", "bus", 0, 10 * S)]
     found = session_periods(frame(changes, SESSIONS.ddl), frame(observed, OBSERVED))
     assert rows_of(found) == [
-        ("ann", "metro", False, 3.0, True),
-        ("ann", "metro", True, 10.0, True),
-        ("ann", "metro", True, 12.0, False),
-        ("bob", "bus", True, 3.0, False),
+        ("ann", "metro", False, 3.0, True, True),
+        ("ann", "metro", False, 5.0, False, True),
+        ("ann", "metro", True, 10.0, True, True),
+        ("ann", "metro", True, 12.0, True, False),
+        ("bob", "bus", True, 3.0, True, False),
     ]
 
 
@@ -51,7 +56,7 @@ def test_changes_after_the_observation_end_nothing(frame):
     changes = [("ann", "connected", 5 * S), ("ann", "disconnected", 50 * S)]
     observed = [("ann", "metro", 0, 20 * S)]
     found = session_periods(frame(changes, SESSIONS.ddl), frame(observed, OBSERVED))
-    assert rows_of(found) == [("ann", "metro", True, 15.0, False)]
+    assert rows_of(found) == [("ann", "metro", True, 15.0, True, False)]
 
 
 def test_periods_need_one_exchange_by_peer_and_no_python(frame, capsys):
@@ -165,12 +170,17 @@ def test_activity_of_squares_is_read_with_its_milliseconds(frame):
 
 def test_lengths_in_one_bin_become_their_mean():
     cells = pd.DataFrame(
-        [("a", True, True, 300, 2, 2.02), ("a", True, False, 310, 1, 1.5)],
-        columns=["path", "connected", "ended", "bin", "count", "total_s"],
+        [
+            ("a", True, False, True, 250, 1, 0.5, 0.5, 0.5),
+            ("a", True, True, True, 300, 2, 2.02, 1.0, 1.02),
+            ("a", True, True, False, 310, 1, 1.5, 1.5, 1.5),
+        ],
+        columns=[column.split()[0] for column in PERIOD_CELLS.split(", ")],
     )
     found = durations_by_path(cells)["a"][True]
     assert found.lengths_s.tolist() == [1.01, 1.5]
-    assert (found.whole, found.cut_off) == (2, 1)
+    assert (found.whole, found.cut_off, found.older, found.ends) == (2, 1, 1, 3)
+    assert found.total_s == pytest.approx(4.02, rel=1e-12)
 
 
 def test_activity_without_any_is_an_error_and_silent_antennas_are_left_out(frame):

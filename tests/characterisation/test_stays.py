@@ -57,13 +57,14 @@ def test_stays_are_subscriptions_that_overlap_and_cut_off_times_say_so(frame):
     found = [row for row in stays(subscriptions).collect() if row.subscriber == "ann"]
     assert sorted((row.begun_ns - T0) // S for row in found) == [0, 30, 60, 90]
     cells = stay_periods(subscriptions, WINDOW).collect()
-    assert sorted((c.path, c.connected, c.ended, c["count"], c.total_s) for c in cells) == [
-        ("ann", False, True, 1, 0.0),
-        ("ann", False, True, 1, 10.0),
-        ("ann", False, True, 1, 20.0),
-        ("ann", True, False, 1, 10.0),
-        ("ann", True, True, 1, 10.0),
-        ("ann", True, True, 1, 30.0),
+    assert sorted((c.path, c.connected, c.begun, c.ended, c.total_s) for c in cells) == [
+        ("ann", False, True, True, 0.0),
+        ("ann", False, True, True, 10.0),
+        ("ann", False, True, True, 20.0),
+        ("ann", True, False, True, 20.0),
+        ("ann", True, True, False, 10.0),
+        ("ann", True, True, True, 10.0),
+        ("ann", True, True, True, 30.0),
     ]
 
 
@@ -134,9 +135,12 @@ def test_without_anybody_who_comes_and_goes_nothing_is_looked_up(frame):
 
 def cells(on_s, off_s):
     lengths = [(True, length) for length in on_s] + [(False, length) for length in off_s]
-    columns = ["path", "connected", "ended", "bin", "count", "total_s"]
-    rows = [("ann", on, True, number, 1, length) for number, (on, length) in enumerate(lengths)]
-    return pd.DataFrame(rows, columns=columns)
+    columns = ["path", "connected", "begun", "ended", "bin", "count", "total_s"]
+    rows = [
+        ("ann", on, True, True, number, 1, length) for number, (on, length) in enumerate(lengths)
+    ]
+    cells = pd.DataFrame(rows, columns=columns)
+    return cells.assign(lowest_s=cells["total_s"], highest_s=cells["total_s"])
 
 
 @pytest.fixture

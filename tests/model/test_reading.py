@@ -39,7 +39,7 @@ MISTAKES = [
     ("[hub, east]", "[hub, hub]", "links[1].between", "two different"),
     ("[hub, east]", "[hub, mars]", "links[1].between[2]", "one of the brokers"),
     ("[hub, east]", "[hub]", "links[1].between", "two brokers"),
-    ("  alice:", "  nasdaq:", "subscribers.nasdaq", "a name of its own"),
+    ("  alice:", "  hub:", "subscribers.hub", "a name of its own"),
     ("  east: {", "  hub: {", "brokers.hub", "each name once"),
     ("scheme: buffering", "scheme: hope", "recovery.scheme", "none, periodic"),
     ("availability: 0.95", "availability: 1.5", "brokers.east.failure.availability", "share"),

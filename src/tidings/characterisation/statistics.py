@@ -38,6 +38,7 @@ CONFLICT = "a different publication has the same id"
 UNPUBLISHED = "its publication is missing or was set aside"
 TOO_EARLY = "it was received before it was published"
 SETTLING = "published in the time left out by --settle"
+SENT_IN_OUTAGE = "sent during a recorded outage of the link or of an end of it"
 UNASKED = "published while its subscriber had no matching subscription"
 BAD_CONTENT = "content is not an event in JSON"
 BAD_FILTER = "filter is not a filter in JSON"
@@ -151,13 +152,13 @@ STATISTICS = {
     "clocks": Statistic(keys=_OF_LINK, of="probes"),
     "utilisation": Statistic(keys=("reason",), of="utilisation"),
     "states": Statistic(
-        keys=("reason", "component", "up", "ended", "bin"), of="states", periods=True
+        keys=("reason", "component", "up", "begun", "ended", "bin"), of="states", periods=True
     ),
     "sessions": Statistic(
-        keys=("reason", "path", "connected", "ended", "bin"), of="sessions", periods=True
+        keys=("reason", "path", "connected", "begun", "ended", "bin"), of="sessions", periods=True
     ),
     "stays": Statistic(
-        keys=("path", "connected", "ended", "bin"), of="subscriptions", periods=True
+        keys=("path", "connected", "begun", "ended", "bin"), of="subscriptions", periods=True
     ),
 }  # fmt: skip
 

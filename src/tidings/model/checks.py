@@ -72,20 +72,26 @@ def _each(place: Place, section: str) -> Iterator[Place]:
 
 
 def _check_names(names: Names, place: Place) -> None:
-    """Brokers and peers share one space of names: links and traces refer to them alike."""
-    kind_of: dict[str, str] = {}
+    """Names are not empty, and no client's is a broker's: links and traces refer to them alike.
+
+    A client may publish and subscribe under one name.
+    """
+    brokers = set(names["brokers"] or ())
     for section in NEEDED:
         for name in names[section] or ():
-            if not name.strip() or "--" in name:
+            if not name.strip():
                 place.inside(section, name).report(
-                    "a name that is not empty and has no '--' in it (that joins the ends of links)",
+                    "a name that is not empty", saw=f"the name '{name}'"
+                )
+            elif section == "brokers" and "--" in name:
+                place.inside(section, name).report(
+                    "a name without '--' in it (that joins the ends of links)",
                     saw=f"the name '{name}'",
                 )
-            if name in kind_of:
+            if section != "brokers" and name in brokers:
                 place.inside(section, name).report(
-                    "a name of its own", saw=f"'{name}', which is also among the {kind_of[name]}"
+                    "a name of its own", saw=f"'{name}', which is also among the brokers"
                 )
-            kind_of.setdefault(name, section)
 
 
 def _check_homes(brokers: Sequence[str] | None, place: Place) -> None:

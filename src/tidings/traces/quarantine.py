@@ -40,8 +40,10 @@ def _conditions(table: TraceTable) -> Iterator[tuple[str, str]]:
     for column in table.columns:
         value = f"`{column.name}`"
         if not column.nullable:
-            empty = f" or {value} = ''" if column.type == "string" else ""
+            empty = f" or trim({value}) = ''" if column.type == "string" else ""
             yield f"{value} is null{empty}", f"no {column.name}"
+        if column.name == "broker":
+            yield f"{value} like '%--%'", "-- in the name of its broker"
         if column.type == "bigint":
             yield f"{value} < 0", f"{column.name} is negative"
     yield from _contradictions(table.name)

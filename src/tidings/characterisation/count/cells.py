@@ -24,10 +24,10 @@ def seconds(nanoseconds: Column) -> Column:
     return nanoseconds / F.lit(1e9)
 
 
-def delay_bin(delay_s: Column) -> Column:
+def delay_bin(delay_s: Column, bins: int = BINS) -> Column:
     """The bin of a time on the delay grid; the same as :func:`tidings.model.delay_grid.bin_of`."""
     position = F.ceil(F.log10(delay_s / LOWEST_S) * BINS_PER_DECADE - F.lit(1e-9))
-    inside = F.least(F.greatest(position, F.lit(0)), F.lit(BINS - 1))
+    inside = F.least(F.greatest(position, F.lit(0)), F.lit(bins - 1))
     inside = F.when(delay_s <= LOWEST_S, F.lit(0)).otherwise(inside).cast("int")
     return F.when(delay_s.isNotNull(), inside)  # greatest and least pass over nulls
 

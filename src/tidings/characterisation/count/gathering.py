@@ -43,6 +43,7 @@ from tidings.characterisation.count.links import (
     probe_statistics,
     split_probes,
 )
+from tidings.characterisation.count.outages import during_outages
 from tidings.characterisation.count.periods import (
     PERIODS,
     table_of,
@@ -331,7 +332,7 @@ def _count_links(
 
 def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
     """Losses in a row, which find the copies; then delays and clocks, without these."""
-    probes = traces.tables["probes"]
+    probes = _probes_in_outages(traces)
     runs = _collect(loss_run_statistics(probes, traces.window), traces, "probes")
     counted = split_probes(_collect(probe_statistics(probes), traces, "probes"))
     copies = int(runs["duplicates"].sum())
@@ -344,6 +345,16 @@ def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
         counts = pd.concat([each for each in parts if len(each)], ignore_index=True)
         counted = {**again, "probes": counts}
     return {**counted, "loss_runs": runs}
+
+
+def _probes_in_outages(traces: Traces) -> DataFrame:
+    """All probes, with whether they were sent during an outage where any is recorded."""
+    probes = traces.tables["probes"]
+    if "states" not in traces.tables:
+        return probes
+    pairs = _collect(probes.select("source", "target").distinct(), traces, "probes").dropna()
+    arcs = [(str(source), str(target)) for source, target in pairs.itertuples(index=False)]
+    return during_outages(probes, "sent_ns", traces.tables, traces.window, arcs)
 
 
 def count_hops(

@@ -91,15 +91,17 @@ def _as_lists(
     known = F.filter("sent_to", lambda name: name.isNotNull())
     sent = F.transform(known, lambda name: _link(F.col("broker"), name))
     seen = (
-        hops.select("event", "broker", sent.alias("sent"))
+        hops.select("event", "broker", "came_from", sent.alias("sent"))
         .repartition("event")
         .groupBy("event")
         .agg(
             F.collect_set("broker").alias("brokers"),
+            F.collect_set("came_from").alias("came_from"),
             F.array_distinct(F.flatten(F.collect_set("sent"))).alias("sent"),
             F.count(F.lit(1)).alias("visits"),
         )
         .withColumn("repeated", F.col("visits") > F.size("brokers"))
+        .withColumn("brokers", F.array_union("brokers", _among(F.col("came_from"), places.brokers)))
     )
     return (
         published.join(seen, "event", "full")
@@ -178,7 +180,11 @@ def _numbered(
         F.lit(0).cast("bigint"),
         lambda bits, name: bits.bitwiseOR(_bit_of_link(name, of_broker, of_link)),
     )
-    of_hop = {"at": _looked_up(F.col("broker"), of_broker), "sent": sent}
+    of_hop = {
+        "at": _looked_up(F.col("broker"), of_broker),
+        "came_from": _looked_up(F.col("came_from"), of_broker),
+        "sent": sent,
+    }
     unknown = F.lit(None).cast("bigint")
     published = publications.select(
         "event",
@@ -198,12 +204,19 @@ def _numbered(
             F.sum("copies").alias("copies"),
             (F.min("whole") != F.max("whole")).alias("differ"),
             F.bit_or("at").alias("at"),
+            F.bit_or("came_from").alias("came_from"),
             F.bit_or("sent").alias("sent"),
             F.count(F.nullif(F.col("at"), F.lit(0))).alias("visits"),
         )
         .withColumn("repeated", F.col("visits") > F.bit_count("at"))
+        .withColumn("at", F.col("at").bitwiseOR(F.col("came_from")))
         .where(_of_use())
     )
+
+
+def _among(names: Column, known: Iterable[str]) -> Column:
+    """Those of some names that are known."""
+    return F.array_intersect(names, F.array(*map(F.lit, known)).cast("array<string>"))
 
 
 def _of_use() -> Column:
@@ -247,10 +260,11 @@ def sighting_statistics(
     """How far events came, by publisher and content: broker by broker and link by link.
 
     ``publications`` are the good ones, ``places`` says which brokers record hops: nobody can tell
-    whether anything reached the others. A copy that a broker says it has sent to another one, which
-    has never seen the event, is lost between them. How far events came is counted of those
-    published in ``measured``. Where events were sent over links that ``places`` does not foresee,
-    rows of the statistic :data:`UNFORESEEN` say so: they have to be followed again, without any.
+    whether anything reached the others. A copy that a broker says it has sent to another one is
+    lost between them if that one has never seen the event, nor anybody who had it from there. How
+    far events came is counted of those published in ``measured``. Where events were sent over links
+    that ``places`` does not foresee, rows of the statistic :data:`UNFORESEEN` say so: they have to
+    be followed again, without any.
     """
     rows = journeys(hops, publications, measured, places).select(
         F.when(F.col("differ"), F.lit(CONFLICT)).alias(REASON),

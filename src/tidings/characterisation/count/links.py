@@ -18,14 +18,17 @@ from tidings.characterisation.count.cells import (
     sample_sums,
     seconds,
     small_frame,
+    with_reason,
 )
 from tidings.characterisation.count.hops import used_hops
+from tidings.characterisation.count.outages import DURING, during_outages, without_outages
 from tidings.characterisation.fit.channels import crossed_links, well_probed
 from tidings.characterisation.statistics import (
     APPARENT,
     BATCHES,
     CLOCK_STATISTICS,
     LINK_STATISTICS,
+    SENT_IN_OUTAGE,
     merge_rows,
 )
 from tidings.model.trace_tables import DELIVERIES, HOPS, PROBES
@@ -130,7 +133,8 @@ def crossings(
     ``publications`` are the good ones; ``hops`` and ``probes`` are statistics. Needs a join of hops
     by event, so it is done only for links of which probes tell too little: fewer than ``ENOUGH``,
     and fewer than events that crossed. Counted is what brokers sent of the hops they used, whenever
-    it arrived. :func:`well_probed` links may be among the answers. Events of peers in ``sessions``
+    it arrived, but for what was sent during outages of the link or of its ends: that is theirs.
+    :func:`well_probed` links may be among the answers. Events of peers in ``sessions``
     wait for these before they cross, so that they tell nothing of their links.
     """
     crossed, probed = crossed_links(hops), well_probed(hops, probes)
@@ -145,7 +149,8 @@ def crossings(
         )
         arrived = arrived_at_brokers(good_rows(tables["hops"], HOPS))
         chosen = F.col("source").isin(senders)
-        parts.append(crossing_statistics(sent.where(chosen), arrived.where(chosen)))
+        tried = during_outages(sent.where(chosen), "at_ns", tables, window, unprobed)
+        parts.append(crossing_statistics(without_outages(tried), arrived.where(chosen)))
     deliveries = _of_those_who_stay(tables["deliveries"], "subscriber", tables)
     received: DataFrame | None = arrived_at_subscribers(deliveries)
     probed_clients = {arc for arc in probed if arc[0] in brokers and arc[1] not in brokers}
@@ -212,8 +217,9 @@ def apparent_sums(apparent_s: Column) -> list[Column]:
 def probe_statistics(probes: DataFrame) -> DataFrame:
     """Count delays, losses and times by the clocks of both ends of every probed link, in one pass.
 
-    Probes that ended before they began are bad rows, and the ones that tell of clocks: they keep
-    the names of their link, which other bad rows lose. :func:`split_probes` parts both statistics.
+    Those sent during an outage are set aside, where it is known of them. Probes that ended before
+    they began are bad rows, and the ones that tell of clocks: they keep the names of their link,
+    which other bad rows lose. :func:`split_probes` parts both statistics.
     """
     delay_s = seconds(F.col("received_ns") - F.col("sent_ns"))
     named = (F.col("source") != "") & (F.col("target") != "") & (F.col("sent_ns") >= 0)
@@ -221,7 +227,10 @@ def probe_statistics(probes: DataFrame) -> DataFrame:
         named & (F.col("received_ns") >= 0) & (delay_s >= -MOST_APART_S), F.lit(False)
     )
     good = F.col(REASON).isNull()
-    rows = with_reasons(probes, PROBES).select(
+    tagged = with_reasons(probes, PROBES)
+    if DURING in probes.columns:
+        tagged = with_reason(tagged, F.col(DURING), SENT_IN_OUTAGE)
+    rows = tagged.select(
         REASON,
         *(F.when(good | timed, F.col(name)).alias(name) for name in ("source", "target")),
         F.when(good, delay_s).alias("delay_s"),
@@ -255,7 +264,7 @@ def loss_run_statistics(probes: DataFrame, window: TraceWindow) -> DataFrame:
     Probes are put in order within a link *and* a batch; whoever reads this adds the steps from one
     batch to the next from their first and last.
     """
-    rows = good_rows(probes, PROBES).select(
+    rows = good_rows(without_outages(probes), PROBES).select(
         "source",
         "target",
         window.piece(F.col("sent_ns"), BATCHES).alias("batch"),

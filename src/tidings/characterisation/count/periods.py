@@ -15,22 +15,25 @@ from tidings.characterisation.count.cells import (
     with_reason,
 )
 from tidings.characterisation.statistics import CHANGED_LATER, CHANGED_OUTSIDE, STATISTICS
+from tidings.model.delay_grid import BINS
 from tidings.model.trace_tables import SESSIONS, STATES, SUBSCRIPTIONS
 from tidings.traces.lives import END_OF_TIME, end_of_life, lives
 from tidings.traces.quarantine import REASON, with_reasons
 from tidings.traces.window import TraceWindow
 
-SESSION_PERIODS = "peer string, path string, connected boolean, length_s double, ended boolean"
-# Per (path, connected or not, end seen or not, bin of the delay grid).
-PERIOD_CELLS = (
-    "path string, connected boolean, ended boolean, bin int, count bigint, total_s double"
+SESSION_PERIODS = (
+    "peer string, path string, connected boolean, length_s double, begun boolean, ended boolean"
 )
+_BINS = 2 * BINS  # the grid of delays, further on: periods may last for years
+_LENGTHS = "count bigint, total_s double, lowest_s double, highest_s double"
+# Per (path, connected or not, beginning seen or not, end seen or not, bin of the delay grid).
+PERIOD_CELLS = f"path string, connected boolean, begun boolean, ended boolean, bin int, {_LENGTHS}"
 # Periods of peers, and per reason all rows, which stand for no period.
 PEER_PERIODS = f"{PERIOD_CELLS}, {ROW_COUNTS}"
-# Per reason, or per (component, up or down, end seen or not, bin of the delay grid).
+# Per reason, or per (component, up or down, beginning and end seen or not, bin of the delay grid).
 STATE_PERIODS = (
-    "reason string, component string, up boolean, ended boolean, bin int, rows bigint, "
-    "count bigint, total_s double, duplicates bigint"
+    "reason string, component string, up boolean, begun boolean, ended boolean, bin int, "
+    f"rows bigint, duplicates bigint, {_LENGTHS}"
 )
 STAYS = "subscriber string, begun_ns bigint, ended_ns bigint, next_ns bigint"
 
@@ -39,7 +42,8 @@ def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
     """Periods ON and OFF of every peer, from changes in the time in which it was observed.
 
     Rows that repeat a state, as copies do, change nothing. A row at the very beginning of the
-    observation says what the state was, not that it changed.
+    observation, or before it, says what the state was, not that it changed: that period is as long
+    as it was observed, and counts where its end was.
     """
     in_order = Rows.partitionBy("peer").orderBy("at_ns", "state")
     good = good_rows(sessions, SESSIONS)
@@ -48,11 +52,13 @@ def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
     rows = changes.withColumn("next_ns", F.lead("at_ns").over(in_order)).join(observed, "peer")
     ended = F.coalesce(F.col("next_ns") <= F.col("until_ns"), F.lit(False))
     end_ns = F.when(ended, F.col("next_ns")).otherwise(F.col("until_ns"))
-    return rows.where((F.col("at_ns") > F.col("from_ns")) & (end_ns > F.col("at_ns"))).select(
+    begun, begin_ns = F.col("at_ns") > F.col("from_ns"), F.greatest("at_ns", "from_ns")
+    return rows.where((begun | ended) & (end_ns > begin_ns)).select(
         "peer",
         "path",
         (F.col("state") == "connected").alias("connected"),
-        seconds(end_ns - F.col("at_ns")).alias("length_s"),
+        seconds(end_ns - begin_ns).alias("length_s"),
+        begun.alias("begun"),
         ended.alias("ended"),
     )
 
@@ -60,10 +66,21 @@ def session_periods(sessions: DataFrame, observed: DataFrame) -> DataFrame:
 def period_cells(periods: DataFrame) -> DataFrame:
     """How many periods of which length, by path: all that laws are fitted to."""
     return (
-        periods.withColumn("bin", delay_bin(F.col("length_s")))
-        .groupBy("path", "connected", "ended", "bin")
-        .agg(F.count(F.lit(1)).alias("count"), F.sum("length_s").alias("total_s"))
+        periods.withColumn("bin", delay_bin(F.col("length_s"), _BINS))
+        .groupBy("path", "connected", "begun", "ended", "bin")
+        .agg(*_lengths())
     )
+
+
+def _lengths() -> list[Column]:
+    """How many lengths there are in a cell, their sum, and between which they lie."""
+    length_s = F.col("length_s")
+    return [
+        F.count(length_s).alias("count"),
+        F.sum(length_s).alias("total_s"),
+        F.min(length_s).alias("lowest_s"),
+        F.max(length_s).alias("highest_s"),
+    ]
 
 
 def checked_sessions(sessions: DataFrame, window: TraceWindow) -> DataFrame:
@@ -96,10 +113,10 @@ def checked_states(states: DataFrame, window: TraceWindow) -> DataFrame:
 def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     """Periods up and down by component and length; every change is the row of the one it begins.
 
-    A period ends with the next change, or is cut off by the end of the window. What was under way
-    when the window began is older than anybody knows and no period; a row at the very beginning
-    says what the state was, not that it changed. A row that repeats the state begins none. Changes
-    of one component are put in order together: they are few.
+    A period ends with the next change, or is cut off by the end of the window. A row at the very
+    beginning says what the state was, not that it changed: that period is older than anybody knows,
+    and counts with the time observed where its end was. A row that repeats the state begins none.
+    Changes of one component are put in order together: they are few.
     """
     tagged = checked_states(states, window)
     good = F.col(REASON).isNull()
@@ -117,24 +134,23 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     next_ns = F.when(begins, F.lead("at_ns").over(chain))
     rows = states_before.withColumns({"begins": begins, "next_ns": next_ns})
     end_ns = F.coalesce("next_ns", F.lit(window.until_ns))
-    seen = F.col("begins") & (F.col("at_ns") > window.from_ns)
+    begun, ended = F.col("at_ns") > window.from_ns, F.col("next_ns").isNotNull()
+    seen = F.col("begins") & (begun | ended)
     length_s = F.when(seen, seconds(end_ns - F.col("at_ns")))
     return (
         rows.select(
             REASON,
             F.when(good, F.col("component")).alias("component"),
             F.when(good, F.col("state") == "up").alias("up"),
-            F.when(seen, F.col("next_ns").isNotNull()).alias("ended"),
+            F.when(seen, begun).alias("begun"),
+            F.when(seen, ended).alias("ended"),
             length_s.alias("length_s"),
             "is_copy",
         )
-        .withColumn("bin", delay_bin(F.col("length_s")))
-        .groupBy(REASON, "component", "up", "ended", "bin")
+        .withColumn("bin", delay_bin(F.col("length_s"), _BINS))
+        .groupBy(REASON, "component", "up", "begun", "ended", "bin")
         .agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.count("length_s").alias("count"),
-            F.sum("length_s").alias("total_s"),
-            F.count_if("is_copy").alias("duplicates"),
+            F.count(F.lit(1)).alias("rows"), F.count_if("is_copy").alias("duplicates"), *_lengths()
         )
     )
 
@@ -163,7 +179,7 @@ def stays(subscriptions: DataFrame) -> DataFrame:
 def stay_periods(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
     """Times subscribed (``connected``) and away, by subscriber and length; ``PERIOD_CELLS``.
 
-    Those whose beginning was seen; what the end of the window cuts off counts as at least as long.
+    Those of which a beginning or an end was seen; what the window cuts off is as long as the rest.
     """
     good = good_rows(subscriptions, SUBSCRIPTIONS)
     until_ns = F.lit(window.until_ns)
@@ -177,14 +193,17 @@ def stay_periods(subscriptions: DataFrame, window: TraceWindow) -> DataFrame:
 
     both = F.array(period(True, "begun_ns", "ended_ns"), period(False, "ended_ns", "next_ns"))
     rows = stays(good).select(F.col("subscriber").alias("path"), F.inline(both))
-    seen = (F.col("begin_ns") > F.lit(window.from_ns)) & (F.col("begin_ns") < until_ns)
-    length_ns = F.least(F.col("end_ns"), until_ns) - F.col("begin_ns")
+    from_ns = F.lit(window.from_ns)
+    begun, ended = F.col("begin_ns") > from_ns, F.col("end_ns") <= until_ns
+    watched = (F.col("begin_ns") < until_ns) & (F.col("end_ns") > from_ns)
+    length_ns = F.least("end_ns", until_ns) - F.greatest("begin_ns", from_ns)
     return period_cells(
-        rows.where(seen).select(
+        rows.where(watched & (begun | ended)).select(
             "path",
             "connected",
             seconds(length_ns).alias("length_s"),
-            (F.col("end_ns") <= until_ns).alias("ended"),
+            begun.alias("begun"),
+            ended.alias("ended"),
         )
     )
 

@@ -153,4 +153,6 @@ def _cut(
         ends["publications"] = folded_contents(ends["publications"], counted.folded)
     if "sessions" in traces.tables:  # of these only matters who is there
         ends["sessions"] = traces.tables["sessions"].dropDuplicates(["peer"])
+    if "states" in traces.tables:
+        ends["states"] = traces.tables["states"]
     return ends

@@ -37,7 +37,7 @@ from tidings.traces.actions import run_action
 from tidings.traces.window import TraceWindow
 
 STORE_FILE = "store.json"
-_VERSION = 3
+_VERSION = 4
 _LONGEST_S, _LATEST_NS = 1e12, 1 << 63  # of times in a catalogue
 _DECIDED = "decided.json"
 _OURS = "counted-"  # how the names of our folders begin

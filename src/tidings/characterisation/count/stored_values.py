@@ -18,7 +18,7 @@ TEXTS = {
     "statistic", "reason", "publisher", "broker", "content", "came_from", "subscriber", "source",
     "target", "action", "filter", "component", "path",
 }  # fmt: skip
-FLAGS = {"connected", "ended", "up", "first_lost", "last_lost"}
+FLAGS = {"connected", "begun", "ended", "up", "first_lost", "last_lost"}
 GRIDS = {"bin", "lifetime_bin", "batch", "stretch"}
 MOST_PLACES = 10**5  # in any of the grids, which have some hundred
 _TOTALS = ("total_s", "squares", "delay_total_s", "wait_total_s", "lifetime_total_s")

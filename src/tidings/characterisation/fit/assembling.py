@@ -157,8 +157,8 @@ def with_failures(
     strangers = sorted(set(failures) - _components(network))
     notes = (
         [
-            f"up and down states are recorded for {strangers[0]} and {len(strangers) - 1} "
-            "more that appear nowhere else; these states are ignored"
+            f"up and down states of {few(strangers)} are ignored: {len(strangers)} components of "
+            "the table states appear nowhere else"
         ]
         if strangers
         else []

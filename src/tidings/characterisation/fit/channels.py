@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pandas as pd
@@ -12,7 +12,12 @@ from tidings.characterisation.fit.clocks import Apparent, ClockOffset
 from tidings.characterisation.fit.laws import FittedLaw, fit_law, law_of_moments
 from tidings.characterisation.fit.parameters import Parameter, law_parameter
 from tidings.characterisation.fit.samples import EMPTY, sample_from_rows
-from tidings.characterisation.statistics import CROSSING_STATISTICS, Direction, adjoining
+from tidings.characterisation.statistics import (
+    CROSSING_STATISTICS,
+    LOST,
+    Direction,
+    adjoining,
+)
 from tidings.model.behaviour import Channel
 from tidings.model.standard_errors import share_se
 from tidings.model.units import format_seconds
@@ -211,6 +216,34 @@ def fit_channels(
     return channels
 
 
+def sighted_channels(
+    sightings: pd.DataFrame, hops: pd.DataFrame, failed: Collection[str], share: float = 1.0
+) -> dict[Direction, FittedChannel]:
+    """What links lost of the events that were sent over them, where some were seen to be lost.
+
+    ``share`` is that of the arrivals that are of the time in which events were followed.
+    Not of links on which something was ever down: there an outage may have taken them. A publisher
+    with several home brokers does not say which of them an event was sent to.
+    """
+    crossed = crossed_links(hops)
+    homes: dict[str, list[str]] = {}
+    for source, target in crossed:
+        homes.setdefault(source, []).append(target)
+    lost: dict[Direction, int] = {}
+    rows = sightings[(sightings["statistic"] == LOST) & sightings["source"].notna()]
+    for (source, target), events in (
+        rows.groupby(["source", "target"], dropna=False)["events"].sum().items()
+    ):
+        targets = homes.get(source, []) if pd.isna(target) else [target]
+        if len(targets) == 1:
+            lost[source, targets[0]] = int(events)
+    return {
+        arc: FittedChannel(tried=round(share * crossed[arc]) + number, lost=number, delay=None)
+        for arc, number in lost.items()
+        if arc in crossed and not {*arc, "--".join(arc), "--".join(arc[::-1])}.intersection(failed)
+    }
+
+
 def by_clocks(
     channels: Mapping[Direction, FittedChannel],
     seen: Mapping[Direction, Apparent],
@@ -283,13 +316,11 @@ def early_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
 
 
 def surest(
-    crossed: Mapping[Direction, FittedChannel], probed: Mapping[Direction, FittedChannel]
+    *sources: Mapping[Direction, FittedChannel],
 ) -> dict[Direction, FittedChannel]:
-    """Of two ways to learn of a link, for its losses and for its delays the one that saw more."""
-    return {
-        arc: _surest([each[arc] for each in (probed, crossed) if arc in each])
-        for arc in {**crossed, **probed}
-    }
+    """Of what is learnt of a link by several means, for losses and for delays what saw most."""
+    arcs = dict.fromkeys(arc for each in sources for arc in each)
+    return {arc: _surest([each[arc] for each in sources if arc in each]) for arc in arcs}
 
 
 def _surest(candidates: list[FittedChannel]) -> FittedChannel:

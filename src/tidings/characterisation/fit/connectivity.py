@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pandas as pd
 
-from tidings.characterisation.fit.duration_laws import fit, in_seconds, likeliest
 from tidings.characterisation.fit.durations import (
-    ENOUGH_PERIODS,
     LEAST_PERIODS,
-    TRIED_FAMILIES,
-    Durations,
+    cycle_means_s,
     durations_by_path,
-    measure,
 )
 from tidings.characterisation.fit.parameters import FittedPeriods, Parameter
+from tidings.characterisation.fit.periods import fit_periods
 from tidings.model.behaviour import Connectivity
-from tidings.model.laws import Deterministic
 from tidings.model.naming import few
 from tidings.model.system import Publisher, Subscriber
 
 MOST_SHAPES = 100  # peers whose laws are looked at for more than their mean
-_ALIKE = 1e-4  # c² of periods that differ by no more than a bin of the delay grid is wide
 Peer = TypeVar("Peer", Publisher, Subscriber)
 _AT_ONCE_S = 1e-9  # as short as traces tell; back at once
 
@@ -57,12 +51,13 @@ def fit_connectivity(
         if all(state in states and states[state].whole >= LEAST_PERIODS for state in (True, False))
     }
     shaped = len(enough) <= MOST_SHAPES
-    peers = {
-        name: FittedPeer(
-            on=_fitted(states[True], shaped=shaped), off=_fitted(states[False], shaped=shaped)
+    peers = {}
+    for name, states in enough.items():
+        on_s, off_s = cycle_means_s(states[True], states[False])
+        peers[name] = FittedPeer(
+            on=fit_periods(states[True], on_s, shaped=shaped),
+            off=fit_periods(states[False], off_s, shaped=shaped),
         )
-        for name, states in enough.items()
-    }
     thin = sorted(set(seen) - set(enough))
     notes = []
     if thin:
@@ -78,39 +73,6 @@ def fit_connectivity(
             f"{MOST_SHAPES} peers)"
         )
     return peers, notes
-
-
-def _fitted(seen: Durations, *, shaped: bool) -> FittedPeriods:
-    """The likeliest law with the measured mean; of few periods, or many peers, exponential.
-
-    Where the longest period was cut off the measured mean stops there and is too short: the mean is
-    then that of the likeliest law as well. Periods that are all alike are taken as constant.
-    """
-    measured = measure(seen)
-    if seen.whole >= ENOUGH_PERIODS and measured.scv < _ALIKE:
-        return FittedPeriods(
-            law=Deterministic(value_s=measured.mean_s),
-            count=seen.whole,
-            mean_se_s=measured.mean_s * math.sqrt(max(measured.scv, 0.0) / seen.whole),
-            family="deterministic",
-            distance=0.0,
-            verdict="all alike",
-        )
-    names = TRIED_FAMILIES if shaped and seen.whole >= ENOUGH_PERIODS else TRIED_FAMILIES[:1]
-    best = likeliest([fit(name, seen, in_seconds) for name in names])
-    open_ended = bool(
-        seen.lengths_s[~seen.ended].max(initial=0.0) > seen.lengths_s[seen.ended].max()
-    )
-    law = best.free_law if open_ended else best.law
-    scv = law.scv if open_ended else max(measured.scv, 0.0)
-    return FittedPeriods(
-        law=law,
-        count=seen.whole,
-        mean_se_s=law.mean_s * math.sqrt(scv / seen.whole),
-        family=best.family,
-        distance=best.distance if open_ended else best.kept_distance,
-        verdict="periods cut off by the recording count as at least as long",
-    )
 
 
 def with_connectivity(

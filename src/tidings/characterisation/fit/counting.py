@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import Any
@@ -15,7 +15,14 @@ from tidings.characterisation.fit.channels import FittedChannel
 from tidings.characterisation.fit.collected import Statistics
 from tidings.characterisation.fit.contents import wanted_by_batch
 from tidings.characterisation.fit.failures import ever_down
-from tidings.characterisation.fit.losses import certain_clients, lost_on_links, reach_by_publisher
+from tidings.characterisation.fit.losses import (
+    OwnLosses,
+    Reach,
+    certain_clients,
+    lost_on_links,
+    own_losses,
+    reach_by_publisher,
+)
 from tidings.characterisation.fit.measured import (
     Roster,
     Tally,
@@ -43,10 +50,11 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """The tables of a measured outcome, and what must be said of them."""
+    """The tables of a measured outcome, what must be said of them, and what own links lost."""
 
     tables: Mapping[str, pd.DataFrame]
     notes: tuple[str, ...]
+    own: OwnLosses
 
 
 def count(
@@ -69,7 +77,10 @@ def count(
     wanted = wanted_by_batch(seen.publications_by("batches"), seen.contents, filters, BATCHES)
     pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
     by_publisher, unwanted = tallies(pairs, wanted, roster)
-    by_publisher = _with_losses(by_publisher, seen, system, traces, roster.is_churner)
+    failed = ever_down(seen.states)
+    reach = reach_by_publisher(seen.sightings, seen.contents, system, failed)
+    certain = certain_clients(system, traces.tables, failed)
+    by_publisher = _with_losses(by_publisher, reach, certain, roster.is_churner)
     total = Tally.total(by_publisher.values(), len(roster.names))
     servers = {broker.name: broker.servers for broker in system.brokers}
     return Count(
@@ -81,6 +92,7 @@ def count(
             "delays": delay_table(total, delays, roster),
         },
         notes=tuple(_said(pairs, roster, unwanted) + _own_lifetimes(system)),
+        own=own_losses(system, by_publisher, reach, roster.is_churner),
     )
 
 
@@ -131,9 +143,8 @@ def _link_table(
 
 def _with_losses(
     by_publisher: Mapping[str, Tally],
-    seen: Statistics,
-    system: System,
-    traces: Observed,
+    reach: Mapping[str, Reach],
+    certain: Sequence[bool],
     is_churner: NDArray[np.bool_],
 ) -> dict[str, Tally]:
     """The tallies with how many events of each publisher links lost, as far as that is known.
@@ -141,9 +152,6 @@ def _with_losses(
     Where events got lost is counted of all of them, not of those that churners wanted: of these
     nothing is known.
     """
-    failed = ever_down(seen.states)
-    reach = reach_by_publisher(seen.sightings, seen.contents, system, failed)
-    certain = certain_clients(system, traces.tables, failed)
     with_losses = {}
     for name, tally in by_publisher.items():
         delivered, wanted = tally.delivered.sum(axis=1), tally.wanted.sum(axis=1)

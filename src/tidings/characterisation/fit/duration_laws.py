@@ -225,31 +225,18 @@ def in_seconds(time_s: float) -> str:
 def fit(name: str, seen: Durations, time: Callable[[float], str] = in_hours) -> Fitted:
     """The family's likeliest law, freely and with the measured mean kept; ``time`` writes times."""
     family, measured = FAMILIES[name], measure(seen)
-    whole_s, cut_off_s = seen.lengths_s[seen.ended], seen.lengths_s[~seen.ended]
-    whole, cut_off = seen.counts[seen.ended], seen.counts[~seen.ended]
-
-    def cost(law: Fittable) -> float:
-        return -float(whole @ law.logpdf(whole_s) + cut_off @ law.logsf(cut_off_s))
-
-    def kept_scale_s(shapes: Sequence[float]) -> float:
-        return measured.mean_s / float(family.at(1.0, shapes).mean())
-
     likeliest_s = float(seen.lengths_s @ seen.counts) / seen.whole  # of an exponential law
     free = _least(
-        lambda at: cost(family.at(math.exp(at[0]), at[1:])),
+        lambda at: _cost(seen, family.at(math.exp(at[0]), at[1:])),
         [math.log(likeliest_s), *family.start],
         [(-math.inf, math.inf), *((-_FARTHEST, _FARTHEST) for _ in family.start)],
     )
-    aic = 2.0 * (cost(family.at(math.exp(free[0]), free[1:])) + family.parameters)
-    shapes = _least(
-        lambda at: cost(family.at(kept_scale_s(at), at)), list(family.start), family.bounds
-    )
-    law = family.law(kept_scale_s(shapes), shapes)
     chosen = family.at(math.exp(free[0]), free[1:])
+    law, _ = with_mean(name, seen, measured.mean_s)
     return Fitted(
         family=name,
         parameters=family.describe(math.exp(free[0]), free[1:], time),
-        aic=aic,
+        aic=2.0 * (_cost(seen, chosen) + family.parameters),
         distance=measured.distance(chosen.cdf),
         free=chosen,
         scale_s=math.exp(free[0]),
@@ -257,6 +244,28 @@ def fit(name: str, seen: Durations, time: Callable[[float], str] = in_hours) -> 
         law=law,
         kept_distance=measured.distance(law.cdf),
     )
+
+
+def with_mean(name: str, seen: Durations, mean_s: float) -> tuple[Law, float]:
+    """The family's likeliest law of a mean in seconds, and its Bayesian information criterion."""
+    family = FAMILIES[name]
+
+    def scale_s(shapes: Sequence[float]) -> float:
+        return mean_s / float(family.at(1.0, shapes).mean())
+
+    def cost(shapes: Sequence[float]) -> float:
+        return _cost(seen, family.at(scale_s(shapes), shapes))
+
+    shapes = _least(cost, list(family.start), family.bounds)
+    criterion = 2.0 * cost(shapes) + len(shapes) * math.log(seen.whole)
+    return family.law(scale_s(shapes), shapes), criterion
+
+
+def _cost(seen: Durations, law: Fittable) -> float:
+    """Less the logarithm of the likelihood of periods, whole and cut off."""
+    ended = seen.ended
+    whole = seen.counts[ended] @ law.logpdf(seen.lengths_s[ended])
+    return -float(whole + seen.counts[~ended] @ law.logsf(seen.lengths_s[~ended]))
 
 
 def likeliest(fits: Sequence[Fitted]) -> Fitted:

@@ -24,6 +24,7 @@ from tidings.characterisation.fit.channels import (
     fit_channels,
     loss_runs,
     nothing_of_links,
+    sighted_channels,
     surest,
     well_probed,
 )
@@ -35,12 +36,17 @@ from tidings.characterisation.fit.connectivity import (
     with_connectivity,
     with_stays,
 )
+from tidings.characterisation.fit.contradictions import without_contradictions
 from tidings.characterisation.fit.counting import Observed, count, measured_outcome
 from tidings.characterisation.fit.exhibits import quality_sections
-from tidings.characterisation.fit.failures import failing_together, fit_failures
+from tidings.characterisation.fit.failures import ever_down, failing_together, fit_failures
 from tidings.characterisation.fit.laws import FittedLaw
 from tidings.characterisation.fit.measured import waiting_parameters
-from tidings.characterisation.fit.parameters import Parameter, parameter_table
+from tidings.characterisation.fit.parameters import (
+    Parameter,
+    parameter_table,
+    unfitted_notes,
+)
 from tidings.characterisation.fit.publishers import (
     FittedPublishers,
     fit_publishers,
@@ -59,7 +65,12 @@ from tidings.characterisation.fit.stationarity import (
     rates_over_time,
     stationarity,
 )
-from tidings.characterisation.fit.subscribers import FoundSubscribers, find_subscribers, with_links
+from tidings.characterisation.fit.subscribers import (
+    FoundSubscribers,
+    find_subscribers,
+    with_links,
+    with_own_losses,
+)
 from tidings.characterisation.fit.together import find_together, together_notes
 from tidings.characterisation.fit.traffic import Traffic, find_traffic
 from tidings.characterisation.fit.traffic_notes import (
@@ -70,6 +81,7 @@ from tidings.characterisation.fit.traffic_notes import (
 )
 from tidings.characterisation.statistics import TOO_EARLY, Direction, Window
 from tidings.errors import InvalidTracesError
+from tidings.model.naming import few
 from tidings.model.outcome import Outcome
 from tidings.model.study import Section
 from tidings.model.system import Publisher, Subscriber, System
@@ -126,6 +138,8 @@ def fit(
     traces: Observed, seen: Statistics, measured: Window, base: System | None
 ) -> Characterisation:
     """Fit a system to statistics of traces, with standard errors, and measure the outcome."""
+    every = seen
+    seen, contradicting, contradicted = without_contradictions(seen, base)
     probed = nothing_of_links() if seen.probes is None else seen.probes
     runs = {} if seen.loss_runs is None else loss_runs(seen.loss_runs)
     clocks = read_clocks(seen.clocks, seen.crossings)
@@ -133,11 +147,13 @@ def fit(
     # A store counts what crossed every link, as tomorrow's probes may be few: one rule for both.
     enough = well_probed(seen.hops, probed)
     wanting = find_subscribers(seen.subscriptions, base, traces.window)
-    quality = quality_table(seen, bad_filters=wanting.bad_rows)
+    quality = quality_table(every, bad_filters=wanting.bad_rows, contradicting=contradicting)
     spoilt = spoilt_shares(quality)
     crossed = {arc: each for arc, each in fit_channels(seen.crossings).items() if arc not in enough}
     crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
-    channels = surest(crossed, probed_channels)
+    followed = measured.seconds / traces.window.seconds
+    sighted = sighted_channels(seen.sightings, seen.hops, ever_down(seen.states), followed)
+    channels = surest(probed_channels, crossed, _with_spoilt(sighted, seen, spoilt))
     spoilt_rates = spoilt.get("publications", 0.0)
     samples = interval_samples(seen.intervals)
     traffic = find_traffic(seen.intervals, samples, traces.window) if _is_even(seen, traces) else {}
@@ -159,12 +175,15 @@ def fit(
     parameters = [
         *network.parameters, *publishers.parameters, *clients.parameters, *peers.parameters,
     ]  # fmt: skip
-    with _noted(wanting.notes, network.notes, publishers.notes):
+    with _noted(contradicted, wanting.notes, network.notes, publishers.notes):
         system, said = assemble(network, peers.publishers, peers.subscribers, parameters, base)
     waits = [
         each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
     ]
     counted = count(seen, system, channels, traces, measured)
+    system, own = with_own_losses(system, counted.own, channels, spoilt.get("deliveries", 0.0))
+    told = {each.path for each in own}
+    parameters = [*(each for each in parameters if each.path not in told), *own]
     scvs = {name: sample.scv for name, sample in samples.items()}
     even_s = even_batches_s(measured.seconds)
     lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)
@@ -174,10 +193,10 @@ def fit(
     undescribed = [name for name, each in traffic.items() if each.is_renewal]
     drifting = steady[steady["publisher"].isin(undescribed)] if traffic else steady
     notes = (
-        *traces.notes, *seen.notes, *spoilt_notes(spoilt),
+        *traces.notes, *seen.notes, *contradicted, *spoilt_notes(spoilt),
         *wanting.notes, *network.notes, *publishers.notes, *clients.notes,
         *peers.notes, *drift_notes(drifting), *traffic_notes(traffic), *moving_together,
-        *unsure, *burst_notes(probed_channels),
+        *unsure, *burst_notes(probed_channels), *unfitted_notes(parameters),
         *clock_notes(clocks.offsets), *early_notes(channels), *_said_of_early(seen), *said,
         *only_probed(probed_channels, _names_seen(seen, system)), *counted.notes,
     )  # fmt: skip
@@ -237,7 +256,7 @@ def _coming_and_going(
         periods, notes = fit_connectivity(seen.sessions)
         senders = with_connectivity(publishers.publishers, "publishers", periods)
         takers = with_connectivity(clients.subscribers, "subscribers", periods)
-        said = [*notes, *senders[2], *takers[2]]
+        said = [*notes, *senders[2], *takers[2], *_strangers(seen.sessions, peers)]
         peers = _Peers(senders[0], takers[0], senders[1] + takers[1], said)
     if seen.stays is not None:
         periods, notes = fit_stays(seen.stays)
@@ -248,6 +267,18 @@ def _coming_and_going(
             notes=peers.notes + notes,
         )
     return peers
+
+
+def _strangers(sessions: pd.DataFrame, peers: _Peers) -> list[str]:
+    """A note of peers that come and go, and do nothing else."""
+    known = {each.name for each in peers.publishers} | {each.name for each in peers.subscribers}
+    unknown = sorted(set(map(str, sessions["path"].dropna())) - known)
+    if not unknown:
+        return []
+    return [
+        f"sessions of {few(unknown)} are ignored: {len(unknown)} peers of the table sessions "
+        "neither publish nor subscribe"
+    ]
 
 
 @contextmanager

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
+from tidings.characterisation.fit.duration_laws import with_mean
+from tidings.characterisation.fit.durations import durations
+from tidings.characterisation.fit.nearness import NEAR, allowed_distance, unlike
 from tidings.characterisation.fit.samples import Sample
 from tidings.errors import InvalidInputError
-from tidings.model.delay_grid import EDGES_S
+from tidings.model.delay_grid import BINS_PER_DECADE, EDGES_S
 from tidings.model.laws import (
     Deterministic,
     Empirical,
@@ -29,11 +32,6 @@ Estimator = Callable[[Sample], Law | None]
 _LEAST_MASS = 1e-300
 _LEAST_SHAPE, _MOST_SHAPE = 0.06, 1e6
 _EULER = 0.5772156649015329
-# A Kolmogorov distance of 1.63/√n is exceeded by one true law in a hundred, and by fewer when its
-# parameters were fitted. A distance of half a percent moves no on-time share by more than that,
-# however many times were measured.
-_SIGNIFICANT = 1.63
-_NEGLIGIBLE = 0.005
 # Times that agree this well, or to two nanoseconds, are one time.
 _EQUAL_RATIO, _EQUAL_S = 1e-6, 2e-9
 # Of a gamma law: beyond them all times are alike, or almost all of them next to none.
@@ -53,8 +51,11 @@ def shifted_exponential(sample: Sample) -> Law | None:
 
 
 def uniform(sample: Sample) -> Law | None:
-    """From the least to the greatest time seen."""
-    return Uniform(low_s=sample.lowest_s, high_s=sample.highest_s)
+    """Around the mean, as far as the time that was seen farthest from it."""
+    reach_s = max(sample.mean_s - sample.lowest_s, sample.highest_s - sample.mean_s)
+    if reach_s > sample.mean_s:
+        return None
+    return Uniform(low_s=sample.mean_s - reach_s, high_s=sample.mean_s + reach_s)
 
 
 def gamma(sample: Sample) -> Law | None:
@@ -120,6 +121,19 @@ def _variance_of_logs(sample: Sample) -> float | None:
     return variance if variance > 1e-12 else None
 
 
+def hyperexponential(sample: Sample) -> Law | None:
+    """Two exponential laws with the mean of the sample, the likeliest."""
+    seen = np.flatnonzero(sample.bins)
+    if sample.lowest_s <= 0 or sample.scv <= 1.0:
+        return None
+    middle_s = EDGES_S[seen] * 10.0 ** (-0.5 / BINS_PER_DECADE)
+    ended = np.ones(seen.size, dtype=np.bool_)
+    counts = sample.bins[seen].astype(np.float64)
+    return with_mean(
+        "hyperexponential", replace(durations(middle_s, ended), counts=counts), sample.mean_s
+    )[0]
+
+
 # Estimator and number of parameters.
 FAMILIES: dict[str, tuple[Estimator, int]] = {
     "exponential": (exponential, 1),
@@ -129,6 +143,7 @@ FAMILIES: dict[str, tuple[Estimator, int]] = {
     "weibull": (weibull, 2),
     "shifted exponential": (shifted_exponential, 2),
 }
+MIXTURES: dict[str, tuple[Estimator, int]] = {"hyperexponential": (hyperexponential, 3)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +167,7 @@ class FittedLaw:
     verdict: str
     alternatives: tuple[Candidate, ...] = ()
     systematic_s: float = 0.0  # an error of the mean that more times do not make less
+    nearest: float = 0.0  # the distance of the nearest family, where none is near enough
 
     @property
     def count(self) -> int:
@@ -164,13 +180,14 @@ class FittedLaw:
         return math.hypot(self.sample.mean_se_s, self.systematic_s)
 
 
-def fit_law(sample: Sample, as_good_as: int | None = None) -> FittedLaw:
-    """The law that fits a sample best, by the Bayesian information criterion on the bins.
+def fit_law(sample: Sample, as_good_as: int | None = None, near: float = NEAR) -> FittedLaw:
+    """The law of a sample, with its mean, by its distance from the histogram.
 
-    BIC = k ln n − 2 ln L, with k parameters and n times, so that a family with more parameters must
-    earn them: the exponential law wins where it is true. Where even the best family is further from
-    the histogram than chance allows, the histogram itself is the law. Times that depend on each
-    other tell less than they are many: ``as_good_as`` is how many independent ones tell as much.
+    Of the families that are near (:func:`allowed_distance`) the best by the Bayesian information
+    criterion on the bins, BIC = k ln n − 2 ln L with k parameters and n times, so that one with
+    more parameters must earn them: the exponential law wins where it is true. Else a mixture that
+    is near, else the histogram itself. Times that depend on each other tell less than they are
+    many: ``as_good_as`` is how many independent ones tell as much.
 
     >>> from tidings.characterisation.fit.samples import sample_of
     >>> fit_law(sample_of([0.005] * 10)).law
@@ -183,16 +200,19 @@ def fit_law(sample: Sample, as_good_as: int | None = None) -> FittedLaw:
         law = Deterministic(value_s=sample.lowest_s if equal else sample.mean_s)
         return _chosen(sample, law, "deterministic", 0.0, "all times are equal")
     independent = as_good_as or sample.count
-    candidates = sorted(_candidates(sample, independent), key=lambda one: one.bic)
-    best = candidates[0]
-    allowed = max(_SIGNIFICANT / math.sqrt(independent), _NEGLIGIBLE)
-    if best.distance <= allowed:
-        return _chosen(sample, best.law, best.family, best.distance, "fits", candidates)
-    verdict = (
-        f"the nearest family ({best.family}) is at a distance of {best.distance:.3g}, "
-        f"more than {allowed:.3g}; the histogram itself is used"
-    )
-    return _chosen(sample, histogram_law(sample), "empirical", 0.0, verdict, candidates)
+    allowed = allowed_distance(independent, near)
+    tried: list[Candidate] = []
+    for families in (FAMILIES, MIXTURES):
+        candidates = sorted(_candidates(sample, independent, families), key=lambda one: one.bic)
+        tried += candidates
+        for each in candidates:
+            if each.distance <= allowed:
+                verdict = "fits" if each.distance <= NEAR else "not refuted by so few"
+                return _chosen(sample, each.law, each.family, each.distance, verdict, tried)
+    best = min(tried, key=lambda one: one.distance)
+    verdict = unlike(best.family, best.distance, allowed)
+    fitted = _chosen(sample, histogram_law(sample), "empirical", 0.0, verdict, tried)
+    return replace(fitted, nearest=best.distance)
 
 
 def law_of_moments(sample: Sample) -> tuple[str, Law]:
@@ -235,10 +255,12 @@ def histogram_law(sample: Sample) -> Empirical:
     return law.scaled(sample.mean_s / law.mean_s) if law.mean_s > 0 else law
 
 
-def _candidates(sample: Sample, independent: int) -> list[Candidate]:
+def _candidates(
+    sample: Sample, independent: int, families: Mapping[str, tuple[Estimator, int]]
+) -> list[Candidate]:
     candidates = []
     weight = independent / sample.count
-    for family, (estimate, parameters) in FAMILIES.items():
+    for family, (estimate, parameters) in families.items():
         try:
             law = estimate(sample)
         except InvalidInputError:  # beyond what the family allows

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tidings.characterisation.fit.contents import Contents
+from tidings.characterisation.fit.measured import Tally
 from tidings.characterisation.statistics import LOST, REACHED, sums_at
 from tidings.model import topology
 from tidings.model.events import canonical_event
@@ -27,6 +28,7 @@ class Reach:
 
     lost_before_home: Reals  # on the publisher's link or between brokers
     reached_home: Reals  # its home broker has seen them
+    not_at_home: Reals  # lost before they came there, whatever took them
 
 
 def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequence[bool]) -> Reals:
@@ -47,7 +49,7 @@ def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequen
 def reach_by_publisher(
     sightings: pd.DataFrame, contents: Contents, system: System, failed: frozenset[str]
 ) -> dict[str, Reach]:
-    """How far each publisher's events came, from sightings and the ways that events follow.
+    """How far each publisher's events came, from sightings and the paths that events follow.
 
     What did not come over a link, or to a broker, among those that ``failed`` at some time may have
     been lost by that and not by the link.
@@ -69,10 +71,59 @@ def _reach(cells: pd.DataFrame, system: System, routes: Routes, failed: frozense
     at = sums_at(reached, "events", shape, reached["target"].map(number), reached["kind"])
     lost = cells[cells["statistic"] == LOST]
     missing = _missing(lost, system, routes, failed)
+    recording = {each.name for each in system.publishers if each.at in set(reached["target"])}
+    told = lost[lost["target"].notna() | lost["publisher"].isin(recording)]
+    every = _missing(told, _unfailing(system), routes, frozenset())
     return Reach(
         lost_before_home=(missing @ filters)[home, chosen],
         reached_home=(at @ filters)[home, chosen],
+        not_at_home=(every @ filters)[home, chosen],
     )
+
+
+def _unfailing(system: System) -> System:
+    """The system with brokers of which nothing is known but their names: none is excused."""
+    brokers = tuple(Broker(name=each.name) for each in system.brokers)
+    return replace(system, brokers=brokers, expired="at subscriber")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLosses:
+    """How many events each subscriber's own link should have carried, and how many it has."""
+
+    tried: Reals
+    arrived: Reals
+    is_known: NDArray[np.bool_]
+
+    @property
+    def lost(self) -> Reals:
+        """How many it has lost."""
+        return self.tried - self.arrived
+
+
+def own_losses(
+    system: System,
+    tallies: Mapping[str, Tally],
+    reach: Mapping[str, Reach],
+    is_churner: NDArray[np.bool_],
+) -> OwnLosses:
+    """What is missing at subscribers and was not lost before it came to their home brokers.
+
+    Nobody can tell of those who subscribe and leave, which loses what is on its way, of those with
+    a limited buffer, nor where brokers drop what has expired.
+    """
+    size = len(system.subscribers)
+    tried, arrived = np.zeros(size), np.zeros(size)
+    for name, tally in tallies.items():
+        lost = reach[name].not_at_home if name in reach else np.zeros(size)
+        tried += np.maximum(tally.wanted.sum(axis=1) - lost, 0.0)
+        arrived += tally.delivered.sum(axis=1)
+    unlimited = [
+        each.connectivity is None or each.connectivity.buffer is None for each in system.subscribers
+    ]
+    known = np.array(unlimited, dtype=np.bool_) & ~is_churner & (arrived > 0)
+    known &= system.expired == "at subscriber"
+    return OwnLosses(tried=np.maximum(tried, arrived), arrived=arrived, is_known=known)
 
 
 def certain_clients(system: System, tables: Collection[str], failed: frozenset[str]) -> list[bool]:

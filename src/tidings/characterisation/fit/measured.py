@@ -237,7 +237,8 @@ def waiting_parameters(broker: str, hops: pd.DataFrame) -> list[Parameter]:
     if sample.count == 0:
         return [share]
     error_s = float(ratio_se(wait_s, waited))
-    fitted = fit_law(sample, as_good_as=_as_good_as(sample.variance_s2, error_s, sample.count))
+    told_by = _as_good_as(sample.variance_s2, error_s, sample.count)
+    fitted = fit_law(sample, as_good_as=told_by, near=1.0)
     mean = law_parameter(f"brokers.{broker}.waiting", fitted)
     return [replace(mean, standard_error=error_s), share]
 

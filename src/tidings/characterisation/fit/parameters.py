@@ -31,6 +31,7 @@ class Parameter:
     family: str = ""
     goodness: float = math.nan
     verdict: str = ""
+    nearest: float = 0.0  # the distance of the nearest family, where none is near enough
     fitted: FittedLaw | None = None  # the law whose mean, or rate, it is
 
 
@@ -45,6 +46,7 @@ def law_parameter(path: str, fitted: FittedLaw) -> Parameter:
         family=fitted.family,
         goodness=fitted.distance,
         verdict=fitted.verdict,
+        nearest=fitted.nearest,
         fitted=fitted,
     )
 
@@ -65,6 +67,7 @@ class FittedPeriods:
     mean_se_s: float
     distance: float
     verdict: str
+    nearest: float = 0.0  # the distance of the nearest family, where none is near enough
 
     def parameter(self, path: str) -> Parameter:
         """The mean, with what it was fitted to."""
@@ -77,4 +80,23 @@ class FittedPeriods:
             family=self.family,
             goodness=self.distance,
             verdict=self.verdict,
+            nearest=self.nearest,
         )
+
+
+def unfitted_notes(parameters: Iterable[Parameter]) -> list[str]:
+    """A note of the distributions that no family is near: how many, how far at most, and so what.
+
+    Intervals between publications are told of apart.
+    """
+    learnt = [each for each in parameters if each.family and each.unit == "s"]
+    unlike = [each for each in learnt if each.nearest > 0]
+    if not unlike:
+        return []
+    worst = max(unlike, key=lambda each: each.nearest)
+    return [
+        f"{len(unlike)} of {len(learnt)} learnt distributions are near no family (the farthest, "
+        f"{worst.path}, differs by {worst.nearest:.2g} in P[X ≤ t] from the nearest one): "
+        "the measured distributions themselves are used, in which nothing is longer than what was "
+        "seen. Record for longer where rare long times matter"
+    ]

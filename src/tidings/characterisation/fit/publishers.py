@@ -120,7 +120,9 @@ def fit_interval(
     The variance of a count over a long window is that of a renewal process: count · c².
     """
     rate = count / window_s
-    fitted: FittedLaw | None = fit_law(sample) if sample is not None and sample.count else None
+    fitted: FittedLaw | None = (
+        fit_law(sample, near=1.0) if sample is not None and sample.count else None
+    )
     if fitted is None or fitted.law.mean_s <= 0:
         notes.append(
             f"publisher '{name}': too few events to fit its intervals; assumed to be Poisson"

@@ -16,6 +16,7 @@ from tidings.characterisation.statistics import (
     LOST,
     PUBLISHED,
     PUBLISHED_OUTSIDE,
+    SENT_IN_OUTAGE,
     SETTLING,
     UNASKED,
     UNPUBLISHED,
@@ -29,7 +30,9 @@ DUPLICATE = {
 }
 COPY = "the same in every column as another row"
 # Reasons of rows that nothing is wrong with.
-_OF_ANOTHER_TIME = (PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, SETTLING, UNPUBLISHED, UNASKED)
+_OF_ANOTHER_TIME = (
+    PUBLISHED_OUTSIDE, ARRIVED_OUTSIDE, SETTLING, UNPUBLISHED, UNASKED, SENT_IN_OUTAGE,
+)  # fmt: skip
 _LEFT_UNTOLD = {
     "publications": "rates may be too low by as much (their standard errors include this)",
     "hops": "losses of links without probes may be too high by as much (their standard errors "
@@ -39,12 +42,17 @@ _LEFT_UNTOLD = {
 COVERAGE_COLUMNS = ("what", "number", "of", "share")
 
 
-def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
+def quality_table(
+    seen: Statistics,
+    *,
+    bad_filters: int,
+    contradicting: Mapping[tuple[str, str], int] | None = None,
+) -> pd.DataFrame:
     """Rows of every table by fate and reason; those of one table add up to all that were read.
 
     Contents and filters that are none were found out only when the texts were looked into, and ids
-    that stand for two publications only when events were; these rows are moved from those used to
-    those set aside.
+    that stand for two publications only when events were, and rows that others contradict (by table
+    and reason) only when all were counted; these are moved from those used to those set aside.
     """
     statistics = {
         "publications": seen.publications,
@@ -56,10 +64,12 @@ def quality_table(seen: Statistics, *, bad_filters: int) -> pd.DataFrame:
         "sessions": seen.sessions,
         "utilisation": seen.utilisation,
     }
-    late = {
+    late: dict[str, dict[str, int]] = {
         "publications": {BAD_CONTENT: seen.bad_contents, CONFLICT: _conflicts(seen)},
         "subscriptions": {BAD_FILTER: bad_filters},
     }
+    for (table, reason), number in (contradicting or {}).items():
+        late.setdefault(table, {})[reason] = number
     rows: list[tuple[str, str, str, int]] = []
     for table, frame in statistics.items():
         if frame is None:

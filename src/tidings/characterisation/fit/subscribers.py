@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from tidings.characterisation.fit.channels import FittedChannel
+from tidings.characterisation.fit.losses import OwnLosses
 from tidings.characterisation.fit.parameters import Parameter
 from tidings.characterisation.statistics import BAD_FILTER, Direction, Window
 from tidings.model import json_text
@@ -102,6 +103,30 @@ def with_links(
         parameters=tuple(parameters),
         notes=(f"the links of {few(unseen)} were not measured; they are {assumed}",),
     )
+
+
+def with_own_losses(
+    system: System, own: OwnLosses, channels: Mapping[Direction, FittedChannel], spoilt: float
+) -> tuple[System, list[Parameter]]:
+    """The system with what subscribers' own links lost, unless probes tell it better; parameters.
+
+    ``spoilt`` is the share of deliveries that could not be used.
+    """
+    parameters, subscribers = [], []
+    for index, each in enumerate(system.subscribers):
+        fitted = channels.get((each.at, each.name))
+        tried, lost = round(own.tried[index]), round(own.lost[index])
+        probed = 0 if fitted is None or fitted.lost is None else fitted.tried
+        if own.is_known[index] and tried > probed:
+            told = FittedChannel(tried=tried, lost=lost, delay=None, spoilt=spoilt)
+            parameters += told.parameters(f"subscribers.{each.name}.link")
+            each = replace(each, link=told.channel(each.link))
+        subscribers.append(each)
+    errors = dict(system.standard_errors) | {one.path: one.standard_error for one in parameters}
+    changed = replace(
+        system, subscribers=tuple(subscribers), standard_errors=tuple(sorted(errors.items()))
+    )
+    return changed, parameters
 
 
 def parse_filter(text: str) -> Filter | None:
