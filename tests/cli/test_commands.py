@@ -621,3 +621,36 @@ def test_all_missing_trace_tables_are_told_before_spark_starts(capsys, tmp_path,
     code, _, err = result(capsys, "characterise", tmp_path)
     assert code == 2
     assert "has no tables hops, deliveries, subscriptions;" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"), [(["predit", "x"], "'predict'"), (["plan", "targts", "x"], "'targets'")]
+)
+def test_a_misspelt_command_is_asked_after(capsys, words, meant):
+    assert run(words) == 2
+    assert f"Did you mean {meant}?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "hint"),
+    [
+        ("lifetime: 30ms", "lifetime: 10m", "did you mean 10min or 10ms?"),
+        ("reliability: 0.9", "reliability: 99.5%", "did you mean 0.995?"),
+        ("every: {exponential: 10ms}", "rate: 5/s", "did you mean 'every'?"),
+    ],
+)
+def test_a_number_as_people_write_it_gets_the_hint_that_is_meant(
+    tmp_path, capsys, before, after, hint
+):
+    path = tmp_path / "system.yaml"
+    path.write_text(SYSTEM.replace(before, after))
+    assert run(["check", str(path)]) == 2
+    assert hint in capsys.readouterr().err
+
+
+def test_a_reader_that_has_had_enough_is_no_failure(system):
+    command = [str(Path(sys.executable).with_name("tidings")), "predict", str(system)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    _, said = process.communicate()
+    assert process.returncode == 0, said

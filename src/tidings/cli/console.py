@@ -33,8 +33,14 @@ def out() -> Console:
     """The console for results; in a pipe it is wide, so that no table is cut."""
     from rich.console import Console
 
+    class Results(Console):
+        """Leaves it to the command's end what a reader means who has had enough."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     width = None if sys.stdout.isatty() else 120
-    return Console(file=cast(IO[str], _Tame(sys.stdout)), soft_wrap=False, width=width)
+    return Results(file=cast(IO[str], _Tame(sys.stdout)), soft_wrap=False, width=width)
 
 
 def err() -> Console:

@@ -5,6 +5,7 @@ A library that draws frames around help takes longer to be imported than all com
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,13 @@ class Listing(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """The options of the group, if any is given: to read one imports a library of checks."""
         return [] if self._command_first else super().get_params(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is asked for; of one that is not there, say which may be meant."""
+        close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1) if args else []
+        if close and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{close[0]}'?")
+        return super().resolve_command(ctx, args)
 
     def headings(self, ctx: Any) -> Mapping[str, Sequence[str]]:
         """The names of the commands, by what they are listed under."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,8 @@ from tidings.model import units
 
 Key = str | int
 MOST_WHOLE = 10**12  # more of anything cannot be meant, and sums must stay exact in a float
+
+_AMBIGUOUS = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>m|%)")  # minutes or thousandths?
 
 
 class Name(str):
@@ -120,11 +123,10 @@ class Place:
         parts = {str(key): self.child(str(key), value) for key, value in self.value.items()}
         if known is not None:
             for name in [name for name in parts if name not in known]:
-                close = difflib.get_close_matches(name, known, n=1)
                 parts.pop(name).report(
                     f"one of the fields {', '.join(known)}",
                     saw=f"the unknown field '{name}'",
-                    fix=f"did you mean '{close[0]}'?" if close else "",
+                    fix=_meant_field(name, known),
                 )
         return parts
 
@@ -190,7 +192,7 @@ class Place:
             and (most is None or number <= most)
         )
         if not fits:
-            self.report(want)
+            self.report(want, fix=_meant(self.value))
         return number if fits else None
 
     def seconds(self, *, positive: bool = False) -> float | None:
@@ -206,6 +208,28 @@ class Place:
         if positive:
             return self.number("a share above 0 and at most 1", above=0.0, most=1.0)
         return self.number("a share from 0 to 1", least=0.0, most=1.0)
+
+
+def _meant_field(name: str, known: Sequence[str]) -> str:
+    """Guess which field was meant, as a question."""
+    if name == "rate" and "every" in known:
+        return "did you mean 'every'? 5 events per second at random are every: {exponential: 200ms}"
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else ""
+
+
+def _meant(value: Any) -> str:
+    """Guess which number was meant, as a question.
+
+    >>> _meant("10m"), _meant("99.5%")
+    ('did you mean 10min or 10ms?', 'did you mean 0.995?')
+    """
+    text = _AMBIGUOUS.fullmatch(value.strip()) if isinstance(value, str) else None
+    if text is None:
+        return ""
+    if text["unit"] == "%":
+        return f"did you mean {float(text['number']) / 100:.12g}?"
+    return f"did you mean {text['number']}min or {text['number']}ms?"
 
 
 def _finite(value: Any) -> float | None:
