@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
+from pyarrow.parquet import write_table
 
 from tidings.characterisation.count.outages import outages
 from tidings.characterisation.job import characterise
@@ -66,12 +67,15 @@ TRUTH = {
 
 
 @pytest.fixture(scope="module")
-def traces(spark):
+def traces(spark, tmp_path_factory):
     recorded = record(loads(SYSTEM), seed=11, duration_s=4000.0, warmup_s=10.0, probes_per_s=1.0)
-    tables = {
-        name: read_rows(spark.createDataFrame(table), TRACE_TABLES[name])
-        for name, table in recorded.tables.items()
-    }
+    folder = tmp_path_factory.mktemp("recorded")
+    tables = {}
+    for name, table in recorded.tables.items():
+        # Read from files, as traces are: rows handed to Spark would stay in its memory.
+        write_table(table, folder / f"{name}.parquet")
+        rows = spark.read.parquet(str(folder / f"{name}.parquet"))
+        tables[name] = read_rows(rows, TRACE_TABLES[name])
     window = TraceWindow(from_ns=recorded.from_ns, until_ns=recorded.until_ns)
     return Traces(tables=tables, window=window)
 
