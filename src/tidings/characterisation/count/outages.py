@@ -19,7 +19,8 @@ from tidings.traces.window import TraceWindow
 
 OUTAGES = "component string, down_ns bigint, up_ns bigint"
 # What was sent this long before an outage may have met it: on its way, or in a broker's queue.
-_BEFORE_NS = 10**9
+# Where outages are frequent it is a small part of the time between two: something must be left.
+_BEFORE_NS, _OF_TIME_BETWEEN = 10**9, 0.05
 DURING = "during_outage"
 
 
@@ -63,7 +64,11 @@ def during_outages(
     spans = outages(tables["states"], window).join(
         F.broadcast(small_frame(rows.sparkSession, down)), "component"
     )
-    begin = F.col("down_ns") - F.lit(_BEFORE_NS)
+    outages_seen = F.count(F.lit(1)).over(Rows.partitionBy("source", "target", "component"))
+    between_ns = F.lit(float(window.until_ns - window.from_ns)) / outages_seen
+    before_ns = F.least(F.lit(float(_BEFORE_NS)), _OF_TIME_BETWEEN * between_ns).cast("bigint")
+    spans = spans.withColumn("begin_ns", F.col("down_ns") - before_ns)
+    begin = F.col("begin_ns")
     touched = F.sequence(buckets.of(begin), buckets.of(F.col("up_ns")))
     spans = (
         spans.select(

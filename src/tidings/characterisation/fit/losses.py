@@ -38,7 +38,8 @@ def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequen
     that is ``certain``. Never more than are missing: deliveries of which no hop is recorded make
     less of the rest explained, not more.
 
-    >>> reach = Reach(lost_before_home=np.array([2.0]), reached_home=np.array([7.0]))
+    >>> lost, reached = np.array([2.0]), np.array([7.0])
+    >>> reach = Reach(lost_before_home=lost, reached_home=reached, not_at_home=lost)
     >>> lost_on_links(reach, np.array([4.0]), np.array([10.0]), [True])
     array([5.])
     """

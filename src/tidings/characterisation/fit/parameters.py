@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tidings.characterisation.fit.laws import FittedLaw
 from tidings.model.laws import Law
+
+if TYPE_CHECKING:
+    from tidings.characterisation.fit.laws import FittedLaw
 
 PARAMETER_COLUMNS = (
     "path", "estimate", "standard_error", "count", "family", "goodness", "unit", "verdict",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from tidings.characterisation.fit.channels import FittedChannel
-from tidings.characterisation.fit.losses import OwnLosses
 from tidings.characterisation.fit.parameters import Parameter
 from tidings.characterisation.statistics import BAD_FILTER, Direction, Window
 from tidings.model import json_text
@@ -17,6 +17,9 @@ from tidings.model.document import Place
 from tidings.model.filters import Filter, read_filter
 from tidings.model.naming import few
 from tidings.model.system import Subscriber, System
+
+if TYPE_CHECKING:
+    from tidings.characterisation.fit.losses import OwnLosses
 
 _SHOWN = 3  # of bad filters
 
