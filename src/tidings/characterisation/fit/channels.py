@@ -318,13 +318,16 @@ def early_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
 def surest(
     *sources: Mapping[Direction, FittedChannel],
 ) -> dict[Direction, FittedChannel]:
-    """Of what is learnt of a link by several means, for losses and for delays what saw most."""
+    """Of what is learnt of a link by several means, for losses and for delays what saw most.
+
+    For losses, the one that spoilt rows blur least comes before all others.
+    """
     arcs = dict.fromkeys(arc for each in sources for arc in each)
     return {arc: _surest([each[arc] for each in sources if arc in each]) for arc in arcs}
 
 
 def _surest(candidates: list[FittedChannel]) -> FittedChannel:
-    of_losses = max(candidates, key=lambda each: (each.lost is not None, each.tried))
+    of_losses = min(candidates, key=lambda each: (each.lost is None, each.spoilt, -each.tried))
     of_delays = max(candidates, key=lambda each: -1 if each.delay is None else each.delay.count)
     runs = next((each.runs for each in candidates if each.runs is not None), None)
     return FittedChannel(
