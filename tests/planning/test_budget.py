@@ -142,6 +142,20 @@ def test_what_theory_refuses_of_recovery_does_not_hide_the_cause():
     assert budget.totals[0][0].words == "outages of c"
 
 
+def test_names_may_be_any_and_subscribers_alike():
+    """Names with what separates changes in them, and two mobile subscribers that are alike."""
+    mobile = "wants: {}, connectivity: {on: {exponential: 10s}, off: {exponential: 5s}}"
+    text = CALM.replace("{at: d, wants: {}}", f'{{at: "d; e, f", {mobile}}}')
+    text = text.replace("{at: c, wants: {}}", f'{{at: "d; e, f", {mobile}}}')
+    text = text.replace("  p: {", """  "o'p": {link: {reliability: 0.9}, """)
+    text = text.replace("  d: {", '  "d; e, f": {').replace("[c, d]", '[c, "d; e, f"]')
+    budget = draw_up(reading.loads(text))
+    assert budget.untried == {}
+    assert budget.totals[0][0].words == "subscribers like s away"
+    tried = {each.change for each in budget.remedies}
+    assert tried >= {"off 'at:d; e, f' x0.5", """reliability "o'p" 1"""}
+
+
 def test_changes_are_as_small_as_reaches_the_target():
     system = planted(PLANTED["waiting at c"][0])
     budget = draw_up(system, target=0.95)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from tidings.model.outcome import Outcome
 
 ARROW = " → "  # between the ends of a link, in the direction of the events
+LIKE = "subscribers like "  # before the name of one of several that are alike
 
 # What each kind is called, with the place in it.
 KINDS = {

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tidings.errors import UnsupportedError
-from tidings.model.causes import ARROW, LEAST, Cause, causes_of, total_costs
+import numpy as np
+
+from tidings.errors import TidingsError
+from tidings.model.causes import ARROW, LEAST, LIKE, Cause, causes_of, total_costs
 from tidings.model.json_text import plain
+from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, by_share
 from tidings.model.progress import Progress
-from tidings.model.record_tables import names
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed
 from tidings.planning.scenarios import foretell
@@ -27,10 +29,10 @@ from tidings.prediction.predict import predict
 
 # What acts on a cause at a place.
 CHANGES = {
-    "waiting": "speed '{}' x2",
-    "service": "speed '{}' x2",
-    "away": "off '{}' x0.5",
-    "own queue": "processing '{}' x0.5",
+    "waiting": "speed {} x2",
+    "service": "speed {} x2",
+    "away": "off {} x0.5",
+    "own queue": "processing {} x0.5",
     "deadline": "lifetime all x2",
 }
 FEW_CAUSES, MOST_CAUSES = 3, 8  # whose remedies are tried, the dearest
@@ -42,6 +44,9 @@ _FACTOR = re.compile(r" x([0-9.]+)")
 _MOST_TIMES, _HALVINGS = 4.0, 5  # powers of a factor that are tried, and halvings between two
 
 
+Changes = tuple[str, ...]  # made together
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
     """A single change, and the on-time share of all events after it.
@@ -49,10 +54,15 @@ class Remedy:
     ``error`` is half the 95 % interval of the gain; None where only theory was asked.
     """
 
-    change: str
+    changes: Changes
     on_time: float
     gain: float
     error: float | None = None
+
+    @property
+    def change(self) -> str:
+        """What is changed, in words."""
+        return "; ".join(self.changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,38 +157,33 @@ class _Search:
     target: float | None
     progress: Progress
 
-    @property
-    def _overloaded(self) -> bool:
-        """Whether queues grow without limit: what must pass them is late for certain."""
-        return any(remark.kind == "overload" for remark in self.outcome.remarks)
-
     @cached_property
     def _before(self) -> float:
         return foretell(self.system).on_time
 
-    def tried(self, changes: list[str]) -> tuple[tuple[Remedy, ...], dict[str, str]]:
+    def tried(self, changes: list[Changes]) -> tuple[tuple[Remedy, ...], dict[str, str]]:
         """Changes by what they give according to theory, best first, and those not predicted."""
         remedies, untried = [], {}
-        for number, change in enumerate(dict.fromkeys(changes), start=1):
-            self.progress(f"{change}, {number} of {len(changes)} changes")
+        for number, each in enumerate(dict.fromkeys(changes), start=1):
+            self.progress(f"{'; '.join(each)}, {number} of {len(changes)} changes")
             try:
-                remedies.append(self._sized(self._after(change)))
-            except UnsupportedError as error:
-                untried[change] = str(error)
+                remedies.append(self._sized(self._after(each)))
+            except TidingsError as error:
+                untried["; ".join(each)] = str(error)
         return tuple(sorted(remedies, key=self._rank)), untried
 
     def _rank(self, remedy: Remedy) -> tuple[bool, float, float]:
         """Those that meet the target first, the smallest change of them; then by what they give."""
         meets = self.target is not None and remedy.on_time >= self.target
-        return not meets, _size(remedy.change) if meets else 0.0, -round(remedy.gain, 12)
+        return not meets, _size(remedy.changes) if meets else 0.0, -round(remedy.gain, 12)
 
-    def _after(self, change: str) -> Remedy:
-        after = foretell(changed(self.system, change.split("; "))).on_time
-        return Remedy(change=change, on_time=after, gain=after - self._before)
+    def _after(self, changes: Changes) -> Remedy:
+        after = foretell(changed(self.system, changes)).on_time
+        return Remedy(changes=changes, on_time=after, gain=after - self._before)
 
     def _sized(self, remedy: Remedy) -> Remedy:
         """The same change, as small as meets the target; as it is where none does or none is."""
-        factor = _FACTOR.search(remedy.change)
+        factor = _FACTOR.search(remedy.changes[0])
         if self.target is None or factor is None:
             return remedy
         log = math.log(float(factor[1]))
@@ -187,11 +192,11 @@ class _Search:
             if high >= _MOST_TIMES:
                 return remedy
             high *= 2.0
-            best = self._after(_scaled(remedy.change, math.exp(high * log)))
+            best = self._after(_scaled(remedy.changes, math.exp(high * log)))
         low = 0.0
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            one = self._after(_scaled(remedy.change, math.exp(middle * log)))
+            one = self._after(_scaled(remedy.changes, math.exp(middle * log)))
             low, high, best = (
                 (low, middle, one) if one.on_time >= self.target else (middle, high, best)
             )
@@ -208,77 +213,100 @@ class _Search:
     def _proof(self, remedy: Remedy) -> Remedy:
         self.progress(f"proving {remedy.change}")
         after = predict(
-            changed(self.system, remedy.change.split("; ")),
+            changed(self.system, remedy.changes),
             delays=False,
             error_bars=False,
             causes=False,
             seconds=SECONDS,
         )
         return Remedy(
-            change=remedy.change,
+            changes=remedy.changes,
             on_time=after.on_time,
             gain=after.on_time - self.outcome.on_time,
-            error=_error(after) + (0.0 if self._overloaded else _error(self.outcome)),
+            error=_error(after) + _error(self.outcome),
         )
 
 
-def _scaled(change: str, factor: float) -> str:
-    """The change with another factor, in two digits."""
-    return _FACTOR.sub(f" x{factor:.2g}", change)
+def _scaled(changes: Changes, factor: float) -> Changes:
+    """The changes with another factor, in two digits."""
+    return tuple(_FACTOR.sub(f" x{factor:.2g}", each) for each in changes)
 
 
-def _size(change: str) -> float:
-    """How large a change is: the logarithm of its factor; unknown ones count as three times."""
-    factor = _FACTOR.search(change)
+def _size(changes: Changes) -> float:
+    """How large changes are: the logarithm of their factor; unknown ones count as three times."""
+    factor = _FACTOR.search(changes[0])
     return abs(math.log(float(factor[1]))) if factor else math.log(3.0)
 
 
 def _error(outcome: Outcome) -> float:
-    """Half the 95 % interval of the share of all events: rows may all be off the same way."""
+    """Half the 95 % interval of the share of all events: rows may all be off the same way.
+
+    What is stuck behind an overloaded broker is late for certain.
+    """
     rows = outcome.subscribers[outcome.subscribers["on_time"].notna()]
     weight = rows["wanted_per_s"] * rows["count"]
+    error = np.minimum(rows["error"], 1.0 - rows["lost_overload"])
     total = float(weight.sum())
-    return float((rows["error"] * weight).sum()) / total if total > 0 else 0.0
+    return float((error * weight).sum()) / total if total > 0 else 0.0
 
 
 def _promising(
     system: System, outcome: Outcome, totals: list[tuple[Cause, float]]
-) -> Iterator[str]:
+) -> Iterator[Changes]:
     """Changes that act on the dearest causes, in their order."""
+    links = _links(system)
     for cause, _ in totals[:MOST_CAUSES]:
         kind, place = cause
         if kind == "overload":
-            yield _relief(outcome, place.split(", "))
+            yield _relief(outcome)
         elif kind in ("travel", "loss"):
-            yield from _of_link(system, cause)
+            of = links[place]
+            yield (f"delay {of} x0.5" if kind == "travel" else f"reliability {of} 1",)
         elif kind == "outages":
-            yield f"availability '{place}' 1"
+            yield (f"availability {_target(system, place)} 1",)
             used = system.recovery.scheme if system.recovery else "none"
-            yield from (f"scheme {one}" for one in SCHEMES if one not in (used, "none"))
+            yield from ((f"scheme {one}",) for one in SCHEMES if one not in (used, "none"))
         elif kind == "bursts":
             (rate,) = (each.rate_per_s for each in system.publishers if each.name == place)
-            yield f"rate '{place}' {rate:.6g}/s"
+            yield (f"rate {_target(system, place)} {rate:.6g}/s",)
         elif kind in CHANGES:
-            yield CHANGES[kind].format(place)
+            yield (CHANGES[kind].format(_target(system, place)),)
 
 
-def _relief(outcome: Outcome, brokers: list[str]) -> str:
+def _target(system: System, place: str) -> str:
+    """A place as changes name it; many subscribers that are alike, by their broker."""
+    if place.startswith(LIKE):
+        name = place.removeprefix(LIKE)
+        (home,) = (each.at for each in system.subscribers if each.name == name)
+        return _in_quotes(f"at:{home}")
+    return _in_quotes(place)
+
+
+def _in_quotes(name: str) -> str:
+    return f'"{name}"' if "'" in name else f"'{name}'"
+
+
+def _relief(outcome: Outcome) -> Changes:
     """All overloaded brokers fast enough for what arrives."""
-    rows = outcome.brokers.set_index("broker")
-    changes = []
-    for name in brokers:
-        load = float(rows.loc[name, "arrivals_per_s"] * rows.loc[name, "service_mean_s"])
-        changes.append(f"speed '{name}' x{max(load / ROOM, 1.1):.2g}")
-    return "; ".join(changes)
+    rows = outcome.brokers[outcome.brokers["utilisation"] >= FULL_LOAD]
+    loads = rows["arrivals_per_s"] * rows["service_mean_s"]
+    return tuple(
+        f"speed {_in_quotes(name)} x{max(load / ROOM, 1.1):.2g}"
+        for name, load in zip(rows["broker"], loads, strict=True)
+    )
 
 
-def _of_link(system: System, cause: Cause) -> Iterator[str]:
-    """A faster or safer link between brokers, or of a client."""
-    first, second = cause.place.split(ARROW)
-    links = {frozenset(link.between): link.name for link in system.links}
-    clients = {*names(system.publishers), *names(system.subscribers)}
-    name = links.get(frozenset((first, second)))
-    if name is None:
-        name = next((each for each in (first, second) if each in clients), None)
-    if name is not None:
-        yield f"delay '{name}' x0.5" if cause.kind == "travel" else f"reliability '{name}' 1"
+def _links(system: System) -> dict[str, str]:
+    """How changes name each link, by its direction as causes name it."""
+    named = {}
+    for link in system.links:
+        for one, other in (link.between, link.between[::-1]):
+            named[f"{one}{ARROW}{other}"] = _in_quotes(link.name)
+    for publisher in system.publishers:
+        named[f"{publisher.name}{ARROW}{publisher.at}"] = _in_quotes(publisher.name)
+    for subscriber in system.subscribers:
+        own = _in_quotes(subscriber.name)
+        named[f"{subscriber.at}{ARROW}{subscriber.name}"] = own
+        like = f"{LIKE}{subscriber.name}"
+        named[f"{subscriber.at}{ARROW}{like}"] = _target(system, like)
+    return named

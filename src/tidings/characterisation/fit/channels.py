@@ -159,6 +159,11 @@ class FittedChannel:
         widening = 1.0 if self.runs is None else self.runs.widening
         return math.hypot(float(share_se(self.lost, self.tried)) * widening, self.spoilt)
 
+    @property
+    def blur(self) -> float:
+        """The largest variance that the share lost may have: the same whatever was lost."""
+        return 0.25 / max(self.tried, 1) + self.spoilt**2
+
     def channel(self, base: Channel) -> Channel:
         """The channel as measured; what was not seen is that of ``base``."""
         known = self.reliability
@@ -320,14 +325,14 @@ def surest(
 ) -> dict[Direction, FittedChannel]:
     """Of what is learnt of a link by several means, for losses and for delays what saw most.
 
-    For losses, the one that spoilt rows blur least comes before all others.
+    For losses, rows that could not be used count against a means as its chance error does.
     """
     arcs = dict.fromkeys(arc for each in sources for arc in each)
     return {arc: _surest([each[arc] for each in sources if arc in each]) for arc in arcs}
 
 
 def _surest(candidates: list[FittedChannel]) -> FittedChannel:
-    of_losses = min(candidates, key=lambda each: (each.lost is None, each.spoilt, -each.tried))
+    of_losses = min(candidates, key=lambda each: (each.lost is None, each.blur))
     of_delays = max(candidates, key=lambda each: -1 if each.delay is None else each.delay.count)
     runs = next((each.runs for each in candidates if each.runs is not None), None)
     return FittedChannel(

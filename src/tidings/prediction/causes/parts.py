@@ -11,7 +11,7 @@ import numpy as np
 
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.behaviour import Channel
-from tidings.model.causes import ARROW, Cause
+from tidings.model.causes import ARROW, LIKE, Cause
 from tidings.model.record_tables import names
 from tidings.prediction.delay.delays import Delays, from_law, nothing, stack
 from tidings.prediction.delay.paths import Paths
@@ -161,7 +161,7 @@ def _of_entry(stages: Stages, publisher: int, rows: Ints) -> Iterator[Part]:
 def exits_without(stages: Stages, leaving: Leaving) -> Iterator[tuple[Cause, Delays]]:
     """Give what is left between the home broker and a subscriber if one cause there is gone."""
     one, grid = leaving.audience.example, stages.paths.grid
-    name = one.name if leaving.audience.subscribers.size == 1 else f"subscribers like {one.name}"
+    name = one.name if leaving.audience.subscribers.size == 1 else f"{LIKE}{one.name}"
     link = from_law(grid, one.link.delay, one.link.reliability)
     pieces: dict[Cause, Delays] = {}
     if one.connectivity is not None:
