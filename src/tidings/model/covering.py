@@ -118,7 +118,9 @@ def read_wants(place: Place) -> Filter | None:
         alternatives = [place.inside(index) for index in range(len(place.value))]
     for one in alternatives:
         for attribute in one.value if isinstance(one.value, Mapping) else ():
-            if isinstance(one.value[attribute], Mapping):
+            tests = one.value[attribute]
+            # One test alone contradicts nothing.
+            if isinstance(tests, Mapping) and (len(tests) > 1 or "all" in tests):
                 _report_contradiction(one.inside(attribute), str(attribute))
     return wanted if len(place.problems) == before else None
 

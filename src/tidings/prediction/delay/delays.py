@@ -195,9 +195,11 @@ class Delays:
         """Keep what a part of the grid needs; all times of that are among its own."""
         if grid is self.grid:
             return self
-        points = np.searchsorted(self.grid.times_s, grid.times_s)
-        shape = len(self), self.grid.times_s.size, self.grid.weights.size
-        folded = self.values.reshape(shape)[:, points]
+        points, nodes = np.searchsorted(self.grid.times_s, grid.times_s), self.grid.weights.size
+        if points[-1] - points[0] == points.size - 1:  # in a row: nothing is copied
+            columns = slice(points[0] * nodes, (points[-1] + 1) * nodes)
+            return replace(self, grid=grid, values=self.values[:, columns])
+        folded = self.values.reshape(len(self), self.grid.times_s.size, nodes)[:, points]
         return replace(self, grid=grid, values=folded.reshape(len(self), grid.z.size))
 
     # ---- the distribution ----------------------------------------------------------------------

@@ -27,6 +27,7 @@ _COARSE = 32  # times at which some mixtures are tabulated to see where most arr
 _COMMON = (80, 300)  # times there at which all are, fewest and most
 _ENTRIES = 40_000  # of such a table, which decide between these
 _NOTHING, _ALL = 1e-3, 1.0 - 1e-4  # shares between which that is
+_NOBODY = 1e-9  # share that has arrived by the first time of a grid and is not looked at
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -84,7 +85,8 @@ class Distributions:
 
     def _set_early(self, value: Floats, rest_s: Floats, chosen: Ints) -> None:
         """Put in what arrives before the first time of the grid: straight from the atom on."""
-        if rest_s.min(initial=math.inf) < self.grid.times_s[0]:
+        nobody = self.below[chosen, 0].max(initial=0.0) < _NOBODY and not self.atom[chosen].any()
+        if not nobody and rest_s.min(initial=math.inf) < self.grid.times_s[0]:
             early = np.nonzero(rest_s < self.grid.times_s[0])
             row = chosen[early[0]]
             rest, atom = rest_s[early], self.atom[row]
@@ -171,7 +173,8 @@ class Distributions:
         last = int(np.searchsorted(arrived.min(axis=0), _ALL))
         edges_s = wide_s[max(first - 1, 0)], wide_s[min(last, wide_s.size - 1)]
         count = int(np.clip(_ENTRIES // len(self), *_COMMON))
-        times_s = np.union1d(wide_s, np.geomspace(edges_s[0], edges_s[1], count))
+        outside_s = wide_s[(wide_s < edges_s[0]) | (wide_s > edges_s[1])]
+        times_s = np.union1d(outside_s, np.geomspace(edges_s[0], edges_s[1], count))
         return times_s, self.at(np.tile(times_s, (len(self), 1)))
 
     def _refined(

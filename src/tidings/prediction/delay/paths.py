@@ -74,10 +74,14 @@ class Paths:
         """[publisher]: until its home broker has served the event."""
         return self.entry.series(self.at_broker.take(np.arange(self.publishers)))
 
-    def from_publishers(self, publishers: Ints, home: int, tree: int) -> Delays:
-        """[publisher]: from the publisher to after the service of the home."""
+    def from_publishers(
+        self, publishers: Ints, home: int, tree: int, grid: Grid | None = None
+    ) -> Delays:
+        """[publisher]: from it to after the service of the home, at the times of a grid."""
+        grid = grid or self.grid
         starts = self.routes.home_of_publisher[publishers]
-        return self._at_first.take_series(publishers, self.tails(home, tree), starts)
+        tails = self.tails(home, tree).on(grid)
+        return self._at_first.on(grid).take_series(publishers, tails, starts)
 
 
 def paths(routes: Routes, brokers: BrokerStages, entry: Delays) -> Paths:

@@ -12,8 +12,10 @@ import numpy as np
 from scipy import sparse
 
 from tidings.model.arrays import Floats, Ints
+from tidings.model.laws import Law
 from tidings.prediction.delay.delays import Delays, from_law, nothing, stack
 from tidings.prediction.delay.distributions import Distributions, side_by_side
+from tidings.prediction.delay.grids import Grid
 from tidings.prediction.delay.paths import Paths
 from tidings.prediction.feature_names import FEATURES
 from tidings.prediction.network.audiences import Audience, Streams, lifetime_nodes
@@ -37,6 +39,7 @@ class Arriving:
     streams: Streams
     used: Ints  # those that anybody wants, rising
     filters: Ints  # of everybody there, rising
+    own_lifetimes: tuple[Law | None, ...]  # of everybody there
     matched: sparse.csr_array  # [filter, used stream], events per second
 
     @cached_property
@@ -44,8 +47,11 @@ class Arriving:
         """[used stream]."""
         return self.streams.publishers[self.used]
 
-    def along(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
-        """[row]: of used streams, from the publisher to after the home broker."""
+    def along(self, paths: Paths | FailingPaths, rows: Ints, grid: Grid | None = None) -> Delays:
+        """[row]: of used streams, from the publisher to after the home broker.
+
+        At all times of the paths, or at those of a part of their grid.
+        """
         if (
             isinstance(paths, FailingPaths) and rows.size < self.used.size
         ):  # they are known together
@@ -53,7 +59,7 @@ class Arriving:
         trees, publishers = self.streams.trees[self.used[rows]], self.publishers[rows]
         order = [np.flatnonzero(trees == tree) for tree in np.unique(trees)]
         parts = [
-            paths.from_publishers(publishers[chosen], self.home, int(trees[chosen[0]]))
+            paths.from_publishers(publishers[chosen], self.home, int(trees[chosen[0]]), grid)
             for chosen in order
         ]
         if len(parts) > 1:
@@ -61,15 +67,28 @@ class Arriving:
         return parts[0] if parts else nothing(paths.grid, 0)
 
     @cached_property
-    def at_home(self) -> list[Distributions]:
-        """[used stream], as waits are, and with those that are approximate a step longer."""
-        everything = np.arange(self.used.size)
-        return [
-            side_by_side(
-                [self.along(paths, rows).distributions for rows in _blocks(paths, everything)]
-            )
-            for paths in self.network.followed
-        ]
+    def at_home(self) -> tuple[Distributions, Distributions]:
+        """[used stream], as waits are, and with those that are approximate a step longer.
+
+        The latter only at what is left of lifetimes after what is certain of delays.
+        """
+        plain, longer = self.network.followed
+        known = self._distributions(plain, plain.grid)
+        return known, self._distributions(longer, self._around_rests(longer.grid, known.shift_s))
+
+    def _distributions(self, paths: Paths | FailingPaths, grid: Grid) -> Distributions:
+        blocks = _blocks(paths, grid, np.arange(self.used.size))
+        return side_by_side([self.along(paths, rows, grid).distributions for rows in blocks])
+
+    def _around_rests(self, grid: Grid, shift_s: Floats) -> Grid:
+        laws = {self.streams.lifetimes[code] for code in self.streams.lifetime_of[self.used]}
+        laws |= set(self.own_lifetimes)
+        ends_s = [law.quantile(np.array([0.005, 0.995])) for law in laws if law is not None]
+        rests_s = np.subtract.outer(np.ravel(ends_s), shift_s)
+        rests_s = rests_s[rests_s > 0.0]
+        if not rests_s.size:
+            return grid
+        return grid.between(max(rests_s.min(), 1e-4 * rests_s.max()), rests_s.max())
 
     @cached_property
     def features(self) -> Floats:
@@ -94,6 +113,7 @@ def arriving(network: Network, audiences: Sequence[Audience], *, by_publisher: b
         streams=streams,
         used=used,
         filters=filters,
+        own_lifetimes=tuple({audience.example.lifetime for audience in audiences}),
         matched=matched[:, used],
     )
 
@@ -149,7 +169,7 @@ class Leaving:
 
     def distributions(self, paths: Paths | FailingPaths) -> Distributions:
         """[row]: from the publisher to the subscriber."""
-        blocks = _blocks(paths, self.rows)
+        blocks = _blocks(paths, paths.grid, self.rows)
         return side_by_side([self.delays(paths, rows).distributions for rows in blocks])
 
     def delays(self, paths: Paths | FailingPaths, rows: Ints) -> Delays:
@@ -250,8 +270,8 @@ def around_lifetimes(
     return first.on(first.grid.between(max(least, 1e-4 * most) / _AROUND, most * _AROUND))
 
 
-def _blocks(paths: Paths | FailingPaths, rows: Ints) -> Iterator[Ints]:
+def _blocks(paths: Paths | FailingPaths, grid: Grid, rows: Ints) -> Iterator[Ints]:
     """Give rows in parts that fit in caches; of what fails, all at once."""
-    size = rows.size if isinstance(paths, FailingPaths) else max(_BLOCK // paths.grid.z.size, 1)
+    size = rows.size if isinstance(paths, FailingPaths) else max(_BLOCK // grid.z.size, 1)
     for begin in range(0, max(rows.size, 1), max(size, 1)):
         yield rows[begin : begin + size]

@@ -62,8 +62,10 @@ class FailingPaths:
         """Take only the events that never wait in a buffer."""
         return replace(self, kept=False)
 
-    def from_publishers(self, publishers: Ints, home: int, tree: int) -> Delays:
-        """[publisher]: from the publisher to after the service of the home."""
+    def from_publishers(
+        self, publishers: Ints, home: int, tree: int, grid: Grid | None = None
+    ) -> Delays:
+        """[publisher]: from it to after the service of the home, at the times of a grid."""
         routes = self.paths.routes
         starts, place = np.unique(routes.home_of_publisher[publishers], return_inverse=True)
         key = (home, tree, tuple(starts.tolist()))
@@ -75,7 +77,7 @@ class FailingPaths:
         first = self._at_first.take(publishers).series(tails.take(place))
         needs = self.repairs.components.of_broker
         up = [self.repairs.components.all_up(needs[start]) for start in starts]
-        return after_loss(first, np.array(up)[place], HOME_DOWN)
+        return after_loss(first.on(grid or self.grid), np.array(up)[place], HOME_DOWN)
 
     def features(self, publishers: Ints, home: int, tree: int) -> Floats:
         """[publisher, feature of failing]: what measured errors may depend on."""
