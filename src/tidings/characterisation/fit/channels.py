@@ -159,11 +159,6 @@ class FittedChannel:
         widening = 1.0 if self.runs is None else self.runs.widening
         return math.hypot(float(share_se(self.lost, self.tried)) * widening, self.spoilt)
 
-    @property
-    def blur(self) -> float:
-        """The largest variance that the share lost may have: the same whatever was lost."""
-        return 0.25 / max(self.tried, 1) + self.spoilt**2
-
     def channel(self, base: Channel) -> Channel:
         """The channel as measured; what was not seen is that of ``base``."""
         known = self.reliability
@@ -323,16 +318,23 @@ def early_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
 def surest(
     *sources: Mapping[Direction, FittedChannel],
 ) -> dict[Direction, FittedChannel]:
-    """Of what is learnt of a link by several means, for losses and for delays what saw most.
+    """Of what is learnt of a link by several means, take losses of the surest, delays of the most.
 
-    For losses, rows that could not be used count against a means as its chance error does.
+    How sure each is of losses is judged at one share for all of them: else the one that happened to
+    lose least would be taken.
     """
     arcs = dict.fromkeys(arc for each in sources for arc in each)
     return {arc: _surest([each[arc] for each in sources if arc in each]) for arc in arcs}
 
 
 def _surest(candidates: list[FittedChannel]) -> FittedChannel:
-    of_losses = min(candidates, key=lambda each: (each.lost is None, each.blur))
+    tried = sum(each.tried for each in candidates if each.lost is not None)
+    share = (sum(each.lost or 0 for each in candidates) + 1) / (tried + 2)
+
+    def blur(each: FittedChannel) -> float:
+        return share * (1.0 - share) / max(each.tried, 1) + each.spoilt**2
+
+    of_losses = min(candidates, key=lambda each: (each.lost is None, blur(each)))
     of_delays = max(candidates, key=lambda each: -1 if each.delay is None else each.delay.count)
     runs = next((each.runs for each in candidates if each.runs is not None), None)
     return FittedChannel(
