@@ -22,6 +22,7 @@ from tidings.model.filters import Constraint, Filter
 
 Flags = NDArray[np.bool_]
 _SEPARATOR = "\0"
+_ROWS = 256  # of a matrix that are packed at once
 _REMEMBERED = 4096  # columns of tests that many filters share, such as the topic
 
 
@@ -73,7 +74,9 @@ def content_classes(matrix: Flags) -> tuple[NDArray[np.int64], Flags]:
     >>> class_of_event.tolist(), class_matrix.tolist()
     ([0, 1, 0], [[False, True], [True, True]])
     """
-    packed = np.ascontiguousarray(np.packbits(matrix, axis=1))
+    # Some rows at a time: the matrix lies in memory column by column.
+    blocks = np.array_split(matrix, len(matrix) // _ROWS + 1)
+    packed = np.concatenate([np.packbits(np.ascontiguousarray(b), axis=1) for b in blocks])
     number_of: dict[bytes, int] = {}
     class_of_event = np.empty(len(matrix), dtype=np.int64)
     first_event: list[int] = []

@@ -41,26 +41,21 @@ class Tree:
     right: Ints
     value: Floats
 
-    def at(self, columns: Floats, low: Floats, high: Floats) -> Floats:
+    def at(self, columns: Floats, low: Floats, high: Floats, node: int = 0) -> Floats:
         """Give the value of each row's leaf, of [feature, row]; features lie from low to high.
 
-        Nodes that send all rows one way, as most do within one system, look at none of them.
+        A number where all rows have the same: nodes that send all of them one way, as most do
+        within one system, look at none.
         """
-        values = np.empty(columns.shape[1])
-        waiting: list[tuple[int, Ints]] = [(0, np.arange(values.size))]
-        while waiting:
-            node, rows = waiting.pop()
-            feature, threshold = self.feature[node], self.threshold[node]
-            if feature < 0:
-                values[rows] = self.value[node]
-            elif high[feature] <= threshold:
-                waiting.append((self.left[node], rows))
-            elif low[feature] > threshold:
-                waiting.append((self.right[node], rows))
-            else:
-                below = columns[feature, rows] <= threshold
-                waiting += [(self.left[node], rows[below]), (self.right[node], rows[~below])]
-        return values
+        feature, threshold = self.feature[node], self.threshold[node]
+        if feature < 0:
+            return np.asarray(self.value[node])
+        if high[feature] <= threshold:
+            return self.at(columns, low, high, self.left[node])
+        if low[feature] > threshold:
+            return self.at(columns, low, high, self.right[node])
+        left, right = (self.at(columns, low, high, to[node]) for to in (self.left, self.right))
+        return np.where(columns[feature] <= threshold, left, right)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ _COARSE = 32  # times at which some mixtures are tabulated to see where most arr
 _COMMON = (80, 300)  # times there at which all are, fewest and most
 _ENTRIES = 40_000  # of such a table, which decide between these
 _NOTHING, _ALL = 1e-3, 1.0 - 1e-4  # shares between which that is
+_ROUNDING = 1e-14  # of a shift
 _NOBODY = 1e-9  # share that has arrived by the first time of a grid and is not looked at
 
 
@@ -62,7 +63,6 @@ class Distributions:
         times = np.asarray(t_s, dtype=np.float64)
         shift_s = self.shift_s[chosen, None]
         rest_s = times.reshape(chosen.size, -1) - shift_s
-        rest_s = np.where(np.abs(rest_s) <= 1e-14 * shift_s, 0.0, rest_s)
         arrived: Floats = self.survival[chosen, None] * self.random_at(rest_s, chosen)
         return arrived.reshape(times.shape)
 
@@ -91,7 +91,8 @@ class Distributions:
             row = chosen[early[0]]
             rest, atom = rest_s[early], self.atom[row]
             part = np.clip(rest / self.grid.times_s[0], 0.0, 1.0)
-            value[early] = np.where(rest < 0.0, 0.0, atom + (self.below[row, 0] - atom) * part)
+            too_early = rest < -_ROUNDING * self.shift_s[row]
+            value[early] = np.where(too_early, 0.0, atom + (self.below[row, 0] - atom) * part)
 
     def _set_late(self, value: Floats, rest_s: Floats, chosen: Ints) -> None:
         """Put in what arrives after the last time of the grid: it goes on as it does there."""
