@@ -27,7 +27,12 @@ from tidings.prediction.causes.parts import (
 )
 from tidings.prediction.delay.delays import Delays, from_law, stack
 from tidings.prediction.error_bars.changes import stages_of_streams
-from tidings.prediction.network.arriving import Leaving, around_lifetimes, arriving
+from tidings.prediction.network.arriving import (
+    Leaving,
+    around_lifetimes,
+    arriving,
+    on_time_and_mean,
+)
 from tidings.prediction.network.network import Network
 from tidings.prediction.peers.stay_weights import Meeting, weighed_by_stay
 
@@ -71,18 +76,6 @@ def costs_of_subscribers(network: Network, left_s: Sequence[tuple[float, float]]
     return table("causes", every)
 
 
-def shares_on_time(network: Network) -> Floats:
-    """[subscriber]: on-time shares."""
-    shares: Floats = np.full(len(network.system.subscribers), np.nan)
-    for group in network.by_home():
-        came = arriving(network, group, by_publisher=False)
-        for audience in group:
-            leaving = Leaving(came=came, audience=audience)
-            by_filter, _ = leaving.on_time_and_mean(network.followed[0])
-            shares[audience.subscribers] = by_filter[audience.filter_of]
-    return shares
-
-
 def _costs_of_bursts(network: Network) -> Shares:
     """[subscriber]: what would be gained if a publisher published as often, but at random."""
     publishers = network.system.publishers
@@ -92,7 +85,7 @@ def _costs_of_bursts(network: Network) -> Shares:
         if each.every is not None and each.connectivity is None and each.every.scv > _BURSTY
     }
     chosen = sorted(uneven, key=lambda place: -uneven[place])[:_MOST_BURSTY]
-    before = shares_on_time(network) if chosen else np.zeros(0)
+    before = on_time_and_mean(network)[0] if chosen else np.zeros(0)
     gained = {}
     for place in chosen:
         law = publishers[place].every
@@ -104,7 +97,7 @@ def _costs_of_bursts(network: Network) -> Shares:
         calm = Network(
             system=system, routes=network.routes, model=network.model, faults=network.faults
         )
-        gained[Cause("bursts", even.name)] = shares_on_time(calm) - before
+        gained[Cause("bursts", even.name)] = on_time_and_mean(calm)[0] - before
     return gained
 
 

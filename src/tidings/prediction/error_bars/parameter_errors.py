@@ -36,7 +36,12 @@ from tidings.prediction.error_bars.changes import (
 from tidings.prediction.error_bars.influence import responses
 from tidings.prediction.error_bars.moves import Moves
 from tidings.prediction.error_bars.stay_influence import responses_of_stays
-from tidings.prediction.network.arriving import Leaving, around_lifetimes, arriving
+from tidings.prediction.network.arriving import (
+    Leaving,
+    around_lifetimes,
+    arriving,
+    on_time_and_mean,
+)
 from tidings.prediction.network.network import Network
 from tidings.prediction.repairs.components import acknowledged
 from tidings.prediction.repairs.schemes import FailingPaths
@@ -290,14 +295,7 @@ def _moved(network: Network, group: tuple[Uncertain, ...]) -> Network:
 
 def _numbers(network: Network) -> tuple[Numbers, Numbers]:
     """What error bars are given for, by subscriber and by broker."""
-    on_time, mean_s = (np.full(len(network.system.subscribers), np.nan) for _ in range(2))
-    for group in network.by_home():
-        came = arriving(network, group, by_publisher=False)
-        for audience in group:
-            leaving = Leaving(came=came, audience=audience)
-            shares, delays_s = leaving.on_time_and_mean(network.followed[0])
-            on_time[audience.subscribers] = shares[audience.filter_of]
-            mean_s[audience.subscribers] = delays_s[audience.filter_of]
+    on_time, mean_s = on_time_and_mean(network)
     brokers = {
         "utilisation_se": np.minimum(network.rates.loads, 1.0),
         "wait_mean_se_s": network.mean_waits_s,

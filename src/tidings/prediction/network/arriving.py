@@ -275,3 +275,16 @@ def _blocks(paths: Paths | FailingPaths, grid: Grid, rows: Ints) -> Iterator[Int
     size = rows.size if isinstance(paths, FailingPaths) else max(_BLOCK // grid.z.size, 1)
     for begin in range(0, max(rows.size, 1), max(size, 1)):
         yield rows[begin : begin + size]
+
+
+def on_time_and_mean(network: Network) -> tuple[Floats, Floats]:
+    """Compute on-time shares and mean delays in seconds, [subscriber], and nothing else."""
+    on_time, mean_s = (np.full(len(network.system.subscribers), np.nan) for _ in range(2))
+    for group in network.by_home():
+        came = arriving(network, group, by_publisher=False)
+        for audience in group:
+            leaving = Leaving(came=came, audience=audience)
+            shares, delays_s = leaving.on_time_and_mean(network.followed[0])
+            on_time[audience.subscribers] = shares[audience.filter_of]
+            mean_s[audience.subscribers] = delays_s[audience.filter_of]
+    return on_time, mean_s
