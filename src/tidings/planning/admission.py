@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tidings.model.arrays import Bools, Floats
 from tidings.model.json_text import plain
 from tidings.model.progress import Progress
+from tidings.model.shown import Shown
 from tidings.model.system import Subscriber, System
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, weigh
 from tidings.planning.newcomers import (
@@ -58,8 +59,11 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Admission(Shown):
     """The answer to one question: whether, where, and what it would be elsewhere."""
+
+    _table = "places"
+    _columns = ("broker", "share", "margin", "who", "verdict")
 
     subscriber: str
     count: int

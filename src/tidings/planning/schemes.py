@@ -16,6 +16,7 @@ from tidings.errors import InvalidInputError
 from tidings.model.json_text import plain
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
+from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, Recovery, System
 from tidings.planning.choices import SCHEME_SECONDS
 from tidings.planning.evidence import MEETS, OPEN, better, deciding, verdict
@@ -65,8 +66,11 @@ class SchemeReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SchemeAdvice:
+class SchemeAdvice(Shown):
     """All schemes compared, and the cheapest that meets the target."""
+
+    _table = "schemes"
+    _columns = ("scheme", "satisfied", "cost", "verdict")
 
     target: Target
     reports: tuple[SchemeReport, ...]
