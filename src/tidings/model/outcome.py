@@ -151,7 +151,7 @@ def _filled(column: str, values: np.ndarray[Any, Any] | None, size: int) -> np.n
     return np.nan_to_num(numbers, nan=0.0) if column in LOSSES else numbers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Outcome(Shown):
     """What became of the events, by subscriber, pair, broker and link.
 

@@ -80,6 +80,9 @@ class Shown:
         """The rows in the order in which they are shown."""
         return self.to_pandas()
 
+    def __repr__(self) -> str:
+        return f"<{self.headline()}>"
+
     def _repr_html_(self) -> str:
         rows = self._rows()
         names = [each for each in self.columns() if each in rows]

@@ -14,7 +14,7 @@ from tidings.model.shown import Shown
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class NetOutcome(Shown):
     """Means and standard errors in the steady state of a net.
 

@@ -58,7 +58,7 @@ class Place:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Admission(Shown):
     """The answer to one question: whether, where, and what it would be elsewhere."""
 

@@ -66,7 +66,7 @@ class Remedy:
         return "; ".join(self.changes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Budget(Shown):
     """What every cause costs, the busiest broker, and single changes by what they give."""
 

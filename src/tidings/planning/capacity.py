@@ -38,7 +38,7 @@ class Option:
         return self.evidence.predicted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Capacity(Shown):
     """The least size that meets the target, and what the others that were looked at give."""
 

@@ -42,7 +42,7 @@ ROUNDING = 1e-9  # of a share: less is no difference between a share and a level
 FIRST_STEP, MOST_PLAYED, LONGEST, FAR_SHORT = 0.01, 8, 3.0, 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Deadlines(Shown):
     """By subscriber and level, the shortest lifetime; infinite where no lifetime is long enough."""
 

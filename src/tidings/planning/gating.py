@@ -18,7 +18,7 @@ from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, error
 from tidings.planning.targets import Target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Gate(Shown):
     """Whether targets are met; where they are not, what keeps those from theirs who miss them."""
 

@@ -49,7 +49,7 @@ class Assignment:
         return self.evidence.predicted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class HomesAdvice(Shown):
     """The best assignment found, the present one, and the system with the best."""
 

@@ -45,7 +45,7 @@ class Scenario:
     below: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Difference(Shown):
     """A system before and after the changes of a scenario, by the same engine."""
 

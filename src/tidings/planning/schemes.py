@@ -65,7 +65,7 @@ class SchemeReport:
         return abs(self.cost - other.cost) <= (0.0 if math.isnan(noise) else SURELY * noise)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SchemeAdvice(Shown):
     """All schemes compared, and the cheapest that meets the target."""
 

@@ -70,7 +70,7 @@ class Summary:
     within_error: float = math.nan  # share of those within 95 % of standard and stated errors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Comparison(Shown):
     """Two outcomes joined row by row.
 

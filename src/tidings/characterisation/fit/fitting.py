@@ -88,7 +88,7 @@ from tidings.model.study import Section
 from tidings.model.system import Publisher, Subscriber, System
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Characterisation(Shown):
     """A system fitted to traces, what was measured, and how far to trust both.
 

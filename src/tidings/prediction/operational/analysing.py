@@ -42,7 +42,7 @@ class Visit:
     response_s: float = np.nan
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Analysis(Shown):
     """What operational analysis finds; rows of tables in the order of the workload."""
 
