@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from xml.etree import ElementTree
 
 import pytest
@@ -56,6 +57,9 @@ def test_draw_writes_what_the_file_is_called(tmp_path, capsys):
     assert capsys.readouterr().out == ""
     assert picture.read_text("utf-8") == svg(reading.loads(TRIANGLE))
     assert run(["draw", str(system), "--to", str(tmp_path / "s.png")]) == 2
+    assert run(["draw", str(system), "--json"]) == 0
+    document = {"mermaid": mermaid(reading.loads(TRIANGLE)), "file": None}
+    assert json.loads(capsys.readouterr().out) == document
 
 
 @pytest.mark.parametrize("count", [1, 100])

@@ -22,6 +22,7 @@ def draw(
     mermaid: Annotated[
         bool, typer.Option("--mermaid", help="Print Mermaid text; so it is without --to.")
     ] = False,
+    json: options.Json = False,
 ) -> None:
     """Draw brokers and links, with delays and how many clients each broker has.
 
@@ -36,9 +37,12 @@ def draw(
     loaded_system = reading.load(system)
     from tidings.reporting import drawing
 
-    if to is None or mermaid:
-        typer.echo(drawing.mermaid(loaded_system), nl=False)
+    text = drawing.mermaid(loaded_system)
+    if json:
+        console.show_json({"mermaid": text, "file": None if to is None else str(to)})
+    elif to is None or mermaid:
+        typer.echo(text, nl=False)
     if to is not None:
-        text = (drawing.svg if to.suffix == ".svg" else drawing.mermaid)(loaded_system)
-        write_file(to, text.encode())
+        picture = drawing.svg(loaded_system) if to.suffix == ".svg" else text
+        write_file(to, picture.encode())
         console.note(f"wrote {to}")

@@ -118,7 +118,7 @@ def _words(name: str) -> str:
 def _text(name: str, value: Any) -> str:
     """A cell as a person reads it: shares in percent, times with a unit, few digits.
 
-    >>> _text("on_time", 0.87345), _text("delay_mean_s", 0.0123), _text("size", 1.41421356)
+    >>> _text("on_time", 0.87351), _text("delay_mean_s", 0.0123), _text("size", 1.41421356)
     ('87.35 %', '12.3 ms', '1.414')
     """
     if not isinstance(value, float):
