@@ -35,6 +35,7 @@ lint: $(READY)
 docs: $(READY)  ## reference and printed outputs made anew, then the site in build/site
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python docs/make_outputs.py
+	$(BIN)/python docs/make_notebooks.py
 	$(BIN)/mkdocs build --strict
 
 bench: $(READY)  ## speed and memory, recorded in benchmarks/results

@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from tidings.characterisation.fit.fitting import Characterisation as Characterisation
     from tidings.characterisation.job import characterise as characterise
     from tidings.characterisation.job import measure_workload as measure_workload
+    from tidings.demonstration.run import demonstrate as demonstrate
     from tidings.demonstration.sample_system import market_and_weather as market_and_weather
     from tidings.errors import TidingsError as TidingsError
+    from tidings.histories.checking import checked_history as checked_history
     from tidings.model.outcome import Outcome as Outcome
     from tidings.model.outcome_files import load_outcome as load_outcome
     from tidings.model.outcome_files import save_outcome as save_outcome
+    from tidings.model.progress import show_progress as show_progress
     from tidings.model.reading import dumps as dumps
     from tidings.model.reading import load as load
     from tidings.model.reading import loads as loads
@@ -32,13 +35,30 @@ if TYPE_CHECKING:
     from tidings.petri.reading import load_net as load_net
     from tidings.petri.reading import save_net as save_net
     from tidings.petri.simulating import simulate_net as simulate_net
+    from tidings.planning.changes import changed as changed
+    from tidings.planning.verbs import PlanOptions as PlanOptions
+    from tidings.planning.verbs import explain as explain
+    from tidings.planning.verbs import gate as gate
+    from tidings.planning.verbs import plan_admission as plan_admission
+    from tidings.planning.verbs import plan_capacity as plan_capacity
+    from tidings.planning.verbs import plan_deadline as plan_deadline
+    from tidings.planning.verbs import plan_homes as plan_homes
+    from tidings.planning.verbs import plan_scheme as plan_scheme
+    from tidings.planning.verbs import plan_targets as plan_targets
+    from tidings.planning.verbs import whatif as whatif
     from tidings.prediction.operational.analysing import analyse as analyse
+    from tidings.prediction.predict import PredictOptions as PredictOptions
     from tidings.prediction.predict import predict as predict
+    from tidings.reporting.drawing import mermaid as mermaid
+    from tidings.reporting.drawing import svg as svg
     from tidings.reporting.page import Report as Report
     from tidings.reporting.page import write_page as write_page
+    from tidings.simulation.options import SimulationOptions as SimulationOptions
     from tidings.simulation.recording import record as record
     from tidings.simulation.recording import write_traces as write_traces
     from tidings.simulation.run import simulate as simulate
+    from tidings.sweeps.generating import generate_traces as generate_traces
+    from tidings.traces.importing import import_traces as import_traces
     from tidings.traces.reading import read_traces as read_traces
     from tidings.traces.session import spark_session as spark_session
     from tidings.validation.comparison import compare as compare
@@ -46,29 +66,49 @@ if TYPE_CHECKING:
 _HOMES = {
     "Characterisation": "characterisation.fit.fitting",
     "Outcome": "model.outcome",
+    "PlanOptions": "planning.verbs",
+    "PredictOptions": "prediction.predict",
     "Report": "reporting.page",
+    "SimulationOptions": "simulation.options",
     "System": "model.system",
     "TidingsError": "errors",
     "analyse": "prediction.operational.analysing",
+    "changed": "planning.changes",
     "characterise": "characterisation.job",
+    "checked_history": "histories.checking",
     "compare": "validation.comparison",
+    "demonstrate": "demonstration.run",
     "dumps": "model.reading",
+    "explain": "planning.verbs",
+    "gate": "planning.verbs",
     "generate_net": "petri.generating",
+    "generate_traces": "sweeps.generating",
+    "import_traces": "traces.importing",
     "load": "model.reading",
     "load_net": "petri.reading",
     "load_outcome": "model.outcome_files",
     "loads": "model.reading",
     "market_and_weather": "demonstration.sample_system",
     "measure_workload": "characterisation.job",
+    "mermaid": "reporting.drawing",
+    "plan_admission": "planning.verbs",
+    "plan_capacity": "planning.verbs",
+    "plan_deadline": "planning.verbs",
+    "plan_homes": "planning.verbs",
+    "plan_scheme": "planning.verbs",
+    "plan_targets": "planning.verbs",
     "predict": "prediction.predict",
     "read_traces": "traces.reading",
     "record": "simulation.recording",
     "save": "model.reading",
     "save_net": "petri.reading",
     "save_outcome": "model.outcome_files",
+    "show_progress": "model.progress",
     "simulate": "simulation.run",
     "simulate_net": "petri.simulating",
     "spark_session": "traces.session",
+    "svg": "reporting.drawing",
+    "whatif": "planning.verbs",
     "workload_of": "model.system_workload",
     "write_page": "reporting.page",
     "write_traces": "simulation.recording",
@@ -83,7 +123,12 @@ def __getattr__(name: str) -> Any:
         return version("tidings")
     if name not in _HOMES:
         raise AttributeError(f"module 'tidings' has no attribute '{name}'")
-    return getattr(importlib.import_module(f"tidings.{_HOMES[name]}"), name)
+    try:
+        return getattr(importlib.import_module(f"tidings.{_HOMES[name]}"), name)
+    except ImportError as error:
+        from tidings.errors import missing_extra
+
+        raise missing_extra(error) or error from None
 
 
 def __dir__() -> list[str]:

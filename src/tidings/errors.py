@@ -116,3 +116,20 @@ class EngineError(TidingsError):
 
     exit_code = 5
     kind = "engine"
+
+
+# The extra of this package that brings a module.
+_EXTRAS = {"pyspark": "spark", "py4j": "spark", "nats": "testbed", "matplotlib": "notebook"}
+
+
+def missing_extra(error: ImportError) -> EngineError | None:
+    """Say which extra brings a module that is missing; None where no extra does.
+
+    >>> print(missing_extra(ModuleNotFoundError(name="pyspark.sql")))
+    this needs 'pyspark', which is not installed; run: pip install 'tidings[spark]'
+    """
+    module = (error.name or "").partition(".")[0]
+    if module not in _EXTRAS:
+        return None
+    extra = f"tidings[{_EXTRAS[module]}]"
+    return EngineError(f"this needs '{module}', which is not installed; run: pip install '{extra}'")

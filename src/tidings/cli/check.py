@@ -16,9 +16,11 @@ TRACES = "connectivity from traces"
 
 
 def check(
-    system: Annotated[
-        Path | None,
-        typer.Argument(metavar="SYSTEM", help="A YAML or JSON file, or a folder of tables."),
+    systems: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="SYSTEM...", help="YAML or JSON files, or folders of tables; often one."
+        ),
     ] = None,
     json: options.Json = False,
     canonical: Annotated[
@@ -40,27 +42,74 @@ def check(
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of system files instead.")
     ] = False,
+    install: Annotated[
+        bool,
+        typer.Option(
+            "--install",
+            help="With --schema: write it beside the YAML files SYSTEM (by default those of "
+            "this folder) and name it in their first line, where editors look for it.",
+        ),
+    ] = False,
 ) -> None:
     """Check a system file, and report all its problems at once, each with its line.
 
     Example: tidings check city.yaml
     """
+    given = systems or []
+    if schema or install:
+        _schema(given, schema=schema, install=install)
+    elif not given:
+        raise typer.BadParameter("no SYSTEM given; wants a system file or folder")
+    elif len(given) == 1:
+        _check_one(given[0], json=json, canonical=canonical, topology=topology)
+    elif json or canonical or topology:
+        raise typer.BadParameter("--json, --canonical and --topology take one SYSTEM only")
+    else:
+        _check_all(given)
+
+
+def _schema(systems: list[Path], *, schema: bool, install: bool) -> None:
+    from tidings.model.schema import system_schema
+
+    if not schema:
+        raise typer.BadParameter("--install belongs to --schema")
+    if install:
+        from tidings.cli.editors import install_schema
+
+        install_schema(systems)
+        return
+    if systems:
+        raise typer.BadParameter(
+            f"--schema prints the schema of all system files; leave {systems[0]} out"
+        )
+    console.show_json(system_schema())
+
+
+def _check_all(systems: list[Path]) -> None:
+    """Check files one by one, all of them, and fail if one of them is no valid system."""
+    from tidings.errors import InvalidInputError
+    from tidings.model import reading
+
+    wrong = 0
+    for each in systems:
+        try:
+            checked = reading.load(each)
+            _require_files(checked, each)
+            console.show(f"{each}: a valid system")
+        except InvalidInputError as error:
+            console.complain(error)
+            wrong += 1
+    if wrong:
+        raise typer.Exit(InvalidInputError.exit_code)
+
+
+def _check_one(system: Path, *, json: bool, canonical: bool, topology: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from tidings.model import reading
-    from tidings.model.schema import system_schema
     from tidings.model.yaml_text import dump
 
-    if schema:
-        if system is not None:
-            raise typer.BadParameter(
-                f"--schema prints the schema of all system files; leave {system} out"
-            )
-        console.show_json(system_schema())
-        return
-    if system is None:
-        raise typer.BadParameter("no SYSTEM given; wants a system file or folder")
     if topology:
         from tidings.model.graph_files import read_topology
 

@@ -1,7 +1,7 @@
 """The commands of ``tidings``: finds the one asked for, runs it, turns errors into exit codes.
 
 Exit codes: 0 all is well; 1 a check did not hold; 2 the input is wrong; 3 the input is right but
-this engine does not handle it; 4 a queue grows without limit; 5 Spark, Java or a cluster is
+this engine does not handle it; 4 a queue grows without limit; 5 an extra, Java or a cluster is
 missing; 70 a fault of Tidings itself; 130 interrupted.
 
 With ``--json`` a failure is a document on stdout too, ``{"error": {"kind", "message", "problems",
@@ -22,16 +22,16 @@ import typer
 
 from tidings.cli import console, interrupts
 from tidings.cli.listing import Listing
-from tidings.errors import InvalidSystemError, TidingsError
+from tidings.errors import InvalidSystemError, TidingsError, missing_extra
 
 FAULT = 70
 # Listed by what they are for. Each is the function of this name in the module of this name, or
 # ``app`` for a group of them; a word of Python's own has an underscore there.
 GROUPS = {
-    "Model": ("check", "petri"),
+    "Model": ("check", "draw", "petri"),
     "Data": ("import", "generate", "characterise", "audit", "spread"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo"),
-    "Decide": ("explain", "whatif", "plan"),
+    "Decide": ("explain", "whatif", "plan", "gate"),
     "Research": ("testbed", "reproduce"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
@@ -40,7 +40,7 @@ UsageProblem: Any = typer.BadParameter.__mro__[2]
 EPILOGUE = (
     "Begin with: tidings demo\n\nExit codes: 0 success, 1 a check failed or a target is "
     "not met, 2 invalid input, 3 valid input that this command does not support, 4 "
-    "overload: a queue grows without limit, 5 Spark, Java or a server is missing, 70 a "
+    "overload: a queue grows without limit, 5 an extra, Java or a server is missing, 70 a "
     "bug in Tidings, 130 interrupted. With --json an error is a JSON document on stdout "
     "too."
 )
@@ -146,7 +146,8 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if interrupts.asked():
             return interrupts.EXIT_CODE
-        return _failed(error, arguments)
+        missing = missing_extra(error) if isinstance(error, ImportError) else None
+        return _failed(missing or error, arguments)
 
 
 def _failed(error: Exception, arguments: Sequence[str]) -> int:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.model.remarks import Remark
+from tidings.model.shown import Shown
 
 SOURCES = ("predicted", "simulated", "measured")
 
@@ -150,13 +151,16 @@ def _filled(column: str, values: np.ndarray[Any, Any] | None, size: int) -> np.n
     return np.nan_to_num(numbers, nan=0.0) if column in LOSSES else numbers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Outcome(Shown):
     """What became of the events, by subscriber, pair, broker and link.
 
     ``provenance`` says how it came about: version, input, seed, models, approximations, warnings;
     ``remarks`` are what its reader must know, as records.
     """
+
+    _table = "subscribers"
+    _columns = ("subscriber", "on_time", "error", "broker", "by", "late", "delay_mean_s")
 
     source: str
     subscribers: pd.DataFrame
@@ -197,6 +201,14 @@ class Outcome:
         weight = known["wanted_per_s"] * known["count"]
         total = float(weight.sum())
         return float((known[column] * weight).sum()) / total if total > 0 else math.nan
+
+    def headline(self) -> str:
+        """Say which share of all wanted events arrives on time, in percent."""
+        share = "unknown" if math.isnan(self.on_time) else f"{100 * self.on_time:.1f} %"
+        return f"{self.source.capitalize()}: {share} of wanted events arrive on time"
+
+    def _rows(self) -> pd.DataFrame:
+        return by_share(self.subscribers)
 
     def worst(self, number: int = 5) -> pd.DataFrame:
         """The subscribers with the lowest on-time shares."""

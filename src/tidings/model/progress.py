@@ -2,6 +2,41 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+import time
 from collections.abc import Callable
+from typing import Any
 
 Progress = Callable[[str], None]  # told what is being done, in a few words
+
+
+def show_progress(name: str = "") -> Progress:
+    """Make a function that shows the present step: one line of a notebook's cell, or of stderr.
+
+    ``predict(system, progress=show_progress("predicting"))``; what was shown stays until the next
+    step.
+    """
+    started = time.monotonic()
+    show = _in_notebook() or _on_stderr
+
+    def step(current: str) -> None:
+        parts = (f"{name}: " if name else "", current, f" ({time.monotonic() - started:.0f} s)")
+        show("".join(parts))
+
+    return step
+
+
+def _on_stderr(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def _in_notebook() -> Progress | None:
+    """What writes to a line of the cell that runs; None where no notebook does."""
+    interactive: Any = sys.modules.get("IPython")
+    shell = interactive.get_ipython() if interactive is not None else None
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    handle = importlib.import_module("IPython.display").DisplayHandle()
+    handle.display({"text/plain": ""}, raw=True)
+    return lambda text: handle.update({"text/plain": text}, raw=True)

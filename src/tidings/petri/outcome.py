@@ -9,17 +9,21 @@ from typing import Any
 import pandas as pd
 
 from tidings.errors import InvalidInputError
+from tidings.model.shown import Shown
 
 QUANTILES = (0.5, 0.95, 0.99)
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetOutcome:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NetOutcome(Shown):
     """Means and standard errors in the steady state of a net.
 
     ``cells``: throughput, population, residence time and age of tokens that leave, by place and
     colour; ``places``: utilisation of queueing places, residence and age of tokens of any colour.
     """
+
+    _table = "places"
+    _columns = ("place", "utilisation")
 
     cells: pd.DataFrame
     places: pd.DataFrame

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tidings.model.arrays import Bools, Floats
 from tidings.model.json_text import plain
 from tidings.model.progress import Progress
+from tidings.model.shown import Shown
 from tidings.model.system import Subscriber, System
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, weigh
 from tidings.planning.newcomers import (
@@ -57,9 +58,12 @@ class Place:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Admission(Shown):
     """The answer to one question: whether, where, and what it would be elsewhere."""
+
+    _table = "places"
+    _columns = ("broker", "share", "margin", "who", "verdict")
 
     subscriber: str
     count: int

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from tidings.model.json_text import plain
 from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, by_share
 from tidings.model.progress import Progress
+from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed
 from tidings.planning.scenarios import foretell
@@ -65,9 +66,12 @@ class Remedy:
         return "; ".join(self.changes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Budget(Shown):
     """What every cause costs, the busiest broker, and single changes by what they give."""
+
+    _table = "remedies"
+    _columns = ("change", "gain", "error", "on_time")
 
     outcome: Outcome
     totals: list[tuple[Cause, float]]  # on-time share of all events gained without it
@@ -84,6 +88,11 @@ class Budget:
             return {}
         busiest = busy.loc[busy["utilisation"].idxmax()]
         return {name: busiest[name] for name in ("broker", "utilisation", "wait_mean_s")}
+
+    def headline(self) -> str:
+        """Say how many events are on time in percent, and what costs most."""
+        cause = f"; dearest: {self.totals[0][0].words}" if self.totals else ""
+        return f"{100 * self.outcome.on_time:.1f} % on time{cause}"
 
     def to_document(self, worst: int | None = None) -> dict[str, Any]:
         """The budget as plain data for JSON, the worst subscribers first."""
@@ -119,19 +128,22 @@ def draw_up(
     *,
     remedies: bool = True,
     target: float | None = None,
+    of: Collection[str] | None = None,
     progress: Progress = lambda _: None,
 ) -> Budget:
     """Work out what causes cost by prediction; with ``remedies``, single changes are tried too.
 
-    With a target for the on-time share of all events, the changes are as small as meets it.
+    With a target for the on-time share of all events, the changes are as small as meets it. ``of``
+    names the subscribers whose events count; by default those of all do.
     """
     progress("as it is")
     outcome = predict(system, causes=True, delays=False, error_bars=False, seconds=SECONDS)
+    outcome = _only(outcome, of)
     totals = total_costs(outcome)
     tried: tuple[Remedy, ...] = ()
     untried: dict[str, str] = {}
     if remedies and totals:
-        search = _Search(system=system, outcome=outcome, target=target, progress=progress)
+        search = _Search(system=system, outcome=outcome, target=target, progress=progress, of=of)
         tried, untried = search.tried(list(_promising(system, outcome, totals)))
         tried = search.proven(tried)
     return Budget(outcome=outcome, totals=totals, remedies=tried, untried=untried, target=target)
@@ -156,10 +168,11 @@ class _Search:
     outcome: Outcome
     target: float | None
     progress: Progress
+    of: Collection[str] | None = None
 
     @cached_property
     def _before(self) -> float:
-        return foretell(self.system).on_time
+        return _only(foretell(self.system), self.of).on_time
 
     def tried(self, changes: list[Changes]) -> tuple[tuple[Remedy, ...], dict[str, str]]:
         """Changes by what they give according to theory, best first, and those not predicted."""
@@ -178,7 +191,7 @@ class _Search:
         return not meets, _size(remedy.changes) if meets else 0.0, -round(remedy.gain, 12)
 
     def _after(self, changes: Changes) -> Remedy:
-        after = foretell(changed(self.system, changes)).on_time
+        after = _only(foretell(changed(self.system, changes)), self.of).on_time
         return Remedy(changes=changes, on_time=after, gain=after - self._before)
 
     def _sized(self, remedy: Remedy) -> Remedy:
@@ -219,12 +232,21 @@ class _Search:
             causes=False,
             seconds=SECONDS,
         )
+        after = _only(after, self.of)
         return Remedy(
             changes=remedy.changes,
             on_time=after.on_time,
             gain=after.on_time - self.outcome.on_time,
             error=_error(after) + _error(self.outcome),
         )
+
+
+def _only(outcome: Outcome, of: Collection[str] | None) -> Outcome:
+    """The outcome of these subscribers alone; of all for None."""
+    if of is None:
+        return outcome
+    rows = outcome.subscribers
+    return replace(outcome, subscribers=rows[rows["subscriber"].isin(list(of))])
 
 
 def _scaled(changes: Changes, factor: float) -> Changes:

@@ -11,6 +11,7 @@ from typing import Any
 from tidings.errors import InvalidInputError
 from tidings.model.json_text import plain
 from tidings.model.progress import Progress
+from tidings.model.shown import Shown
 from tidings.model.system import Link, Subscriber, System
 from tidings.planning.changes import changed
 from tidings.planning.choices import ALL
@@ -37,9 +38,12 @@ class Option:
         return self.evidence.predicted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Capacity(Shown):
     """The least size that meets the target, and what the others that were looked at give."""
+
+    _table = "options"
+    _columns = ("size", "satisfied", "on_time", "margin", "worst", "verdict")
 
     what: str  # "speed" or "brokers"
     broker: str

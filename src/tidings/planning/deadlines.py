@@ -16,6 +16,7 @@ from tidings.model.json_text import plain
 from tidings.model.laws import Deterministic
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
+from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.changes import changed
 from tidings.planning.evidence import (
@@ -41,13 +42,19 @@ ROUNDING = 1e-9  # of a share: less is no difference between a share and a level
 FIRST_STEP, MOST_PLAYED, LONGEST, FAR_SHORT = 0.01, 8, 3.0, 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deadlines:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Deadlines(Shown):
     """By subscriber and level, the shortest lifetime; infinite where no lifetime is long enough."""
+
+    _table = "table"
 
     table: pd.DataFrame  # subscriber, broker, best (its share if nothing expired), one for a level
     levels: tuple[float, ...]
     verdicts: tuple[str, ...]  # of each level: whether everybody can be promised it
+
+    def columns(self) -> tuple[str, ...]:
+        """Name the columns that are shown: a time for each level."""
+        return ("subscriber", *map(column, self.levels), "broker", "best")
 
     @property
     def verdict(self) -> str:

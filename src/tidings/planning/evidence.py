@@ -57,6 +57,7 @@ class Evidence:
     predicted: Standing
     simulated: Standing | None  # None where it was not played
     verdict: str  # what both together tell
+    outcome: Outcome  # the rows that decided it: of each the one with the smaller error
 
     @property
     def meets(self) -> bool:
@@ -89,6 +90,7 @@ def weigh(
         predicted=stands,
         simulated=None if simulated is None else standing(system, target, simulated),
         verdict=verdict(system, target, predicted, simulated),
+        outcome=predicted if simulated is None else better(predicted, simulated),
     )
 
 

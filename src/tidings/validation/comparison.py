@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import KEYS, Outcome
+from tidings.model.shown import Shown
 from tidings.validation.intervals import OF_95, engine_errors
 
 WITHIN = 2.0  # combined standard errors that still count as agreement
@@ -69,8 +70,8 @@ class Summary:
     within_error: float = math.nan  # share of those within 95 % of standard and stated errors
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Comparison(Shown):
     """Two outcomes joined row by row.
 
     For every measure ``m`` a table has ``m_a``, ``m_b``, ``m_difference`` (a − b), ``m_se``
@@ -78,6 +79,9 @@ class Comparison:
     answered (``by_a``, ``by_b``) and ``on_time_error``: half the 95 % interval of the difference if
     both sides are right about their standard errors and the errors of their engines.
     """
+
+    _table = "subscribers"
+    _columns = ("subscriber", "on_time_difference", "broker", "on_time_a", "on_time_b")
 
     source_a: str
     source_b: str
@@ -110,6 +114,14 @@ class Comparison:
         of_measure = [f"{measure}_{each}" for each in ("a", "b", "difference", "z")]
         shown = self.subscribers[["subscriber", "broker", *of_measure]]
         return shown.loc[order].reset_index(drop=True)
+
+    def headline(self) -> str:
+        """Say how far the two are apart on average, in percentage points."""
+        apart = 100 * self.summary.mean_absolute
+        return f"{self.source_a.capitalize()} against {self.source_b}: {apart:.2g} points apart"
+
+    def _rows(self) -> pd.DataFrame:
+        return self.worst(len(self.subscribers))
 
     def to_document(self) -> dict[str, Any]:
         """The comparison as plain data for JSON; what is not a finite number is null."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -83,12 +83,13 @@ from tidings.characterisation.statistics import TOO_EARLY, Direction, Window
 from tidings.errors import InvalidTracesError
 from tidings.model.naming import few
 from tidings.model.outcome import Outcome
+from tidings.model.shown import Shown
 from tidings.model.study import Section
 from tidings.model.system import Publisher, Subscriber, System
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Characterisation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Characterisation(Shown):
     """A system fitted to traces, what was measured, and how far to trust both.
 
     ``parameters`` has every fitted number with its standard error, ``waits`` likewise how long
@@ -102,6 +103,9 @@ class Characterisation:
     ``examples`` are a few of the rows that
     were set aside, where :func:`with_examples` has looked for them.
     """
+
+    _table = "parameters"
+    _columns = ("path", "estimate", "standard_error", "unit", "family", "verdict")
 
     system: System
     measured: Outcome
@@ -119,6 +123,10 @@ class Characterisation:
     notes: tuple[str, ...] = ()
     bad_texts: BadTexts = field(default_factory=BadTexts)
     examples: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the measured on-time shares as bars; fitted numbers have different units."""
+        return self.measured.plot(ax)
 
     @property
     def sections(self) -> tuple[Section, ...]:

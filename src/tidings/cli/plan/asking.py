@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidings.cli import options
+from tidings.planning.choices import SECONDS as SECONDS
 from tidings.reporting import wording
-from tidings.simulation.options import SimulationOptions, Wanted
 
 if TYPE_CHECKING:
-    from tidings.model.outcome import Outcome
     from tidings.model.progress import Progress
     from tidings.model.system import System
     from tidings.planning.evidence import Evidence, Play, Standing
@@ -41,8 +40,6 @@ Simulated = Annotated[
     ),
 ]
 
-UNLIMITED = 1_000_000  # replications; the seconds are the limit
-SECONDS = 60.0  # CPU seconds that all simulations of a plan together may take
 DOUBT = "the target lies within the errors, or prediction and simulation disagree"
 
 
@@ -63,23 +60,10 @@ def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tup
 
 
 def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play | None:
-    """The simulation that candidates are played through with; None where it is not wanted.
+    """The simulation that candidates are played through with; None where it is not wanted."""
+    from tidings.planning.verbs import playing as made
 
-    Each may take half of the seconds that are left, so that all of them together end in time.
-    """
-    from tidings.simulation.run import simulate
-
-    left_s = seconds
-
-    def play(plan: System, precision: Wanted) -> Outcome:
-        nonlocal left_s
-        left_s /= 2.0
-        options = SimulationOptions(
-            seed=seed, precision=precision, seconds=left_s, max_replications=UNLIMITED
-        )
-        return simulate(plan, options, progress=progress)
-
-    return play if wanted else None
+    return made(wanted, seed, seconds, progress)
 
 
 def standing_text(standing: Standing, of: str = "") -> str:

@@ -18,6 +18,7 @@ import pandas as pd
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.laws import Law
+from tidings.model.shown import Shown
 from tidings.model.workload import NO_TIME, Centre, Workload
 from tidings.prediction.choices import FORMULAS
 from tidings.prediction.operational.paths import DeliveryPath, delivery_paths
@@ -41,9 +42,12 @@ class Visit:
     response_s: float = np.nan
 
 
-@dataclass(frozen=True, kw_only=True)
-class Analysis:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Analysis(Shown):
     """What operational analysis finds; rows of tables in the order of the workload."""
+
+    _table = "centres"
+    _columns = ("centre", "utilisation")
 
     workload: Workload
     formula: str

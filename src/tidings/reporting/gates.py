@@ -1,0 +1,159 @@
+"""A gate's verdict where pipelines look: a table, a Markdown summary, a JUnit file."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from tidings.reporting import wording
+from tidings.reporting.terminal import Column, FittingTable, hidden, name_column
+from tidings.reporting.what_ifs import number
+
+Row = Mapping[str, Any]
+WORDS = {"meets": "met", "misses": "not met", "undecided": "undecided"}
+_AFTER = {
+    "meets": "all targets are then met",
+    "misses": "targets are still missed after it",
+    "undecided": "whether all targets are then met is undecided",
+}
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~])")
+
+
+def unmet(document: Row) -> list[Row]:
+    """The subscribers that do not surely get their target, the furthest below it first."""
+    return [row for row in document["subscribers"] if row["verdict"] != "meets"]
+
+
+def gate_table(document: Row, limit: int) -> FittingTable:
+    """Who does not get its target, and why."""
+    rows = unmet(document)
+    shown = rows[:limit]
+    return FittingTable(
+        title="Below target",
+        columns=[
+            name_column([row["subscriber"] for row in shown], "subscriber"),
+            name_column([row["broker"] for row in shown], "at", spare=2),
+            Column(title="target", cells=[_share(row, "target") for row in shown]),
+            Column(title="on time", cells=[_share(row, "on_time") for row in shown]),
+            Column(title="error", cells=[_error(row) for row in shown]),
+            Column(title="", cells=[WORDS[row["verdict"]] for row in shown], left=True, spare=3),
+            Column(title="main cause", cells=[main_cause(row) for row in shown], left=True),
+        ],
+        caption=hidden(len(shown), len(rows)),
+    )
+
+
+def sentences(document: Row) -> Iterator[str]:
+    """Say of a gate that is not met why, and what to do."""
+    if document["causes"]:
+        first = document["causes"][0]
+        yield (
+            f"Why: {first['words']}; without it {wording.percent(number(first, 'cost'))} more of "
+            "the events of those below target would be on time."
+        )
+    remedy = document["remedy"]
+    if remedy is not None:
+        error = "" if remedy["error"] is None else f" ± {100 * remedy['error']:.2g}"
+        yield (
+            f"Do: {remedy['change']}: they get {_share(remedy, 'on_time')} on time "
+            f"({100 * remedy['gain']:+.3g}{error} percentage points); {_AFTER[remedy['verdict']]}."
+        )
+
+
+def main_cause(row: Row) -> str:
+    """What costs a subscriber most, in words; empty where nothing does."""
+    if not row["causes"]:
+        return ""
+    first = row["causes"][0]
+    return f"{first['words']} ({wording.percent(number(first, 'cost'))})"
+
+
+def markdown(document: Row, title: str, limit: int) -> str:
+    """Write the verdict as Markdown, for the summary page of a pipeline."""
+    verdict, (better, worse) = WORDS[document["verdict"]], _counts(document)
+    parts = [
+        f"## Tidings: targets {verdict}, {_plain(title)}",
+        f"{_share(document['predicted'], 'on_time')} of all wanted events arrive on time. "
+        f"{better} of {wording.plural(better + worse, 'subscriber')} with a target get it.",
+    ]
+    rows = unmet(document)
+    if rows:
+        lines = [
+            "| subscriber | at | target | on time | | main cause |",
+            "|---|---|--:|--:|---|---|",
+        ]
+        for row in rows[:limit]:
+            cells = (
+                row["subscriber"], row["broker"], _share(row, "target"),
+                f"{_share(row, 'on_time')} {_error(row)}", WORDS[row["verdict"]], main_cause(row),
+            )  # fmt: skip
+            lines.append("| " + " | ".join(map(_plain, cells)) + " |")
+        parts.append("\n".join(lines))
+        if len(rows) > limit:
+            parts.append(f"{hidden(limit, len(rows))} below target are shown.")
+    parts += [f"**{head}:** {_plain(text)}" for head, text in _headed(document)]
+    return "\n\n".join(parts) + "\n"
+
+
+def junit(document: Row, title: str) -> str:
+    """Write the verdict as JUnit XML: a test case for each subscriber that has a target.
+
+    Where the gate is met although some subscribers are below target, these are skipped tests.
+    """
+    met = document["verdict"] == "meets"
+    rows = document["subscribers"]
+    bad = str(len(unmet(document)))
+    counts = {"failures": "0" if met else bad, "skipped": bad if met else "0", "errors": "0"}
+    counts["tests"] = str(len(rows))
+    root = ElementTree.Element("testsuites", {"name": "tidings gate", **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(title), **counts})
+    advice = " ".join(sentences(document))
+    for row in rows:
+        names = {"name": _xml(row["subscriber"]), "classname": _xml(row["broker"])}
+        case = ElementTree.SubElement(suite, "testcase", {**names, "time": "0"})
+        if row["verdict"] != "meets":
+            text = f"{_share(row, 'on_time')} {_error(row)} on time, target {_share(row, 'target')}"
+            cause = main_cause(row)
+            said = f"{text}: {WORDS[row['verdict']]}{'; ' + cause if cause else ''}"
+            mark = ElementTree.SubElement(
+                case, "skipped" if met else "failure", {"message": _xml(said)}
+            )
+            mark.text = _xml(advice)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _headed(document: Row) -> Iterator[tuple[str, str]]:
+    for sentence in sentences(document):
+        head, _, text = sentence.partition(": ")
+        yield head, text
+
+
+def _counts(document: Row) -> tuple[int, int]:
+    """How many subscribers surely get their target, and how many do not."""
+    heads = [(row["verdict"] == "meets", int(row["count"])) for row in document["subscribers"]]
+    better = sum(count for meets, count in heads if meets)
+    return better, sum(count for _, count in heads) - better
+
+
+def _share(row: Row, name: str) -> str:
+    return wording.percent(number(row, name))
+
+
+def _error(row: Row) -> str:
+    return "" if row["error"] is None else f"± {100 * number(row, 'error'):.2g} %"
+
+
+def _plain(text: str) -> str:
+    """A text that Markdown shows as it is, on one line."""
+    clean = _NO_XML.sub("\ufffd", " ".join(str(text).split()))
+    return _MARKDOWN.sub(r"\\\1", html.escape(clean, quote=False))
+
+
+def _xml(text: str) -> str:
+    """A text without the characters that XML does not have."""
+    return _NO_XML.sub("\ufffd", str(text))
