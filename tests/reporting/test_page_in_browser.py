@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.browser
@@ -20,8 +21,8 @@ def chosen(page):
 def test_every_chart_has_its_marks(opened, report):
     page = opened(report)
     assert page.locator("#topology .broker").count() == 10
-    assert page.locator("#topology .edge").count() == 9
-    assert page.locator("#costs .segment").count() == 20 + 8  # ten brokers; twenty bars are drawn
+    assert page.locator("#topology .edge").count() == 9 + 2  # and their legend
+    assert page.locator("#costs .row-label").count() == 20  # the longest of brokers and links
     assert page.locator("#agreement .mark.predicted").count() == 100
     assert page.locator("#agreement .mark.simulated").count() == 100
     assert page.locator("#subscriber .curves path.curve").count() == 6  # three, and their legend
@@ -64,7 +65,7 @@ def test_headers_sort_both_ways(opened, report):
 
 def test_the_text_box_filters_and_pages_turn(opened, report):
     page = opened(report)
-    page.get_by_role("button", name="Next").click()
+    page.locator("#everybody").get_by_role("button", name="Next").click()
     assert "51–100 of 100" in page.locator("#everybody [role=status]").inner_text()
     page.locator("#everybody input").fill("014 Client")  # every word, in any order and case
     assert names(page) == ["client 014"]
@@ -102,6 +103,15 @@ def test_the_menu_and_the_table_choose_too(opened, report):
     assert page.locator("#everybody tr.chosen").count() == 1
     page.locator("#everybody tbody button.name").nth(3).click()
     assert chosen(page).startswith(names(page)[3])
+
+
+def test_shares_of_brokers_are_weighted_by_what_is_wanted(opened, report):
+    page = opened(report)
+    subscribers = report.outcomes["measured"].subscribers.dropna(subset=["on_time"])
+    for name, mine in subscribers.groupby("broker"):
+        expected = np.average(mine["on_time"], weights=mine["wanted_per_s"])
+        shown = page.locator(f".broker[data-name='{name}'] .strong").first.text_content()
+        assert float(shown) == pytest.approx(100 * expected, abs=0.51)
 
 
 def test_loss_bars_switch(opened, report):

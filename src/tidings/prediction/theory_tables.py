@@ -15,7 +15,7 @@ from tidings.model.system import System
 from tidings.prediction.feature_names import FEATURES, OF_SHARES
 
 if TYPE_CHECKING:
-    from tidings.prediction.network.following import Followed, Result
+    from tidings.prediction.network.following import Followed, Result, Worst
     from tidings.prediction.network.network import Network
 
 
@@ -104,14 +104,17 @@ def links_table(system: System, network: Network) -> pd.DataFrame:
     return table("links", columns)
 
 
-def delays_table(system: System, results: list[Result]) -> pd.DataFrame:
-    """The delay distribution of every subscriber, as rows."""
+def delays_table(system: System, results: list[Result], worst: Worst) -> pd.DataFrame:
+    """The delay distribution of every subscriber, or of the worst of them, as rows."""
     rows: dict[str, list[object]] = {"subscriber": [], "delay_s": [], "arrived": []}
+    left = worst.most  # of equal shares, as many as are to be kept
     for result in results:
-        if not result.laws:
-            continue
         members = zip(result.audience.subscribers, result.audience.filter_of, strict=True)
         for subscriber, which in members:
+            kept = which in result.laws and result.numbers["on_time"][which] <= worst.limit
+            if not kept or not left:
+                continue
+            left -= 1
             times_s, arrived = result.laws[int(which)]
             rows["subscriber"].extend([system.subscribers[int(subscriber)].name] * times_s.size)
             rows["delay_s"].extend(times_s.tolist())
