@@ -1,4 +1,4 @@
-"""What can be chosen on the page and taken from it, on a wide screen and a phone, by day and night."""
+"""What can be chosen on the page and taken from it: wide screen and phone, light and dark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cache
 from itertools import combinations
 
 import pytest
-from made_up_pages import SHAPES, TOPICS, made_up_report
 
+from made_up_pages import SHAPES, TOPICS, made_up_report
 from tidings.model.study import Curves, Grid, Section
 
 pytestmark = pytest.mark.browser

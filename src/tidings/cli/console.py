@@ -17,7 +17,6 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 from tidings.cli import interrupts
 from tidings.errors import InvalidInputError, TidingsError
 from tidings.model.json_text import plain
-from tidings.model.units import format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -145,6 +144,14 @@ def _headline(error: TidingsError) -> str:
     return error.headline if isinstance(error, InvalidInputError) else str(error)
 
 
+def _roughly(time_s: float) -> str:
+    """A time without decimals, in seconds, minutes or hours."""
+    unit, size_s = next(
+        (each for each in (("h", 3600.0), ("min", 60.0)) if time_s >= 1.5 * each[1]), ("s", 1.0)
+    )
+    return f"{time_s / size_s:.0f} {unit}"
+
+
 class _Task:
     """What is being done, as it is said on stderr, and how long it will take."""
 
@@ -180,7 +187,7 @@ class _Task:
     def __str__(self) -> str:
         step = f": {self.step}" if self.step else ""
         left_s = self.left_s
-        left = "" if left_s is None or left_s < 1.0 else f", about {format_seconds(left_s)} left"
+        left = "" if left_s is None or left_s < 1.0 else f", about {_roughly(left_s)} left"
         text = f"{self._name}{step} ({time.monotonic() - self._started:.0f} s{left})"
         return _tamed(text)
 

@@ -74,8 +74,8 @@ def _without_recovery(system: System) -> list[Remark]:
     return [
         Remark(
             kind="no recovery",
-            what="with the recovery scheme 'none', a broker that crashes loses its subscriptions for good: "
-            "in the long run it forwards nothing",
+            what="with the recovery scheme 'none', a broker that crashes loses its subscriptions "
+            "for good: in the long run it forwards nothing",
             where=crashing,
             do="choose another scheme, or leave 'recovery' out: clients then subscribe again",
         )

@@ -138,7 +138,9 @@ def _why(totals: Sequence[Costs]) -> str:
     (first, cost), *others = totals[:3]
     words = short(first.words[0].upper() + first.words[1:], 80)
     text = f"{words} costs most: without it {percent(cost)} more of all events would be on time"
-    rest = " and ".join(f"{percent(share)} without {short(cause.words, 80)}" for cause, share in others)
+    rest = " and ".join(
+        f"{percent(share)} without {short(cause.words, 80)}" for cause, share in others
+    )
     return f"{text}; {rest}." if rest else f"{text}."
 
 
