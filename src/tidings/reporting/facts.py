@@ -104,7 +104,7 @@ _WORDS: dict[str, tuple[str, Callable[[float], str]]] = {
     "duration_s": ("measured time of each replication", wording.seconds),
     "events_published": ("events published", lambda value: f"{value:,.0f}"),
     "half_width": ("largest half-width (95 %)", wording.percent),
-    "cpu_s": ("time to simulate", wording.seconds),
+    "cpu_s": ("CPU time of the simulation", wording.seconds),
     "splitting": ("misses counted by splitting", _plain),
     "brokers_by": ("brokers and links by", _plain),
     "from_ns": ("from", _when),

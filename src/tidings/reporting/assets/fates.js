@@ -47,7 +47,7 @@ function showFates() {
 // Whose subscribers the table lists.
 function chooserOfGroups() {
   const select = html("select", { id: "only", "aria-label": "List only", onchange: () => change({ only: select.value }) },
-    html("option", { value: "" }, `all ${everybody.length.toLocaleString("en")} subscribers`));
+    html("option", { value: "" }, `all ${headcount(everybody)} subscribers`));
   for (const [kind, title, of] of GROUPINGS) {
     const values = [...new Set(everybody.map(of).filter(Boolean))];
     values.sort((a, b) => a.localeCompare(b, undefined, { numeric: true }));
@@ -81,7 +81,7 @@ function showEverybody() {
       value: ({ index }) => outcome("predicted", "error", index),
       text: ({ index }) => `± ${points(outcome("predicted", "error", index))}` },
     { title: "by", kind: "text", value: answer("by"), text: answer("by") },
-    { title: "why", kind: "text", value: answer("why"), text: answer("why") },
+    { title: "why", kind: "text words", value: answer("why"), text: answer("why") },
   ] : [];
   const columns = [
     { title: "subscriber", kind: "text", pick: true, value: ({ name }) => name, text: ({ name }) => name },
@@ -96,7 +96,7 @@ function showEverybody() {
     { title: "lifetime", kind: "list", value: ({ deadlines }) => (deadlines.length ? deadlines[0][0] : null),
       text: ({ deadlines }) => deadlines.map(([limit]) => seconds(limit)).join(", ") || "–" },
     number("wanted", "wanted_per_s", rate, "events wanted"),
-    { title: "main cause", kind: "text", value: ({ reason }) => reason, text: ({ reason }) => reason },
+    { title: "main cause", kind: "text words", value: ({ reason }) => reason, text: ({ reason }) => reason },
     ...answers,
   ];
   const draw = sortedTable(find("#everybody .table"), {

@@ -1,6 +1,6 @@
 // A table that sorts by its headers, filters by a text and shows a page at a time.
 
-// columns: [{title, value: (row) => number|string, text: (row) => string, kind: "text"|"list"|"", pick, unit}]
+// columns: [{title, value: (row) => number|string, text: (row) => string, kind: "text"|"text words"|"list"|"", pick, unit}]
 // sort: {title, down}; keeps: names of what the address keeps of it; among: (row) => whether it is listed
 function sortedTable(container, { name, caption, columns, rows, sort, onPick, chosen, searchable, keeps, among, size = 50 }) {
   const position = (title) => columns.findIndex((column) => column.title === title);
@@ -28,7 +28,7 @@ function sortedTable(container, { name, caption, columns, rows, sort, onPick, ch
     type: "search", placeholder: "name, broker or cause", "aria-label": `Filter ${caption}`,
     oninput: () => keep("find", search.value),
   });
-  const haystacks = rows.map((row) => columns.filter(({ kind }) => kind === "text")
+  const haystacks = rows.map((row) => columns.filter(({ kind }) => kind && kind.startsWith("text"))
     .map((column) => column.text(row)).join(" ").toLowerCase());
 
   function matching() {
