@@ -396,4 +396,4 @@ def points(difference: float) -> str:
 
 def hidden(shown: int, total: int, noun: str = "subscribers") -> str:
     """How many rows a table shows, where it does not show all."""
-    return "" if shown == total else f"{shown} of {total} {noun}"
+    return "" if shown == total else f"{shown} of {total} {noun} (--json has all)"
