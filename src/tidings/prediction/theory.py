@@ -102,14 +102,15 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
     if model == "law" and (small if causes is None else causes):
         costs = costs_of_subscribers(network, left_s)
     bars = parameter_errors(network, left_s, asked=error_bars, progress=report)
+    subscribers = subscribers_table(system, results)
     return TheoryAnswer(
         outcome=Outcome(
             source="predicted",
-            subscribers=subscribers_table(system, results).assign(**bars.subscribers),
+            subscribers=subscribers.assign(**bars.subscribers),
             pairs=pairs_table(system, network, results) if pairs else table("pairs"),
             brokers=brokers_table(system, network).assign(**bars.brokers),
             links=links_table(system, network),
-            delays=delays_table(system, results, worst),
+            delays=delays_table(subscribers, results, worst.most),
             causes=costs,
             provenance=provenance(system, network, bars.parameters),
             remarks=(*remarks(system, network), *bars.remarks(system)),

@@ -171,7 +171,7 @@ def _delays(totals: Totals) -> pd.DataFrame:
     everyone, units = totals.compiled.system.subscribers, totals.units.of_subscriber
     kept = np.arange(len(everyone))
     if len(everyone) > MOST_DELAY_LAWS:
-        worst = np.argsort(totals.on_time.value[units], kind="stable")[:WORST_DELAY_LAWS]
+        worst = np.argsort(totals.on_time.value[units].round(12), kind="stable")[:WORST_DELAY_LAWS]
         kept = np.sort(worst)
     parts = []
     for subscriber, unit in ((everyone[int(each)], units[each]) for each in kept):

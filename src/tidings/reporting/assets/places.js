@@ -56,10 +56,11 @@ function barsOfTimes() {
   }));
   const timeOf = ({ segments }) => segments.reduce((sum, { value }) => sum + (value || 0), 0);
   const all = [...brokers, ...links].sort((a, b) => timeOf(b) - timeOf(a));
+  const rows = all.slice(0, MOST_BARS);
   const keys = [["waiting", "wait"], ["service", "service"], ["on a link", "link"]];
   return {
-    rows: all.slice(0, MOST_BARS), format: seconds, left: all.length - MOST_BARS,
-    keys: keys.filter(([, kind]) => all.some(({ segments }) => segments.some((part) => part.value > 0 && part.colour === colourOf(kind))))
+    rows, format: seconds, labels: 0.42, left: all.length - MOST_BARS,
+    keys: keys.filter(([, kind]) => rows.some(({ segments }) => segments.some((part) => part.value > 0 && part.colour === colourOf(kind))))
       .map(([words, kind]) => [words, colourOf(kind)]),
   };
 }

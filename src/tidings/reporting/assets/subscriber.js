@@ -65,7 +65,7 @@ function partsOf(index, width) {
   return [
     legend(kinds.map((kind) => ({ text: words[kind], swatch: boxSwatch(colourOf(kind)) }))),
     ...stackedBars(width, {
-      rows: shown, most: Math.max(...finite, 1e-9) * 1.02, format: seconds, title: "Parts of the mean delay",
+      rows: shown, most: Math.max(...finite, 1e-9) * 1.02, format: seconds, labels: 0.42, title: "Parts of the mean delay",
     }),
     rows.length > shown.length ? html("p", { class: "hint" }, `The ${shown.length} longest of ${rows.length} places.`) : "",
   ];
