@@ -1,6 +1,7 @@
 """The commands as people and programs use them: results, JSON, exit codes, readable errors."""
 
 import contextlib
+import io
 import json
 import math
 import subprocess
@@ -171,6 +172,29 @@ def test_progress_is_told_after_two_seconds_also_within_one_step(capsys, monkeyp
         step("sheep")
         time.sleep(0.6)
     assert capsys.readouterr().err == "counting: sheep (0 s)\n"
+
+
+def test_the_time_left_is_told_where_steps_are_counted(monkeypatch):
+    now = iter([0.0, 0.0, 10.0, 40.0, 40.0, 40.0])
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(now))
+    task = console._Task("simulating")
+    task.begin("replication 1 of 10")  # at 0 s, where the count begins
+    task.begin("replication 2 of 10")
+    task.begin("replication 4 of 10")  # 40 s for three of them, six to go
+    assert str(task) == "simulating: replication 4 of 10 (40 s, about 80 s left)"
+
+
+def test_a_spinner_leaves_no_codes_behind_but_those_of_the_terminal(monkeypatch):
+    written = io.StringIO()
+    written.isatty = lambda: True
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(console.sys, "stderr", written)
+    with console.progress("counting") as step:
+        step("sheep \x07")
+        time.sleep(0.7)
+    text = written.getvalue()
+    assert "counting: sheep \\x07" in text
+    assert "\\x1b" not in text  # the codes that move the cursor are sent, not shown
 
 
 def test_what_an_engine_does_not_handle_is_refused_by_name(tmp_path, capsys):

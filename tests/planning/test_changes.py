@@ -8,6 +8,7 @@ from planning.small_systems import one_queue, two_brokers
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.laws import Deterministic, Exponential
+from tidings.model.system import Recovery
 from tidings.planning.changes import VERBS, changed
 
 
@@ -95,8 +96,9 @@ def test_recovery(system):
     assert (
         changed(system, ["scheme buffering", "refresh 10s", "scheme none"]).recovery.refresh_s == 0
     )
-    with pytest.raises(InvalidInputError, match="set a scheme first"):
-        changed(one_queue(), ["refresh 10s"])
+    assert changed(one_queue(), ["refresh 10s"]).recovery == Recovery(
+        scheme="periodic", refresh_s=10.0
+    )
 
 
 def test_what_never_fails_has_no_failure(system):

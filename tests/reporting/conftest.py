@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -17,8 +19,11 @@ from tidings.model.laws import Deterministic, Exponential
 from tidings.model.outcome import Outcome, table
 from tidings.model.routes import route
 from tidings.model.system import Broker, Link, Publisher, Subscriber, System
-from tidings.reporting.page import Report
+from tidings.reporting.page import Report, write_page
 
+BROWSERS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
+PATIENCE_MS = 180_000  # a page of thousands on a machine that does much else
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headless"]
 TOPICS = ("stock", "fx", "weather", "delays")
 EDGES = [
     ("frankfurt", "london"),
@@ -271,3 +276,45 @@ def report() -> Report:
 @pytest.fixture(scope="session")
 def make_report():
     return sample_report
+
+
+@pytest.fixture(scope="session")
+def browser():
+    program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if program is None:
+        reason = f"NO BROWSER, so the page was not opened: none of {', '.join(BROWSERS)} is here"
+        if os.environ.get("TIDINGS_REQUIRE_BROWSER") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=OPTIONS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Opens a report, and at the end insists that nothing was fetched and nothing went wrong."""
+    complaints, requests, pages = [], [], []
+
+    def show(report, address="", **options):
+        path = write_page(report, tmp_path / "page.html")
+        page = browser.new_page(**({"viewport": {"width": 1280, "height": 800}} | options))
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
+        page.goto(path.as_uri() + address)
+        pages.append(page)
+        return page
+
+    yield show
+    for page in pages:
+        page.close()
+    assert complaints == []
+    # Nothing but the page itself, as often as it was opened; files to save come out of it.
+    fetched = {url.partition("#")[0] for url in requests if not url.startswith("blob:")}
+    assert fetched == {(tmp_path / "page.html").as_uri()}

@@ -76,16 +76,6 @@ def test_rows_of_all_sources_stand_in_one_order(report):
     assert data.document["sources"] == ["predicted", "simulated", "measured"]
 
 
-def test_shares_of_brokers_are_weighted_by_what_is_wanted(report):
-    measured = report.outcomes["measured"]
-    data = page_data(report.system, report.outcomes, explain(report.system, measured), None)
-    for broker in data.document["brokers"]:
-        mine = measured.subscribers[measured.subscribers["broker"] == broker["name"]]
-        mine = mine[mine["on_time"].notna()]
-        expected = np.average(mine["on_time"], weights=mine["wanted_per_s"])
-        assert broker["shares"]["on_time"] == pytest.approx(expected, rel=1e-4)
-
-
 def test_of_thousands_only_the_worst_keep_their_curves(make_report):
     report = make_report(subscribers=MOST_CURVES + 50, sources=("measured",))
     measured = report.outcomes["measured"]

@@ -3,58 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import shutil
 
+import numpy as np
 import pytest
 
-from tidings.reporting.page import write_page
-
 pytestmark = pytest.mark.browser
-BROWSERS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
-PATIENCE_MS = 180_000  # a page of thousands on a machine that does much else
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headless"]
-
-
-@pytest.fixture(scope="module")
-def browser():
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        reason = f"NO BROWSER, so the page was not opened: none of {', '.join(BROWSERS)} is here"
-        if os.environ.get("TIDINGS_REQUIRE_BROWSER") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=found, args=OPTIONS)
-        yield running
-        running.close()
-
-
-@pytest.fixture
-def opened(browser, tmp_path):
-    """Opens a report, and at the end insists that nothing was fetched and nothing went wrong."""
-    complaints, requests, pages = [], [], []
-
-    def show(report, **options):
-        path = write_page(report, tmp_path / "page.html")
-        page = browser.new_page(**({"viewport": {"width": 1280, "height": 800}} | options))
-        page.set_default_timeout(PATIENCE_MS)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.on("dialog", lambda dialog: (complaints.append(dialog.message), dialog.dismiss()))
-        page.goto(path.as_uri())
-        pages.append(page)
-        return page
-
-    yield show
-    for page in pages:
-        page.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith("file:")] == []
-    assert len(requests) == len(pages)
 
 
 def names(page):
@@ -68,8 +21,8 @@ def chosen(page):
 def test_every_chart_has_its_marks(opened, report):
     page = opened(report)
     assert page.locator("#topology .broker").count() == 10
-    assert page.locator("#topology .edge").count() == 9
-    assert page.locator("#waits .segment").count() == 20
+    assert page.locator("#topology .edge").count() == 9 + 2  # and their legend
+    assert page.locator("#costs .row-label").count() == 20  # the longest of brokers and links
     assert page.locator("#agreement .mark.predicted").count() == 100
     assert page.locator("#agreement .mark.simulated").count() == 100
     assert page.locator("#subscriber .curves path.curve").count() == 6  # three, and their legend
@@ -112,7 +65,7 @@ def test_headers_sort_both_ways(opened, report):
 
 def test_the_text_box_filters_and_pages_turn(opened, report):
     page = opened(report)
-    page.get_by_role("button", name="Next").click()
+    page.locator("#everybody").get_by_role("button", name="Next").click()
     assert "51–100 of 100" in page.locator("#everybody [role=status]").inner_text()
     page.locator("#everybody input").fill("014 Client")  # every word, in any order and case
     assert names(page) == ["client 014"]
@@ -152,14 +105,13 @@ def test_the_menu_and_the_table_choose_too(opened, report):
     assert chosen(page).startswith(names(page)[3])
 
 
-def test_a_broker_lists_its_subscribers(opened, report):
+def test_shares_of_brokers_are_weighted_by_what_is_wanted(opened, report):
     page = opened(report)
-    page.locator("#topology .broker").first.click()
-    brokers = page.locator("#everybody tbody td:nth-child(2)").all_inner_texts()
-    assert brokers
-    assert all(
-        "frankfurt" in text for text in page.locator("#everybody tbody tr").all_inner_texts()
-    )
+    subscribers = report.outcomes["measured"].subscribers.dropna(subset=["on_time"])
+    for name, mine in subscribers.groupby("broker"):
+        expected = np.average(mine["on_time"], weights=mine["wanted_per_s"])
+        shown = page.locator(f".broker[data-name='{name}'] .strong").first.text_content()
+        assert float(shown) == pytest.approx(100 * expected, abs=0.51)
 
 
 def test_loss_bars_switch(opened, report):

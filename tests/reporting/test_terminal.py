@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -46,9 +47,30 @@ def test_a_wider_terminal_shows_more(tables):
 
 
 def test_a_narrow_terminal_keeps_the_name_and_the_on_time_share(tables):
-    text = printed(tables["outcome"], 50)
-    assert "on time" in text
-    assert "mean delay" not in text
+    header = printed(tables["outcome"], 50).splitlines()[3]
+    assert "on time" in header
+    assert "mean delay" not in header
+
+
+def test_what_is_left_out_is_said_and_nothing_else_is_missing(tables):
+    titles = [column.title for column in tables["outcome"].columns]
+    for width in (50, 80, 100, 200):
+        text = printed(tables["outcome"], width)
+        (header,) = re.findall(r"^ *(subscriber .* on time .*?) *$", text, re.MULTILINE)
+        _, _, caption = " ".join(text.split()).partition("left out for want of room: ")
+        left_out = [each for each in caption.partition(" (")[0].split(", ") if each]
+        assert sorted(re.split(r" {2,}", header) + left_out) == sorted(titles)
+        assert bool(left_out) == (width < 200)
+
+
+def test_words_that_do_not_fit_are_folded():
+    words = "a deadline that is shorter than what the longest path takes without any waiting"
+    column = terminal.Column(title="cause", cells=[words], left=True)
+    number = terminal.Column(title="cost", cells=["+12.34 %"])
+    text = printed(terminal.FittingTable(title="t", columns=[column, number]), 40)
+    assert "+12.34 %" in text
+    assert [each for each in words.split() if each not in text] == []
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 40
 
 
 def test_the_main_cause_is_seen_at_the_width_of_a_pipe():
@@ -69,7 +91,7 @@ def test_the_worst_come_first_or_the_order_is_kept(report):
     worst = measured.worst(1)["subscriber"].iloc[0]
     first = printed(terminal.outcome_table(measured, limit=1)).splitlines()
     assert worst in first[4]
-    assert "1 of 100 subscribers" in first[-1]
+    assert "1 of 100 subscribers" in " ".join(first)
     kept = printed(terminal.outcome_table(measured, limit=1, worst_first=False))
     assert "client 000" in kept
 

@@ -254,8 +254,9 @@ def test_too_many_kept_copies_are_explained():
 
 
 def test_without_recovery_a_run_says_what_that_means():
-    found = simulate(city(failure="mtbf: 1h, mttr: 1min"), replications=1, events=500)
-    assert any("it forwards nothing (hub, east, west, far)" in each for each in found.warnings)
+    forgetting = city("scheme: none", failure="mtbf: 1h, mttr: 1min")
+    warnings = simulate(forgetting, replications=1, events=500).warnings
+    assert any("it forwards nothing (hub, east, west, far)" in each for each in warnings)
 
 
 def test_failing_links_of_clients_are_refused():

@@ -31,13 +31,15 @@ from tidings.characterisation.fit.workloads import (
     workload_from_statistics,
 )
 from tidings.characterisation.statistics import NEEDED, in_stretch
-from tidings.model.progress import Progress
+from tidings.model.progress import Progress, numbered
 from tidings.model.system import System
 from tidings.model.trace_tables import HOPS, PUBLICATIONS
 from tidings.traces.actions import bring_here
 from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
+
+_MOST_STAGES = 8  # passes over the traces, and the fit
 
 
 def characterise(
@@ -63,7 +65,7 @@ def characterise(
         check_base(base)
     check_tables(traces.source, traces.tables, base)
     measured = traces.window.shortened(settle_s)
-    tell = progress or (lambda stage: None)
+    tell = numbered(progress or (lambda stage: None), _MOST_STAGES)
     seen = collect(traces, measured, tell, base)
     tell("fitting")
     observed = Observed(

@@ -27,6 +27,7 @@ _CONTROL = re.compile(
 )
 _CONTROL_IN_JSON = re.compile("[\x7f-\x9f\ud800-\udfff]")  # others are escaped in any case
 SHOW_AFTER_S, AGAIN_S = 2.0, 10.0
+_COUNT = re.compile(r"\b(\d[\d,]*) of (?:at most )?(\d[\d,]*)")
 
 
 def out() -> Console:
@@ -50,6 +51,10 @@ def err() -> Console:
     return Console(file=cast(IO[str], _Tame(sys.stderr)), soft_wrap=True)
 
 
+def _tamed(text: str) -> str:
+    return _CONTROL.sub(lambda control: repr(control[0])[1:-1], text)
+
+
 class _Tame:
     """A stream that shows control characters instead of obeying them: names may hold any.
 
@@ -61,7 +66,7 @@ class _Tame:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(_CONTROL.sub(lambda control: repr(control[0])[1:-1], text))
+        return self._stream.write(_tamed(text))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -139,18 +144,52 @@ def _headline(error: TidingsError) -> str:
     return error.headline if isinstance(error, InvalidInputError) else str(error)
 
 
+def _roughly(time_s: float) -> str:
+    """A time without decimals, in seconds, minutes or hours."""
+    unit, size_s = next(
+        (each for each in (("h", 3600.0), ("min", 60.0)) if time_s >= 1.5 * each[1]), ("s", 1.0)
+    )
+    return f"{time_s / size_s:.0f} {unit}"
+
+
 class _Task:
-    """What is being done, as it is said on stderr."""
+    """What is being done, as it is said on stderr, and how long it will take."""
 
     def __init__(self, name: str) -> None:
         self.step = ""
         self._name = name
         self._started = self._said_at = time.monotonic()
         self._said = ""
+        self._total = self._first = self._done = 0
+        self._counted_from = self._counted_at = self._started
+
+    def begin(self, step: str) -> None:
+        """Take note of a step; where it says which of how many it is, time is told by that."""
+        self.step = step
+        count = _COUNT.search(step)
+        if count is None:
+            return
+        done, total = (int(each.replace(",", "")) for each in count.groups())
+        now = time.monotonic()
+        if total != self._total or done < self._done:
+            self._total, self._first, self._counted_from = total, done, now
+        self._done, self._counted_at = done, now
+
+    @property
+    def left_s(self) -> float | None:
+        """How long the counted steps will still take at the pace so far, in seconds."""
+        if self._done <= self._first or _COUNT.search(self.step) is None:
+            return None
+        pace_s = (self._counted_at - self._counted_from) / (self._done - self._first)
+        ends = self._counted_at + pace_s * (self._total - self._done)
+        return max(0.0, ends - time.monotonic())
 
     def __str__(self) -> str:
         step = f": {self.step}" if self.step else ""
-        return f"{self._name}{step} ({time.monotonic() - self._started:.0f} s)"
+        left_s = self.left_s
+        left = "" if left_s is None or left_s < 1.0 else f", about {_roughly(left_s)} left"
+        text = f"{self._name}{step} ({time.monotonic() - self._started:.0f} s{left})"
+        return _tamed(text)
 
     def tell(self) -> None:
         """Write a line if the last one is old: sooner for a new step than for the same."""
@@ -172,13 +211,15 @@ def progress(name: str) -> Iterator[Callable[[str], None]]:
 
     def step(current: str) -> None:
         interrupts.check()
-        task.step = current
+        task.begin(current)
 
     def watch(tell: Callable[[], None], every_s: float) -> None:
         while not done.wait(every_s):
             tell()
 
-    console = err()
+    from rich.console import Console
+
+    console = Console(stderr=True)  # a spinner moves the cursor; what it says is tamed
     with console.status(_text(str(task))) if console.is_terminal else nullcontext() as status:
         if status is not None:
             arguments = (lambda: status.update(_text(str(task))), 0.5)

@@ -216,11 +216,11 @@ FEATURES: dict[str, Callable[[System], Places]] = {
 def has_churn(system: System, engine: str) -> bool:
     """Whether subscriptions come and go; refused by name with what that is not worked out for."""
     comes = column(system.subscribers, "stays").where(_given)
-    recovery = system.recovery
-    unrecovered = any(_failures(system)) and (recovery is None or recovery.scheme == "none")
+    recovery = system.used_recovery
+    unrecovered = any(_failures(system)) and recovery.scheme == "none"
     forgets = {
         "failures without recovery (scheme 'none')": unrecovered,
-        "a recovery with 'timeout'": recovery is not None and recovery.timeout_s is not None,
+        "a recovery with 'timeout'": recovery.timeout_s is not None,
     }
     for what, present in forgets.items():
         if present and comes.size:

@@ -63,7 +63,7 @@ def of_system(system: System) -> list[Remark]:
 
 def _without_recovery(system: System) -> list[Remark]:
     """Say what to know of a system whose brokers crash and that does nothing about it."""
-    if system.recovery is not None and system.recovery.scheme != "none":
+    if system.used_recovery.scheme != "none":
         return []
     grouped = {name for group in system.failure_groups for name in group.members}
     crashing = tuple(
@@ -74,9 +74,9 @@ def _without_recovery(system: System) -> list[Remark]:
     return [
         Remark(
             kind="no recovery",
-            what="without recovery, a broker that crashes loses its subscriptions for good: "
-            "in the long run it forwards nothing",
+            what="with the recovery scheme 'none', a broker that crashes loses its subscriptions "
+            "for good: in the long run it forwards nothing",
             where=crashing,
-            do="add a 'recovery' scheme to the system file",
+            do="choose another scheme, or leave 'recovery' out: clients then subscribe again",
         )
     ]

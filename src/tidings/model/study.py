@@ -64,6 +64,7 @@ class Curves:
     marks: Mapping[str, Points] = field(default_factory=dict)
     x_log: bool = False
     y_log: bool = False
+    fold: str = ""  # neighbours with the same are opened together; the first are open
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

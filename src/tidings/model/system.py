@@ -320,7 +320,10 @@ class System:
         key="size",
     )
     recovery: Recovery | None = spec(
-        records.part(Recovery), "what brokers do about failures", default=None
+        records.part(Recovery),
+        "what brokers do about failures; if left out, clients subscribe again at once after a "
+        "crash, as with {scheme: periodic}",
+        default=None,
     )
     routing: Routing | None = spec(
         records.part(Routing), "needed when the links are not a tree already", default=None
@@ -351,6 +354,11 @@ class System:
     def broker_index(self) -> dict[str, int]:
         """Position of each broker by name."""
         return {broker.name: index for index, broker in enumerate(self.brokers)}
+
+    @property
+    def used_recovery(self) -> Recovery:
+        """What brokers do about failures; clients subscribe again where nothing else is said."""
+        return self.recovery or Recovery(scheme="periodic")
 
     @property
     def stored_subscriptions(self) -> int:

@@ -72,11 +72,8 @@ def change_recovery(system: System, verb: str, text: str) -> System:
     value = None if text == _NOTHING and field.may_be_none else read_value(kind, text)
     if verb == "scheme" and value == "none":
         return replace(system, recovery=Recovery(scheme="none"))
-    if system.recovery is None and verb != "scheme":
-        raise InvalidInputError("the system has no recovery; set a scheme first")
-    old = system.recovery or Recovery(scheme="none")
     change: dict[str, Any] = {field.name: value}
-    return replace(system, recovery=replace(old, **change))
+    return replace(system, recovery=replace(system.used_recovery, **change))
 
 
 def read_value(kind: Kind, text: str) -> Any:

@@ -286,7 +286,7 @@ def _promising(
             yield (f"delay {of} x0.5" if kind == "travel" else f"reliability {of} 1",)
         elif kind == "outages":
             yield (f"availability {_target(system, place)} 1",)
-            used = system.recovery.scheme if system.recovery else "none"
+            used = system.used_recovery.scheme
             yield from ((f"scheme {one}",) for one in SCHEMES if one not in (used, "none"))
         elif kind == "bursts":
             (rate,) = (each.rate_per_s for each in system.publishers if each.name == place)

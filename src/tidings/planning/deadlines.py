@@ -112,13 +112,14 @@ def shortest_lifetimes(
     share = best.subscribers["on_time"].to_numpy()
     verdicts: dict[float, str] = {}
     times_s = np.zeros_like(guess_s)
-    for level in sorted(levels):
+    for number, level in enumerate(sorted(levels), start=1):
+        which = f"{100 * level:g} % ({number} of {len(levels)} levels)"
         wanted = level - ROUNDING
         reachable = share >= wanted
         surely_missed = not (share + errors(best) >= wanted).all()
 
-        def shares(times_s: Floats, level: float = level) -> Floats:
-            progress(f"{100 * level:g} %, about {np.median(times_s):.3g} s")
+        def shares(times_s: Floats, which: str = which) -> Floats:
+            progress(f"{which}, about {np.median(times_s):.3g} s")
             outcome = foretell(promised(endless, times_s))
             on_time: Floats = outcome.subscribers["on_time"].to_numpy()
             return on_time
@@ -127,7 +128,7 @@ def shortest_lifetimes(
         times_s = np.maximum(least_s, times_s)  # a lower level may have been made longer
         verdict = OPEN
         if OPEN not in verdicts.values():  # who gets too little for a lower one does for this
-            progress(f"{100 * level:g} %, proved")
+            progress(f"{which}, proved")
             times_s, verdict = _kept(endless, wanted, times_s, play)
         verdicts[level] = MISSES if surely_missed else verdict
         table[column(level)] = times_s

@@ -141,14 +141,15 @@ def compare_schemes(
             "compare them, give brokers or links a 'failure'"
         )
     reports = []
-    for scheme in SCHEMES:
-        progress(scheme)
+    for number, scheme in enumerate(SCHEMES, start=1):
+        tell = _prefixed(progress, f"{scheme} ({number} of {len(SCHEMES)} schemes)")
+        tell("predicted")
         changed = under(system, scheme)
         predicted = foretell(changed)
         if chosen.duration_s is None and chosen.events is None:
             precision = deciding(changed, target, predicted)
             chosen = replace(chosen, precision=precision, seconds=chosen.seconds or SCHEME_SECONDS)
-        simulated = simulate(changed, chosen, progress=_prefixed(progress, scheme))
+        simulated = simulate(changed, chosen, progress=tell)
         reports.append(_report(changed, target, predicted, simulated))
     return SchemeAdvice(target=target, reports=tuple(reports))
 
@@ -161,8 +162,7 @@ def under(system: System, scheme: str) -> System:
     """The system under another scheme, with its refresh interval, time-out and detection time."""
     if scheme == "none":
         return replace(system, recovery=Recovery(scheme=scheme))
-    recovery = system.recovery or Recovery(scheme=scheme)
-    return replace(system, recovery=replace(recovery, scheme=scheme))
+    return replace(system, recovery=replace(system.used_recovery, scheme=scheme))
 
 
 def _can_fail(system: System) -> bool:
@@ -172,7 +172,6 @@ def _can_fail(system: System) -> bool:
 
 
 def _report(system: System, target: Target, predicted: Outcome, simulated: Outcome) -> SchemeReport:
-    assert system.recovery is not None  # it has been set
     counts = better(predicted, simulated)
     engines = sorted({each for each in counts.subscribers["by"] if each})
     costs = simulated.provenance["messages"]["per_delivery"]
@@ -182,7 +181,7 @@ def _report(system: System, target: Target, predicted: Outcome, simulated: Outco
         return math.nan if amount is None else float(amount)
 
     return SchemeReport(
-        scheme=system.recovery.scheme,
+        scheme=system.used_recovery.scheme,
         by=engines[0] if len(engines) == 1 else "both",
         on_time={"mean": counts.on_time, **_quantiles(counts)},
         error=float(counts.subscribers["error"].max()),

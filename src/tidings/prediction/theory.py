@@ -15,7 +15,7 @@ from tidings.model.system import System
 from tidings.prediction.causes.costs import costs_of_subscribers
 from tidings.prediction.error_bars.parameter_errors import parameter_errors
 from tidings.prediction.network.arriving import arriving
-from tidings.prediction.network.following import Result, follow
+from tidings.prediction.network.following import Result, Worst, follow
 from tidings.prediction.network.network import Network
 from tidings.prediction.peers.connectivity import with_periods_as_laws
 from tidings.prediction.provenance import provenance, remarks
@@ -49,6 +49,7 @@ HANDLED = frozenset(
 )
 MOST_CAUSES = 20_000  # subscribers · brokers up to which costs of causes are given unasked
 MOST_DELAY_LAWS = 2_000  # subscribers up to which whole delay distributions are given unasked
+WORST_DELAY_LAWS = 300  # of more, those with the lowest on-time shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +88,13 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
     network = Network(system=system, routes=routes, model=model, faults=faults)
     report("queues")
     _ = network.stages
-    whole = len(system.subscribers) <= MOST_DELAY_LAWS if delays is None else delays
+    some = delays is None and len(system.subscribers) > MOST_DELAY_LAWS
+    worst = Worst(0 if delays is False else WORST_DELAY_LAWS if some else len(system.subscribers))
     results: list[Result] = []
     for group in network.by_home():
         report(f"paths to subscribers, {len(results)} of {len(network.audiences)}")
         came = arriving(network, group, by_publisher=pairs)
-        results += [follow(came, each, whole=whole, by_publisher=pairs) for each in group]
+        results += [follow(came, each, worst, by_publisher=pairs) for each in group]
     left_s = [each.left_s for each in results]
     small = len(system.subscribers) * len(system.brokers) <= MOST_CAUSES
     report("causes")
@@ -100,14 +102,15 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
     if model == "law" and (small if causes is None else causes):
         costs = costs_of_subscribers(network, left_s)
     bars = parameter_errors(network, left_s, asked=error_bars, progress=report)
+    subscribers = subscribers_table(system, results)
     return TheoryAnswer(
         outcome=Outcome(
             source="predicted",
-            subscribers=subscribers_table(system, results).assign(**bars.subscribers),
+            subscribers=subscribers.assign(**bars.subscribers),
             pairs=pairs_table(system, network, results) if pairs else table("pairs"),
             brokers=brokers_table(system, network).assign(**bars.brokers),
             links=links_table(system, network),
-            delays=delays_table(system, results),
+            delays=delays_table(subscribers, results, worst.most),
             causes=costs,
             provenance=provenance(system, network, bars.parameters),
             remarks=(*remarks(system, network), *bars.remarks(system)),

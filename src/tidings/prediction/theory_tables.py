@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.model.arrays import Floats, Ints
-from tidings.model.outcome import table
+from tidings.model.outcome import by_share, table
 from tidings.model.record_tables import column, names
 from tidings.model.system import System
 from tidings.prediction.feature_names import FEATURES, OF_SHARES
@@ -104,16 +104,18 @@ def links_table(system: System, network: Network) -> pd.DataFrame:
     return table("links", columns)
 
 
-def delays_table(system: System, results: list[Result]) -> pd.DataFrame:
-    """The delay distribution of every subscriber, as rows."""
+def delays_table(subscribers: pd.DataFrame, results: list[Result], most: int) -> pd.DataFrame:
+    """The delay distribution of so many subscribers, those with the lowest shares, as rows."""
     rows: dict[str, list[object]] = {"subscriber": [], "delay_s": [], "arrived": []}
+    kept = set(by_share(subscribers).index[:most])
+    names = subscribers["subscriber"].to_numpy()
     for result in results:
-        if not result.laws:
-            continue
         members = zip(result.audience.subscribers, result.audience.filter_of, strict=True)
         for subscriber, which in members:
+            if which not in result.laws or subscriber not in kept:
+                continue
             times_s, arrived = result.laws[int(which)]
-            rows["subscriber"].extend([system.subscribers[int(subscriber)].name] * times_s.size)
+            rows["subscriber"].extend([names[subscriber]] * times_s.size)
             rows["delay_s"].extend(times_s.tolist())
             rows["arrived"].extend(arrived.tolist())
     return table("delays", rows)

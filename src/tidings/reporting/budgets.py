@@ -63,7 +63,7 @@ def remedy_table(document: Row, limit: int) -> FittingTable:
     return FittingTable(
         title=f"Do: single changes that help most{aim}",
         columns=[
-            name_column([row["change"] for row in rows], "change"),
+            name_column([row["change"] for row in rows], "change", widest=200),
             Column(
                 title="on time", cells=[wording.percent(number(row, "on_time")) for row in rows]
             ),

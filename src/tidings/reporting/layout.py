@@ -7,26 +7,34 @@ from dataclasses import dataclass
 
 import networkx as nx
 
+MOST_COLUMNS = 12  # levels of a tree that fit side by side on a phone
+MOST_ROWS_OF_LINES = 2  # deeper trees with no more rows are lines: they go on below
 MOST_FOR_SPRINGS = 150  # beyond, balancing all distances takes too long; a quicker layout must do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Positions between 0 and 1 by broker, and how many brokers stand above each other."""
+    """Positions between 0 and 1 by broker, and how many brokers stand above each other.
+
+    Of a tree also how many stand side by side: its levels, at even distances.
+    """
 
     positions: dict[str, tuple[float, float]]
     rows: int
+    columns: int = 0
 
 
 def lay_out(names: Sequence[str], ends: Sequence[tuple[str, str]]) -> Layout:
-    """Positions for a drawing: a tree from its middle to both sides, other graphs by distance."""
+    """Positions for a drawing: a tree from its middle to both sides, others by distance."""
     graph = nx.Graph()
     graph.add_nodes_from(names)
     graph.add_edges_from(ends)
     if len(names) == 1:
         return Layout(positions={names[0]: (0.5, 0.5)}, rows=1)
     if nx.is_tree(graph):
-        return _tree_layout(graph)
+        tree = _tree_layout(graph)
+        if tree.columns <= MOST_COLUMNS or tree.rows <= MOST_ROWS_OF_LINES:
+            return tree
     return _graph_layout(graph)
 
 
@@ -62,6 +70,7 @@ def _tree_layout(graph: nx.Graph) -> Layout:
             name: ((levels[name] - low) / (high - low), heights[name]) for name in graph.nodes
         },
         rows=rows,
+        columns=high - low + 1,
     )
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -23,13 +22,17 @@ from tidings.model.system import System
 from tidings.model.writing import check_file, write_file
 from tidings.planning.budget import Budget
 from tidings.reporting import headline
+from tidings.reporting.facts import facts
 from tidings.reporting.page_data import page_data, to_script
 from tidings.reporting.reasons import Reasons, explain
 from tidings.reporting.study_page import section_parts
 from tidings.reporting.templates import asset, fill
 
 # In the order in which they need each other.
-_SCRIPTS = ("basics", "axes", "charts", "topology", "table", "page")
+_SCRIPTS = (
+    *("basics", "state", "csv", "table", "axes", "charts", "people"),
+    *("map_places", "topology", "places", "subscriber", "fates", "page"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,7 @@ def render_page(report: Report) -> str:
         figures=[*headline.figures(outcomes), *report.figures],
         warnings=[f"{each.source}: {text}" for each in outcomes.values() for text in each.warnings],
         notes=[*report.notes, *problem, *data.omissions],
-        provenance={source: list(_facts(each.provenance)) for source, each in outcomes.items()},
+        provenance={source: facts(each.provenance) for source, each in outcomes.items()},
         has_parameters=report.parameters is not None and len(report.parameters) > 0,
         data=to_script(data.document),
         sections=[section_parts(each) for each in report.sections],
@@ -108,28 +111,6 @@ def _reasons(system: System, main: Outcome) -> tuple[Reasons, list[str]]:
             "Reasons for late and lost events are not shown, because the paths of events "
             f"could not be computed: {error}"
         ]
-
-
-def _facts(value: Any, name: str = "") -> Iterable[tuple[str, str]]:
-    """Nested provenance as lines: a name with dots, and a text."""
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _facts(each, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, list | tuple) and not isinstance(value, str):
-        yield name, "; ".join(map(_shown, value)) or "none"
-    else:
-        yield name, _shown(value)
-
-
-def _shown(value: Any) -> str:
-    """A value as a text, numbers with as many digits as a person reads.
-
-    >>> _shown(1 / 3), _shown(60.0), _shown(12), _shown(None)
-    ('0.333333', '60', '12', 'none')
-    """
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return "none" if value is None else str(value)
 
 
 def _script_hash(script: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tidings.model.filters import filter_document
+from tidings.model.filters import Filter, filter_document
 from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome, by_share
+from tidings.model.record_tables import column
 from tidings.model.system import System
 from tidings.reporting.headline import comparisons, main_source, reason
 from tidings.reporting.layout import Layout, lay_out
@@ -68,14 +70,19 @@ def page_data(
             f"lowest on-time shares, of {len(names)}."
         )
     layout = lay_out([b.name for b in system.brokers], [link.between for link in system.links])
+    topic = _topic(system)
     document = {
         "sources": list(rows),
         "main": main.source,
         "causes": CAUSES,
         "brokers": _brokers(system, outcomes, reasons, layout),
-        "rows_of_brokers": layout.rows,
+        "rows": layout.rows,
+        "columns": layout.columns,
         "links": _links(system, main),
-        "subscribers": _subscribers(system, rows[main.source], reasons, set(detailed)),
+        "costs": [[cause.kind, cause.words, number(cost)] for cause, cost in reasons.totals],
+        "topic": topic,
+        "subscribers": _subscribers(system, rows[main.source], reasons, set(detailed), topic),
+        "curves_of": len(detailed),
         "outcomes": {source: _columns(each) for source, each in rows.items()},
         "answers": {
             source: {name: list(each[name].fillna("")) for name in ("by", "why")}
@@ -162,14 +169,6 @@ def _brokers(
     system: System, outcomes: Mapping[str, Outcome], reasons: Reasons, layout: Layout
 ) -> list[dict[str, Any]]:
     places = layout.positions
-    main = outcomes[main_source(outcomes)]
-    homed = main.subscribers[main.subscribers["on_time"].notna()]
-    weights = homed["wanted_per_s"] * homed["count"].fillna(1.0)
-    shares = {
-        column: (homed[column] * weights).groupby(homed["broker"]).sum()
-        / weights.groupby(homed["broker"]).sum()
-        for column in ("on_time", "late", *LOSSES)
-    }
     loads = {
         source: outcome.brokers.set_index("broker").to_dict("index")
         for source, outcome in outcomes.items()
@@ -181,9 +180,6 @@ def _brokers(
             "y": number(places[broker.name][1]),
             "publishers": sum(1 for each in system.publishers if each.at == broker.name),
             "subscribers": sum(each.count for each in system.subscribers if each.at == broker.name),
-            "shares": {
-                column: number(share.get(broker.name, math.nan)) for column, share in shares.items()
-            },
             "load": {
                 source: {key: number(value) for key, value in table[broker.name].items()}
                 for source, table in loads.items()
@@ -209,8 +205,25 @@ def _links(system: System, main: Outcome) -> list[dict[str, Any]]:
     return rows
 
 
+def _topic(system: System) -> str:
+    """The attribute that most filters ask one value of; empty where none does."""
+    filters = column(system.subscribers, "wants")
+    counts: Counter[str] = Counter()
+    for wants, times in zip(filters.values, np.bincount(filters.codes), strict=True):
+        counts.update(dict.fromkeys(_fixed(wants), int(times)))
+    return max(counts, key=lambda name: (counts[name], name == "topic"), default="")
+
+
+def _fixed(wants: Filter) -> dict[str, Any]:
+    """Attributes of which a filter wants one value, and which."""
+    document = filter_document(wants)
+    if isinstance(document, list):
+        return {}
+    return {name: test for name, test in document.items() if not isinstance(test, dict | list)}
+
+
 def _subscribers(
-    system: System, rows: pd.DataFrame, reasons: Reasons, detailed: set[int]
+    system: System, rows: pd.DataFrame, reasons: Reasons, detailed: set[int], topic: str
 ) -> list[dict[str, Any]]:
     known = {subscriber.name: subscriber for subscriber in system.subscribers}
     homes = rows["broker"].fillna("").to_dict()
@@ -226,7 +239,12 @@ def _subscribers(
             "deadlines": _deadlines(explanation),
         }
         if name in known:
-            entry["wants"] = _shortened(json.dumps(filter_document(known[name].wants)))
+            subscriber = known[name]
+            entry["wants"] = _shortened(_filter_text(subscriber.wants))
+            if subscriber.group:
+                entry["group"] = subscriber.group
+            if topic in (fixed := _fixed(subscriber.wants)):
+                entry["topic"] = str(fixed[topic])
         if index in detailed and explanation is not None:
             entry["parts"] = [
                 [part.kind, part.place, number(part.mean_s)]
@@ -242,6 +260,15 @@ def _deadlines(explanation: Explanation | None) -> list[list[Any]]:
     return [
         [number(each.lifetime_s), number(each.share), each.random] for each in explanation.deadlines
     ]
+
+
+def _filter_text(wants: Filter) -> str:
+    """A filter as JSON, numbers in six digits."""
+    exact = json.dumps(filter_document(wants), ensure_ascii=False)
+    return json.dumps(
+        json.loads(exact, parse_float=lambda digits: float(f"{float(digits):.6g}")),
+        ensure_ascii=False,
+    )
 
 
 def _shortened(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -39,18 +40,18 @@ def section_parts(section: Section) -> dict[str, Any]:
             for each in section.exhibits
             if isinstance(each, Scatter)
         ],
-        "curves": [
-            {
-                "title": each.title,
-                "svg": figures.curves(each),
-                "names": [*each.lines, *each.marks],
-            }
-            for each in section.exhibits
-            if isinstance(each, Curves)
-        ]
-        + [
-            {"title": each.title, "svg": figures.timeline(each), "names": []}
-            for each in section.exhibits
-            if isinstance(each, Timeline)
+        "folds": [
+            {"title": title, "plots": [_plot(each) for each in plots]}
+            for title, plots in groupby(
+                (each for each in section.exhibits if isinstance(each, Curves | Timeline)),
+                key=lambda each: each.fold if isinstance(each, Curves) else "",
+            )
         ],
     }
+
+
+def _plot(exhibit: Curves | Timeline) -> dict[str, Any]:
+    if isinstance(exhibit, Timeline):
+        return {"title": exhibit.title, "svg": figures.timeline(exhibit), "names": []}
+    names = [*exhibit.lines, *exhibit.marks]
+    return {"title": exhibit.title, "svg": figures.curves(exhibit), "names": names}

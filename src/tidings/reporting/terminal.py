@@ -1,7 +1,8 @@
 """Outcomes, comparisons and fitted parameters as tables for a terminal.
 
 A table knows which of its columns matter most and leaves out the others where the terminal is too
-narrow for them, so that numbers are never cut. Colours are the caller's console's affair.
+narrow for them, so that numbers are never cut; below it stands which are left out. Names and words
+that still do not fit are folded. Colours are the caller's console's affair.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +26,9 @@ from tidings.validation.comparison import Comparison, compare
 from tidings.validation.parameters import parameter_z
 
 _WIDEST_NAME = 32
+_EASILY_SPARED = 3  # and above
+_LEAST_FOLDED = 16  # characters of a column of names or words that is folded
+_LEFT_OUT = "left out for want of room:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +50,35 @@ class FittingTable:
     caption: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        columns = list(self.columns)
-        drawn = self._draw(columns)
-        unlimited = options.update(width=10_000)
-        while console.measure(drawn, options=unlimited).maximum > options.max_width:
+        columns, left_out = list(self.columns), list[str]()
+        while True:
             spare = max(columns, key=lambda column: column.spare)
-            if spare.spare == 0:
+            # What can be spared easily goes before words are folded, the rest after.
+            folded = spare.spare < _EASILY_SPARED
+            if spare.spare == 0 or self._width(columns, folded) <= options.max_width:
                 break
             columns.remove(spare)
-            drawn = self._draw(columns)
-        yield drawn
+            left_out.append(spare.title)
+        yield self._draw(columns, left_out)
 
-    def _draw(self, columns: Sequence[Column]) -> Table:
+    @staticmethod
+    def _width(columns: Sequence[Column], folded: bool) -> int:
+        """How wide a table is, as it is or with its words folded as far as they may be."""
+        widths = []
+        for column in columns:
+            widest = max(map(cell_len, (column.title, *column.cells)))
+            least = max(cell_len(column.title), _LEAST_FOLDED)
+            widths.append(min(widest, least) if folded and column.left else widest)
+        return sum(widths) + 3 * len(columns)
+
+    def _draw(self, columns: Sequence[Column], left_out: Sequence[str]) -> Table:
+        caption = self.caption
+        if left_out:
+            more = f"{_LEFT_OUT} {', '.join(left_out)} (a wider terminal or --json shows all)"
+            caption = f"{caption}; {more}" if caption else more
         drawn = Table(
             title=Text(self.title),
-            caption=Text(self.caption) if self.caption else None,
+            caption=Text(caption) if caption else None,
             box=box.SIMPLE_HEAD,
             title_justify="left",
             caption_justify="left",
@@ -67,9 +86,9 @@ class FittingTable:
         )
         for column in columns:
             side: dict[str, object] = {"justify": "left" if column.left else "right"}
-            # Only names may be cut, and only where nothing else can give way.
-            cut = {"overflow": "ellipsis", "no_wrap": True, "min_width": 8 if column.left else None}
-            drawn.add_column(Text(column.title), **side, **cut)  # type: ignore[arg-type]
+            # Only names and words are folded, and only where nothing else can give way.
+            fold = {"overflow": "fold", "no_wrap": not column.left}
+            drawn.add_column(Text(column.title), **side, **fold)  # type: ignore[arg-type]
         for row in zip(*(column.cells for column in columns), strict=True):
             drawn.add_row(*(Text(cell) for cell in row))
         return drawn
@@ -85,18 +104,18 @@ def outcome_table(
     shown = rows if limit is None else rows.head(limit)
     columns = [
         name_column(shown["subscriber"], "subscriber"),
-        name_column(shown["broker"], "at", spare=2),
-        Column(title="wanted", cells=_cells(wording.rate, shown["wanted_per_s"]), spare=4),
+        name_column(shown["broker"], "at", spare=3),
+        Column(title="wanted", cells=_cells(wording.rate, shown["wanted_per_s"]), spare=5),
         *_answers(outcome.source, shown),
         Column(title="late", cells=_cells(wording.percent, shown["late"])),
         Column(title="lost", cells=_cells(wording.percent, shown[list(LOSSES)].sum(axis=1))),
-        Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=1),
-        Column(title="p95", cells=_cells(wording.seconds, shown["delay_p95_s"]), spare=3),
-        Column(title="p99", cells=_cells(wording.seconds, shown["delay_p99_s"]), spare=5),
-        Column(title="main cause", cells=_causes(outcome, shown), left=True, spare=2),
+        Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=2),
+        Column(title="p95", cells=_cells(wording.seconds, shown["delay_p95_s"]), spare=5),
+        Column(title="p99", cells=_cells(wording.seconds, shown["delay_p99_s"]), spare=6),
+        Column(title="main cause", cells=_causes(outcome, shown), left=True, spare=1),
     ]
     if shown["why"].any():
-        columns.append(name_column(shown["why"], "why", spare=1, widest=60))
+        columns.append(name_column(shown["why"], "why", spare=4, widest=60))
     on_time = wording.percent(outcome.on_time)
     number = wording.plural(len(rows), "subscriber")
     title = f"{outcome.source.capitalize()}: {on_time} of wanted events arrive on time ({number})"
@@ -114,7 +133,7 @@ def _answers(source: str, rows: pd.DataFrame) -> list[Column]:
     return [
         Column(title="on time", cells=_cells(wording.percent, rows["on_time"], noise)),
         Column(title="error", cells=[_error(each) for each in rows["error"]]),
-        name_column(rows["by"], "by", spare=1),
+        name_column(rows["by"], "by", spare=2),
     ]
 
 
@@ -377,4 +396,4 @@ def points(difference: float) -> str:
 
 def hidden(shown: int, total: int, noun: str = "subscribers") -> str:
     """How many rows a table shows, where it does not show all."""
-    return "" if shown == total else f"{shown} of {total} {noun}"
+    return "" if shown == total else f"{shown} of {total} {noun} (--json has all)"

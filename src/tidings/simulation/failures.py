@@ -81,8 +81,7 @@ def find_faults(system: System) -> Faults:
         members = tuple(dict.fromkeys(component[member] for member in group.members))
         failures.append((f"group {group.name}", group.failure, members))
     lossy = any(arc.reliability < 1.0 for each in system.links for arc in (each.there, each.back))
-    recovery = system.recovery or Recovery(scheme="none")
-    return Faults(failures=tuple(failures), recovery=recovery, lossy=lossy)
+    return Faults(failures=tuple(failures), recovery=system.used_recovery, lossy=lossy)
 
 
 def fault_tables(

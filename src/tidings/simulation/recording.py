@@ -103,7 +103,8 @@ def record(
     tell("recording")
     for name, rows in run.rows(recorded_tables(compiled), world):
         parts.setdefault(name, []).append(rows)
-        tell(f"recording, {min(float(world.record[0].now) / plain.end_s, 1.0):.0%} of the run")
+        done = 100.0 * min(float(world.record[0].now) / plain.end_s, 1.0)
+        tell(f"recording, {done:.0f} of 100 % of the run")
     totals = Totals(compiled, units, plain.length_s)
     totals.add(count_world(world, compiled, units))
     return Recording(

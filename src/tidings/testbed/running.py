@@ -155,8 +155,8 @@ def _note(run: Run, problem: BaseException | None) -> None:
 
 def _keeps_events(system: System) -> bool:
     """Whether brokers must store events; refuses what servers do not do about failures."""
-    known = system.recovery
-    if failing(system) or (known is not None and known.scheme == "buffering"):
+    known = system.used_recovery
+    if failing(system) or known.scheme == "buffering":
         for feature in ("connectivity", "subscription churn"):
             for place in FEATURES[feature](system):
                 raise UnsupportedError(
@@ -165,12 +165,12 @@ def _keeps_events(system: System) -> bool:
                     "from the file"
                 )
     if not failing(system):
-        return known is not None and known.scheme == "buffering"
-    if known is None or known.scheme not in SCHEMES or known.refresh_s > 0.0:
-        saw = "none" if known is None else f"'{known.scheme}', refresh {known.refresh_s:g} s"
+        return known.scheme == "buffering"
+    if known.scheme not in SCHEMES or known.refresh_s > 0.0:
         raise UnsupportedError(
-            f"recovery is {saw}; servers restore subscriptions as soon as they reconnect: "
-            f"wants the scheme {' or '.join(SCHEMES)}, and refresh: 0s"
+            f"recovery is '{known.scheme}', refresh {known.refresh_s:g} s; servers restore "
+            f"subscriptions as soon as they reconnect: wants the scheme {' or '.join(SCHEMES)}, "
+            "and refresh: 0s"
         )
     return known.scheme == "buffering"
 

@@ -27,7 +27,7 @@ _CLOCKS = (
 )
 _LAWS = (
     "First the histogram (points) and the fitted distribution (line), then the share of "
-    "times longer than a given time. The worst fits come first."
+    "times longer than a given time. The worst fit comes first and is open."
 )
 _TRAFFIC = (
     "The simplest description that the counts of events do not reject. Dispersion is the variance "
@@ -142,19 +142,21 @@ def _drawn(path: str, fitted: FittedLaw) -> Iterator[Curves]:
     counts = fitted.sample.bins[bins[0] : bins[-1] + 1] / fitted.sample.count
     families = {each.family: each.law for each in fitted.alternatives[:2]}
     laws = {fitted.family: fitted.law, **families}
+    fold = f"{path}: {fitted.family}, misfit {_misfit(fitted):.2g}"
     yield Curves(
-        title=f"{path}: shares by time",
+        title="Shares by time",
         lines={name: _percents(law.cdf(edges_s), edges_s) for name, law in laws.items()},
         marks={SEEN: _points(edges_s, 100.0 * counts)},
         x_label="seconds",
         y_label="% of times in a bin",
         x_log=True,
+        fold=fold,
     )
     left = 1.0 - np.cumsum(counts)
     least = 1.0 / fitted.sample.count
     times_s = np.geomspace(edges_s[0], edges_s[-1], _POINTS)
     yield Curves(
-        title=f"{path}: longer than a time",
+        title="Longer than a time",
         lines={  # in the order, and so in the colours, of the histogram
             **{name: _above(times_s, 1.0 - law.cdf(times_s), least) for name, law in laws.items()},
             SEEN: _above(edges_s[:-1], left[:-1], least / 2),
@@ -163,6 +165,7 @@ def _drawn(path: str, fitted: FittedLaw) -> Iterator[Curves]:
         y_label="share of times",
         x_log=True,
         y_log=True,
+        fold=fold,
     )
 
 

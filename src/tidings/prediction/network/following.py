@@ -66,13 +66,36 @@ class Result:
     numbers: dict[str, Floats]  # [filter]: columns of the table of subscribers
     regimes: Floats  # [filter, feature]
     roughness: Floats  # [filter]: how far its share is off by arithmetic alone
-    laws: list[tuple[Floats, Floats]]  # [filter]: delays, and shares arrived by then
+    laws: dict[int, tuple[Floats, Floats]]  # by filter: delays, and shares arrived by then
     left_s: tuple[float, float]  # of lifetimes after what is certain of delays, least and most
     followed: Followed | None  # where publishers are kept apart
 
 
-def follow(came: Arriving, audience: Audience, *, whole: bool, by_publisher: bool) -> Result:
-    """Follow every stream that an audience wants anything of to its subscribers."""
+class Worst:
+    """The lowest on-time shares seen so far, as many as are to be kept."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._shares: Floats = np.empty(0)
+
+    @property
+    def limit(self) -> float:
+        """The highest share that is among them; there may still be room for any."""
+        if self._shares.size < self.most or not self.most:
+            return math.inf if self.most else -math.inf
+        return float(self._shares[-1])
+
+    def add(self, shares: Floats) -> None:
+        """See more shares; unknown ones are never among the lowest."""
+        known = np.where(np.isnan(shares), math.inf, shares)
+        self._shares = np.sort(np.concatenate([self._shares, known]))[: self.most]
+
+
+def follow(came: Arriving, audience: Audience, worst: Worst, *, by_publisher: bool) -> Result:
+    """Follow every stream that an audience wants anything of to its subscribers.
+
+    Whole distributions are given of those that are among the worst so far.
+    """
     leaving = Leaving(came=came, audience=audience)
     network, wanted = came.network, leaving.wanted
     arrivals, longer = leaving.arrivals(0), leaving.arrivals(1)
@@ -90,13 +113,18 @@ def follow(came: Arriving, audience: Audience, *, whole: bool, by_publisher: boo
         arrivals=arrivals,
         on_time=on_time,
     )
-    laws = []
-    if whole and leaving.rows.size:
+    numbers = followed.numbers()
+    worst.add(numbers["on_time"][audience.filter_of])
+    laws = {}
+    if leaving.rows.size:
         certain_s = [each[0] for each in leaving.lifetimes_s.values() if each.size == 1]
-        laws = [_distribution(arrivals, row, certain_s) for row in wanted.toarray()]
+        laws = {
+            int(each): _distribution(arrivals, wanted[[each]].toarray()[0], certain_s)
+            for each in np.flatnonzero(~(numbers["on_time"] > worst.limit))
+        }
     return Result(
         audience=audience,
-        numbers=followed.numbers(),
+        numbers=numbers,
         regimes=_regimes(wanted, features, on_time, if_longer),
         roughness=_mean(wanted, rough),
         laws=laws,

@@ -219,7 +219,7 @@ def paths_to(routes: Routes, home: int, tree: int, starts: Sequence[int]) -> dic
 
 def is_buffering(system: System) -> bool:
     """Whether brokers keep events until what is down is repaired."""
-    return system.recovery is not None and system.recovery.scheme in BUFFERING
+    return system.used_recovery.scheme in BUFFERING
 
 
 def acknowledged(system: System, routes: Routes) -> Routes:

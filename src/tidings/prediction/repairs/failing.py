@@ -13,7 +13,7 @@ from tidings.model.arrays import Floats
 from tidings.model.behaviour import Failure
 from tidings.model.features import used_features
 from tidings.model.routes import Routes
-from tidings.model.system import Recovery, System
+from tidings.model.system import System
 from tidings.prediction.choices import FAULT_MODELS
 from tidings.prediction.delay.delays import Delays
 from tidings.prediction.delay.grids import Grid
@@ -145,7 +145,7 @@ def require_repairs_handled(system: System, model: str) -> None:
     if model not in FAULT_MODELS:
         names = ", ".join(FAULT_MODELS)
         raise InvalidInputError(f"there is no fault model '{model}'; wants one of {names}")
-    recovery = system.recovery or Recovery(scheme="none")
+    recovery = system.used_recovery
     published = model == "paper"
     failing = bool(failures(system))
     forgetting = any(broker.failure is not None for broker in system.brokers) or any(
@@ -178,7 +178,7 @@ def failing_parts(system: System, model: str) -> Components | None:
     """
     if not failures(system):
         return None
-    scheme = system.recovery.scheme if system.recovery else "none"
+    scheme = system.used_recovery.scheme
     if model == "paper" or scheme not in BUFFERING:
         return components(system, _exponential)
     followed = (_fitted, _exponential_up) if scheme == "buffering" else (_exponential_up,)
@@ -214,7 +214,7 @@ def repair_times_s(parts: Components) -> Sequence[float]:
 def repairs(system: System, routes: Routes, grid: Grid, parts: Components, model: str) -> Repairs:
     """Build what is needed to follow events through a system that fails."""
     return Repairs(
-        scheme=system.recovery.scheme if system.recovery else "none",
+        scheme=system.used_recovery.scheme,
         published=model == "paper",
         components=parts,
         reachability=Reachability(components=parts),

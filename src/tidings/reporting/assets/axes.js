@@ -8,11 +8,11 @@ function linear([low, high], [start, end]) {
     const rough = (high - low) / Math.max(1, count);
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough * 0.7);
-    const found = [];
+    const ticks = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high * (1 + 1e-9); i += 1) {
-      found.push(i * step);
+      ticks.push(i * step);
     }
-    return found;
+    return ticks;
   };
   return scale;
 }
@@ -26,15 +26,15 @@ function logarithmic([low, high], [start, end]) {
     const decades = Math.log10(high / low);
     const factors = decades * 3 <= count ? [1, 2, 5] : [1];
     const skip = Math.max(1, Math.ceil(decades / Math.max(1, count)));
-    const found = [];
+    const ticks = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power += 1) {
       if (factors.length === 1 && power % skip !== 0) continue;
       for (const factor of factors) {
         const tick = Number(`${factor}e${power}`);
-        if (tick >= low * 0.999 && tick <= high * 1.001) found.push(tick);
+        if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push(tick);
       }
     }
-    return found;
+    return ticks;
   };
   return scale;
 }

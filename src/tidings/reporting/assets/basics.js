@@ -1,4 +1,4 @@
-// Elements, numbers as people read them, the tooltip, and which subscriber is chosen.
+// Elements, numbers as people read them, and the tooltip.
 
 const SVG = "http://www.w3.org/2000/svg";
 const ENDLESS = 1e300; // what is beyond stands for infinity
@@ -129,12 +129,4 @@ function responsive(container, draw) {
   }).observe(container);
   redraw();
   return redraw;
-}
-
-// ---- which subscriber is chosen -----------------------------------------------------------
-
-const choice = { index: 0, listeners: [] };
-function choose(index) {
-  choice.index = index;
-  for (const listener of choice.listeners) listener(index);
 }

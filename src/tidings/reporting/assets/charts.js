@@ -85,20 +85,22 @@ function delayCurves(width, { curves, deadlines, title }) {
       root.append(withTip(dot, `${source}: ${percent(onTime)} on time`));
     }
     const main = curves[curves.length - 1];
+    const late = x(limits[0]) > (x.range[0] + right) / 2; // no room to its right
     if (known(main.onTime)) {
       root.append(svg("text", {
-        class: "strong halo", x: x(limits[0]) + 10, y: y(main.onTime) + 18,
+        class: "strong halo", x: x(limits[0]) + (late ? -10 : 10), y: y(main.onTime) + 18, "text-anchor": late ? "end" : "start",
       }, `${percent(main.onTime)} on time`));
     }
   }
   return [root];
 }
 
-// rows: [{label, note, segments: [{value, colour, text}], pick, strong}]; all bars share one scale
-function stackedBars(width, { rows, most, format, title }) {
+// rows: [{label, note, segments: [{value, colour, text}], pick, strong}]; all bars share one scale;
+// labels: the part of the width that names may take
+function stackedBars(width, { rows, most, format, title, labels: part = 0.34 }) {
   const height = 24;
   const longest = Math.max(...rows.map((row) => row.label.length), 4);
-  const labels = Math.min(200, width * 0.34, 14 + 7 * longest);
+  const labels = Math.min(600 * part, width * part, 14 + 7 * longest);
   const tail = Math.max(26, ...rows.map((row) => 12 + 6.1 * (row.note || "").length));
   const scale = linear([0, most], [labels + 8, Math.max(labels + 48, width - tail)]);
   const bottom = rows.length * height + 6;

@@ -1,8 +1,11 @@
-// The brokers and links, drawn where the layout put them.
+// The map: brokers and links.
 
 // Round shares and their colours, from dark orange to blue: told apart by colour-blind eyes too.
 const SHADES = [[0, "#8f2d04"], [0.5, "#cc4c02"], [0.7, "#ec8a3c"], [0.85, "#f6cfa3"],
   [0.93, "#cfdfeb"], [0.98, "#79b1d8"], [1, "#2171b5"]];
+const HOT = 0.75; // of the time: a broker that is busy for more is marked
+const LOSSY = 0.005; // a link that loses more is marked
+const MOST_LOSSES = 12; // that are written out; others are in their tooltips
 
 function shade(share) {
   if (!known(share)) return "#a9b1ba";
@@ -21,7 +24,7 @@ function arc(x, y, radius, share) {
   return `M${at(0)}A${radius} ${radius} 0 ${end > Math.PI ? 1 : 0} 1 ${at(end)}`;
 }
 
-function brokerTip(data, broker) {
+function brokerTip(broker) {
   const lines = [broker.name];
   for (const source of data.sources) {
     const load = broker.load[source];
@@ -30,12 +33,17 @@ function brokerTip(data, broker) {
       `waits ${seconds(load.wait_mean_s)}, service ${seconds(load.service_mean_s)}`);
   }
   lines.push(`${broker.publishers} publishers, ${broker.subscribers} subscribers`);
-  if (known(broker.shares.on_time)) lines.push(`${percent(broker.shares.on_time)} of what they want arrives on time`);
+  if (known(broker.on_time)) lines.push(`${percent(broker.on_time)} of what they want arrives on time`);
   if (known(broker.late_through)) lines.push(`${percent(broker.late_through)} of all late events pass through`);
   return lines.join("\n");
 }
 
-function linkTip(data, link) {
+// A way that carries nothing loses nothing, whatever it would lose.
+const lostOn = (link) => Math.max(...link.ways.map((way) => (way.events_per_s > 0 && way.lost) || 0));
+const loadOf = (broker) => broker.load[data.main] || {};
+const isHot = (broker) => known(loadOf(broker).utilisation) && loadOf(broker).utilisation >= HOT;
+
+function linkTip(link) {
   const [a, b] = link.ends.map((end) => data.brokers[end].name);
   return [[a, b], [b, a]].map(([from, to], i) => {
     const way = link.ways[i];
@@ -44,83 +52,121 @@ function linkTip(data, link) {
   }).join("\n");
 }
 
-function topology(room, data, pick) {
-  const many = data.brokers.length > 40;
-  const width = Math.max(room, many ? 900 : 560);
-  const row = many ? 52 : 118;
-  const height = Math.max(2, data.rows_of_brokers) * row + 24;
-  const left = many ? 40 : 76;
-  const place = (broker) => [left + broker.x * (width - 2 * left), broker.y * (height - 24) - (many ? 0 : 10)];
-  const loadOf = (broker) => broker.load[data.main] || {};
+function topology(width, pick) {
+  const { places, height } = placesOnMap(width, data);
+  const most = roomForBrokers(places);
   const busiest = Math.max(...data.brokers.map((each) => loadOf(each).arrivals_per_s || 0), 1e-12);
-  const radius = (broker) => (many ? 0.5 : 1) * (13 + 13 * Math.sqrt((loadOf(broker).arrivals_per_s || 0) / busiest));
+  const radiusOf = (broker) => most * (0.5 + 0.5 * Math.sqrt((loadOf(broker).arrivals_per_s || 0) / busiest));
+  const ring = most > 12 ? 4 : 2;
   const root = svg("svg", {
     viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
     "aria-label": `${data.brokers.length} brokers and ${data.links.length} links`,
   });
-  drawLinks(root, data, place, many);
-  for (const broker of data.brokers) {
-    root.append(drawBroker(data, broker, place(broker), radius(broker), { many, pick }));
-  }
-  return [shadeLegend(), root];
+  const spots = data.brokers.map((broker, i) => {
+    const radius = radiusOf(broker);
+    return { broker, ...places[i], radius, out: radius + 1.5 * ring };
+  });
+  drawLinks(root, places);
+  const groups = spots.map((spot) => drawBroker(spot, ring, pick));
+  root.append(...groups);
+  // All are named alike: with what they do where that fits everywhere, else by names alone.
+  const size = [width, height];
+  let names = namesOf(spots, size, true);
+  if (!names.placed.every(Boolean)) names = namesOf(spots, size, false);
+  names.placed.forEach((place, i) => place && writeName(groups[i], spots[i].broker, place));
+  const unnamed = names.placed.filter((place) => !place).length;
+  drawLosses(root, places, names.letters);
+  const hint = unnamed ? [html("p", { class: "hint" },
+    `${unnamed} of ${data.brokers.length} names do not fit; point at a broker to see its name, or look it up under “Brokers and links”.`)] : [];
+  return [mapLegend(), root, ...hint];
 }
 
-function drawLinks(root, data, place, many) {
+const isChosenBroker = (broker) => state.only === `at:${broker.name}`;
+
+function drawLinks(root, places) {
   const fullest = Math.max(...data.links.flatMap(({ ways }) => ways.map((way) => way.events_per_s || 0)), 1e-12);
   for (const link of data.links) {
-    const [[x1, y1], [x2, y2]] = link.ends.map((end) => place(data.brokers[end]));
-    // A way that carries nothing loses nothing, whatever it would lose.
-    const lost = Math.max(...link.ways.map((way) => (way.events_per_s > 0 && way.lost) || 0));
+    const [one, other] = link.ends.map((end) => places[end]);
     const carried = Math.max(...link.ways.map((way) => way.events_per_s || 0));
-    const lossy = lost >= 0.005;
-    const line = { x1, y1, x2, y2 };
-    const wide = 1.5 + 5 * Math.sqrt(carried / fullest);
-    const group = svg("g", { role: "img", "aria-label": linkTip(data, link) },
-      svg("line", { ...line, class: lossy ? "edge lossy" : "edge", "stroke-width": wide }),
-      svg("line", { ...line, stroke: "transparent", "stroke-width": 14 }));
-    if (lossy && !many) {
-      group.append(svg("text", {
-        class: "small bad halo", x: (x1 + x2) / 2, y: (y1 + y2) / 2 - 9, "text-anchor": "middle",
-      }, `${significant(100 * lost, 2)} % lost`));
-    }
-    root.append(withTip(group, linkTip(data, link)));
+    const line = { x1: one.x, y1: one.y, x2: other.x, y2: other.y };
+    const wide = 1.5 + (data.links.length > 40 ? 2.5 : 5) * Math.sqrt(carried / fullest);
+    const group = svg("g", { role: "img", "aria-label": linkTip(link) },
+      svg("line", { ...line, class: lostOn(link) >= LOSSY ? "edge lossy" : "edge", "stroke-width": wide }),
+      svg("line", { ...line, stroke: "transparent", "stroke-width": data.links.length > 40 ? 8 : 14 }));
+    root.append(withTip(group, linkTip(link)));
   }
 }
 
-function drawBroker(data, broker, [x, y], radius, { many, pick }) {
-  const share = broker.shares.on_time;
-  const load = broker.load[data.main] || {};
-  const group = svg("g", { class: "broker" },
-    svg("circle", { class: "node", cx: x, cy: y, r: radius, style: `fill: ${shade(share)}` }));
+function drawLosses(root, places, letters) {
+  const lossiest = data.links.filter((each) => lostOn(each) >= LOSSY).sort((a, b) => lostOn(b) - lostOn(a));
+  for (const link of lossiest.slice(0, MOST_LOSSES)) {
+    const [one, other] = link.ends.map((end) => places[end]);
+    const middle = { x: (one.x + other.x) / 2, y: (one.y + other.y) / 2, radius: 4 };
+    const text = `${significant(100 * lostOn(link), 2)} % lost`;
+    const spot = letters.find([text], middle, { size: 11, weight: 400 });
+    if (spot) root.append(svg("text", { class: "small bad halo", x: spot[0], y: spot[1], "text-anchor": spot[2] }, text));
+  }
+}
+
+function drawBroker({ broker, x, y, radius }, ring, pick) {
+  const load = loadOf(broker);
+  const group = svg("g", { class: isChosenBroker(broker) ? "broker here" : "broker", "data-name": broker.name },
+    svg("circle", { class: "node", cx: x, cy: y, r: radius, style: `fill: ${shade(broker.on_time)}` }));
   if (known(load.utilisation)) {
-    const busy = Math.min(1, load.utilisation);
-    const ring = radius + (many ? 2.5 : 4);
-    const stroke = { "stroke-width": many ? 2.5 : 4 };
+    const stroke = { "stroke-width": ring };
     group.append(
-      svg("circle", { class: "ring", cx: x, cy: y, r: ring, ...stroke }),
-      svg("path", { class: busy >= 0.75 ? "gauge hot" : "gauge", d: arc(x, y, ring, busy), ...stroke }));
+      svg("circle", { class: "ring", cx: x, cy: y, r: radius + ring, ...stroke }),
+      svg("path", { class: isHot(broker) ? "gauge hot" : "gauge", d: arc(x, y, radius + ring, Math.min(1, load.utilisation)), ...stroke }));
   }
-  if (!many && known(share)) {
+  if (radius >= 11 && known(broker.on_time)) {
     group.append(svg("text", {
-      x, y: y + 4, "text-anchor": "middle", class: "strong small", style: `fill: ${inkOn(share)}`,
-    }, Math.round(100 * share)));
+      x, y: y + 4, "text-anchor": "middle", class: "strong small", style: `fill: ${inkOn(broker.on_time)}`,
+    }, Math.round(100 * broker.on_time)));
   }
-  const label = (text, row, kind) => svg("text", {
-    class: `${kind} halo`, x, y: y + radius + 18 + 14 * row, "text-anchor": "middle",
-  }, text);
-  group.append(label(shortened(broker.name, 20), 0, many ? "small" : "strong"));
-  if (!many) {
-    const busy = known(load.utilisation) ? `${Math.round(100 * load.utilisation)} % busy` : "";
-    if (busy) group.append(label(busy, 1, load.utilisation >= 0.75 ? "small bad" : "small"));
-    group.append(label(`${broker.publishers} pub · ${broker.subscribers} sub`, busy ? 2 : 1, "small"));
-  }
-  const words = brokerTip(data, broker);
+  const words = brokerTip(broker);
   return pickable(withTip(group, words), words, () => pick(broker));
 }
 
-function shadeLegend() {
-  const entries = [0.5, 0.7, 0.85, 0.93, 0.98, 1].map((share) =>
-    ({ text: `${Math.round(100 * share)} %`, swatch: boxSwatch(shade(share)) }));
+// Where the name of each broker stands, whole or shortened; null where there is no room.
+function namesOf(spots, [width, height], detailed) {
+  const letters = new Lettering(width, height);
+  for (const { x, y, out } of spots) letters.take(x - out, y - out, x + out, y + out);
+  const placed = spots.map(() => null);
+  // Who has most to do is named first, and the chosen one before all.
+  const ranked = spots.map((_, i) => i).sort((a, b) =>
+    isChosenBroker(spots[b].broker) - isChosenBroker(spots[a].broker) || spots[b].radius - spots[a].radius);
+  for (const i of ranked) {
+    const { broker, x, y, out } = spots[i];
+    const name = shortened(broker.name, 20);
+    const { utilisation } = loadOf(broker);
+    const more = [known(utilisation) ? `${Math.round(100 * utilisation)} % busy` : "",
+      `${broker.publishers} pub · ${broker.subscribers} sub`].filter(Boolean);
+    for (const lines of detailed ? [[name, ...more]] : [[name], [shortened(name, 9)]]) {
+      const spot = letters.find(lines, { x, y, radius: out }, { size: 12, weight: 650 });
+      if (spot) placed[i] = { lines, spot };
+      if (spot) break;
+    }
+  }
+  return { letters, placed };
+}
+
+function writeName(group, broker, { lines, spot: [x, y, anchor] }) {
+  lines.forEach((line, i) => {
+    const kind = i === 0 ? "strong name" : i === 1 && isHot(broker) ? "small bad" : "small";
+    group.append(svg("text", { class: `${kind} halo`, x, y: y + 14 * i, "text-anchor": anchor }, line));
+  });
+}
+
+function mapLegend() {
+  const entries = SHADES.map(([share, colour]) => ({ text: `${Math.round(100 * share)} %`, swatch: boxSwatch(colour) }));
   entries[0].text += " on time";
-  return legend([...entries, { text: "no subscribers", swatch: boxSwatch(shade(null)) }]);
+  const ringSwatch = (kind) => svg("path", { class: kind, d: arc(11, 6, 4.5, 0.75), "stroke-width": 3 });
+  const also = [
+    [data.brokers.some(({ on_time }) => !known(on_time)), "no subscribers", boxSwatch(shade(null))],
+    [data.brokers.some((each) => known(loadOf(each).utilisation)), "ring: how busy", ringSwatch("gauge")],
+    [data.brokers.some(isHot), `busy for ${Math.round(100 * HOT)} % or more`, ringSwatch("gauge hot")],
+    [data.links.some((link) => lostOn(link) < LOSSY), "link, as wide as it is used", svg("path", { class: "edge", d: "M0 6H22", "stroke-width": 3 })],
+    [data.links.some((link) => lostOn(link) >= LOSSY), "loses events", svg("path", { class: "edge lossy", d: "M0 6H22", "stroke-width": 3 })],
+  ];
+  return legend([...entries, ...also.filter(([seen]) => seen).map(([, text, swatch]) => ({ text, swatch }))]);
 }
