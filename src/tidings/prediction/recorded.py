@@ -30,8 +30,8 @@ SLOWEST = 0.1  # of the recorded rate, however much the parts differ
 PROMISE = 0.05  # half-width (95 %) from which on an answer is not to be relied upon
 TWO_SIDED = 1.96
 UNLIKE = (
-    "parts of the recorded times are so unlike each other that another time may be, too; "
-    "on-time shares may be off"
+    "the recorded times are so few, or their parts so unlike each other, that another time may be "
+    "unlike them, too; on-time shares may be off"
 )
 DO = "take them with care, and record for longer, or times like those to predict"
 
@@ -49,13 +49,13 @@ def with_record_errors(simulated: Outcome, system: System, seconds: float, seed:
     story = simulated.provenance
     measured_s = story["replications"] * story["duration_s"]
     rows = simulated.subscribers.copy()
-    chance = rows["on_time_se"] * math.sqrt(1.0 + measured_s / shortest.length_s)
+    chance = rows["on_time_se"].to_numpy() * math.sqrt(measured_s / shortest.length_s)
     stretches = _Stretches(
         compiled=compiled, length_s=shortest.length_s, seconds=SHARE * seconds, seed=seed
     )
-    unlike = stretches.unlike(equal_parts(shortest))
-    rows["on_time_se"] = np.minimum(np.hypot(chance, unlike), 1.0)
-    remarks = (*simulated.remarks, *_remarks(rows["subscriber"].to_numpy(), TWO_SIDED * unlike))
+    left_open = np.hypot(chance, stretches.unlike(equal_parts(shortest)))
+    rows["on_time_se"] = np.minimum(np.hypot(rows["on_time_se"], left_open), 1.0)
+    remarks = (*simulated.remarks, *_remarks(rows["subscriber"].to_numpy(), TWO_SIDED * left_open))
     return dataclasses.replace(simulated, subscribers=rows, remarks=remarks)
 
 
