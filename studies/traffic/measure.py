@@ -1,11 +1,12 @@
 """How far predictions of real streams are off, on the half of them that was not seen.
 
-    python studies/traffic/measure.py DATA [--only WORD] [--seconds 5]
+    python studies/traffic/measure.py DATA [--others] [--only WORD] [--seconds 5]
 
 Times of the first half of every stream are counted on Spark and described as ``tidings
 characterise --replay`` does; the system with these publishers is predicted, at loads of 0.3, 0.6
 and 0.8, through two and five brokers. What is unseen is the second half, played by a recursion
-that knows nothing of the simulator. Streams that never settle are flagged.
+that knows nothing of the simulator. Answers are flagged that say of themselves that parts of the
+record are too unlike each other. ``--others`` takes streams that no rule was found on.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 import pandas as pd
 from pyspark.sql import SparkSession
 from traffic.playing import LIFETIMES, NAME, delays_s, line, on_time
-from traffic.streams import streams
+from traffic.streams import others, streams
 
 from tidings.characterisation.count.publications import interval_statistics
 from tidings.characterisation.fit.publishers import interval_samples
@@ -36,13 +37,13 @@ from tidings.traces.session import spark_session
 from tidings.traces.window import TraceWindow
 
 LOADS, BROKERS = (0.3, 0.6, 0.8), (2, 5)
-Described = tuple[Traffic, Publishing, tuple[str, ...]]
+Described = tuple[Traffic, Publishing]
 COLUMNS = ("stream", "kind", "flagged", "load", "brokers", "waits", "predicted", "se", "unseen",
            "unseen_se")  # fmt: skip
 
 
 def describe(spark: SparkSession, times_s: Floats, folder: Path) -> Described:
-    """What the first half of a stream is, how it is replayed, and what is unsure of that."""
+    """What the first half of a stream is, and how it is replayed."""
     half_s = times_s[0] + (times_s[-1] - times_s[0]) / 2.0
     at_ns = (times_s[times_s < half_s] * 1e9).astype(np.int64)
     window = TraceWindow(from_ns=int(times_s[0] * 1e9), until_ns=int(half_s * 1e9) + 1)
@@ -53,8 +54,7 @@ def describe(spark: SparkSession, times_s: Floats, folder: Path) -> Described:
     rows.astype({"lifetime_ns": "Int64", "size_bytes": "Int64"}).to_parquet(file)
     counted = interval_statistics(spark.read.parquet(str(file)), window).toPandas()
     traffic = find_traffic(counted, interval_samples(counted), window)
-    publishes, unsure = replayed(traffic, window.seconds, str(file))
-    return traffic[NAME], publishes, unsure
+    return traffic[NAME], replayed(traffic, window.seconds, str(file))[0]
 
 
 def cases(
@@ -64,7 +64,7 @@ def cases(
     seconds: float,
 ) -> Iterator[tuple[object, ...]]:
     """Predicted and unseen on-time shares of one stream, at every load and number of brokers."""
-    traffic, publishes, unsure = described
+    traffic, publishes = described
     since_s = times_s[0] + (times_s[-1] - times_s[0]) / 2.0
     rate = len(times_s) / (times_s[-1] - times_s[0])
     rng = np.random.default_rng(1)
@@ -76,34 +76,47 @@ def cases(
             seen = on_time(times_s, delay_s, lifetimes_s, since_s, times_s[-1])
             try:
                 asked = {"within": 0.01, "seconds": seconds}
-                rows = predict(line(publishes, brokers, service_s), **asked).subscribers
+                answer = predict(line(publishes, brokers, service_s), **asked)
             except UnstableError:
                 print(f"  load {load}: the first half alone overloads the brokers, so it is said")
                 continue
-            for waits, row, share, error in zip(LIFETIMES, rows.itertuples(), *seen, strict=True):
-                yield (name, traffic.kind, bool(unsure), load, brokers, waits,
+            flagged = {each for one in answer.remarks if one.kind == "record" for each in one.where}
+            rows = answer.subscribers.itertuples()
+            for waits, row, share, error in zip(LIFETIMES, rows, *seen, strict=True):
+                yield (name, traffic.kind, row.subscriber in flagged, load, brokers, waits,
                        row.on_time, row.on_time_se, share, error)  # fmt: skip
 
 
-def summary(found: pd.DataFrame) -> str:
+def summary(rows: pd.DataFrame) -> str:
     """Mean and largest error, and the share of cases within both sides' 95 % errors."""
-    if found.empty:
+    if rows.empty:
         return "none"
-    error = (found["predicted"] - found["unseen"]).abs()
-    covered = error <= 1.96 * np.hypot(found["se"], found["unseen_se"])
-    return f"mean {error.mean():.3f}, worst {error.max():.3f}, covered {covered.mean():.0%}"
+    error = (rows["predicted"] - rows["unseen"]).abs()
+    covered = error <= 1.96 * np.hypot(rows["se"], rows["unseen_se"])
+    return (
+        f"{len(rows)} cases, mean {error.mean():.3f}, worst {error.max():.3f}, "
+        f"covered {covered.mean():.0%}"
+    )
+
+
+def both(rows: pd.DataFrame) -> str:
+    """The same of cases that are not flagged, and of those that are."""
+    flagged = rows["flagged"].astype(bool)
+    return f"not flagged: {summary(rows[~flagged])}; flagged: {summary(rows[flagged])}"
 
 
 def main() -> None:
-    """Print every stream's errors, then those of all that are not flagged, and of the others."""
+    """Print every stream's errors, then those of all streams."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
+    parser.add_argument("--others", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=5.0)
     asked = parser.parse_args()
+    chosen = others if asked.others else streams
     tables = []
     with spark_session(small=True) as spark, TemporaryDirectory() as folder:
-        for number, (name, times_s) in enumerate(streams(asked.data)):
+        for number, (name, times_s) in enumerate(chosen(asked.data)):
             if asked.only not in name:
                 continue
             place = Path(folder) / str(number)
@@ -113,12 +126,9 @@ def main() -> None:
             tables.append(rows)
             block_s = described[1].block_s
             print(f"{name}: {described[0].kind} ({described[0].why}); blocks of {block_s:.4g} s")
-            print(f"  {'FLAGGED, ' if described[2] else ''}{summary(rows)}", flush=True)
-            for load in LOADS:
-                print(f"    load {load}: {summary(rows[rows['load'] == load])}")
-    found = pd.concat(tables, ignore_index=True)
-    print(f"not flagged: {summary(found[~found['flagged']])}")
-    print(f"flagged: {summary(found[found['flagged']])}")
+            print(f"  {both(rows)}", flush=True)
+    every = pd.concat(tables, ignore_index=True)
+    print(f"all: {summary(every)}\n{both(every)}")
 
 
 if __name__ == "__main__":

@@ -25,20 +25,11 @@ from tidings.traces.reading import Traces
 
 MOST_TIMES = 50_000_000  # that are kept in one file, and in the memory of whoever replays them
 DAY_S, WEEK_S = 86_400.0, 604_800.0
-LEAST_CYCLES = 4  # days or weeks from which some can stand for others
-UNSURE_RATE = 0.05  # standard error of all events per second, from which predictions are doubtful
-FEW_EVENTS = (
-    "publishing comes in such bursts that the recorded time tells its rate to within {error:.0%} "
-    "only (standard error), and loads no better; take predictions with care, and record for longer"
-)
-FEW_WEEKS = (
-    "traffic follows the time of day, and {weeks:.2g} weeks of it were recorded: how weeks differ "
-    "is not known; take predictions with care, and record for four weeks"
-)
-UNSETTLED = (
-    "publishing times are replayed in blocks of {block:.3g} s, a quarter of all that was recorded: "
-    "shorter ones still tell of each other, so that nobody knows how the next will be; take "
-    "predictions with care, and record for longer"
+LEAST_CYCLES = 4  # weeks from which some can stand for others
+SPREAD = (
+    "recorded times are replayed in blocks of {block:.3g} s; events per second differ by "
+    "{spread:.0%} (standard deviation) between eighths of the record, beyond what hours explain: "
+    "predictions take another time to differ from the record as much"
 )
 
 
@@ -71,50 +62,40 @@ def keep_times(fitted: Characterisation, traces: Traces, to: Path) -> Characteri
     times.sort_values(["publisher", "published_ns"]).to_parquet(target, index=False)
     write_file(to, target.getvalue())
     window_s = traces.window.seconds
-    publishes, unsettled = replayed(fitted.kinds, window_s, str(to))
+    publishes, spread = replayed(fitted.kinds, window_s, str(to))
     known = set(times["publisher"])
     publishers = tuple(
         replace(each, every=None, rates=None, publishes=publishes) if each.name in known else each
         for each in fitted.system.publishers
     )
-    system = replace(fitted.system, publishers=publishers, remarks=unsettled)
+    system = replace(fitted.system, publishers=publishers, remarks=())
     notes = tuple(note for note in fitted.notes if not note.endswith(KEEP))
-    return replace(fitted, system=system, notes=(*notes, *unsettled))
+    said = SPREAD.format(block=publishes.block_s, spread=spread)
+    return replace(fitted, system=system, notes=(*notes, said))
 
 
-def replayed(
-    kinds: Mapping[str, Traffic], window_s: float, file: str
-) -> tuple[Publishing, tuple[str, ...]]:
-    """How a record of so many seconds is replayed, and what must be said of that.
+def replayed(kinds: Mapping[str, Traffic], window_s: float, file: str) -> tuple[Publishing, float]:
+    """How a record of so many seconds is replayed, and how far the rates of its eighths differ.
 
     What counts is how far all publishers together are from what their hours make usual.
     """
     counts = np.sum([each.counts for each in kinds.values()], axis=0)
     usual = np.sum([each.usual for each in kinds.values()], axis=0)
     together = counts / np.maximum(usual, 1e-300)
-    batches = block_batches(together)
-    block_s, cycle_s = batches * window_s / len(together), None
-    said = []
-    if MOST_PART * batches >= len(together):
-        said.append(UNSETTLED.format(block=block_s))
-    error = _rate_error(together)
-    if error > UNSURE_RATE:
-        said.append(FEW_EVENTS.format(error=error))
+    block_s, cycle_s = block_batches(together) * window_s / len(together), None
     if any(each.kind in BY_DAY for each in kinds.values()):
         cycle_s = WEEK_S if window_s >= LEAST_CYCLES * WEEK_S else DAY_S
         most = max(window_s // (MOST_PART * cycle_s), 1.0)
         block_s = min(math.ceil(block_s / cycle_s), most) * cycle_s
-        if cycle_s == DAY_S:
-            said.append(FEW_WEEKS.format(weeks=window_s / WEEK_S))
     publishes = Publishing(recorded=file, length_s=window_s, block_s=block_s, cycle_s=cycle_s)
-    return publishes, tuple(said)
+    return publishes, _spread(together)
 
 
-def _rate_error(per_s: Floats) -> float:
-    """Relative standard error of a rate, from its differences between eighths of the time.
+def _spread(per_s: Floats) -> float:
+    """Standard deviation of a rate between eighths of the time, relative to the rate.
 
-    >>> round(_rate_error(np.repeat([1.0, 3.0], 16)), 3)
-    0.189
+    >>> round(_spread(np.repeat([1.0, 3.0], 16)), 3)
+    0.535
     """
     eighths = per_s[: len(per_s) // 8 * 8].reshape(8, -1).mean(axis=1)
-    return float(eighths.std(ddof=1) / eighths.mean() / math.sqrt(8.0))
+    return float(eighths.std(ddof=1) / eighths.mean())

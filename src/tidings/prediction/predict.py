@@ -185,7 +185,9 @@ def _simulated(
         seconds=asked.seconds,
         max_replications=_UNLIMITED,
     )
-    outcome = with_record_errors(simulate(system, options, progress=tell), system)
+    outcome = simulate(system, options, progress=tell)
+    if any(each.publishes is not None for each in system.publishers):
+        outcome = with_record_errors(outcome, system, asked.seconds, asked.seed)
     rows = {"pairs": outcome.pairs if asked.pairs else table("pairs")}
     rows["delays"] = table("delays") if asked.delays is False else outcome.delays
     # Which rows are not held is said of the rows that are answered.

@@ -7,7 +7,7 @@ their times to each other stay.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,8 +55,16 @@ def find_replays(system: System) -> tuple[Replay, ...]:
 
 def schedule_tables(system: System, until_s: float, seed: int, replication: int) -> dict[str, Any]:
     """The schedules of publishers that have one, in their order, and their times in seconds."""
-    scheduled = [each for each in system.publishers if each.publishes is not None]
-    times = [publishing_times(each, until_s, seed, replication) for each in scheduled]
+    return as_tables(
+        publishing_times(each, until_s, seed, replication)
+        for each in system.publishers
+        if each.publishes is not None
+    )
+
+
+def as_tables(schedules: Iterable[Floats]) -> dict[str, Any]:
+    """Lay out the times of publishers that have a schedule, in their order, for the kernel."""
+    times = list(schedules)
     lasts = np.cumsum([len(each) for each in times])
     firsts = np.append(0, lasts)[: len(times)]
     return {

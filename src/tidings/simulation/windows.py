@@ -144,6 +144,11 @@ def _visits_per_s(compiled: CompiledSystem) -> float:
     return float(compiled.publisher_rates.sum() + compiled.cells.flow_per_s.sum()) + at_peers
 
 
+def affordable_s(compiled: CompiledSystem, seconds: float) -> float:
+    """Reckon how long a system can be simulated in so many CPU seconds, in its own seconds."""
+    return seconds / (VISIT_S * _visits_per_s(compiled))
+
+
 def _affordable(
     compiled: CompiledSystem,
     options: SimulationOptions,
@@ -155,7 +160,7 @@ def _affordable(
     often = options.first_replications
     # What other records would say varies as replications do that are as long as the record.
     wanted_s = max(compiled.record_s or usual_s, span.needed_s / often if span else 0.0)
-    most_s = PLANNED * options.planned_seconds / (often * VISIT_S * _visits_per_s(compiled))
+    most_s = affordable_s(compiled, PLANNED * options.planned_seconds / often)
     # Without a limit on its seconds nobody waits less than is usual.
     least_s = usual_s if options.seconds is None else max(warmup_s, LEAST * usual_s)
     return max(min(wanted_s, most_s - warmup_s), min(least_s, wanted_s))

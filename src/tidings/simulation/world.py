@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,8 +48,12 @@ def make_world(
     seed: int,
     replication: int,
     room: int = FIRST_ROOM,
+    schedules: Mapping[str, Any] | None = None,
 ) -> World:
-    """A world at time 0: queues empty, publishers and peers at a stationary moment of theirs."""
+    """A world at time 0: queues empty, publishers and peers at a stationary moment of theirs.
+
+    ``schedules`` are tables of publishing times made before, instead of those of the system.
+    """
     room = min(room, window.max_copies)
     given = compiled.tables
     publishers, receivers = len(given["publishers"]), len(given["receivers"])
@@ -79,7 +83,9 @@ def make_world(
         "samples": np.zeros(window.samples, dtype=layout.SAMPLE),
         **{name: np.zeros(0, dtype=kinds[name]) for name in ("levels", "spans", "kept")},
     }
-    tables |= schedule_tables(compiled.system, window.end_s, seed, replication)
+    if schedules is None:
+        schedules = schedule_tables(compiled.system, window.end_s, seed, replication)
+    tables |= schedules
     tables["days"]["position"] = np.floor(-window.warmup_s / tables["days"]["slot"])
     at_once = ("fan_out", "deliveries_at_once", "turns_at_once")
     most_at_once = int(max(compiled.numbers[name] for name in at_once))

@@ -190,8 +190,8 @@ def fit(
     ]
     counted = count(seen, system, channels, traces, measured)
     system, own = with_own_losses(system, counted.own, channels, spoilt.get("deliveries", 0.0))
-    told = {each.path for each in own}
-    parameters = [*(each for each in parameters if each.path not in told), *own]
+    from_deliveries = {each.path for each in own}
+    parameters = [*(each for each in parameters if each.path not in from_deliveries), *own]
     scvs = {name: sample.scv for name, sample in samples.items()}
     even_s = even_batches_s(measured.seconds)
     lengths_s = even_s if seen.batches_s is None else np.array(seen.batches_s)

@@ -73,8 +73,8 @@ def _reach(cells: pd.DataFrame, system: System, routes: Routes, failed: frozense
     lost = cells[cells["statistic"] == LOST]
     missing = _missing(lost, system, routes, failed)
     recording = {each.name for each in system.publishers if each.at in set(reached["target"])}
-    told = lost[lost["target"].notna() | lost["publisher"].isin(recording)]
-    every = _missing(told, _unfailing(system), routes, frozenset())
+    locatable = lost[lost["target"].notna() | lost["publisher"].isin(recording)]
+    every = _missing(locatable, _unfailing(system), routes, frozenset())
     return Reach(
         lost_before_home=(missing @ filters)[home, chosen],
         reached_home=(at @ filters)[home, chosen],

@@ -121,9 +121,9 @@ def with_own_losses(
         tried, lost = round(own.tried[index]), round(own.lost[index])
         probed = 0 if fitted is None or fitted.lost is None else fitted.tried
         if own.is_known[index] and tried > probed:
-            told = FittedChannel(tried=tried, lost=lost, delay=None, spoilt=spoilt)
-            parameters += told.parameters(f"subscribers.{each.name}.link")
-            each = replace(each, link=told.channel(each.link))
+            own_link = FittedChannel(tried=tried, lost=lost, delay=None, spoilt=spoilt)
+            parameters += own_link.parameters(f"subscribers.{each.name}.link")
+            each = replace(each, link=own_link.channel(each.link))
         subscribers.append(each)
     errors = dict(system.standard_errors) | {one.path: one.standard_error for one in parameters}
     changed = replace(
