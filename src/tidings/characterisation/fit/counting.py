@@ -32,6 +32,7 @@ from tidings.characterisation.fit.measured import (
     subscriber_table,
     tallies,
 )
+from tidings.characterisation.fit.quality import nameless_share
 from tidings.characterisation.fit.subscribers import changed_subscribers
 from tidings.characterisation.statistics import BATCHES, Direction, Window
 from tidings.model.outcome import Outcome, table
@@ -78,7 +79,8 @@ def count(
     pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
     by_publisher, unwanted = tallies(pairs, wanted, roster)
     failed = ever_down(seen.states)
-    reach = reach_by_publisher(seen.sightings, seen.contents, system, failed)
+    nameless = nameless_share(seen.hops)
+    reach = reach_by_publisher(seen.sightings, seen.contents, system, failed, nameless)
     certain = certain_clients(system, traces.tables, failed)
     by_publisher = _with_losses(by_publisher, reach, certain, roster.is_churner)
     total = Tally.total(by_publisher.values(), len(roster.names))
