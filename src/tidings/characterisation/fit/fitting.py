@@ -55,6 +55,7 @@ from tidings.characterisation.fit.publishers import (
 from tidings.characterisation.fit.quality import (
     BadTexts,
     coverage_table,
+    nameless_share,
     quality_table,
     spoilt_notes,
     spoilt_shares,
@@ -182,7 +183,7 @@ def fit(
     waits = [
         each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
     ]
-    counted = count(seen, system, channels, traces, measured)
+    counted = count(seen, system, channels, traces, measured, nameless_share(seen.hops))
     system, own = with_own_losses(system, counted.own, channels, spoilt.get("deliveries", 0.0))
     from_deliveries = {each.path for each in own}
     parameters = [*(each for each in parameters if each.path not in from_deliveries), *own]
