@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tidings.characterisation.fit.contents import read_contents
 from tidings.characterisation.fit.fitting import fit
+from tidings.characterisation.fit.losses import reach_by_publisher
 from tidings.characterisation.job import collect
+from tidings.characterisation.statistics import LOST, REACHED
 from tidings.model.outcome import KEYS, LOSSES
 from tidings.model.reading import loads
 from tidings.model.trace_tables import TRACE_TABLES
@@ -122,3 +125,25 @@ def test_without_a_word_of_where_events_were_sent_nothing_is_explained(traces, s
     assert (found["lost_link"] == 0).all()
     assert found["lost_unexplained"].to_numpy() == pytest.approx(1.0 - found["delivered"])
     assert np.all(found["lost_unexplained"] > 0.01)
+
+
+def test_events_of_nameless_hops_were_where_these_say():
+    """All of 10,000 events come to both brokers, and one hop in fifty says of none."""
+    system = loads(
+        "tidings: 1\nbrokers: {a: {}, b: {}}\nlinks: [{between: [a, b]}]\n"
+        "publishers: {p: {at: a, every: 1s, content: {event: {x: 1}}}}\n"
+        "subscribers: {near: {at: a, wants: {}}, far: {at: b, wants: {}}}\n"
+    )
+    text = '{"x": 1}'
+    rows = [  # what b has seen was at a, whether that says so or not; of 4 nobody says anything
+        (REACHED, None, "a", 9996),
+        (REACHED, None, "b", 9800),
+        (LOST, "a", "b", 196),
+        (LOST, "p", None, 4),
+    ]
+    sightings = pd.DataFrame(rows, columns=["statistic", "source", "target", "events"])
+    sightings = sightings.assign(publisher="p", content=text)
+    known = sightings, read_contents([text]), system, frozenset()
+    assert reach_by_publisher(*known)["p"].not_at_home.tolist() == [4.0, 200.0]
+    corrected = reach_by_publisher(*known, nameless=0.02)["p"].not_at_home
+    assert corrected == pytest.approx([0.0, 0.0], abs=0.1)

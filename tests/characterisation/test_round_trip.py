@@ -16,6 +16,7 @@ from tidings.model.system import Link
 from tidings.model.trace_tables import STATES, TRACE_TABLES
 from tidings.prediction.predict import predict
 from tidings.simulation.recording import record
+from tidings.sweeps.dirt import Dirt, spoil
 from tidings.traces.reading import Traces, read_rows
 from tidings.traces.window import TraceWindow
 
@@ -129,6 +130,26 @@ def test_the_fitted_system_predicts_what_was_measured(learnt):
     predicted = predicted.loc[measured.index]
     assert (predicted["on_time"] - measured["on_time"]).abs().max() < 0.008
     assert (measured["delivered"] - 1.0).abs().min() > 0.01  # something to be learnt of everybody
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+def test_rows_that_are_spoilt_are_no_losses_of_links(traces):
+    dirt = Dirt(twice=0.02, nameless=0.02, impossible=0.02)
+    tables = {name: spoil(rows, name, dirt, seed=5) for name, rows in traces.tables.items()}
+    learnt = characterise(without(replace(traces, tables=tables), "probes"), base=sound())
+    found = learnt.parameters.set_index("path")
+    for path, truth in TRUTH.items():
+        if path.startswith(("links", "publishers")) and path.endswith("reliability"):
+            seen = truth * dirt.kept  # of what arrived
+            error = (seen * (1.0 - seen) / found.loc[path, "count"]) ** 0.5 / dirt.kept
+            assert abs(found.loc[path, "estimate"] - truth) < 5.0 * error, path
+            assert 5.0 * error < 0.02  # without regard to spoilt rows it would be 0.04 off
+    measured, predicted = (
+        each.subscribers.set_index("subscriber")["on_time"]
+        for each in (learnt.measured, predict(learnt.system, seed=5))
+    )
+    assert (predicted.loc[measured.index] - measured).abs().max() < 0.008
 
 
 @pytest.mark.slow

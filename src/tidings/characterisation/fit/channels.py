@@ -132,8 +132,8 @@ def nothing_of_links() -> pd.DataFrame:
 class FittedChannel:
     """One direction of a link: how often it was tried, how often it lost (None: cannot tell).
 
-    ``spoilt`` is the share of rows that would tell of arrivals and could not be used: as many of
-    what counts as lost may have arrived.
+    ``spoilt`` is the share of rows that would tell of arrivals and could not be used: how many of
+    what seems lost has arrived is known no better.
     """
 
     tried: int
@@ -158,6 +158,19 @@ class FittedChannel:
             return math.nan
         widening = 1.0 if self.runs is None else self.runs.widening
         return math.hypot(float(share_se(self.lost, self.tried)) * widening, self.spoilt)
+
+    def with_spoilt(self, spoilt: float) -> FittedChannel:
+        """The same where so many rows of arrivals could not be used: these were not lost.
+
+        Of a arrivals a(1 − spoilt) are seen, if rows of all links are spoilt alike.
+
+        >>> FittedChannel(tried=1000, lost=118, delay=None).with_spoilt(0.02).lost
+        100
+        """
+        if self.lost is None or not spoilt:
+            return self
+        arrived = min((self.tried - self.lost) / (1.0 - spoilt), self.tried)
+        return replace(self, lost=round(self.tried - arrived), spoilt=spoilt)
 
     def channel(self, base: Channel) -> Channel:
         """The channel as measured; what was not seen is that of ``base``."""

@@ -63,8 +63,12 @@ def count(
     channels: Mapping[Direction, FittedChannel],
     traces: Observed,
     measured: Window,
+    nameless: float = 0.0,
 ) -> Count:
-    """What became of the events published in ``measured``, by subscriber, pair, broker and link."""
+    """What became of the events published in ``measured``, by subscriber, pair, broker and link.
+
+    ``nameless`` is the share of hops that do not say of which event they are.
+    """
     changed = changed_subscribers(seen.subscriptions, traces.window)
     filters = list(dict.fromkeys(each.wants for each in system.subscribers))
     number = {wants: index for index, wants in enumerate(filters)}
@@ -78,7 +82,7 @@ def count(
     pairs, delays = seen.deliveries_by("pairs"), seen.deliveries_by("delays")
     by_publisher, unwanted = tallies(pairs, wanted, roster)
     failed = ever_down(seen.states)
-    reach = reach_by_publisher(seen.sightings, seen.contents, system, failed)
+    reach = reach_by_publisher(seen.sightings, seen.contents, system, failed, nameless)
     certain = certain_clients(system, traces.tables, failed)
     by_publisher = _with_losses(by_publisher, reach, certain, roster.is_churner)
     total = Tally.total(by_publisher.values(), len(roster.names))

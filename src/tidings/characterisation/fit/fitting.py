@@ -55,6 +55,7 @@ from tidings.characterisation.fit.publishers import (
 from tidings.characterisation.fit.quality import (
     BadTexts,
     coverage_table,
+    nameless_share,
     quality_table,
     spoilt_notes,
     spoilt_shares,
@@ -161,6 +162,8 @@ def fit(
     crossed = by_clocks(_with_spoilt(crossed, seen, spoilt), clocks.crossed, clocks.offsets)
     followed = measured.seconds / traces.window.seconds
     sighted = sighted_channels(seen.sightings, seen.hops, ever_down(seen.states), followed)
+    if spoilt.get("hops"):  # which sightings hide more or less, by what others have seen
+        sighted = {arc: each for arc, each in sighted.items() if arc not in crossed}
     channels = surest(probed_channels, crossed, _with_spoilt(sighted, seen, spoilt))
     spoilt_rates = spoilt.get("publications", 0.0)
     samples = interval_samples(seen.intervals)
@@ -188,7 +191,7 @@ def fit(
     waits = [
         each for broker in system.brokers for each in waiting_parameters(broker.name, seen.hops)
     ]
-    counted = count(seen, system, channels, traces, measured)
+    counted = count(seen, system, channels, traces, measured, nameless_share(seen.hops))
     system, own = with_own_losses(system, counted.own, channels, spoilt.get("deliveries", 0.0))
     from_deliveries = {each.path for each in own}
     parameters = [*(each for each in parameters if each.path not in from_deliveries), *own]
@@ -239,10 +242,15 @@ def _is_even(seen: Statistics, traces: Observed) -> bool:
 def _with_spoilt(
     crossed: Mapping[Direction, FittedChannel], seen: Statistics, spoilt: Mapping[str, float]
 ) -> dict[Direction, FittedChannel]:
-    """Links seen in hops and deliveries, with the share of these that could not be used."""
-    brokers = set(seen.hops["broker"].dropna())
+    """Links seen in hops and deliveries, with the share of these that could not be used.
+
+    What is lost to deliveries stays lost, as it does in what is measured of subscribers.
+    """
+    brokers, of_deliveries = set(seen.hops["broker"].dropna()), spoilt.get("deliveries", 0.0)
     return {
-        arc: replace(each, spoilt=spoilt.get("hops" if arc[1] in brokers else "deliveries", 0.0))
+        arc: each.with_spoilt(spoilt.get("hops", 0.0))
+        if arc[1] in brokers
+        else replace(each, spoilt=of_deliveries)
         for arc, each in crossed.items()
     }
 

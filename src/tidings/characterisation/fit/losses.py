@@ -48,22 +48,33 @@ def lost_on_links(reach: Reach, delivered: Reals, wanted: Reals, certain: Sequen
 
 
 def reach_by_publisher(
-    sightings: pd.DataFrame, contents: Contents, system: System, failed: frozenset[str]
+    sightings: pd.DataFrame,
+    contents: Contents,
+    system: System,
+    failed: frozenset[str],
+    nameless: float = 0.0,
 ) -> dict[str, Reach]:
     """How far each publisher's events came, from sightings and the paths that events follow.
 
     What did not come over a link, or to a broker, among those that ``failed`` at some time may have
-    been lost by that and not by the link.
+    been lost by that and not by the link. A share of ``nameless`` hops do not say of which event
+    they are: as many events were at a broker and are not known to have been.
     """
     routes = route(system)
     cells = _cells(sightings, contents, routes)
     return {
-        str(publisher): _reach(part, system, routes, failed)
+        str(publisher): _reach(part, system, routes, failed, nameless)
         for publisher, part in cells.groupby("publisher")
     }
 
 
-def _reach(cells: pd.DataFrame, system: System, routes: Routes, failed: frozenset[str]) -> Reach:
+def _reach(
+    cells: pd.DataFrame,
+    system: System,
+    routes: Routes,
+    failed: frozenset[str],
+    nameless: float,
+) -> Reach:
     filters = routes.wants.astype(np.float64)  # [class, filter]
     home, chosen = routes.home_of_subscriber, routes.filter_of_subscriber
     number = system.broker_index
@@ -75,11 +86,32 @@ def _reach(cells: pd.DataFrame, system: System, routes: Routes, failed: frozense
     recording = {each.name for each in system.publishers if each.at in set(reached["target"])}
     locatable = lost[lost["target"].notna() | lost["publisher"].isin(recording)]
     every = _missing(locatable, _unfailing(system), routes, frozenset())
+    if nameless:
+        homes = {each.name: number[each.at] for each in system.publishers}
+        home_of = homes.get(str(cells["publisher"].iloc[0]), 0)
+        every = np.maximum(every - _unrecognised(at, routes, home_of, nameless), 0.0)
     return Reach(
         lost_before_home=(missing @ filters)[home, chosen],
         reached_home=(at @ filters)[home, chosen],
         not_at_home=(every @ filters)[home, chosen],
     )
+
+
+def _unrecognised(at: Reals, routes: Routes, home: int, nameless: float) -> Reals:
+    """Events that were at a broker and are not known to have been, [broker, class].
+
+    Those with a nameless hop there, unless a broker behind it has seen them: with n nameless and a
+    share f seen behind, r of all a(1 − n(1 − f)) are recognised.
+    """
+    behind = np.zeros_like(at)  # of what is at a broker: the most that one behind it has seen
+    for index, tree in enumerate(routes.trees):
+        mine = routes.tree_of_class == index
+        for broker, into in topology.walk(tree, routes.arcs, home):
+            if into >= 0:
+                before = routes.arcs[into].source
+                behind[before, mine] = np.maximum(behind[before, mine], at[broker, mine])
+    hidden = nameless * (1.0 - np.minimum(behind / np.maximum(at, 1.0), 1.0))
+    return at * hidden / (1.0 - hidden)
 
 
 def _unfailing(system: System) -> System:

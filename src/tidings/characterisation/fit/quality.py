@@ -23,6 +23,7 @@ from tidings.characterisation.statistics import (
 )
 
 SET_ASIDE = "set aside"
+NAMELESS = "no event"  # the reason of rows without the id of one
 QUALITY_COLUMNS = ("table", "fate", "reason", "rows")
 DUPLICATE = {
     "publications": "published before with the same id and content",
@@ -35,8 +36,8 @@ _OF_ANOTHER_TIME = (
 )  # fmt: skip
 _LEFT_UNTOLD = {
     "publications": "rates may be too low by as much (their standard errors include this)",
-    "hops": "losses of links without probes may be too high by as much (their standard errors "
-    "include this)",
+    "hops": "losses of links without probes are reckoned as if brokers had lost as many alike "
+    "(their standard errors include that they may not)",
     "deliveries": "measured losses of subscribers may be too high by as much",
 }
 COVERAGE_COLUMNS = ("what", "number", "of", "share")
@@ -112,6 +113,14 @@ def spoilt_shares(quality: pd.DataFrame) -> dict[str, float]:
     read = timely.groupby("table")["rows"].sum()
     aside = timely[timely["fate"] == SET_ASIDE].groupby("table")["rows"].sum()
     return {str(name): float(rows / read[name]) for name, rows in aside.items()}
+
+
+def nameless_share(hops: pd.DataFrame) -> float:
+    """The share of hops of the observed time that do not say of which event they are."""
+    rows = hops[hops["statistic"] == "quality"]
+    nameless = float(rows.loc[rows["reason"] == NAMELESS, "rows"].sum())
+    timely = float(rows.loc[~rows["reason"].isin(_OF_ANOTHER_TIME), "rows"].sum())
+    return nameless / timely if nameless else 0.0
 
 
 def spoilt_notes(spoilt: Mapping[str, float]) -> list[str]:
