@@ -36,8 +36,8 @@ _OF_ANOTHER_TIME = (
 )  # fmt: skip
 _LEFT_UNTOLD = {
     "publications": "rates may be too low by as much (their standard errors include this)",
-    "hops": "losses of links without probes are reckoned as if brokers had lost as many alike "
-    "(their standard errors include that they may not)",
+    "hops": "losses of links without probes assume the same share at every broker "
+    "(their standard errors allow for another)",
     "deliveries": "measured losses of subscribers may be too high by as much",
 }
 COVERAGE_COLUMNS = ("what", "number", "of", "share")
