@@ -46,6 +46,7 @@ def results():
         "gate": td.gate(calm, target=0.99, simulate=False),
         "plan_admission": td.plan_admission(calm, "near", **QUICK),
         "plan_capacity": td.plan_capacity(calm, broker="hub", **QUICK),
+        "plan_mix": td.plan_mix(calm, target=0.99, simulate=False),
         "plan_deadline": td.plan_deadline(calm, [0.9], simulate=False),
         "plan_homes": td.plan_homes(calm, who="near", **QUICK),
         "plan_scheme": td.plan_scheme(failing, target=0.5, seconds=0.5),
@@ -61,7 +62,7 @@ def made():
 
 NAMES = (
     "predict", "compare", "explain", "whatif", "gate", "plan_admission", "plan_capacity",
-    "plan_deadline", "plan_homes", "plan_scheme", "analyse", "simulate_net",
+    "plan_mix", "plan_deadline", "plan_homes", "plan_scheme", "analyse", "simulate_net",
 )  # fmt: skip
 
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tidings.planning.verbs import plan_capacity as plan_capacity
     from tidings.planning.verbs import plan_deadline as plan_deadline
     from tidings.planning.verbs import plan_homes as plan_homes
+    from tidings.planning.verbs import plan_mix as plan_mix
     from tidings.planning.verbs import plan_scheme as plan_scheme
     from tidings.planning.verbs import plan_targets as plan_targets
     from tidings.planning.verbs import whatif as whatif
@@ -95,6 +96,7 @@ _HOMES = {
     "plan_capacity": "planning.verbs",
     "plan_deadline": "planning.verbs",
     "plan_homes": "planning.verbs",
+    "plan_mix": "planning.verbs",
     "plan_scheme": "planning.verbs",
     "plan_targets": "planning.verbs",
     "predict": "prediction.predict",

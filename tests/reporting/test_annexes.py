@@ -61,7 +61,8 @@ def test_the_report_shows_what_was_planned(tmp_path, capsys):
     plans = []
     for number, arguments in enumerate(
         [
-            ["plan", "capacity", city, "--target", "0.5", "--no-simulate"],
+            ["plan", "capacity", city, "--broker", "all", "--target", "0.5", "--no-simulate"],
+            ["plan", "capacity", city, "--target", "0.999", "--no-simulate"],
             ["plan", "admission", city, "--like", "near", "--target", "0.5", "--no-simulate"],
             ["plan", "deadline", city, "--at", "0.5", "--no-simulate"],
             ["plan", "homes", city, "--who", "near", "--target", "0.5", "--no-simulate"],

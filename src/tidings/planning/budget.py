@@ -24,7 +24,7 @@ from tidings.model.outcome import Outcome, by_share
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, System
-from tidings.planning.changes import changed
+from tidings.planning.changes import changed, in_quotes
 from tidings.planning.scenarios import foretell
 from tidings.prediction.predict import predict
 
@@ -300,12 +300,8 @@ def _target(system: System, place: str) -> str:
     if place.startswith(LIKE):
         name = place.removeprefix(LIKE)
         (home,) = (each.at for each in system.subscribers if each.name == name)
-        return _in_quotes(f"at:{home}")
-    return _in_quotes(place)
-
-
-def _in_quotes(name: str) -> str:
-    return f'"{name}"' if "'" in name else f"'{name}'"
+        return in_quotes(f"at:{home}")
+    return in_quotes(place)
 
 
 def _relief(outcome: Outcome) -> Changes:
@@ -313,7 +309,7 @@ def _relief(outcome: Outcome) -> Changes:
     rows = outcome.brokers[outcome.brokers["utilisation"] >= FULL_LOAD]
     loads = rows["arrivals_per_s"] * rows["service_mean_s"]
     return tuple(
-        f"speed {_in_quotes(name)} x{max(load / ROOM, 1.1):.2g}"
+        f"speed {in_quotes(name)} x{max(load / ROOM, 1.1):.2g}"
         for name, load in zip(rows["broker"], loads, strict=True)
     )
 
@@ -323,11 +319,11 @@ def _links(system: System) -> dict[str, str]:
     named = {}
     for link in system.links:
         for one, other in (link.between, link.between[::-1]):
-            named[f"{one}{ARROW}{other}"] = _in_quotes(link.name)
+            named[f"{one}{ARROW}{other}"] = in_quotes(link.name)
     for publisher in system.publishers:
-        named[f"{publisher.name}{ARROW}{publisher.at}"] = _in_quotes(publisher.name)
+        named[f"{publisher.name}{ARROW}{publisher.at}"] = in_quotes(publisher.name)
     for subscriber in system.subscribers:
-        own = _in_quotes(subscriber.name)
+        own = in_quotes(subscriber.name)
         named[f"{subscriber.at}{ARROW}{subscriber.name}"] = own
         like = f"{LIKE}{subscriber.name}"
         named[f"{subscriber.at}{ARROW}{like}"] = _target(system, like)

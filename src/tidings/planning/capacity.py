@@ -13,7 +13,7 @@ from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import Link, Subscriber, System
-from tidings.planning.changes import changed
+from tidings.planning.changes import changed, in_quotes
 from tidings.planning.choices import ALL
 from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Standing, weigh
 from tidings.planning.selections import check_target
@@ -120,8 +120,8 @@ def least_speed(
 
 def _least_predicted(meets: Callable[[float], bool]) -> float | None:
     if meets(1.0):
-        return _narrowed(meets, SLOWEST, 1.0)
-    return _narrowed(meets, 1.0, FASTEST) if meets(FASTEST) else None
+        return narrowed(meets, SLOWEST, 1.0)
+    return narrowed(meets, 1.0, FASTEST) if meets(FASTEST) else None
 
 
 def _least_proved(meets: Callable[[float], bool], least: float) -> float | None:
@@ -131,12 +131,14 @@ def _least_proved(meets: Callable[[float], bool], least: float) -> float | None:
         if size >= FASTEST:
             return None
         low, size, step = size, min(FASTEST, least * (1 + step)), LONGER * step
-    return _narrowed(meets, low, size)
+    return narrowed(meets, low, size)
 
 
-def _narrowed(meets: Callable[[float], bool], low: float, high: float) -> float:
+def narrowed(
+    meets: Callable[[float], bool], low: float, high: float, *, close: float = CLOSE
+) -> float:
     """The least size that meets the target, between one that does not and one that does."""
-    while high > low * (1 + CLOSE) * (1 + 1e-12):
+    while high > low * (1 + close) * (1 + 1e-12):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if meets(middle) else (middle, high)
     return high
@@ -144,7 +146,7 @@ def _narrowed(meets: Callable[[float], bool], low: float, high: float) -> float:
 
 def faster(system: System, broker: str, factor: float) -> System:
     """The system in which a broker (or all) work so many times as fast."""
-    return changed(system, [f"speed '{broker}' x{factor!r}"])
+    return changed(system, [f"speed {in_quotes(broker)} x{factor!r}"])
 
 
 def least_copies(

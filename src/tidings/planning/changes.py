@@ -110,6 +110,15 @@ def quoted(text: str) -> str:
     return f'"{text}"' if "'" in text else f"'{text}'"
 
 
+def in_quotes(name: str) -> str:
+    """Write a name as changes may hold it, whatever is in it.
+
+    >>> print(in_quotes("hub"), in_quotes("o'hara"))
+    'hub' "o'hara"
+    """
+    return f'"{name}"' if "'" in name else f"'{name}'"
+
+
 def _made(system: System, change: Change) -> System:
     if change.verb in RECOVERIES:
         return change_recovery(system, change.verb, change.rest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from tidings.planning.deadlines import LEVELS, Deadlines, shortest_lifetimes
 from tidings.planning.evidence import Evidence, Play, weigh
 from tidings.planning.gating import Gate, hold
 from tidings.planning.homes import HomesAdvice, assign_homes, search_for
+from tidings.planning.mix import Mix, cheapest_mix
 from tidings.planning.newcomers import newcomer_like
 from tidings.planning.objectives import read_objectives, with_objectives
 from tidings.planning.scenarios import Difference, Scenario, difference
@@ -117,6 +118,19 @@ def plan_admission(
     desk = Admissions(system=asked.system, target=asked.target)
     brokers = tuple(at or asked.system.broker_index)
     return desk.prove(newcomer, desk.ask(newcomer, target=share, brokers=brokers), asked.play)
+
+
+def plan_mix(
+    system: System,
+    options: PlanOptions | None = None,
+    *,
+    costs: Mapping[str, float] | None = None,
+    progress: Progress = lambda _: None,
+    **changes: Any,
+) -> Mix:
+    """Find how fast each broker must be so that targets are met and added speed costs least."""
+    asked = _Asked(system, options, progress, changes)
+    return cheapest_mix(asked.system, asked.target, costs, play=asked.play, progress=progress)
 
 
 def plan_capacity(

@@ -72,6 +72,7 @@ _KINDS: dict[str, tuple[str, Callable[[Document], list[FittingTable]]]] = {
     "scenarios": ("What if", lambda d: [what_ifs.scenario_table(d["scenarios"], ROWS)]),
     "schemes": ("Recovery schemes", plans.scheme_tables),
     "options": ("Capacity", lambda d: [plans.capacity_table(d)]),
+    "mix": ("Capacity", lambda d: [plans.mix_table(d)]),
     "moves": ("Home brokers", lambda d: [plans.homes_table(d, ROWS)]),
     "places": ("Admission of new subscribers", lambda d: [plans.admission_table(d, ROWS)]),
     "levels": ("Deadlines that can be promised", lambda d: [plans.deadline_table(d, ROWS)]),

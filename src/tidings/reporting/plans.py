@@ -139,6 +139,23 @@ def capacity_table(document: Row) -> FittingTable:
     )
 
 
+def mix_table(document: Row) -> FittingTable:
+    """The brokers that must be faster, the dearest first."""
+    rows = document["mix"]
+    return FittingTable(
+        title="Brokers to make faster" if rows else "No broker needs to be faster",
+        columns=[
+            name_column([row["broker"] for row in rows], "broker"),
+            Column(title="times as fast", cells=[f"{row['size']:.3g}" for row in rows]),
+            Column(title="cost", cells=[f"{row['cost']:.3g}" for row in rows]),
+            Column(title="load", cells=[wording.percent(row["load"]) for row in rows]),
+            Column(title="then", cells=[wording.percent(row["load_after"]) for row in rows]),
+        ],
+        caption="cost: of the added speed, in present speeds of a broker of cost 1; load: share of "
+        "the present speed that is needed",
+    )
+
+
 def _around(rows: Sequence[Row], size: float) -> list[Row]:
     place = [row["size"] for row in rows].index(size)
     return [

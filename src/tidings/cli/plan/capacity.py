@@ -24,13 +24,26 @@ from tidings.planning.choices import ALL
 
 if TYPE_CHECKING:
     from tidings.planning.capacity import Capacity, Option
+    from tidings.planning.mix import Mix
 
 
 def capacity(
     system: options.SystemFile,
     broker: Annotated[
-        str, typer.Option(metavar="NAME", help="Broker to make faster, or all.")
-    ] = ALL,
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead of a mix: the one broker to make faster, or 'all' by the same factor.",
+        ),
+    ] = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NUMBER",
+            help="What a broker's present speed costs once more, for the cheapest mix; 1 if not "
+            "given. Can be repeated.",
+        ),
+    ] = None,
     copies: Annotated[
         str | None,
         typer.Option(
@@ -46,26 +59,62 @@ def capacity(
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
-    """Find the lowest speed, or the smallest number, of brokers that meets the target.
+    """Find the cheapest mix of faster brokers that meets the target; or the least size of one.
 
-    Example: tidings plan capacity city.yaml --broker hub --target 0.95
+    Example: tidings plan capacity city.yaml --target 0.95 --cost hub=3
     """
     loaded_system, wanted = asked(system, slo, target, of)
+    costs = _costs(cost or [])
+    if costs and (broker or copies):
+        raise typer.BadParameter("--cost is for the cheapest mix, without --broker and --copies")
     from tidings.planning.capacity import least_copies, least_speed
-    from tidings.reporting.plans import capacity_table
+    from tidings.planning.mix import Mix, cheapest_mix
+    from tidings.reporting.plans import capacity_table, mix_table
 
+    answer: Capacity | Mix
     with console.progress("sizing") as step:
         play = playing(simulate, seed, seconds, step)
         if copies is not None:
             answer = least_copies(loaded_system, wanted, copies, play=play, progress=step)
-        else:
+        elif broker is not None:
             answer = least_speed(loaded_system, wanted, broker, play=play, progress=step)
+        else:
+            answer = cheapest_mix(loaded_system, wanted, costs, play=play, progress=step)
     document = answer.to_document()
     if json:
         console.show_json(document)
+    elif isinstance(answer, Mix):
+        console.show(mix_table(document), _answer_of_mix(answer))
     else:
         console.show(capacity_table(document), _answer(answer))
     conclude(answer.verdict)
+
+
+def _costs(given: list[str]) -> dict[str, float]:
+    costs = {}
+    for text in given:
+        name, _, number = text.rpartition("=")
+        try:
+            costs[name] = float(number)
+        except ValueError:
+            raise typer.BadParameter(f"'{text}' is not NAME=NUMBER, such as hub=3") from None
+    return costs
+
+
+def _answer_of_mix(answer: Mix) -> str:
+    from tidings.planning.evidence import MEETS, OPEN
+
+    if answer.verdict == OPEN:
+        head = f"It cannot be decided whether a mix that was tried meets the target: {DOUBT}."
+    elif answer.verdict != MEETS:
+        head = "No mix that was tried meets the target; this one comes nearest."
+    elif not answer.brokers:
+        head = "The target is met as it is."
+    else:
+        head = f"The cheapest mix that was found adds {answer.cost:.3g} speeds"
+        alike = (answer.alike, answer.alike_cost)
+        head += "." if None in alike else "; {:.3g} times for all would add {:.3g}.".format(*alike)
+    return f"{head}\n{backed(answer.evidence) or standing_text(answer.evidence.predicted)}"
 
 
 def _answer(answer: Capacity) -> str:

@@ -79,7 +79,7 @@ class Dispersion:
         total = 1.0
         for _ in range(6):
             scale_s = load * service.mean_s * max(total + service.scv, 0.05) / (1.0 - load) ** 2
-            times = np.log(scale_s * _SCALES)
+            times = np.log(np.maximum(scale_s * _SCALES, self.times_s[0]))  # 0 if nothing is served
             curves = [np.interp(times, np.log(self.times_s), self.curves[each]) for each in sources]
             own = np.stack(curves).mean(axis=1)
             total = float(rates @ own / rates.sum())

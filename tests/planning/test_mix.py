@@ -1,0 +1,81 @@
+"""The cheapest mix of speeds: never dearer than one factor for all, proven, by costs as given."""
+
+import math
+
+import pytest
+
+import tidings as td
+from tidings.errors import InvalidInputError
+from tidings.planning.evidence import MEETS
+from tidings.planning.mix import cheapest_mix
+from tidings.planning.targets import Target
+
+# Two branches behind a hub; only the subscriber of one of them asks for anything.
+BRANCHES = """
+tidings: 1
+lifetime: 1s
+brokers:
+  hub: {service: {exponential: 50ms}}
+  busy: {service: {exponential: 80ms}}
+  calm: {service: {exponential: 80ms}}
+links:
+  - {between: [hub, busy]}
+  - {between: [hub, calm]}
+publishers:
+  p: {at: hub, every: {exponential: 100ms}, content: {event: {topic: t}}}
+subscribers:
+  asks: {at: busy, wants: {}, target: 0.99}
+  other: {at: calm, wants: {}}
+"""
+
+
+def test_only_who_stands_between_is_made_faster():
+    mix = cheapest_mix(td.loads(BRANCHES), Target())
+    assert mix.verdict == MEETS
+    assert {row["broker"] for row in mix.brokers} <= {"hub", "busy"}
+    assert mix.alike_cost is not None
+    assert mix.cost < 0.7 * mix.alike_cost
+    assert td.predict(mix.plan, by="theory").subscribers["on_time"].iloc[0] >= 0.99
+
+
+def test_one_queue_is_as_fast_as_its_closed_form_asks():
+    """P[T > t] = exp(−(μ − λ)t) of M/M/1: the least μ for 99 % within t is λ + ln(100)/t."""
+    text = BRANCHES.replace("  hub: {service: {exponential: 50ms}}", "  hub: {service: 0s}")
+    mix = cheapest_mix(td.loads(text), Target())
+    (row,) = mix.brokers
+    least = (10.0 + math.log(100.0)) * 0.08
+    assert row["broker"] == "busy"
+    assert least * (1.0 - 1e-3) <= row["size"] <= least * 1.04
+    assert row["load"] == pytest.approx(0.8)
+
+
+def test_what_is_dearer_is_spared():
+    system = td.loads(BRANCHES)
+    sizes = [
+        {row["broker"]: row["size"] for row in cheapest_mix(system, Target(), costs).brokers}
+        for costs in ({"hub": 20.0}, {"busy": 20.0})
+    ]
+    assert sizes[0].get("hub", 1.0) < sizes[1].get("hub", 1.0)
+    assert sizes[0]["busy"] > sizes[1]["busy"]
+
+
+def test_overload_is_relieved_first():
+    system = td.loads(BRANCHES.replace("exponential: 100ms", "exponential: 33ms"))
+    mix = cheapest_mix(system, Target())
+    assert mix.verdict == MEETS
+    assert {row["broker"] for row in mix.brokers} >= {"hub", "busy"}
+
+
+def test_what_cannot_be_reached_is_said():
+    system = td.loads(BRANCHES.replace("[hub, busy]", "[hub, busy], reliability: 0.9"))
+    mix = cheapest_mix(system, Target())
+    assert mix.verdict != MEETS
+    assert mix.alike is None
+
+
+def test_costs_are_of_brokers_and_above_0():
+    system = td.loads(BRANCHES)
+    with pytest.raises(InvalidInputError, match="no broker 'nobody'"):
+        cheapest_mix(system, Target(), {"nobody": 2.0})
+    with pytest.raises(InvalidInputError, match="wants a number above 0"):
+        cheapest_mix(system, Target(), {"hub": 0.0})
