@@ -278,7 +278,7 @@ def make_report():
     return sample_report
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # its event loop runs as long as it does: no other can meanwhile
 def browser():
     program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if program is None:

@@ -67,7 +67,7 @@ def test_how_many_are_left_out_is_said():
     text = markdown(document(*rows), "x", 5)
     assert "5 of 7 subscribers" in text
     assert text.count("| s") == 6  # with the head
-    assert gate_table(document(*rows), 5).caption == "5 of 7 subscribers"
+    assert gate_table(document(*rows), 5).caption == "5 of 7 subscribers (--json has all)"
 
 
 def test_identical_subscribers_are_counted_each():
