@@ -31,7 +31,7 @@ from tidings.characterisation.fit.workloads import (
     workload_from_statistics,
 )
 from tidings.characterisation.statistics import NEEDED, in_stretch
-from tidings.model.progress import Progress, numbered
+from tidings.model.progress import Progress, with_step_numbers
 from tidings.model.system import System
 from tidings.model.trace_tables import HOPS, PUBLICATIONS
 from tidings.traces.actions import bring_here
@@ -65,7 +65,7 @@ def characterise(
         check_base(base)
     check_tables(traces.source, traces.tables, base)
     measured = traces.window.shortened(settle_s)
-    tell = numbered(progress or (lambda stage: None), _MOST_STAGES)
+    tell = with_step_numbers(progress or (lambda stage: None), _MOST_STAGES)
     seen = collect(traces, measured, tell, base)
     tell("fitting")
     observed = Observed(

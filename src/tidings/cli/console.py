@@ -164,7 +164,7 @@ class _Task:
         self._counted_from = self._counted_at = self._started
 
     def begin(self, step: str) -> None:
-        """Take note of a step; where it says which of how many it is, time is told by that."""
+        """Take note of a step; estimate the time left where it counts."""
         self.step = step
         count = _COUNT.search(step)
         if count is None:

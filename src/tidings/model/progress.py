@@ -9,16 +9,16 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-# Told what is being done, in a few words. Who knows which of how many steps it is says so ("3 of
-# 20"): the time left is told by that.
+# Called with what is being done, in a few words. A step that knows which of how many it is says so
+# ("3 of 20"): the time left is estimated from that.
 Progress = Callable[[str], None]
 
 
-def numbered(progress: Progress, most: int) -> Progress:
+def with_step_numbers(progress: Progress, most: int) -> Progress:
     """Let every step say which it is, of so many at most.
 
     >>> said = []
-    >>> tell = numbered(said.append, 2)
+    >>> tell = with_step_numbers(said.append, 2)
     >>> tell("reading"), tell("fitting")
     (None, None)
     >>> said

@@ -28,12 +28,12 @@ from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
 from tidings.prediction.predict import PredictOptions, predict
 
-ROOM = 0.9  # load that an overloaded broker is left with
+RELIEVED = 0.9  # load of an overloaded broker from which steps begin
 STEP = 1.25  # by which factor a broker is made faster at once
 CANDIDATES = 4  # brokers that are tried at each step
 MOST_STEPS = 60
 CLOSE = 0.03  # relative: how near each speed is to the least that will do
-SAFER = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)  # parts by which added speed grows until it is proven
+SAFER = (0.02, 0.05, 0.1, 0.2, 0.4)  # parts by which added speed grows until it is proven
 
 _WITH_CAUSES = PredictOptions(by="theory", delays=False, error_bars=False, causes=True)
 
@@ -195,7 +195,8 @@ class _Search:
         rows = self.outcome(dict.fromkeys(self.costs, 1.0)).brokers
         loads = dict(zip(rows["broker"], _loads(rows), strict=True))
         return {
-            name: loads[name] / ROOM if loads.get(name, 0.0) >= 1.0 else 1.0 for name in self.costs
+            name: loads[name] / RELIEVED if loads.get(name, 0.0) >= 1.0 else 1.0
+            for name in self.costs
         }
 
     def _missed(self, outcome: Outcome) -> float:
@@ -240,15 +241,16 @@ class _Search:
 
     def proven(self, sizes: Sizes, play: Play | None) -> tuple[Sizes, Evidence]:
         """Add speed where it is added until the evidence says enough, or no more is tried."""
+        safer, evidence = sizes, weigh(self.built(sizes), self.target, play)
         for part in SAFER:
-            safer = {
+            grown = {
                 name: min(1.0 + (size - 1.0) * (1.0 + part), FASTEST)
                 for name, size in sizes.items()
             }
-            self.progress(f"proving a mix with added speed {self.cost(safer):.3g}")
-            evidence = weigh(self.built(safer), self.target, play)
-            if evidence.verdict == MEETS:
+            if evidence.verdict == MEETS or grown == safer:
                 break
+            self.progress(f"proving a mix with added speed {self.cost(grown):.3g}")
+            safer, evidence = grown, weigh(self.built(grown), self.target, play)
         return safer, evidence
 
     def rows(self, sizes: Sizes) -> list[dict[str, Any]]:
