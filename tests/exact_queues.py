@@ -25,3 +25,11 @@ def gi_m_1(every, service_s, t_s):
 
     waiting = optimize.brentq(off, 0.0, 1.0 - 1e-9, xtol=1e-15)
     return -math.expm1(-rate * (1.0 - waiting) * t_s)
+
+
+def erlang_c(servers, offered):
+    """Compute the share of events that wait in M/M/c, offered so many Erlangs."""
+    blocked = 1.0
+    for number in range(1, servers + 1):
+        blocked = offered * blocked / (number + offered * blocked)
+    return servers * blocked / (servers - offered * (1.0 - blocked))

@@ -30,6 +30,13 @@ subscribers:
 CALM = SYSTEM.replace(", failure: {mtbf: 900s, mttr: 10s}", "").replace(
     "recovery: {scheme: periodic}\n", ""
 )
+GROUP = """
+tidings: 1
+lifetime: 1s
+brokers: {b: {}}
+publishers: {p: {at: b, every: {rate: 20/s}, content: {event: {x: 1}}}}
+subscribers: {w: {at: b, wants: {x: 1}, processing: {exponential: 60ms}, consumers: 2}}
+"""
 QUICK = {"target": 0.5, "simulate": False}
 
 
@@ -47,6 +54,7 @@ def results():
         "plan_admission": td.plan_admission(calm, "near", **QUICK),
         "plan_capacity": td.plan_capacity(calm, broker="hub", **QUICK),
         "plan_mix": td.plan_mix(calm, target=0.99, simulate=False),
+        "plan_consumers": td.plan_consumers(td.loads(GROUP), target=0.9, seconds=2.0),
         "plan_deadline": td.plan_deadline(calm, [0.9], simulate=False),
         "plan_homes": td.plan_homes(calm, who="near", **QUICK),
         "plan_scheme": td.plan_scheme(failing, target=0.5, seconds=0.5),
@@ -62,7 +70,8 @@ def made():
 
 NAMES = (
     "predict", "compare", "explain", "whatif", "gate", "plan_admission", "plan_capacity",
-    "plan_mix", "plan_deadline", "plan_homes", "plan_scheme", "analyse", "simulate_net",
+    "plan_mix", "plan_consumers", "plan_deadline", "plan_homes", "plan_scheme", "analyse",
+    "simulate_net",
 )  # fmt: skip
 
 
@@ -156,7 +165,11 @@ def test_what_was_learnt_shows_its_numbers_and_draws_what_was_measured():
 
 @pytest.mark.slow
 def test_every_kind_of_result_is_tried_here(made):
-    kinds = {each.__name__ for each in Shown.__subclasses__()}
+    kinds, unseen = set(), [Shown]
+    while unseen:
+        below = unseen.pop().__subclasses__()
+        kinds.update(each.__name__ for each in below)
+        unseen += below
     assert kinds == {type(each).__name__ for each in made.values()} | {"Characterisation"}
 
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tidings.planning.verbs import gate as gate
     from tidings.planning.verbs import plan_admission as plan_admission
     from tidings.planning.verbs import plan_capacity as plan_capacity
+    from tidings.planning.verbs import plan_consumers as plan_consumers
     from tidings.planning.verbs import plan_deadline as plan_deadline
     from tidings.planning.verbs import plan_homes as plan_homes
     from tidings.planning.verbs import plan_mix as plan_mix
@@ -95,6 +96,7 @@ _HOMES = {
     "plan_admission": "planning.verbs",
     "plan_capacity": "planning.verbs",
     "plan_deadline": "planning.verbs",
+    "plan_consumers": "planning.verbs",
     "plan_homes": "planning.verbs",
     "plan_mix": "planning.verbs",
     "plan_scheme": "planning.verbs",

@@ -123,7 +123,7 @@ def test_an_invalid_system_is_an_answer_of_check_as_json(tmp_path, capsys):
     ("arguments", "kind", "code"),
     [
         (["predict", "BAD"], "invalid_system", 2),
-        (["simulate", "SHARING"], "unsupported", 3),
+        (["predict", "SHARING", "--by", "theory"], "unsupported", 3),
         (["simulate", "BUSY"], "unstable", 4),
         (["validate", "nowhere.json", "nowhere.json"], "invalid_input", 2),
         (["report", "BUSY", "nowhere.json"], "invalid_input", 2),
@@ -202,10 +202,9 @@ def test_what_an_engine_does_not_handle_is_refused_by_name(tmp_path, capsys):
     path.write_text(
         SYSTEM.replace("{exponential: 3ms}", "{exponential: 3ms}, discipline: processor-sharing")
     )
-    for command in ("predict", "simulate"):
-        code, _, err = result(capsys, command, path)
-        assert code == 3
-        assert "other disciplines than fcfs: brokers.hub.discipline" in err
+    code, _, err = result(capsys, "predict", path, "--by", "theory")
+    assert code == 3
+    assert "other disciplines than fcfs: brokers.hub.discipline" in err
 
 
 def test_an_unstable_simulation_names_the_broker(tmp_path, capsys):

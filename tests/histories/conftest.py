@@ -12,7 +12,8 @@ from tidings.model.trace_tables import TRACE_TABLES
 
 NAMES = ("publications", "subscriptions", "deliveries")
 FILTERS = (
-    [{}], [{"a": 1}], [{"a": {"above": 1}}], [{"b": "x"}], [{"a": 2}, {"b": {"exists": True}}]
+    [{}], [{"a": 1}], [{"a": {"above": 1}}], [{"b": {"nats": "*"}}],
+    [{"a": 2}, {"b": {"exists": True}}]
 )  # fmt: skip
 
 

@@ -82,6 +82,9 @@ USES = {
         "bounded buffers of peers", "SUBSCRIBER", ", connectivity: {on: 1s, off: 1s, buffer: 3}"
     ),
     "Subscriber.processing": ("subscriber's own queue", "SUBSCRIBER", ", processing: 1ms"),
+    "Subscriber.consumers": (
+        "consumer groups", "SUBSCRIBER", ", processing: 1ms, consumers: {count: 2}"
+    ),
     "Subscriber.stays": ("subscription churn", "SUBSCRIBER", ", stays: 1h"),
     "Subscriber.away": ("subscription churn", "SUBSCRIBER", ", stays: 1h, away: 1h"),
     "Subscriber.count": ("subscribers with a count", "SUBSCRIBER", ", count: 2"),
@@ -115,6 +118,9 @@ PARTS_OF = {
     "Publisher": {"size": "Channel.bandwidth"},
     "Routing": {"roots": "Routing.by"},
     "Connectivity": "Subscriber.connectivity",
+    "Consumers": "Subscriber.consumers",
+    "Member": "Subscriber.consumers",
+    "Partitions": "Subscriber.consumers",
     "DailyRates": "Publisher.rates",
     "Publishing": "Publisher.publishes",
     "Burst": "Publisher.publishes",

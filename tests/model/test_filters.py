@@ -40,6 +40,8 @@ def constraints():
         of(["equals", "not"], values)
         | of(list(BOUNDS), texts | numbers)
         | of(["prefix", "contains"], texts)
+        | of(["nats"], st.sampled_from(["a", "a.*", "*.A.>", ">"]))
+        | of(["mqtt"], st.sampled_from(["a", "/+", "a/#", "#", "$share/g/+/A"]))
         | of(["one_of"], st.lists(values, min_size=1, max_size=3).map(tuple))
         | of(["exists"], st.booleans())
     )
@@ -85,6 +87,10 @@ PASSING = {  # written test -> values that pass; all others of VALUES do not
     "{prefix: ''}": ["", "2", "AB", "ABC", "BC"],
     "{contains: BC}": ["ABC", "BC"],
     "{all: [{contains: A}, {contains: C}]}": ["ABC"],
+    "{nats: '*'}": ["2", "AB", "ABC", "BC"],
+    "{nats: AB}": ["AB"],
+    "{mqtt: '#'}": ["2", "AB", "ABC", "BC"],
+    "{mqtt: $share/readers/AB/#}": ["AB"],
     "{exists: true}": [0, 1, 2, 2.0, 3.5, True, False, "", "2", "AB", "ABC", "BC"],
     "{exists: false}": [None],
 }
@@ -228,6 +234,23 @@ def test_the_canonical_form(written, canonical):
         ({"a": {"not": None}}, "got nothing"),
         ({"a": {"prefix": 3}}, "quote a number"),
         ({"a": {"contains": ["x"]}}, "a text"),
+        ({"a": {"nats": 3}}, "quote a number"),
+        ({"a": {"nats": ""}}, "a.nats: got ''; wants NATS: tokens separated by '.'"),
+        ({"a": {"nats": "a..b"}}, "token 2 is empty"),
+        ({"a": {"nats": "a."}}, "token 2 is empty"),
+        ({"a": {"nats": "a.>.b"}}, "'>' is not the last token"),
+        ({"a": {"nats": "a*"}}, "'*' stands for a token only where it is a whole token"),
+        ({"a": {"nats": "a b.c"}}, "no NATS topic holds 'a b'"),
+        ({"a": {"mqtt": ""}}, "it is empty"),
+        ({"a": {"mqtt": "a/#/b"}}, "got 'a/#/b'; wants MQTT: levels separated by '/'"),
+        ({"a": {"mqtt": "a/b#"}}, "'#' stands for a level only where it is a whole level"),
+        ({"a": {"mqtt": "a+/b"}}, "'+' stands for a level only where it is a whole level"),
+        ({"a": {"mqtt": "a\0"}}, "no MQTT topic holds"),
+        ({"a": {"mqtt": "$share/g"}}, "$share/GROUP/FILTER"),
+        ({"a": {"mqtt": "$share/g/"}}, "$share/GROUP/FILTER"),
+        ({"a": {"mqtt": "$share//a"}}, "$share/GROUP/FILTER"),
+        ({"a": {"mqtt": "$share/+/a"}}, "$share/GROUP/FILTER"),
+        ({"a": {"mqtt": "$share/g/a#"}}, "'#' stands for a level only"),
         ({"a": {"exists": "yes"}}, "true or false"),
         ({"a": {"all": []}}, "at least one"),
         ({"a": {"all": 3}}, "a list of test mappings"),
@@ -252,7 +275,7 @@ def test_all_problems_are_found_in_one_reading():
     ]  # fmt: skip
 
 
-WORDS = ["a", "equals", "not", "one_of", "below", "between", "prefix", "exists", "all"]
+WORDS = ["a", "equals", "not", "one_of", "below", "between", "prefix", "nats", "exists", "all"]
 SCRAPS = st.recursive(
     st.none() | st.booleans() | st.integers(-1, 2) | st.floats() | st.text("ab", max_size=2),
     lambda part: (
@@ -292,7 +315,8 @@ def test_the_schema_is_a_schema():
     ("test", "value"),
     [("between", (1, 2)), ("below", True), ("below", (1, 2)), ("one_of", ()), ("one_of", 3),
      ("equals", (1, 2)), ("equals", None), ("one_of", (None, 1)), ("prefix", 3), ("contains", True),
-     ("exists", "yes"), ("not", None), ("equals", math.nan)],
+     ("nats", "a..b"), ("mqtt", "a#"), ("mqtt", 3), ("exists", "yes"),
+     ("not", None), ("equals", math.nan)],
 )  # fmt: skip
 def test_a_constraint_refuses_what_it_cannot_hold(test, value):
     with pytest.raises(InvalidInputError):

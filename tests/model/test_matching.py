@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tidings.model.filters import BOUNDS, Conjunction, Constraint, Filter, as_filter, matches
 from tidings.model.matching import content_classes, match_matrix
 
-TEXTS = st.text("ab\0\U0010ffff", max_size=3)
+TEXTS = st.text("ab\0\U0010ffff", max_size=3) | st.text("a./$", max_size=5)
 NUMBERS = st.sampled_from([0, 1, 1.0, 1.5, -1, 2**53, 2**53 + 1, float(2**53), 1e300])
 VALUES = TEXTS | NUMBERS | st.booleans()
 ATTRIBUTES = st.sampled_from("xy")
@@ -20,6 +20,8 @@ CONSTRAINTS = st.one_of(
     constraints(["equals", "not"], VALUES),
     constraints(list(BOUNDS), TEXTS | NUMBERS),
     constraints(["prefix", "contains"], TEXTS),
+    constraints(["nats"], st.sampled_from(["a", "a.*", "*.a", "a.>", ">"])),
+    constraints(["mqtt"], st.sampled_from(["a", "a/+", "+/a", "/#", "a/#", "#", "$a/+"])),
     constraints(["one_of"], st.lists(VALUES, min_size=1, max_size=3).map(tuple)),
     constraints(["exists"], st.booleans()),
 )

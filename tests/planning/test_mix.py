@@ -8,7 +8,9 @@ import tidings as td
 from tidings.errors import InvalidInputError
 from tidings.planning.evidence import MEETS
 from tidings.planning.mix import cheapest_mix
+from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
+from tidings.prediction.theory import network_of
 
 # Two branches behind a hub; only the subscriber of one of them asks for anything.
 BRANCHES = """
@@ -71,6 +73,53 @@ def test_what_cannot_be_reached_is_said():
     mix = cheapest_mix(system, Target())
     assert mix.verdict != MEETS
     assert mix.alike is None
+
+
+def test_what_cannot_be_reached_is_tried_with_all_brokers_as_fast_as_can_be_alone():
+    """Faster brokers do nobody harm, so that no mix need be tried where that misses."""
+    said = []
+    system = td.loads(BRANCHES.replace("[hub, busy]", "[hub, busy], reliability: 0.9"))
+    cheapest_mix(system, Target(), progress=said.append)
+    assert len(said) == 2
+
+
+def test_a_mix_is_no_dearer_than_equally_busy_brokers():
+    """Three alike in a row: by symmetry none should be faster than another, nearly."""
+    line = """
+tidings: 1
+lifetime: 1s
+brokers: {a: {service: {exponential: 80ms}}, b: {service: {exponential: 80ms}},
+          c: {service: {exponential: 80ms}}}
+links: [{between: [a, b]}, {between: [b, c]}]
+publishers: {p: {at: a, every: {exponential: 100ms}, content: {event: {topic: t}}}}
+subscribers: {s: {at: c, wants: {}, target: 0.99}}
+"""
+    mix = cheapest_mix(td.loads(line), Target())
+    assert mix.alike_cost is not None
+    assert mix.cost <= mix.alike_cost
+    assert mix.verdict == MEETS
+
+
+def test_every_mix_is_asked_for_once_and_its_rows_ask_for_none(monkeypatch):
+    asked = []
+
+    def counted(system):
+        asked.append(system)
+        return network_of(system)
+
+    monkeypatch.setattr("tidings.planning.mix.network_of", counted)
+    foretold = []
+    monkeypatch.setattr(
+        "tidings.planning.mix.foretell", lambda system: foretold.append(system) or foretell(system)
+    )
+    said = []
+    mix = cheapest_mix(td.loads(BRANCHES), Target(), progress=said.append)
+    assert len(foretold) == 1  # the present loads
+    assert len(asked) == sum(each.startswith("mix ") for each in said) + 1  # and the base of all
+    loads = mix.evidence.outcome.brokers.set_index("broker")["utilisation"]
+    for row in mix.brokers:
+        assert row["load_after"] == pytest.approx(loads[row["broker"]], rel=1e-12)
+        assert row["load_after"] == pytest.approx(row["load"] / row["size"], rel=1e-12)
 
 
 def test_costs_are_of_brokers_and_above_0():

@@ -18,7 +18,8 @@ from tidings.planning.capacity import least_copies, least_speed, shared_out
 from tidings.planning.changes import changed
 from tidings.planning.deadlines import CLOSE, column, shortest_lifetimes
 from tidings.planning.evidence import MISSES, OPEN, standing, weigh
-from tidings.planning.homes import assign_homes, search_for
+from tidings.planning.home_search import search_for
+from tidings.planning.homes import assign_homes
 from tidings.planning.newcomers import newcomer_like
 from tidings.planning.restructuring import check_whole
 from tidings.planning.scenarios import foretell

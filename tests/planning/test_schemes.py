@@ -16,7 +16,7 @@ from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import SCHEMES
 from tidings.planning.evidence import MEETS, MISSES, OPEN, deciding, verdict
-from tidings.planning.schemes import compare_schemes, under
+from tidings.planning.schemes import _report, compare_schemes, under
 from tidings.planning.targets import Target
 from tidings.prediction.predict import predict
 from tidings.reporting.plans import scheme_tables
@@ -127,6 +127,38 @@ def test_errors_of_the_shares_that_count_are_told(advice):
     assert cells["error"] == ["± 0.002"] * 5
 
 
+def test_every_simulated_share_has_its_error(advice, system):
+    """Three heads of four have an uncertain share, one a certain one."""
+    simulated = replace(outcome_of(0.9, 0.04), provenance={"messages": NO_MESSAGES})
+    simulated.subscribers["wanted_per_s"] = 0.1
+    simulated.subscribers.loc[0, "error"] = 0.0
+    made = _report(system, Target(share=0.95), outcome_of(0.9, 0.05), simulated)
+    assert made.simulated_error == pytest.approx(0.03, rel=1e-12)
+    # In a run the one at home misses nothing, so that all errors are the others'.
+    assert all(1.9 * 0.75 * e.simulated_se < e.simulated_error for e in advice.reports[1:])
+    rows, _ = scheme_tables(advice.to_document())
+    shown = [column.cells for column in rows.columns if column.title == "simulated"]
+    report = advice.reports[1]
+    assert shown[0][1] == f"{report.simulated:.4f} ± {report.simulated_error:.2g}"
+    assert shown[1][1] == "25.0 ± 0 %"
+    near = replace(report, satisfied_simulated_error=0.75, simulated_error=math.nan)
+    unsure = replace(advice, reports=(near,)).to_document()
+    cells = [c.cells for c in scheme_tables(unsure)[0].columns if c.title == "simulated"]
+    assert [cell[0].split(" ", 1)[1] for cell in cells] == ["± ?", "± 75 %"]
+
+
+def test_heads_that_lie_within_their_error_of_the_target_may_be_on_either_side(system):
+    target = Target(share=0.95)
+    simulated = replace(outcome_of(0.951, 0.01), provenance={"messages": NO_MESSAGES})
+    report = _report(system, target, outcome_of(0.96, 0.05), simulated)
+    assert report.satisfied_simulated == 1.0
+    assert report.satisfied_simulated_error == 1.0
+    assert report.verdict == OPEN
+    below = replace(outcome_of(0.949, 0.01), provenance={"messages": NO_MESSAGES})
+    surely = _report(system, target, outcome_of(0.96, 0.001), below)
+    assert surely.verdict == OPEN  # never met where its own simulation lies below
+
+
 def test_what_nothing_can_make_a_broker_forget_is_exact():
     """Links alone fail: a refresh has nothing to bring back, and no scheme is as good as one."""
     text = SQUARE.replace("{failure: {mtbf: 800s, mttr: 200s}}", "{}")
@@ -139,6 +171,10 @@ def test_what_nothing_can_make_a_broker_forget_is_exact():
     assert none.on_time["worst"] == pytest.approx(0.8, abs=1e-12)
     assert periodic.on_time["worst"] == pytest.approx(0.8, abs=1e-12)
     assert none.cost < periodic.cost
+
+
+KINDS = ("transmissions", "acknowledgements", "refreshes", "duplicates", "messages")
+NO_MESSAGES = {"per_delivery": {kind: {"value": 0.0, "se": 0.0} for kind in KINDS}}
 
 
 def outcome_of(share, error):
@@ -287,5 +323,5 @@ def test_a_scheme_that_its_own_simulation_misses_by_is_not_advised(theory_off_by
     assert predict(system, delays=False, by="theory").on_time > 0.87
     found = compare_schemes(system, target, SimulationOptions(duration_s=60_000.0))
     report = next(each for each in found.reports if each.scheme == "buffering")
-    assert report.simulated + 2.0 * report.simulated_se < 0.85
+    assert report.simulated + report.simulated_error < 0.85
     assert report.verdict != MEETS

@@ -7,10 +7,15 @@ import pytest
 from planning.small_systems import TWO, one_queue
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
+from tidings.model import reading
 from tidings.planning.budget import draw_up
+from tidings.planning.evidence import weigh
 from tidings.planning.scenarios import Scenario, difference, foretell
+from tidings.planning.targets import Target
+from tidings.prediction.predict import predict
 from tidings.reporting.annexes import grid, load_annex
-from tidings.reporting.terminal import Column, FittingTable
+from tidings.reporting.page_data import _links
+from tidings.reporting.terminal import Column, FittingTable, link_table
 
 
 def saved(tmp_path, document):
@@ -36,6 +41,15 @@ def test_a_budget_and_a_what_if(tmp_path):
     scenario = Scenario(name="x", changes=("speed hub x2",))
     found = difference(one_queue(), scenario, foretell).to_document()
     assert load_annex(saved(tmp_path, {"predicted": found})).title == "What if"
+
+
+def test_how_a_system_stands_to_its_targets(tmp_path):
+    evidence = weigh(one_queue(), Target(share=0.999))
+    document = {"predicted": evidence.predicted.to_document(), "simulated": None}
+    found = load_annex(saved(tmp_path, {**document, "verdict": evidence.verdict}))
+    (shown,) = found.exhibits
+    assert (found.title, shown.title) == ("Targets", "Targets not met")
+    assert [row[0] for row in shown.rows] == ["predicted"]
 
 
 @pytest.mark.parametrize("document", [{}, [], {"remedies": []}, {"predicted": {}}, 3])
@@ -65,6 +79,7 @@ def test_the_report_shows_what_was_planned(tmp_path, capsys):
             ["plan", "capacity", city, "--target", "0.999", "--no-simulate"],
             ["plan", "admission", city, "--like", "near", "--target", "0.5", "--no-simulate"],
             ["plan", "deadline", city, "--at", "0.5", "--no-simulate"],
+            ["plan", "targets", city, "--target", "0.5", "--no-simulate"],
             ["plan", "homes", city, "--who", "near", "--target", "0.5", "--no-simulate"],
         ]
     ):
@@ -74,5 +89,35 @@ def test_the_report_shows_what_was_planned(tmp_path, capsys):
         plans += ["--with", str(path)]
     assert run(["report", city, predicted, *plans, "--to", page]) == 0
     text = (tmp_path / "r.html").read_text()
-    for title in ("Capacity", "Admission", "Deadlines that can be promised", "Home brokers"):
+    for title in (
+        "Capacity",
+        "Targets",
+        "Admission",
+        "Deadlines that can be promised",
+        "Home brokers",
+    ):
         assert title in text
+
+
+@pytest.mark.parametrize("command", ["predict", "report"])
+def test_a_way_that_carries_nothing_shows_no_loss(command):
+    """Everything is published at the hub: from the edge to it goes nothing, over a lossy link."""
+    text = """
+tidings: 1
+lifetime: 1s
+brokers: {hub: {}, edge: {}}
+links: [{between: [hub, edge], reliability: 0.9}]
+publishers: {p: {at: hub, every: {exponential: 1s}, content: {event: {topic: a}}}}
+subscribers: {s: {at: edge, wants: {}}}
+"""
+    system = reading.loads(text)
+    outcome = predict(system, by="theory")
+    if command == "predict":
+        cells = {each.title: each.cells for each in link_table(outcome).columns}
+        assert list(zip(cells["from"], cells["lost"], strict=True)) == [
+            ("hub", "10.0 %"),
+            ("edge", "–"),
+        ]
+    else:
+        (link,) = _links(system, outcome)
+        assert [way["lost"] for way in link["ways"]] == [pytest.approx(0.1), None]

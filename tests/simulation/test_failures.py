@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.errors import UnstableError, UnsupportedError
+from tidings.errors import UnstableError
 from tidings.model.reading import loads
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import compile_system
@@ -257,9 +257,3 @@ def test_without_recovery_a_run_says_what_that_means():
     forgetting = city("scheme: none", failure="mtbf: 1h, mttr: 1min")
     warnings = simulate(forgetting, replications=1, events=500).warnings
     assert any("it forwards nothing (hub, east, west, far)" in each for each in warnings)
-
-
-def test_failing_links_of_clients_are_refused():
-    text = city_text().replace("link: {", "link: {failure: {mtbf: 1h, mttr: 1s}, ")
-    with pytest.raises(UnsupportedError, match=r"clients' links: subscribers\.c\.link\.failure"):
-        simulate(loads(text))

@@ -12,6 +12,7 @@ from tidings.errors import InvalidInputError, UnstableError, UnsupportedError
 from tidings.model.outcome import LOSSES
 from tidings.model.reading import loads
 from tidings.simulation.network import compile_system
+from tidings.simulation.recording import record
 from tidings.simulation.run import replicate, simulate
 from tidings.simulation.world import FIRST_ROOM, Window, make_world, run_world
 
@@ -239,11 +240,11 @@ def test_length_by_events_or_by_time_but_not_by_both():
         simulate(system, relpications=3)
 
 
-def test_what_the_simulator_does_not_handle_is_refused_by_name():
-    own = "link: {reliability: 0.9, loss_burst: 3}"
+def test_what_is_not_recorded_is_refused_by_name():
+    own = "link: {network: air}"
     text = CITY.replace("a: {at: west, wants: {k: 1}}", f"a: {{at: west, wants: {{k: 1}}, {own}}}")
-    with pytest.raises(UnsupportedError, match=r"bursts of losses: subscribers\.a\.link"):
-        simulate(loads(text))
+    with pytest.raises(UnsupportedError, match=r"bandwidth: subscribers\.a\.link\.network"):
+        record(loads(text + "\nnetworks: {air: {bandwidth: 1Mbit/s}}"))
 
 
 def test_a_subscriber_that_nothing_is_published_for_has_no_share_and_is_named():

@@ -69,7 +69,60 @@ subscribers:
     processing: {exponential: 9ms}
   b: {at: hub, wants: {}, link: {reliability: 0.9, delay: 1ms}, processing: 5ms}
 """
-SYSTEMS = {"plain": PLAIN, "failing": FAILING, "bypass": BYPASS, "mobile": MOBILE}
+LINES = """
+tidings: 1
+lifetime: 60ms
+expired: in queue
+event_type: k
+brokers:
+  hub:
+    service: {exponential: 8ms}
+    buffer: 3
+    discipline: priority
+    priorities: {x: 1}
+    disk: {demands: {x: 2ms, y: {exponential: 4ms}}, servers: 2, buffer: 2}
+    failure: {mtbf: 2s, mttr: 100ms}
+  east:
+    cpu: {service: {exponential: 9ms}, discipline: processor-sharing, buffer: 5}
+    out: {demands: {x: 1ms, y: {uniform: [0ms, 30ms]}}, discipline: infinite-server}
+links: [{between: [hub, east], delay: {exponential: 5ms}}]
+publishers:
+  p:
+    at: east
+    every: {exponential: 10ms}
+    content: [{p: 0.6, event: {k: x}}, {p: 0.4, event: {k: y}}]
+subscribers:
+  a: {at: hub, wants: {}}
+  b: {at: east, wants: {k: y}, link: {reliability: 0.9, delay: 1ms}}
+"""
+WIRES = """
+tidings: 1
+lifetime: 60ms
+size: 1kB
+networks: {air: {bandwidth: 200kB/s, duplex: half}}
+brokers: {hub: {service: {exponential: 3ms}}, east: {}}
+links:
+  - {between: [hub, east], bandwidth: 150kB/s, reliability: 0.9, loss_burst: 4,
+     failure: {mtbf: 1s, mttr: 100ms}}
+publishers:
+  p:
+    at: east
+    every: {exponential: 9ms}
+    content: {event: {k: 1}}
+    link: {bandwidth: 150kB/s, delay: 5ms, failure: {mtbf: 1s, mttr: 100ms}}
+subscribers:
+  a: {at: hub, wants: {k: 1}, link: {network: air, reliability: 0.9}}
+  b: {at: hub, wants: {}, link: {delay: 1ms, failure: {mtbf: 1s, mttr: 300ms}}}
+  c: {at: east, wants: {}, processing: 1ms, link: {network: air, failure: {mtbf: 1s, mttr: 50ms}}}
+"""
+SYSTEMS = {
+    "plain": PLAIN,
+    "lines": LINES,
+    "wires": WIRES,
+    "failing": FAILING,
+    "bypass": BYPASS,
+    "mobile": MOBILE,
+}
 OPTIONS = {"seed": 2, "replication": 0, "warmup_s": 0.5, "duration_s": 4.0}
 SCRIPT = f"""
 import json

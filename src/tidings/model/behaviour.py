@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tidings.errors import Problem
 from tidings.model import records
 from tidings.model.document import Place
 from tidings.model.laws import Deterministic, Exponential, Law, law_document, read_law
@@ -203,6 +204,19 @@ class Channel:
     )
     failure: Failure | None = spec(FAILURE, "how it fails and is repaired", default=None)
 
+    @property
+    def decided_anew(self) -> float:
+        """With which probability it does not hang on the last event whether the next is lost.
+
+        A chain that keeps its state, but with probability q decides anew, with the stationary
+        chance 1 − r to lose, leaves the state lost with probability q r: runs of losses have mean
+        1/(q r) (Gilbert 1960). Losses that know nothing of each other are q = 1.
+
+        >>> Channel(reliability=0.8, loss_burst=5.0).decided_anew
+        0.25
+        """
+        return 1.0 / max(self.loss_burst * self.reliability, 1.0)
+
 
 PERFECT = Channel()
 
@@ -304,6 +318,20 @@ class Station:
     )
     discipline: str = spec(records.choice(*DISCIPLINES), "order of service", default="fcfs")
     priorities: tuple[tuple[str, int], ...] = spec(PRIORITIES, PRIORITIES_MEAN, default=())
+
+    def law_of(self, event_type: str, subscriptions: int) -> Law | None:
+        """The law of the service time of an event type, so many subscriptions stored; or None."""
+        if self.service is not None:
+            return self.service.with_stored(subscriptions)
+        return dict(self.demands).get(event_type)
+
+    def no_demand(self, at: str, event_type: str) -> Problem:
+        """What is wrong with a station at a place of the file that serves all but one type."""
+        return Problem(
+            at=f"{at}.demands",
+            saw=f"no demand of the event type '{event_type}'",
+            want=f"one of every type (given: {', '.join(dict(self.demands))})",
+        )
 
 
 def _read_station(place: Place) -> Station | None:

@@ -153,6 +153,23 @@ def _check_subscribers(place: Place) -> None:
         fields = given(subscriber)
         if "away" in fields and "stays" not in fields:
             subscriber.inside("away").report(_STAYS_BESIDE)
+        if "consumers" in fields:
+            _check_consumers(subscriber, fields)
+
+
+def _check_consumers(subscriber: Place, fields: set[str]) -> None:
+    """A group needs to know how long handling takes, and its members come and go, not it."""
+    members = subscriber.inside("consumers", "members").value
+    named = list(members.values()) if isinstance(members, Mapping) else []
+    own = [isinstance(each, Mapping) and each.get("processing") is not None for each in named]
+    if "processing" not in fields and not (own and all(own)):
+        subscriber.report("'processing': the time a member of 'consumers' takes for one event")
+    for other in ("connectivity", "stays"):
+        if other in fields:
+            subscriber.inside(other).report(
+                f"'consumers' without '{other}': the group is always there; its members come and "
+                "go by their 'failure'"
+            )
 
 
 def _check_networks(networks: Sequence[str] | None, place: Place) -> None:

@@ -18,6 +18,9 @@ common value, which is decided kind by kind:
   for every ``contains``, set apart by a letter that the piece to avoid does not have, in endlessly
   many ways. So a cylinder is empty only where its first letters already hold the piece to avoid, or
   where a ``contains`` does.
+* Patterns with wildcards are neither a range nor a piece. Two of one broker are compared level by
+  level; where one is among other tests, all are followed letter by letter
+  (:mod:`tidings.model.text_search`).
 
 **For OR the answer is sound but not complete**: each conjunction of the narrow filter must lie
 within one conjunction of the wide one. Where only several of them together cover it (``below: 3``
@@ -34,8 +37,9 @@ from typing import Any
 from tidings.model.document import Place, describe
 from tidings.model.events import VALUE_KINDS, Value, ValueKind, value_kind
 from tidings.model.filters import Conjunction, Constraint, Filter, Test, accepts, read_filter
+from tidings.model.text_search import LAST_LETTER, find_text
+from tidings.model.wildcards import WILD_TESTS, pattern_covers
 
-LAST_LETTER = 0x10FFFF
 Tests = tuple[Constraint, ...]
 
 _OPPOSITE: dict[Test, Test] = {
@@ -151,24 +155,24 @@ def _escapes(tests: Tests, wanted: Constraint) -> bool:
     if wanted in tests:
         return False
     return any(
-        _inhabited((*tests, *denial), kind, lacking)
+        _inhabited((*tests, *denial), kind, denied)
         for kind in VALUE_KINDS
-        for denial, lacking in _denials(wanted, kind)
+        for denial, denied in _denials(wanted, kind)
     )
 
 
-def _denials(wanted: Constraint, kind: ValueKind) -> list[tuple[Tests, str | None]]:
-    """The values of a kind that fail a test, as alternatives: further tests, and a text to lack."""
-    always: list[tuple[Tests, str | None]] = [((), None)]
-    never: list[tuple[Tests, str | None]] = []
+def _denials(wanted: Constraint, kind: ValueKind) -> list[tuple[Tests, Constraint | None]]:
+    """The values of a kind that fail a test, as alternatives: further tests, and one to fail."""
+    always: list[tuple[Tests, Constraint | None]] = [((), None)]
+    never: list[tuple[Tests, Constraint | None]] = []
     if wanted.test == "exists":
         return never if (kind != "absent") == wanted.value else always
     if kind == "absent":
         return always
     if kind not in wanted.kinds:
         return never if wanted.test == "not" else always
-    if wanted.test == "contains":
-        return [((), str(wanted.value))]
+    if wanted.test == "contains" or wanted.test in WILD_TESTS:
+        return [((), wanted)]
     if wanted.test == "prefix":
         # Texts without this prefix come before all that have it, or after.
         start = str(wanted.value)
@@ -182,14 +186,14 @@ def _denials(wanted: Constraint, kind: ValueKind) -> list[tuple[Tests, str | Non
     return [((_test(_OPPOSITE[wanted.test], wanted.values[0]),), None)]
 
 
-def _inhabited(tests: Tests, kind: ValueKind, lacking: str | None = None) -> bool:
-    """Whether a value of a kind passes all tests and, if it is a text, lacks a piece."""
+def _inhabited(tests: Tests, kind: ValueKind, denied: Constraint | None = None) -> bool:
+    """Whether a value of a kind passes all tests and fails the one that is denied."""
     candidates = _candidates(tests, kind)
     if candidates is not None:
-        return any(_passes(value, tests, lacking) for value in candidates)
+        return any(_passes(value, tests, denied) for value in candidates)
     if any(kind not in one.kinds for one in tests if one.test not in {"not", "exists"}):
         return False
-    return _number_exists(tests) if kind == "number" else _text_exists(tests, lacking)
+    return _number_exists(tests) if kind == "number" else _text_exists(tests, denied)
 
 
 def _candidates(tests: Tests, kind: ValueKind) -> Sequence[Value | None] | None:
@@ -206,8 +210,8 @@ def _candidates(tests: Tests, kind: ValueKind) -> Sequence[Value | None] | None:
     return None
 
 
-def _passes(value: Value | None, tests: Tests, lacking: str | None) -> bool:
-    if lacking is not None and lacking in str(value):
+def _passes(value: Value | None, tests: Tests, denied: Constraint | None) -> bool:
+    if denied is not None and accepts(denied, value):
         return False
     return all(accepts(one, value) for one in tests)
 
@@ -222,12 +226,18 @@ def _number_exists(tests: Tests) -> bool:
     return bool(low < high) or (low == high and _passes(low, tests, None))
 
 
-def _text_exists(tests: Tests, lacking: str | None) -> bool:
-    """Whether a text passes bounds, prefixes, pieces and exceptions, and lacks a piece."""
+def _text_exists(tests: Tests, denied: Constraint | None) -> bool:
+    """Whether a text passes bounds, prefixes, pieces, exceptions and patterns, and fails one."""
+    if denied is not None and len(tests) == 1 and denied.test == tests[0].test in WILD_TESTS:
+        # What is asked most often, and much quicker than a search.
+        return not pattern_covers(denied.test, str(denied.value), str(tests[0].value))
+    if any(one is not None and one.test in WILD_TESTS for one in (*tests, denied)):
+        return find_text(tests, denied) is not None
+    lacking = None if denied is None else str(denied.value)
     low, high = _text_range(tests)
     if high is not None and low >= high:
         return False
-    if any(_passes(text, tests, lacking) for text in _single_texts(low, high)):
+    if any(_passes(text, tests, denied) for text in _single_texts(low, high)):
         return True
     pieces = [str(one.value) for one in tests if one.test == "contains"]
     if lacking is not None and any(lacking in piece for piece in pieces):

@@ -93,6 +93,10 @@ def _processing(system: System) -> Places:
     yield from _peers(system, "subscribers", "processing", _given)
 
 
+def _consumers(system: System) -> Places:
+    yield from _peers(system, "subscribers", "consumers", _given)
+
+
 def _daily_rates(system: System) -> Places:
     yield from (f"publishers.{p.name}.rates" for p in system.publishers if p.rates is not None)
 
@@ -120,11 +124,9 @@ def _loss_bursts(system: System) -> Places:
 def _at_stations(system: System, field: str, holds: Callable[[Station], bool]) -> Places:
     """The places of one field of brokers' stations, those within a broker by their own name."""
     for broker in system.brokers:
-        inner = [name for name in ("cpu", "disk", "out") if getattr(broker, name) is not None]
-        names = [*([""] if broker.service is not None else []), *(f"{name}." for name in inner)]
-        for name, station in zip(names, broker.stations, strict=True):
+        for at, station in zip(broker.station_places, broker.stations, strict=True):
             if holds(station):
-                yield f"brokers.{broker.name}.{name}{field}"
+                yield f"{at}.{field}"
 
 
 def _buffers(system: System) -> Places:
@@ -193,6 +195,7 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "bounded buffers of peers": _peer_buffers,
     "subscription churn": _churn,
     "subscriber's own queue": _processing,
+    "consumer groups": _consumers,
     "rates by time of day": _daily_rates,
     "recorded publishing times": lambda system: _publishing(system, "recorded"),
     "publishers with clocks": lambda system: _publishing(system, "period_s"),

@@ -10,6 +10,8 @@ in a document       an event passes when the attribute is present and
 ``{one_of: [x, y]}``   equals one of them (also a plain list)
 ``{prefix: AB}``    is a text that begins so
 ``{contains: BC}``  is a text that has this in it
+``{nats: "a.*.>"}``  is a subject that this pattern of NATS wants (:mod:`tidings.model.wildcards`)
+``{mqtt: "a/+/#"}``  is a topic that this filter of MQTT wants
 ``{exists: true}``  nothing more; ``{exists: false}`` passes when it is absent instead
 ==================  =====================================================================
 
@@ -39,6 +41,7 @@ from tidings.model.events import (
     value_key,
     value_kind,
 )
+from tidings.model.wildcards import WILD_TESTS, bad_pattern, expression, pattern_schema
 
 Test = Literal[
     "equals",
@@ -50,6 +53,8 @@ Test = Literal[
     "at_least",
     "prefix",
     "contains",
+    "nats",
+    "mqtt",
     "exists",
 ]
 TESTS: tuple[Test, ...] = get_args(Test)
@@ -166,6 +171,8 @@ def accepts(constraint: Constraint, value: Value | None) -> bool:
         return str(value).startswith(str(bound))
     if test == "contains":
         return str(bound) in str(value)
+    if test in WILD_TESTS:
+        return expression(test, str(bound)).fullmatch(str(value)) is not None
     return value_key(value) in {value_key(wanted) for wanted in constraint.values}
 
 
@@ -228,6 +235,7 @@ def filter_schema() -> dict[str, Any]:
         "between": {"anyOf": pairs},
         "prefix": text,
         "contains": text,
+        **{test: pattern_schema(test) for test in WILD_TESTS},
         "exists": {"type": "boolean"},
     }
     closed = {"type": "object", "additionalProperties": False, "minProperties": 1}
@@ -243,14 +251,14 @@ def filter_schema() -> dict[str, Any]:
 
 def _check(test: Test, value: object, kinds: tuple[ValueKind, ...]) -> None:
     """Refuse a value that the test cannot have; documents are told more kindly, and earlier."""
-    fits = {
+    special: dict[str, bool] = {
         "one_of": isinstance(value, tuple) and "absent" not in kinds and len(kinds) > 0,
         "exists": kinds == ("flag",),
-        "prefix": kinds == ("text",),
-        "contains": kinds == ("text",),
+        **dict.fromkeys(("prefix", "contains", *WILD_TESTS), kinds == ("text",)),
         **dict.fromkeys(BOUNDS, kinds in {("number",), ("text",)}),
-    }.get(test, not isinstance(value, tuple) and kinds != ("absent",))
-    if not fits:
+    }
+    fits = special.get(test, not isinstance(value, tuple) and kinds != ("absent",))
+    if not fits or (test in WILD_TESTS and bad_pattern(test, str(value)) is not None):
         raise InvalidInputError(f"the test '{test}' cannot have the value {describe(value)}")
 
 
@@ -304,6 +312,8 @@ def _read_test(attribute: str, name: str, place: Place) -> list[Constraint]:
             pairs = [(name, _read_bound(place))]
         case "prefix" | "contains":
             pairs = [(name, _read_text(place))]
+        case "nats" | "mqtt":
+            pairs = [(name, _read_pattern(name, place))]
         case "exists":
             pairs = [("exists", place.flag())]
         case _:
@@ -335,6 +345,15 @@ def _read_text(place: Place) -> Value | None:
         place.report("a text", fix=fix)
         return None
     return read_value(place)
+
+
+def _read_pattern(name: str, place: Place) -> Value | None:
+    pattern = _read_text(place)
+    problem = None if pattern is None else bad_pattern(name, str(pattern))
+    if problem is not None:
+        place.report(problem.want, fix=problem.fix)
+        return None
+    return pattern
 
 
 def _read_range(place: Place) -> tuple[Value | None, Value | None]:

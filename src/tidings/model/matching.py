@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tidings.model.covering import after_prefix
 from tidings.model.events import Event, Value, value_key, value_kind
 from tidings.model.filters import Constraint, Filter
+from tidings.model.wildcards import expression, stem
 
 Flags = NDArray[np.bool_]
 _SEPARATOR = "\0"
@@ -120,6 +121,8 @@ class AttributeValues:
                 passing[self._places(constraint)] = True
             case "contains":
                 passing[self._places_containing(str(constraint.value))] = True
+            case "nats" | "mqtt":
+                passing[self._places_on_pattern(constraint)] = True
             case _:
                 first, end = self._range(constraint)
                 passing[first:end] = True
@@ -144,9 +147,20 @@ class AttributeValues:
                 return bisect_right(self._values, bound, first, end), end
             case "at_least":
                 return bisect_left(self._values, bound, first, end), end
-        after = after_prefix(bound)
-        start = bisect_left(self._values, bound, first, end)
-        return start, end if after is None else bisect_left(self._values, after, first, end)
+        return self._range_of_prefix(bound)
+
+    def _range_of_prefix(self, start: str) -> tuple[int, int]:
+        first, end = self._extent.get("text", (0, 0))
+        after = after_prefix(start)
+        begin = bisect_left(self._values, start, first, end)
+        return begin, end if after is None else bisect_left(self._values, after, first, end)
+
+    def _places_on_pattern(self, constraint: Constraint) -> list[int]:
+        """Where the texts stand that a pattern wants: only those that begin as it does are read."""
+        test, pattern = constraint.test, str(constraint.value)
+        fits = expression(test, pattern).fullmatch
+        places = range(*self._range_of_prefix(stem(test, pattern)))
+        return [place for place in places if fits(self._values[place])]
 
     def _places_containing(self, piece: str) -> list[int]:
         """Where the texts stand that have a piece in them: one search through all, joined."""

@@ -33,6 +33,7 @@ CAUSES = {
     "not_restored": "a broker on its path had lost the subscription and not recovered it yet",
     "not_known": "its subscription had not reached that broker yet",
     "unsubscribed": "the subscriber had unsubscribed before it arrived",
+    "dead_letter": "delivered as often as allowed, and never handled",
     "disconnected": "the peer was disconnected",
     "unexplained": "lost; the traces do not show why",
 }
@@ -42,6 +43,12 @@ QUANTILES = {"delay_p50_s": 0.50, "delay_p95_s": 0.95, "delay_p99_s": 0.99}
 # Who answered a row: ``error`` is half the 95 % interval of the engine's own error of the on-time
 # share, ``by`` the engine, ``why`` what speaks against the other one or against this answer.
 ANSWERED = ("error", "by", "why")
+
+# What redelivery makes of a consumer group's events, as shares of those wanted.
+REDELIVERED = (
+    "handled_again",  # handled more than once
+    "dead_letters",  # given up after the deliveries allowed, whether handled by then or not
+)
 
 SUBSCRIBER_COLUMNS = (
     "subscriber",
@@ -55,6 +62,7 @@ SUBSCRIBER_COLUMNS = (
     "delivered",
     "late",
     *LOSSES,
+    *REDELIVERED,
     "delay_mean_s",  # of delivered events, as are the quantiles
     "delay_mean_se_s",
     *QUANTILES,
@@ -212,7 +220,9 @@ class Outcome(Shown):
 
     def worst(self, number: int = 5) -> pd.DataFrame:
         """The subscribers with the lowest on-time shares."""
-        return self.subscribers.nsmallest(number, "on_time").reset_index(drop=True)
+        return (
+            by_share(self.subscribers.dropna(subset="on_time")).head(number).reset_index(drop=True)
+        )
 
 
 def by_share(rows: pd.DataFrame) -> pd.DataFrame:

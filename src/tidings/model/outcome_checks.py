@@ -15,18 +15,19 @@ import pandas as pd
 from tidings.errors import Problem
 from tidings.model.arrays import Bools
 from tidings.model.document import shorten
-from tidings.model.outcome import ANSWERED, KEYS, LOSSES, TABLES, TEXTS
+from tidings.model.outcome import ANSWERED, KEYS, LOSSES, REDELIVERED, TABLES, TEXTS
 
 ROUNDING = 1e-6  # by which shares that were written and read again may miss their sum
-_SHARES = {"on_time", "delivered", "late", "lost", "arrived", *LOSSES}
+_SHARES = {"on_time", "delivered", "late", "lost", "arrived", *LOSSES, *REDELIVERED}
+# Columns that files of older versions lack.
+_LATER = {*ANSWERED, *REDELIVERED, "lost_dead_letter"}
 _ALWAYS_KNOWN = {"subscribers": ("count", "wanted_per_s"), "delays": ("delay_s", "arrived")}
 _ENDLESS = ("inf", "-inf")  # as JSON files have them
 
 
 def table_problems(name: str, frame: pd.DataFrame) -> Iterator[Problem]:
     """Everything that is wrong with one table as it was read; the cells may be of any kind."""
-    # Files written before rows said who answered them lack these columns; they are read as well.
-    columns = [each for each in TABLES[name] if each in frame.columns or each not in ANSWERED]
+    columns = [each for each in TABLES[name] if each in frame.columns or each not in _LATER]
     missing = [each for each in columns if each not in frame.columns] if len(frame) else []
     unknown = [str(each) for each in frame.columns if each not in columns]
     for kind, names in (("lacks", missing), ("has besides", unknown)):
@@ -111,7 +112,7 @@ def _sum_problems(name: str, frame: pd.DataFrame, sound: Bools) -> Iterator[Prob
     known &= sound
     off = known & ((frame["on_time"] + frame["late"] - frame["delivered"]).abs() > ROUNDING)
     yield from _problem(name, frame, "delivered", off, "on_time + late")
-    losses = frame[list(LOSSES)].sum(axis=1)
+    losses = frame[[each for each in LOSSES if each in frame.columns]].sum(axis=1)
     off = known & ((frame["delivered"] + losses - 1.0).abs() > ROUNDING)
     yield from _problem(name, frame, "delivered", off, "a share that adds up to 1 with all lost_*")
 

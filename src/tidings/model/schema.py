@@ -6,6 +6,7 @@ from typing import Any
 
 from tidings.model import records
 from tidings.model.behaviour import Channel, Connectivity, DailyRates, Station
+from tidings.model.consumers import Consumers, Member, Partitions
 from tidings.model.laws import law_schema
 from tidings.model.publishing import Burst, Publishing
 from tidings.model.system import (
@@ -26,6 +27,9 @@ RECORDS = (
     Subscriber,
     Channel,
     Connectivity,
+    Consumers,
+    Member,
+    Partitions,
     DailyRates,
     Publishing,
     Burst,
@@ -63,8 +67,10 @@ MEANINGS = {
     "lognormal": "lognormal, by its mean or median and its scv or sigma",
     "mean": "the mean",
     "median": "the median",
+    "mqtt": "a topic that this filter of MQTT wants; + is one level, # at the end any number",
     "mtbf": "mean time up, between a repair and the next failure",
     "mttr": "mean time to repair",
+    "nats": "a subject that this pattern of NATS wants; * is one token, > at the end one or more",
     "not": "the attribute is there and is not this, or none of these",
     "one_of": "the attribute is one of these",
     "p": "probability",

@@ -35,6 +35,7 @@ from tidings.model.behaviour import (
     Service,
     Station,
 )
+from tidings.model.consumers import CONSUMERS, Consumers
 from tidings.model.content import Content, content_document, content_schema, read_content
 from tidings.model.covering import read_wants
 from tidings.model.document import Place
@@ -87,6 +88,13 @@ class Broker:
                 ),
             )
         return first + tuple(each for each in (self.cpu, self.disk, self.out) if each is not None)
+
+    @property
+    def station_places(self) -> tuple[str, ...]:
+        """Where the fields of each of these queues stand in the file."""
+        inner = [name for name in ("cpu", "disk", "out") if getattr(self, name) is not None]
+        first = (f"brokers.{self.name}",) if self.service is not None else ()
+        return first + tuple(f"brokers.{self.name}.{name}" for name in inner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +226,12 @@ class Subscriber:
         CONNECTIVITY, "if it disconnects at times", default=None
     )
     processing: Law | None = spec(LAW, "its own time to process one event (a queue)", default=None)
+    consumers: Consumers | None = spec(
+        CONSUMERS,
+        "members that share the subscription, a consumer group: each event is handled by one of "
+        "them, for the time 'processing'",
+        default=None,
+    )
     stays: Law | None = spec(POSITIVE_LAW, "how long a subscription lasts", default=None)
     away: Law | None = spec(LAW, "time between two subscriptions", default=None)
     count: int = spec(records.whole(1), "how many such subscribers there are", default=1)

@@ -316,15 +316,11 @@ class _Centres:
         laws: list[tuple[int, Law]] = []
         problems = []
         for centre, at, station in self._stations:
-            demands = dict(station.demands)
-            if station.service is not None:
-                laws.append((centre, station.service.with_stored(stored)))
-            elif event_type in demands:
-                laws.append((centre, demands[event_type]))
+            law = station.law_of(event_type, stored)
+            if law is None:
+                problems.append(station.no_demand(at, event_type))
             else:
-                saw = f"no demand of the event type '{event_type}'"
-                want = f"one of every type (given: {', '.join(demands)})"
-                problems.append(Problem(at=f"{at}.demands", saw=saw, want=want))
+                laws.append((centre, law))
         return tuple(laws), problems
 
     def priorities(self, event_type: str) -> tuple[tuple[int, int], ...]:

@@ -20,6 +20,7 @@ from tidings.model.behaviour import (
     Service,
     Station,
 )
+from tidings.model.consumers import MOST_MEMBERS
 from tidings.model.content import Content, ContentTable
 from tidings.model.laws import Exponential, Law
 from tidings.model.records import Kind
@@ -253,6 +254,30 @@ def _own(field: str) -> Callable[[Any, Any], Any]:
     return edit
 
 
+def _shared(field: str) -> Callable[[Any, Any], Any]:
+    """An edit of how the consumers of a group share their events."""
+
+    def edit(subscriber: Any, value: Any) -> Any:
+        old = subscriber.consumers
+        return (
+            None if old is None else replace(subscriber, consumers=replace(old, **{field: value}))
+        )
+
+    return edit
+
+
+def _members(subscriber: Any, value: int) -> Any:
+    """A group of so many members, who have partitions in turn; None where they are not alike."""
+    old = subscriber.consumers
+    if old is None or len(old.members) > 1:
+        return None
+    partitions = None if old.partitions is None else replace(old.partitions, owners=())
+    if old.members:
+        members = (replace(old.members[0], count=value),)
+        return replace(subscriber, consumers=replace(old, members=members, partitions=partitions))
+    return replace(subscriber, consumers=replace(old, count=value, partitions=partitions))
+
+
 def _lives(system: System, peer: Any, value: Any) -> Any:
     """A publisher whose events are of use for another time, or a subscriber that takes another
     age as late.
@@ -323,6 +348,29 @@ ADJUSTMENTS: dict[str, Adjustment] = {
         sections=PEERS,
         kind=CONNECTIVITY,
         edit=_own("connectivity"),
+        scales=False,
+        may_be_none=True,
+    ),
+    "members": Adjustment(
+        sections=("subscribers",),
+        kind=records.whole(1, MOST_MEMBERS),
+        edit=_members,
+        scales=False,
+    ),
+    "prefetch": Adjustment(
+        sections=("subscribers",), kind=records.whole(0), edit=_shared("prefetch"), scales=False
+    ),
+    "ack_wait": Adjustment(
+        sections=("subscribers",),
+        kind=records.POSITIVE_TIME,
+        edit=_shared("ack_wait_s"),
+        scales=False,
+        may_be_none=True,
+    ),
+    "deliveries": Adjustment(
+        sections=("subscribers",),
+        kind=records.whole(1),
+        edit=_shared("deliveries"),
         scales=False,
         may_be_none=True,
     ),

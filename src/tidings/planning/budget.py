@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.errors import TidingsError
+from tidings.errors import TidingsError, UnsupportedError
 from tidings.model.causes import ARROW, LEAST, LIKE, Cause, causes_of, total_costs
 from tidings.model.json_text import plain
 from tidings.model.loads import FULL_LOAD
@@ -26,7 +26,9 @@ from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed, in_quotes
 from tidings.planning.scenarios import foretell
+from tidings.prediction.network.arriving import on_time_and_mean
 from tidings.prediction.predict import predict
+from tidings.prediction.theory import network_of
 
 # What acts on a cause at a place.
 CHANGES = {
@@ -86,7 +88,7 @@ class Budget(Shown):
         busy = rows[rows["utilisation"] > 0]
         if busy.empty:
             return {}
-        busiest = busy.loc[busy["utilisation"].idxmax()]
+        busiest = busy.loc[busy["utilisation"].round(9).idxmax()]
         return {name: busiest[name] for name in ("broker", "utilisation", "wait_mean_s")}
 
     def headline(self) -> str:
@@ -172,7 +174,18 @@ class _Search:
 
     @cached_property
     def _before(self) -> float:
-        return _only(foretell(self.system), self.of).on_time
+        return self._on_time(self.system)
+
+    def _on_time(self, system: System) -> float:
+        """Compute the on-time share of all events by theory; changes leave alone who wants what."""
+        try:
+            shares = on_time_and_mean(network_of(system))[0]
+        except UnsupportedError:
+            return _only(foretell(system), self.of).on_time
+        rows = self.outcome.subscribers
+        own, wanted = shares[rows.index], (rows["wanted_per_s"] * rows["count"]).to_numpy()
+        known = ~np.isnan(own)
+        return float(own[known] @ wanted[known] / wanted[known].sum())
 
     def tried(self, changes: list[Changes]) -> tuple[tuple[Remedy, ...], dict[str, str]]:
         """Changes by what they give according to theory, best first, and those not predicted."""
@@ -191,7 +204,7 @@ class _Search:
         return not meets, _size(remedy.changes) if meets else 0.0, -round(remedy.gain, 12)
 
     def _after(self, changes: Changes) -> Remedy:
-        after = _only(foretell(changed(self.system, changes)), self.of).on_time
+        after = self._on_time(changed(self.system, changes))
         return Remedy(changes=changes, on_time=after, gain=after - self._before)
 
     def _sized(self, remedy: Remedy) -> Remedy:

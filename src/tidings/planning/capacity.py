@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Any
 
-from tidings.errors import InvalidInputError
+from tidings.errors import InvalidInputError, UnstableError
 from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
@@ -45,8 +45,8 @@ class Capacity(Shown):
     _table = "options"
     _columns = ("size", "satisfied", "on_time", "margin", "worst", "verdict")
 
-    what: str  # "speed" or "brokers"
-    broker: str
+    what: str  # "speed", "brokers", or "members" of a consumer group
+    broker: str  # or the group
     options: tuple[Option, ...]  # by size
     choice: Option | None  # the least size that meets the target; None where none does
     plan: System  # the system of the size chosen, or of the largest
@@ -100,15 +100,28 @@ def least_speed(
     check_target(system, ("brokers",), broker)
     seen: dict[float, Option] = {}
 
-    def look(factor: float, play: Play | None = None) -> Evidence:
+    def look(factor: float, play: Play | None = None) -> Evidence | None:
         progress(f"{factor:.3g} times as fast")
-        evidence = weigh(faster(system, broker, factor), target, play)
+        try:
+            evidence = weigh(faster(system, broker, factor), target, play)
+        except UnstableError:  # overloaded, and only the simulator can do this system
+            if factor == FASTEST:
+                raise
+            return None
         seen[factor] = Option(size=factor, evidence=evidence)
         return evidence
 
-    size = _least_predicted(lambda factor: look(factor).predicted.meets)
+    def is_predicted(factor: float) -> bool:
+        evidence = look(factor)
+        return evidence is not None and evidence.predicted.meets
+
+    def is_proved(factor: float) -> bool:
+        evidence = look(factor, play)
+        return evidence is not None and evidence.meets
+
+    size = _least_predicted(is_predicted)
     # Also where the fastest is predicted to miss, perhaps by less than its error.
-    size = _least_proved(lambda factor: look(factor, play).meets, size or FASTEST)
+    size = _least_proved(is_proved, size or FASTEST)
     return Capacity(
         what="speed",
         broker=broker,

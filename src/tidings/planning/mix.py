@@ -1,41 +1,45 @@
 """The cheapest mix of speeds of brokers with which everybody gets what they should.
 
 Overloaded brokers are relieved first. Then that broker is made faster, a step at a time, which for
-its cost takes most off what subscribers miss of their targets; tried are the few at which waiting
-and service cost them most. At last each is made slower again, as far as the others allow. The same
-is done from one factor for all, and the cheaper of both is the answer.
+its cost takes most off what subscribers miss of their targets. What a step gains at each broker is
+looked at anew only where it may be the most: the more speed, the less another step gains. At last
+each is made slower again, as far as the others allow. The same is done from brokers that are all
+equally busy, or as busy as they are, and from one factor for all; the cheapest is the answer. Steps
+are tried by theory's shares alone; the answer is predicted as a whole.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from tidings.errors import InvalidInputError, UnsupportedError
+from tidings.model.arrays import Floats
 from tidings.model.json_text import plain
-from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.capacity import FASTEST, faster, narrowed
 from tidings.planning.changes import changed, in_quotes
-from tidings.planning.evidence import MEETS, Evidence, Play, standing, weigh
+from tidings.planning.evidence import MEETS, Evidence, Play, weigh
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
-from tidings.prediction.predict import PredictOptions, predict
+from tidings.prediction.network.arriving import on_time_and_mean
+from tidings.prediction.network.network import Network
+from tidings.prediction.theory import network_of
 
 RELIEVED = 0.9  # load of an overloaded broker from which steps begin
 STEP = 1.25  # by which factor a broker is made faster at once
-CANDIDATES = 4  # brokers that are tried at each step
 MOST_STEPS = 60
 CLOSE = 0.03  # relative: how near each speed is to the least that will do
 SAFER = (0.02, 0.05, 0.1, 0.2, 0.4)  # parts by which added speed grows until it is proven
-
-_WITH_CAUSES = PredictOptions(by="theory", delays=False, error_bars=False, causes=True)
 
 Sizes = dict[str, float]  # how many times as fast each broker is
 
@@ -90,12 +94,13 @@ def cheapest_mix(
     search = _Search(system, target, _costs(system, costs or {}), progress)
     start = dict.fromkeys(search.costs, 1.0)
     alike = search.alike()
-    mixes = [start] if alike == 1.0 else search.ways(alike)
-    # Where nothing that was tried is predicted to do, the evidence says by how much.
-    cheapest = min(mixes, key=search.cost, default=dict.fromkeys(start, FASTEST))
+    if alike is None:  # as no broker does harm by being faster, no mix will do either
+        cheapest = dict.fromkeys(start, FASTEST)
+    else:
+        cheapest = start if alike == 1.0 else min(search.ways(alike), key=search.cost)
     sizes, evidence = search.proven(cheapest, play)
     return Mix(
-        brokers=search.rows(sizes),
+        brokers=search.rows(sizes, evidence.outcome.brokers),
         cost=search.cost(sizes),
         alike=alike,
         alike_cost=None if alike is None else search.cost(dict.fromkeys(start, alike)),
@@ -131,7 +136,9 @@ class _Search:
         self.system, self.target, self.costs = system, target, costs
         self.progress = progress
         self.wanted = target.wanted(system)
-        self.tried = 0
+        self.heads = np.array([each.count for each in system.subscribers], dtype=np.float64)
+        self.known: dict[tuple[float, ...], Floats] = {}
+        self.base: Network | None = None
 
     def built(self, sizes: Sizes) -> System:
         """The system with brokers so many times as fast."""
@@ -144,18 +151,28 @@ class _Search:
         """What the speed that is added costs."""
         return sum(self.costs[name] * (size - 1.0) for name, size in sizes.items())
 
-    def outcome(self, sizes: Sizes) -> Outcome:
-        """What is predicted of a mix."""
-        self.tried += 1
-        self.progress(f"mix {self.tried}, added speed {self.cost(sizes):.3g}")
-        return foretell(self.built(sizes))
+    def shares(self, sizes: Sizes) -> Floats:
+        """Give the on-time shares [subscriber] of a mix by theory; every mix is asked for once."""
+        key = tuple(sizes.values())
+        if key not in self.known:
+            self.progress(f"mix {len(self.known) + 1}, added speed {self.cost(sizes):.3g}")
+            self.known[key] = self._predicted(self.built(sizes))
+        return self.known[key]
+
+    def _predicted(self, system: System) -> Floats:
+        """Give on-time shares by theory; where it has no answer, as predicted otherwise."""
+        try:
+            network = network_of(system)
+        except UnsupportedError:
+            shares: Floats = foretell(system).subscribers["on_time"].to_numpy()
+            return shares
+        if self.base is not None:  # all but the queues of brokers whose speed differs is known
+            network = replace(network, base=self.base, solved=self.base.solved)
+        return on_time_and_mean(network)[0]
 
     def meets(self, sizes: Sizes) -> bool:
-        """Whether a mix is predicted to meet the target."""
-        return self._meets(self.outcome(sizes))
-
-    def _meets(self, outcome: Outcome) -> bool:
-        return standing(self.system, self.target, outcome).meets
+        """Whether a mix meets the target by theory."""
+        return self.target.is_met(self.target.satisfied_by(self.system, self.shares(sizes)))
 
     def alike(self) -> float | None:
         """Find the least factor for all brokers that meets the target; None where none does."""
@@ -167,61 +184,70 @@ class _Search:
             return 1.0
         return narrowed(enough, 1.0, FASTEST, close=CLOSE) if enough(FASTEST) else None
 
-    def ways(self, alike: float | None) -> list[Sizes]:
-        """Find mixes that meet the target, each broker as slow as the others allow."""
-        starts = [self.by_steps(), alike and dict.fromkeys(self.costs, alike)]
-        return [self.trimmed(each) for each in starts if each]
+    def ways(self, alike: float) -> list[Sizes]:
+        """Find mixes that meet the target, each broker as slow as the others allow.
+
+        Streams are as bursty as with one factor for all, which is near the answer.
+        """
+        start = dict.fromkeys(self.costs, alike)
+        with suppress(UnsupportedError):
+            self.base = network_of(self.built(start))
+        self.known.clear()
+        return [self.trimmed(each) for each in (self.by_steps(), self._even(), start) if each]
+
+    def _even(self) -> Sizes | None:
+        """Find the highest load to which all busier brokers can be brought; None where none is."""
+
+        def brought_to(load: float) -> Sizes:
+            sizes = {name: max(self.loads[name] / load, 1.0) for name in self.costs}
+            return {name: min(size, FASTEST) for name, size in sizes.items()}
+
+        busiest = max(self.loads.values())
+        if not self.meets(brought_to(busiest / FASTEST)):
+            return None
+        times = narrowed(lambda n: self.meets(brought_to(busiest / n)), 1.0, FASTEST, close=CLOSE)
+        return brought_to(busiest / times)
 
     def by_steps(self) -> Sizes | None:
         """Make the broker faster that helps most for its cost, again and again until it will do."""
         sizes = self._relieved()
-        outcome = self.outcome(sizes)
+        stale = dict.fromkeys(sizes, math.inf)  # what a step gained when it was last looked at
         for _ in range(MOST_STEPS):
-            if self._meets(outcome):
+            if self.meets(sizes):
                 return sizes
-            steps = [{**sizes, name: sizes[name] * STEP} for name in self._promising(sizes)]
-            outcomes = [self.outcome(each) for each in steps]
-            gains = [
-                (self._missed(outcome) - self._missed(after)) / (self.cost(each) - self.cost(sizes))
-                for each, after in zip(steps, outcomes, strict=True)
-            ]
-            if not gains or max(gains) <= 0.0:
+            name = self._most_gained(sizes, stale)
+            if name is None:
                 return None
-            best = int(np.argmax(gains))
-            sizes, outcome = steps[best], outcomes[best]
+            sizes = _with_step(sizes, name)
         return None
 
+    def _most_gained(self, sizes: Sizes, stale: dict[str, float]) -> str | None:
+        """Find the broker a step of which gains most for its cost; None where none gains."""
+        fresh: dict[str, float] = {}
+        while True:
+            likely = [name for name in stale if sizes[name] * STEP <= FASTEST]
+            best = max(likely, key=lambda name: stale[name], default=None)
+            if best is None or best in fresh:
+                return best if best and stale[best] > 0.0 else None
+            after = _with_step(sizes, best)
+            gained = self._missed(sizes) - self._missed(after)
+            stale[best] = fresh[best] = gained / (self.cost(after) - self.cost(sizes))
+
     def _relieved(self) -> Sizes:
-        rows = self.outcome(dict.fromkeys(self.costs, 1.0)).brokers
-        loads = dict(zip(rows["broker"], _loads(rows), strict=True))
         return {
-            name: loads[name] / RELIEVED if loads.get(name, 0.0) >= 1.0 else 1.0
+            name: self.loads[name] / RELIEVED if self.loads[name] >= 1.0 else 1.0
             for name in self.costs
         }
 
-    def _missed(self, outcome: Outcome) -> float:
-        """What subscribers miss of their targets, added up over heads."""
-        rows = outcome.subscribers
-        short = np.nan_to_num(np.maximum(self.wanted - rows["on_time"].to_numpy(), 0.0))
-        return float((short * rows["count"].to_numpy()).sum())
+    @cached_property
+    def loads(self) -> dict[str, float]:
+        """By broker the work that is offered to it at its present speed, in seconds a second."""
+        return _loads(foretell(self.system).brokers)
 
-    def _promising(self, sizes: Sizes) -> list[str]:
-        """Find the brokers that cost those most who miss their target, for what speed costs."""
-        try:
-            outcome = predict(self.built(sizes), _WITH_CAUSES)
-        except UnsupportedError:
-            return []
-        rows = outcome.subscribers
-        missing = set(rows["subscriber"][rows["on_time"].to_numpy() < self.wanted])
-        causes = outcome.causes
-        own = causes["cause"].isin(["waiting", "service"]) & causes["subscriber"].isin(missing)
-        worth = causes[own].groupby("place")["cost"].sum()
-        by_cost = {
-            name: cost / (self.costs[name] * sizes[name])
-            for name, cost in worth.items()
-            if name in sizes and sizes[name] * STEP <= FASTEST
-        }
-        return sorted(by_cost, key=lambda name: -round(by_cost[name], 12))[:CANDIDATES]
+    def _missed(self, sizes: Sizes) -> float:
+        """What subscribers miss of their targets, added up over heads."""
+        short = np.nan_to_num(np.maximum(self.wanted - self.shares(sizes), 0.0))
+        return float(short @ self.heads)
 
     def trimmed(self, sizes: Sizes) -> Sizes:
         """Make each broker as slow as the others allow, the one that saves most first."""
@@ -237,11 +263,22 @@ class _Search:
         def enough(size: float) -> bool:
             return self.meets({**sizes, name: size})
 
-        return 1.0 if enough(1.0) else narrowed(enough, 1.0, sizes[name], close=CLOSE)
+        low, high, step = sizes[name], sizes[name], STEP
+        while low == high:  # ever longer steps back
+            low = max(high / step, 1.0)
+            if enough(low):
+                if low == 1.0:
+                    return 1.0
+                high, step = low, step**2
+        return narrowed(enough, low, high, close=CLOSE)
 
     def proven(self, sizes: Sizes, play: Play | None) -> tuple[Sizes, Evidence]:
-        """Add speed where it is added until the evidence says enough, or no more is tried."""
-        safer, evidence = sizes, weigh(self.built(sizes), self.target, play)
+        """Add speed where it is added until the evidence says enough, or no more is tried.
+
+        What prediction alone leaves open lies at the target, where a simulation takes longest to
+        say anything: it begins with a little more speed, by less than sizes are worked out to.
+        """
+        safer, evidence = sizes, weigh(self.built(sizes), self.target)
         for part in SAFER:
             grown = {
                 name: min(1.0 + (size - 1.0) * (1.0 + part), FASTEST)
@@ -251,24 +288,20 @@ class _Search:
                 break
             self.progress(f"proving a mix with added speed {self.cost(grown):.3g}")
             safer, evidence = grown, weigh(self.built(grown), self.target, play)
+        if evidence.verdict != MEETS and safer == sizes:  # it cannot grow
+            evidence = weigh(self.built(sizes), self.target, play)
         return safer, evidence
 
-    def rows(self, sizes: Sizes) -> list[dict[str, Any]]:
+    def rows(self, sizes: Sizes, brokers: pd.DataFrame) -> list[dict[str, Any]]:
         """List the brokers that must be faster: by how much, at which cost, how busy then."""
-        before, after = (
-            dict(zip(each["broker"], _loads(each), strict=True))
-            for each in (
-                self.outcome(dict.fromkeys(sizes, 1.0)).brokers,
-                self.outcome(sizes).brokers,
-            )
-        )
+        after = _loads(brokers)
         rows = [
             {
                 "broker": name,
                 "size": size,
                 "cost": self.costs[name] * (size - 1.0),
-                "load": before.get(name, 0.0),
-                "load_after": after.get(name, 0.0),
+                "load": self.loads[name],
+                "load_after": after[name],
             }
             for name, size in sizes.items()
             if size > 1.0
@@ -276,5 +309,10 @@ class _Search:
         return sorted(rows, key=lambda row: -round(row["cost"], 9))
 
 
-def _loads(brokers: pd.DataFrame) -> list[float]:
-    return [float(load) for load in brokers["arrivals_per_s"] * brokers["service_mean_s"]]
+def _with_step(sizes: Sizes, name: str) -> Sizes:
+    return {**sizes, name: sizes[name] * STEP}
+
+
+def _loads(brokers: pd.DataFrame) -> dict[str, float]:
+    work = brokers["arrivals_per_s"] * brokers["service_mean_s"]
+    return {str(name): float(load) for name, load in zip(brokers["broker"], work, strict=True)}

@@ -198,12 +198,12 @@ def _why(changes: Mapping[str, float]) -> str:
 
 def _least(table: pd.DataFrame, column: str) -> dict[str, Any]:
     known = table[table[column].notna()]
-    return {} if known.empty else known.loc[known[column].idxmin()].to_dict()
+    return {} if known.empty else known.loc[known[column].round(9).idxmin()].to_dict()
 
 
 def _greatest(table: pd.DataFrame, column: str) -> dict[str, Any]:
     known = table[table[column].notna()]
-    return {} if known.empty else known.loc[known[column].idxmax()].to_dict()
+    return {} if known.empty else known.loc[known[column].round(9).idxmax()].to_dict()
 
 
 def unique_names(scenarios: Sequence[Scenario]) -> None:

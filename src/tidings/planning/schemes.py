@@ -19,7 +19,7 @@ from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, Recovery, System
 from tidings.planning.choices import SCHEME_SECONDS
-from tidings.planning.evidence import MEETS, OPEN, better, deciding, verdict
+from tidings.planning.evidence import MEETS, OPEN, better, deciding, errors, verdict
 from tidings.planning.scenarios import foretell
 from tidings.planning.targets import Target
 from tidings.simulation.run import SimulationOptions, simulate
@@ -37,9 +37,11 @@ class SchemeReport:
     on_time: dict[str, float]  # mean over events, and quantiles over subscribers
     error: float  # the largest of a subscriber's share that counts (half-width, 95 %)
     simulated: float  # mean over events
+    simulated_error: float  # its half-width (95 %) at most: if all shares err to one side
     simulated_se: float  # the largest standard error of a subscriber's simulated share
     satisfied: float  # share of subscribers that get their target
     satisfied_simulated: float
+    satisfied_simulated_error: float  # by how much, if all shares are off by their errors
     transmissions: float  # of events between brokers, for each delivery
     acknowledgements: float  # of those, for each delivery
     refreshes: float  # of subscriptions between brokers, for each delivery
@@ -172,7 +174,7 @@ def _can_fail(system: System) -> bool:
 
 
 def _report(system: System, target: Target, predicted: Outcome, simulated: Outcome) -> SchemeReport:
-    counts = better(predicted, simulated)
+    counts, error = better(predicted, simulated), errors(simulated)
     engines = sorted({each for each in counts.subscribers["by"] if each})
     costs = simulated.provenance["messages"]["per_delivery"]
 
@@ -186,9 +188,14 @@ def _report(system: System, target: Target, predicted: Outcome, simulated: Outco
         on_time={"mean": counts.on_time, **_quantiles(counts)},
         error=float(counts.subscribers["error"].max()),
         simulated=simulated.on_time,
+        simulated_error=_error_of_mean(simulated),
         simulated_se=float(simulated.subscribers["on_time_se"].max()),
         satisfied=target.satisfied(system, counts),
         satisfied_simulated=target.satisfied(system, simulated),
+        satisfied_simulated_error=max(
+            abs(target.satisfied(system, simulated, each) - target.satisfied(system, simulated))
+            for each in (error, -error)
+        ),
         transmissions=cost("transmissions"),
         acknowledgements=cost("acknowledgements"),
         refreshes=cost("refreshes"),
@@ -198,6 +205,18 @@ def _report(system: System, target: Target, predicted: Outcome, simulated: Outco
         verdict=verdict(system, target, predicted, simulated),
         warnings=simulated.warnings if engines == ["simulation"] else predicted.warnings,
     )
+
+
+def _error_of_mean(outcome: Outcome) -> float:
+    """Bound the half-width (95 %) of the mean over events; NaN where that of a share is unknown.
+
+    Shares come from the same runs, so they may all err to one side: their errors are averaged as
+    the shares are, not divided by a root.
+    """
+    rows = outcome.subscribers[outcome.subscribers["on_time"].notna()]
+    weight = (rows["wanted_per_s"] * rows["count"]).to_numpy()
+    known = rows["error"].to_numpy()
+    return float(known @ weight / weight.sum()) if weight.sum() > 0.0 else math.nan
 
 
 def _quantiles(outcome: Outcome) -> dict[str, float]:

@@ -10,6 +10,7 @@ import numpy as np
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
 from tidings.model.outcome import Outcome
+from tidings.model.record_tables import column
 from tidings.model.system import System
 
 
@@ -49,14 +50,17 @@ class Target:
 
         ``lower`` asks what it would be if shares on time (all, or each) were so much lower.
         """
-        wanted = self.wanted(system)
-        got = outcome.subscribers["on_time"].to_numpy()
-        heads = outcome.subscribers["count"].to_numpy()
+        return self.satisfied_by(system, outcome.subscribers["on_time"].to_numpy() - lower)
+
+    def satisfied_by(self, system: System, shares: Floats) -> float:
+        """The same by on-time shares [subscriber]; NaN for those who want nothing published."""
+        wanted, counts = self.wanted(system), column(system.subscribers, "count")
+        heads = np.array(counts.values)[counts.codes]
         # Who wants nothing that is published is not let down.
-        asked = ~np.isnan(wanted) & ~np.isnan(got)
+        asked = ~np.isnan(wanted) & ~np.isnan(shares)
         if not asked.any():
             return 1.0
-        return float(heads[asked & (got - lower >= wanted)].sum() / heads[asked].sum())
+        return float(heads[asked & (shares >= wanted)].sum() / heads[asked].sum())
 
     def is_met(self, satisfied: float) -> bool:
         """Whether this share of content subscribers is enough."""

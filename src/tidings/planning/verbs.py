@@ -16,10 +16,12 @@ from tidings.planning.admission import Admission, Admissions
 from tidings.planning.budget import Budget, draw_up
 from tidings.planning.capacity import Capacity, least_copies, least_speed
 from tidings.planning.choices import ALL, SCHEME_SECONDS, SECONDS
+from tidings.planning.consumers import ConsumersPlan, plan_group
 from tidings.planning.deadlines import LEVELS, Deadlines, shortest_lifetimes
 from tidings.planning.evidence import Evidence, Play, weigh
 from tidings.planning.gating import Gate, hold
-from tidings.planning.homes import HomesAdvice, assign_homes, search_for
+from tidings.planning.home_search import search_for
+from tidings.planning.homes import HomesAdvice, assign_homes
 from tidings.planning.mix import Mix, cheapest_mix
 from tidings.planning.newcomers import newcomer_like
 from tidings.planning.objectives import read_objectives, with_objectives
@@ -147,6 +149,19 @@ def plan_capacity(
     if copies is not None:
         return least_copies(asked.system, asked.target, copies, play=asked.play, progress=progress)
     return least_speed(asked.system, asked.target, broker, play=asked.play, progress=progress)
+
+
+def plan_consumers(
+    system: System,
+    options: PlanOptions | None = None,
+    *,
+    group: str | None = None,
+    progress: Progress = lambda _: None,
+    **changes: Any,
+) -> ConsumersPlan:
+    """Find the least members of a consumer group that meet the target, with settings that hold."""
+    asked = _Asked(system, options, progress, changes)
+    return plan_group(asked.system, asked.target, group, play=asked.play, progress=progress)
 
 
 def plan_scheme(

@@ -61,6 +61,16 @@ class TheoryAnswer:
     roughness: Floats  # [subscriber]: how far its share is off by arithmetic alone
 
 
+def network_of(system: System, *, model: str = "law", faults: str = "exact") -> Network:
+    """Give a system as theory sees it; refuses by name what theory does not handle."""
+    require_queue_model(model)
+    require_only(system, HANDLED, "theory")
+    require_repairs_handled(system, faults)
+    system = with_periods_as_laws(system)
+    routes = acknowledged(system, route(system))
+    return Network(system=system, routes=routes, model=model, faults=faults)
+
+
 def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by name)
     system: System,
     *,
@@ -78,14 +88,10 @@ def answer_by_theory(  # noqa: PLR0913 (what it can be asked for, all of it by n
     standard errors of parameters into those of the result; by itself where the system has them and
     that is quick. ``causes`` adds what each cause costs everybody; by itself in small systems.
     """
-    require_queue_model(model)
-    require_only(system, HANDLED, "theory")
-    require_repairs_handled(system, faults)
     report = progress or (lambda _: None)
     report("contents and routes")
-    system = with_periods_as_laws(system)
-    routes = acknowledged(system, route(system))
-    network = Network(system=system, routes=routes, model=model, faults=faults)
+    network = network_of(system, model=model, faults=faults)
+    system = network.system
     report("queues")
     _ = network.stages
     some = delays is None and len(system.subscribers) > MOST_DELAY_LAWS

@@ -29,7 +29,7 @@ def load_annex(path: Path) -> Section:
             f"{path}: cannot be read as JSON: {yaml_text.refusal(error)}"
         ) from None
     for key, (title, tables) in _KINDS.items():
-        if isinstance(document, dict) and key in document:
+        if isinstance(document, dict) and set(key.split()) <= document.keys():
             try:
                 return Section(title=title, exhibits=tuple(map(grid, tables(document))))
             except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
@@ -39,7 +39,7 @@ def load_annex(path: Path) -> Section:
                 ) from None
     raise InvalidInputError(
         f"{path}: not the --json output of explain, whatif or plan; wants a document with "
-        f"one of the fields {', '.join(_KINDS)}"
+        f"one of the fields {', '.join(key for key in _KINDS if ' ' not in key)}"
     )
 
 
@@ -66,7 +66,9 @@ def _what_if(document: Document) -> list[FittingTable]:
     return [what_ifs.difference_table(predicted, ROWS), what_ifs.causes_table(predicted)]
 
 
+# By the fields that tell them, the first that a document has all of.
 _KINDS: dict[str, tuple[str, Callable[[Document], list[FittingTable]]]] = {
+    "predicted verdict": ("Targets", lambda d: [plans.targets_table(d)]),
     "remedies": ("What makes events late or lost, and what helps most", _budget),
     "predicted": ("What if", _what_if),
     "scenarios": ("What if", lambda d: [what_ifs.scenario_table(d["scenarios"], ROWS)]),

@@ -94,7 +94,7 @@ def figures(outcomes: Mapping[str, Outcome]) -> list[Figure]:
         shown.append(Figure(label="badly served", value=f"{below:,}", note=note))
     busy = outcome.brokers[outcome.brokers["utilisation"].notna()]
     if len(busy):
-        most = busy.loc[busy["utilisation"].idxmax()]
+        most = busy.loc[busy["utilisation"].round(9).idxmax()]
         value = whole_percent(float(most["utilisation"]))
         shown.append(Figure(label="busiest broker", value=value, note=short(str(most["broker"]))))
     for each in comparisons(outcomes):
@@ -195,7 +195,7 @@ def _part_words(part: Part, explanation: Explanation) -> str:
 def _who(known: pd.DataFrame, reasons: Reasons) -> str:
     limit, total = threshold(known), _count(known)
     below = _count(known[known["on_time"] < limit])
-    worst = known.loc[known["on_time"].idxmin()]
+    worst = known.loc[known["on_time"].round(9).idxmin()]
     name = str(worst["subscriber"])
     who = short(name) + (f" at broker {short(str(worst['broker']))}" if worst["broker"] else "")
     first = (
@@ -228,7 +228,7 @@ def _why_late(outcome: Outcome, reasons: Reasons) -> str:
     through = brokers["broker"].map(reasons.late_through).fillna(0.0)
     if not len(brokers) or not through.max() > 0:
         return ""
-    guilty = brokers.loc[(through * brokers["wait_mean_s"]).idxmax()]
+    guilty = brokers.loc[(through * brokers["wait_mean_s"]).round(9).idxmax()]
     name, share = short(str(guilty["broker"])), float(through.loc[guilty.name])
     wait, service = float(guilty["wait_mean_s"]), float(guilty["service_mean_s"])
     if math.isinf(wait) or guilty["utilisation"] >= 1:

@@ -200,6 +200,8 @@ def _links(system: System, main: Outcome) -> list[dict[str, Any]]:
         for ends, channel in ((link.between, link.there), (link.between[::-1], link.back)):
             row = {"lost": 1 - channel.reliability, "delay_mean_s": channel.delay.mean_s}
             known = {k: v for k, v in seen.get(ends, {}).items() if not math.isnan(v)}
+            if known.get("events_per_s") == 0.0:  # what carries nothing loses nothing
+                known["lost"] = math.nan
             directions.append({key: number(value) for key, value in (row | known).items()})
         rows.append({"ends": [index[end] for end in link.between], "ways": directions})
     return rows

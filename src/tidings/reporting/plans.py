@@ -40,9 +40,9 @@ def scheme_tables(advice: Mapping[str, Any]) -> list[FittingTable]:
         column("p05", share("p05")),
         column("p50", share("p50")),
         column("error", _error, spare=1),
-        column("simulated", lambda row: f"{row['simulated']:.4f}", spare=2),
+        column("simulated", _simulated, spare=2),
         column("on target", lambda row: f"{100 * row['satisfied']:.1f} %"),
-        column("simulated", lambda row: f"{100 * row['satisfied_simulated']:.1f} %", spare=3),
+        column("simulated", _satisfied_simulated, spare=3),
         column("", mark, left=True),
     ]
     costs = [
@@ -61,7 +61,7 @@ def scheme_tables(advice: Mapping[str, Any]) -> list[FittingTable]:
             caption="on time: mean over events, by theory (~: partly by simulation); worst, p05, "
             "p50: lowest, 5th percentile and median of the subscribers; error: largest "
             "error of a subscriber's share; on target: share of subscribers that reach "
-            "their target",
+            "their target; simulated: with its error (95 %)",
         ),
         FittingTable(
             title="Messages between brokers for each delivery, simulated",
@@ -88,8 +88,17 @@ def _on_time(row: Row) -> str:
     return f"{'' if row['by'] == 'theory' else '~'}{row['on_time']['mean']:.4f}"
 
 
-def _error(row: Row) -> str:
-    return "?" if row["error"] is None else f"± {row['error']:.2g}"
+def _error(row: Row, name: str = "error", percent: float = 1.0) -> str:
+    return "± ?" if row[name] is None else f"± {percent * row[name]:.2g}"
+
+
+def _simulated(row: Row) -> str:
+    return f"{row['simulated']:.4f} {_error(row, 'simulated_error')}"
+
+
+def _satisfied_simulated(row: Row) -> str:
+    error = _error(row, "satisfied_simulated_error", 100.0)
+    return f"{100 * row['satisfied_simulated']:.1f} {error} %"
 
 
 def deadline_table(document: Row, limit: int | None = None) -> FittingTable:
@@ -131,11 +140,46 @@ def capacity_table(document: Row) -> FittingTable:
         "Sizes that were tried",
         shown,
         Column(
-            title="times as fast" if document["what"] == "speed" else "brokers",
+            title="times as fast" if document["what"] == "speed" else document["what"],
             cells=[f"{row['size']:.4g}" for row in shown],
         ),
         marks=["◀" if row["size"] == document["choice"] else _open(row) for row in shown],
         left_out=hidden(len(shown), len(rows), "sizes"),
+    )
+
+
+def settings_table(document: Row) -> FittingTable:
+    """What becomes of redelivery under other settings of a consumer group."""
+    rows = document["settings"]
+    return FittingTable(
+        title="Settings against handling events twice",
+        columns=[
+            name_column([row["change"] for row in rows], "change"),
+            Column(
+                title="handled again",
+                cells=[wording.percent(number(row, "handled_again")) for row in rows],
+            ),
+            Column(
+                title="on time", cells=[wording.percent(number(row, "on_time")) for row in rows]
+            ),
+            Column(
+                title="", cells=["◀" if row["chosen"] else "" for row in rows], left=True, spare=1
+            ),
+        ],
+        caption="handled again: share of its events that are handled more than once",
+    )
+
+
+def targets_table(document: Row) -> FittingTable:
+    """How the system stands to its targets, by each engine that was asked."""
+    rows = [each for each in (document["predicted"], document["simulated"]) if each is not None]
+    said = {"meets": "met", "misses": "not met", "undecided": "undecided"}
+    return _standings(
+        title=f"Targets {said[document['verdict']]}",
+        rows=rows,
+        first=Column(title="by", cells=[str(row["source"]) for row in rows], left=True),
+        marks=[said[row["tells"]] for row in rows],
+        left_out="",
     )
 
 

@@ -186,7 +186,9 @@ def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
 
 def link_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
     """What each link carries, loses and takes, the lossiest first."""
-    rows = outcome.links.sort_values("lost", ascending=False, kind="stable")
+    carried = outcome.links["events_per_s"] != 0.0  # what carries nothing loses nothing
+    rows = outcome.links.assign(lost=outcome.links["lost"].where(carried))
+    rows = rows.sort_values("lost", ascending=False, kind="stable")
     shown = rows if limit is None else rows.head(limit)
     columns = [
         name_column(shown["source"], "from"),

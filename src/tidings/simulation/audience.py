@@ -22,17 +22,20 @@ from tidings.model.system import Subscriber, System
 
 def is_perfect(channel: Channel) -> bool:
     """Whether a channel neither loses nor delays anything."""
-    return channel.reliability >= 1.0 and is_instant(channel)
+    return channel.reliability >= 1.0 and channel.failure is None and is_instant(channel)
 
 
 def is_instant(channel: Channel) -> bool:
     """Whether a channel delays nothing."""
+    if channel.bandwidth_bytes_per_s is not None or channel.network is not None:
+        return False
     return isinstance(channel.delay, Deterministic) and channel.delay.value_s == 0.0
 
 
 def has_queue(subscriber: Subscriber) -> bool:
     """Whether events wait for this subscriber, to connect or to take them in."""
-    return subscriber.connectivity is not None or subscriber.processing is not None
+    own = (subscriber.connectivity, subscriber.processing, subscriber.consumers)
+    return any(each is not None for each in own)
 
 
 def find_receivers(system: System, routes: Routes) -> tuple[list[int], Ints]:

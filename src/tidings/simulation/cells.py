@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tidings.model.arrays import Floats, Ints
 from tidings.model.routes import Routes
 from tidings.model.system import System
+from tidings.simulation.stations import Stations
 
 _MOST_ROUNDS, _SETTLED = 10_000, 1e-13
 
@@ -52,28 +53,30 @@ class Carried:
     loads: Floats  # work offered to each station, in units of what it can do
 
 
-def carried(cells: Cells, brokers: int, owner: Ints, work_s: Floats) -> Carried:
+def carried(cells: Cells, brokers: int, stations: Stations) -> Carried:
     """What arrives where, and how loaded that makes each station.
 
-    ``owner`` is the broker of each station, ``work_s`` the seconds it needs for an event, over its
-    servers. An overloaded broker passes on the same share of everything, as its busiest station
+    An overloaded broker passes on the same share of everything, as its busiest station
     allows; what is behind it gets less. Where overloaded brokers feed each other this is settled by
     iteration.
     """
-    passes = np.ones(brokers)
+    passes, owner, types = np.ones(brokers), stations.owner, len(stations.types)
+    kind = cells.broker * types + stations.type_of_row[cells.row]
     for _ in range(_MOST_ROUNDS):
-        arrivals = _arrivals(cells, passes)
-        loads = arrivals[owner] * work_s
+        flow = _flow(cells, passes)
+        by_type = np.bincount(kind, weights=flow, minlength=brokers * types).reshape(-1, types)
+        loads = (by_type[owner] * stations.work_s).sum(axis=1)
         wanted = np.ones(brokers)
         np.minimum.at(wanted, owner, 1.0 / np.maximum(loads, 1.0))
         if np.all(np.abs(wanted - passes) <= _SETTLED * passes):
             break
         # Brokers that feed each other would swing to and fro: go half of the way.
         passes = wanted if np.all(passes == 1.0) else np.sqrt(wanted * passes)
-    return Carried(arrivals=arrivals, loads=loads)
+    return Carried(arrivals=by_type.sum(axis=1), loads=loads)
 
 
-def _arrivals(cells: Cells, passes: Floats) -> Floats:
+def _flow(cells: Cells, passes: Floats) -> Floats:
+    """Events per second in each cell, where each broker passes on a share of what comes."""
     flow = cells.flow_per_s.copy()
     for depth in range(1, int(cells.depth.max(initial=0)) + 1):
         here = np.flatnonzero(cells.depth == depth)
@@ -81,7 +84,7 @@ def _arrivals(cells: Cells, passes: Floats) -> Floats:
         unhindered = cells.flow_per_s[before]
         kept = np.divide(flow[before], unhindered, out=np.zeros(here.size), where=unhindered > 0)
         flow[here] = cells.flow_per_s[here] * kept * passes[cells.broker[before]]
-    return np.bincount(cells.broker, weights=flow, minlength=passes.size).astype(np.float64)
+    return flow
 
 
 def find_cells(routes: Routes, rates_per_s: Sequence[float], system: System) -> Cells:

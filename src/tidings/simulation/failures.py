@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ class Faults:
     failures: tuple[tuple[str, Failure, tuple[int, ...]], ...]  # name, laws, components
     recovery: Recovery
     lossy: bool = False  # whether links lose events by chance
+    client_channels: tuple[int, ...] = ()  # of the last components, clients' links that fail
 
     @property
     def matter(self) -> bool:
@@ -64,8 +65,12 @@ class Faults:
         return SETTLING * (longest + self.recovery.refresh_s)
 
 
-def find_faults(system: System) -> Faults:
-    """Find all failures of a system; components are its brokers, then its links, by position."""
+def find_faults(system: System, receivers: Sequence[int] = ()) -> Faults:
+    """Find all failures of a system.
+
+    By position components are its brokers, its links, then clients' links that fail. ``receivers``
+    are the subscribers that are followed on their own.
+    """
     brokers = {broker.name: index for index, broker in enumerate(system.brokers)}
     links = {link.between: len(brokers) + index for index, link in enumerate(system.links)}
     component = brokers | {"--".join(ends): index for ends, index in links.items()}
@@ -80,8 +85,22 @@ def find_faults(system: System) -> Faults:
     for group in system.failure_groups:
         members = tuple(dict.fromkeys(component[member] for member in group.members))
         failures.append((f"group {group.name}", group.failure, members))
+    clients = [(f"publisher {each.name}", each.link.failure) for each in system.publishers]
+    followed = (system.subscribers[index] for index in receivers)
+    clients += [(f"subscriber {each.name}", each.link.failure) for each in followed]
+    channels: list[int] = []
+    for channel, (client, failure) in enumerate(clients, 2 * len(links)):
+        if failure is not None:
+            number = len(brokers) + len(links) + len(channels)
+            failures.append((f"link of {client}", failure, (number,)))
+            channels.append(channel)
     lossy = any(arc.reliability < 1.0 for each in system.links for arc in (each.there, each.back))
-    return Faults(failures=tuple(failures), recovery=system.used_recovery, lossy=lossy)
+    return Faults(
+        failures=tuple(failures),
+        recovery=system.used_recovery,
+        lossy=lossy,
+        client_channels=tuple(channels),
+    )
 
 
 def fault_tables(
@@ -107,6 +126,7 @@ def fault_tables(
     return {
         "switches": switches,
         "switch_members": members,
+        "client_channels": np.array(faults.client_channels, dtype=np.int64),
         "arcs_first": first,
         "arcs_from": leaving,
         "interest": interest.ravel(),
@@ -115,7 +135,9 @@ def fault_tables(
         "bundles": bundles,
         "bundle_classes": classes,
         "bundle_of": bundle_of,
-        "components": np.zeros(brokers + arcs // 2, dtype=layout.COMPONENT),
+        "components": np.zeros(
+            brokers + arcs // 2 + len(faults.client_channels), dtype=layout.COMPONENT
+        ),
         "entries": entries.ravel(),
         "buffers": make_records(layout.BUFFER, [(-1, -1)] * (arcs + brokers)),
         "first_arcs": np.full(brokers * brokers if faults.bypassing else 0, -1, dtype=np.int64),
@@ -140,6 +162,7 @@ def fault_numbers(faults: Faults, tables: dict[str, Any], first_slot: int) -> di
         "detection": recovery.detection_s,
         "refresh": recovery.refresh_s,
         "timeout": math.inf if recovery.timeout_s is None else recovery.timeout_s,
+        "first_client": len(tables["components"]) - len(faults.client_channels),
         "first_switch": first_slot,
         "first_notice": first_slot + len(tables["switches"]),
         "first_round": first_round,

@@ -13,11 +13,14 @@ from tidings.simulation.kernel_copies import (
     loses,
     new_copy,
     release,
+    time_on_wire,
     travel,
 )
 from tidings.simulation.kernel_deliveries import deliver
 from tidings.simulation.kernel_forwarding import leave_among_failures
+from tidings.simulation.kernel_groups import visit_group
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, RESTORED
+from tidings.simulation.kernel_lines import complete
 from tidings.simulation.kernel_peers import leave_peer, queue_up
 from tidings.simulation.kernel_stations import join, serve_next
 from tidings.simulation.kernel_tables import (
@@ -57,7 +60,8 @@ def is_let_in(world: Any, index: int) -> bool:
     """Whether a copy enters a broker; if not, what becomes of it has been seen to."""
     copy = copy_at(world, index)
     if copy.place >= world.broker_count:
-        queue_up(world, index)
+        if not visit_group(world, index):
+            queue_up(world, index)
     elif world.failing and label_at(world, index).kind == RESTORED:
         hand_over(world, index)
         release(world, index)
@@ -79,6 +83,17 @@ def finish(world: Any, number: int) -> None:
     following = server.station + 1
     if following < place_at(world, station_at(world, server.station).place).last_station:
         join(world, following, index)
+    else:
+        leave(world, index)
+
+
+@primitive
+def finish_in_line(world: Any, number: int) -> None:
+    """A line is done with a copy, which moves on."""
+    at = server_at(world, number).station
+    index = complete(world, number)
+    if at + 1 < place_at(world, station_at(world, at).place).last_station:
+        join(world, at + 1, index)
     else:
         leave(world, index)
 
@@ -130,6 +145,8 @@ def send(world: Any, index: int, arc: int) -> None:
     delay = 0.0
     if not lost:
         delay = travel(world, new_copy(world, index, channel.target, arc), channel)
+    elif channel.wire >= 0:
+        time_on_wire(world, index, channel)
     if publication.measured:
         channel.sent += 1
         channel.delay_sum += delay

@@ -20,11 +20,13 @@ from tidings.simulation.kernel_copies import (
     loses,
     pass_by,
     release,
+    time_on_wire,
     travel,
 )
 from tidings.simulation.kernel_deliveries import deliver
 from tidings.simulation.kernel_forgetting import is_forgotten_behind
 from tidings.simulation.kernel_layout import (
+    AT_MEMBER,
     BESIDE,
     BY_BROKER_DOWN,
     BY_EXPIRY_IN_BUFFER,
@@ -42,6 +44,8 @@ from tidings.simulation.kernel_tables import (
     interest_at,
     label_at,
     mark_at,
+    parcel_at,
+    place_at,
     publication_at,
 )
 from tidings.simulation.kernel_walks import is_open, link_of
@@ -100,6 +104,8 @@ def transmit(world: Any, index: int) -> None:
         return
     while loses(world, channel):
         channel.lost += measured
+        if channel.wire >= 0:
+            time_on_wire(world, copy.publication, channel)
         if not is_kept(world, index) or channel.reliability <= 0.0:
             lose(world, index, BY_LINK)
             return
@@ -113,8 +119,15 @@ def transmit(world: Any, index: int) -> None:
 def turn_away(world: Any, index: int) -> None:
     """A copy does not arrive: its link failed under it, or its broker is down."""
     copy = copy_at(world, index)
-    channel_at(world, copy.channel).lost += publication_at(world, copy.publication).measured
-    fail_copy(world, index)
+    channel = channel_at(world, copy.channel)
+    channel.lost += publication_at(world, copy.publication).measured
+    if world.parcels_length > 0 and place_at(world, copy.place).kind == AT_MEMBER:
+        parcel_at(world, index).cut_off = 1
+        pass_by(world, index)  # its group sees to it
+    elif copy.channel >= world.arc_count and channel.generation != copy.stamp:
+        lose(world, index, BY_PATH_DOWN)  # nobody keeps what is on a client's link
+    else:
+        fail_copy(world, index)
 
 
 @primitive

@@ -11,6 +11,7 @@ from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_layout import (
     BESIDE,
     BY_EXPIRY,
+    BY_PATH_DOWN,
     FIRST_HAND,
     FROM_PUBLISHER,
     KEPT,
@@ -36,8 +37,10 @@ from tidings.simulation.kernel_tables import (
     receipt_at,
     receiver_at,
     row_at,
+    size_at,
     step_at,
     streams_of,
+    wire_at,
 )
 from tidings.simulation.kernel_walks import walk_tree
 from tidings.simulation.kernel_wanting import count_missed, stop_wanting
@@ -140,6 +143,8 @@ def count_loss_of_peer(world: Any, index: int, cause: int) -> None:
     counts = receipt_at(world, place.owner * world.publisher_count + publisher)
     if cause == BY_EXPIRY:
         counts.expired += 1
+    elif cause == BY_PATH_DOWN:
+        counts.path_down += 1
     else:
         counts.dropped += 1
 
@@ -224,12 +229,36 @@ def has_waited(world: Any, index: int) -> bool:
     return bool(kind in (KEPT, RESTORED))
 
 
+@primitive
+def loses_in_bursts(world: Any, channel: Any) -> bool:
+    """Whether a channel loses what is sent now, where that hangs on what was sent before."""
+    streams = streams_of(world)
+    if channel.fate < 0 or uniform(streams, channel.loss_stream) < channel.anew:
+        is_lost = uniform(streams, channel.loss_stream) >= channel.reliability
+        channel.fate = 1 if is_lost else 0
+    return bool(channel.fate > 0)
+
+
 @inlined
 def loses(world: Any, channel: Any) -> bool:
     """Whether a channel loses what is sent over it now."""
     if channel.reliability >= 1.0:
         return False
+    if channel.anew < 1.0:
+        return loses_in_bursts(world, channel)
     return uniform(streams_of(world), channel.loss_stream) >= channel.reliability
+
+
+@primitive
+def time_on_wire(world: Any, index: int, channel: Any) -> float:
+    """Send an event over a wire; how long it waits and is being sent, in seconds.
+
+    What the channel loses has used it too.
+    """
+    wire = wire_at(world, channel.wire)
+    size = size_at(world, publication_at(world, index).row).value
+    wire.free = max(wire.free, world.now) + size * channel.seconds_per_byte
+    return wire.free - world.now
 
 
 @inlined
@@ -252,6 +281,8 @@ def travel(world: Any, index: int, channel: Any) -> float:
         pass_by(world, index)
         return 0.0
     delay = draw_time(world, channel.delay, channel.delay_stream)
+    if channel.wire >= 0:
+        delay += time_on_wire(world, copy.publication, channel)
     world.order += 1
     push(flight_of(world), world.in_flight, world.now + delay, world.order, index)
     world.in_flight += 1

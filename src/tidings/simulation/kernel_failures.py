@@ -7,6 +7,7 @@ from typing import Any
 from tidings.kernels.calendar import set_key
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_buffers import fail_copy, send_kept
+from tidings.simulation.kernel_lines import drop_from_line, has_line
 from tidings.simulation.kernel_spreading import let_go
 from tidings.simulation.kernel_stations import drop_waiting, stop_serving
 from tidings.simulation.kernel_subscriptions import (
@@ -17,11 +18,13 @@ from tidings.simulation.kernel_tables import (
     arc_from_at,
     arcs_first_at,
     channel_at,
+    client_channel_at,
     component_at,
     entry_at,
     nodes_of,
     place_at,
     station_at,
+    wire_at,
 )
 from tidings.simulation.kernel_tapes import tape_turn
 
@@ -32,6 +35,9 @@ def start_failing(world: Any) -> None:
     for number in range(world.components_length):
         component = component_at(world, number)
         component.seen = 1 if component.down_by == 0 else 0
+        if number >= world.first_client:
+            channel = channel_at(world, client_channel_at(world, number - world.first_client).value)
+            channel.is_down = 1 - component.seen
         if world.recording:
             tape_turn(world, number, component.seen)
         forgets = world.forgetting and number < world.broker_count
@@ -59,7 +65,11 @@ def turn_component(world: Any, number: int, is_on: int) -> None:
         tape_turn(world, number, was_down)
     if not was_down:
         break_down(world, number)
-    announce(world, number)
+    if number >= world.first_client:
+        channel = channel_at(world, client_channel_at(world, number - world.first_client).value)
+        channel.is_down = 1 if component.down_by > 0 else 0
+    else:
+        announce(world, number)
     if was_down and world.churning:
         let_go(world)
     if was_down and world.buffering and number < world.broker_count:
@@ -71,10 +81,20 @@ def break_down(world: Any, number: int) -> None:
     """A component goes down: a broker loses what it has in hand, a link what is under way."""
     if number < world.broker_count:
         crash(world, number)
+    elif number >= world.first_client:
+        cut(world, channel_at(world, client_channel_at(world, number - world.first_client).value))
     else:
         arc = 2 * (number - world.broker_count)
-        channel_at(world, arc).generation += 1
-        channel_at(world, arc + 1).generation += 1
+        cut(world, channel_at(world, arc))
+        cut(world, channel_at(world, arc + 1))
+
+
+@inlined
+def cut(world: Any, channel: Any) -> None:
+    """A channel loses what is under way; what waited for a wire of its own is gone, too."""
+    channel.generation += 1
+    if channel.wire >= 0 and not wire_at(world, channel.wire).shared:
+        wire_at(world, channel.wire).free = world.now
 
 
 @merged
@@ -82,6 +102,12 @@ def crash(world: Any, number: int) -> None:
     """A broker loses its queues and its routing table; its buffers are on disk and stay."""
     broker = place_at(world, number)
     for at in range(broker.first_station, broker.last_station):
+        if has_line(world, at):
+            index = drop_from_line(world, at)
+            while index >= 0:
+                fail_copy(world, index)
+                index = drop_from_line(world, at)
+            continue
         index = drop_waiting(world, at)
         while index >= 0:
             fail_copy(world, index)

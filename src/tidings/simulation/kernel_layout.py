@@ -65,10 +65,17 @@ SCHEDULE = _record(position=_I, last=_I)
 # of a publisher or receiver, its owner.
 PLACE = _record(first_station=_I, last_station=_I, kind=_I, owner=_I)
 # Kinds of places: a broker; where events wait for their publisher to connect; where they wait for
-# their subscriber to connect; where a subscriber takes them in.
+# their subscriber to connect; where a subscriber takes them in. Of a consumer group: where events
+# come to its queue; where a member handles them, and is done with them; where it is heard that one
+# was; where it is seen that none was in time.
 AT_BROKER, FROM_PUBLISHER, TO_SUBSCRIBER, AT_SUBSCRIBER = _constants(0, 4)
+TO_GROUP, AT_MEMBER, HANDLED, ACKNOWLEDGED, OVERDUE = _constants(4, 5)
 # A channel: one direction of a link, or a client's link. ``instant``: no delay at all. A failure
-# begins a new generation of the channel, and what was sent in an older one never arrives.
+# begins a new generation of the channel, and what was sent in an older one never arrives; of a
+# client's link that fails it is also known whether it ``is_down``. Each
+# event meets the fate of the one before (``fate``: lost or not; −1 at first), unless it is decided
+# anew, which happens with probability ``anew``: 1 where losses do not come in bursts. What is sent
+# over a channel with a wire (−1: there is none) keeps it busy for so many seconds per byte.
 CHANNEL = _record(
     reliability=_F,
     instant=_I,
@@ -76,17 +83,25 @@ CHANNEL = _record(
     loss_stream=_I,
     delay_stream=_I,
     target=_I,
+    anew=_F,
+    fate=_I,
+    wire=_I,
+    seconds_per_byte=_F,
+    is_down=_I,
     generation=_I,
     sent=_I,
     lost=_I,
     delay_sum=_F,
 )
+# A wire: when all that was sent over it will be through; whether several links share it.
+WIRE = _record(free=_F, shared=_I)
 # A receiver: a subscriber that is followed on its own, because its link loses or delays events or
 # because it has a lifetime of its own (a law, or −1), or because it has queues of its own: events
 # wait for it to connect at one place and are taken in at another (−1: there is none), or because
-# its subscription comes and goes (its churner; −1: it is always there).
+# its subscription comes and goes (its churner; −1: it is always there), or because it is a group of
+# consumers (−1: it is not).
 RECEIVER = _record(
-    channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, taken_in_at=_I, churner=_I
+    channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, taken_in_at=_I, churner=_I, group=_I
 )
 
 # ---- the state ---------------------------------------------------------------------------------
@@ -112,8 +127,19 @@ STATION = _record(
     wait=_F,
     wait_square=_F,
     urgency=_I,
+    keeps_expired=_I,  # whether what expires in it is served all the same
 )
 SERVER = _record(station=_I, serves=_I, next_idle=_I, left=_F)
+# A line: what makes a station of a broker other than plain; its idle servers, here alone, and the
+# root of its heap: of those that wait in turn, or of those in service, so many ``active``. Of
+# shared servers also the work that each copy there since the last idle moment has had so far, as
+# of when it ``changed``. Its laws and priorities by event type begin at ``first_demand``.
+LINE = _record(kind=_I, first_demand=_I, idle=_I, root=_I, active=_I, work=_F, changed=_F)
+# Kinds of lines: none at all; served in turn, by priority; by shared servers; all at once.
+PLAIN, IN_TURN, SHARING, UNLIMITED = _constants(0, 4)
+DEMAND = _record(law=_I, priority=_I)
+# The place of a copy in the heap of a line, and the work it needs, in seconds.
+RANK = _record(left=_I, right=_I, order=_I, key=_F, need=_F)
 # A copy: at (or on its way to) a place, a broker mostly, over a channel. ``stamp`` is the
 # generation in which it was sent.
 COPY = _record(
@@ -157,9 +183,11 @@ SWITCH = _record(
     last_period=_I,
     next_period=_I,
     is_on=_I,
+    consumer=_I,  # 1 + the member of a group that it is; 0: none
 )
-# A component: the brokers, then the links. It is down while any switch is off that it hangs on;
-# ``seen`` is what other brokers believe: whether it was up when they last noticed.
+# A component: the brokers, then the links, then clients' links that fail. It is down while any
+# switch is off that it hangs on; ``seen`` is what other brokers believe: whether it was up when
+# they last noticed.
 COMPONENT = _record(down_by=_I, seen=_I)
 # A home: a broker with subscribers, who send their subscriptions again at regular moments from
 # ``phase`` on. ``rounds`` so far, and how many of them have timed out.
@@ -172,6 +200,65 @@ BUFFER = _record(head=_I, tail=_I)
 # A step of a walk over a tree: the broker, the arc into it, the step before, how many brokers at
 # and behind it want the event as far as is known, and whether a detour leads to it or before it.
 STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
+
+# ---- consumer groups -----------------------------------------------------------------------------
+
+# A group: the receiver that it is, its members and queues [first, last), how one is chosen, and its
+# limits: events that wait, that one member or all of them hold, deliveries of one event. Its
+# back-off is times [first, last), the last of which is that of all further deliveries; none: an
+# event is delivered once. ``paused_until``: nobody is handed anything before.
+GROUP = _record(
+    receiver=_I,
+    first_member=_I,
+    last_member=_I,
+    first_queue=_I,
+    last_queue=_I,
+    choice=_I,
+    buffer=_I,
+    drops_old=_I,
+    prefetch=_I,
+    most_in_flight=_I,
+    deliveries=_I,
+    first_backoff=_I,
+    last_backoff=_I,
+    rebalance=_F,
+    ack_channel=_I,
+    handled_at=_I,
+    acknowledged_at=_I,
+    overdue_at=_I,
+    stream=_I,
+    turn=_I,
+    waiting=_I,
+    in_flight=_I,
+    paused_until=_F,
+    pausing=_I,
+)
+BY_TURNS, LEAST_BUSY, AT_RANDOM = _constants(0, 3)
+# A member: its group, its place, whether it is there, and how many events it holds.
+MEMBER = _record(group=_I, place=_I, is_on=_I, held=_I)
+# A queue of a group, one a partition: the cumulative share of the events up to and including it,
+# the member that has it as a rule and the one that has it now (−1: any), what waits for its first
+# delivery and what for another one, each a linked list.
+GROUP_QUEUE = _record(
+    below=_F, usual_owner=_I, owner=_I, head=_I, tail=_I, again_head=_I, again_tail=_I
+)
+# What else there is to know of a copy where there are groups. Of an event at a group (its
+# *message*): its queue, how often it was delivered, handled, whether that is over (acknowledged or
+# given up, by which cause), and how many copies and lists know of it. Of a delivery, of its
+# acknowledgement and of its clock: the message; of a delivery also the member, and whether it was
+# cut off on its way.
+PARCEL = _record(
+    message=_I,
+    member=_I,
+    cut_off=_I,
+    queue=_I,
+    tries=_I,
+    handled=_I,
+    settled=_I,
+    cause=_I,
+    known_by=_I,
+)
+FIRST_PAUSE = np.int64(2**40)  # cargo from which on it is a group whose pause ends
 
 # ---- subscriptions that come and go, and how brokers hear of them -------------------------------
 
@@ -211,16 +298,19 @@ KERNEL_CAUSES = (
     "not_restored",
     "not_known",
     "unsubscribed",
+    "dead_letter",
 )
 BY_LINK, BY_OVERFLOW, BY_EXPIRY = _constants(0, 3)
 PLAIN_CAUSES = 3  # the causes that there are where nothing fails
 BY_BROKER_DOWN, BY_PATH_DOWN, BY_EXPIRY_IN_BUFFER, BY_NOT_RESTORED = _constants(PLAIN_CAUSES, 4)
 FAILING_CAUSES = PLAIN_CAUSES + 4
-BY_NOT_KNOWN, BY_UNSUBSCRIBED = _constants(FAILING_CAUSES, 2)  # only of churners, by receipt
+# By receipt only: of churners, of consumer groups.
+BY_NOT_KNOWN, BY_UNSUBSCRIBED, BY_DEAD_LETTER = _constants(FAILING_CAUSES, 3)
 # What is known of an event at a broker, where copies may come twice: 0, or ...
 DELIVERED, LOST = _constants(1, 2)  # ... from LOST on, the first cause
 # What one receiver got of one publisher's events; losses on its link and in its queues, by cause;
-# of a churner all losses there are, and how many events were published while it was there.
+# of a churner all losses there are, and how many events were published while it was there; of a
+# group what was handled more than once, and what was given up, handled or not.
 RECEIPT = _record(
     lost=_F,
     dropped=_I,
@@ -231,10 +321,13 @@ RECEIPT = _record(
     not_restored=_I,
     not_known=_I,
     unsubscribed=_I,
+    dead_letter=_I,
     wanted=_I,
     delivered=_I,
     late=_F,
     delay_sum=_F,
+    handled_again=_I,
+    dead_letters=_I,
 )
 
 # ---- retrials of what leads to misses -----------------------------------------------------------
@@ -275,7 +368,9 @@ NUMBERS: dict[str, type] = {
     "day_start": _F,  # when the first day of rates begins
     "arc_count": _I,
     "cause_count": _I,  # causes told apart: PLAIN_CAUSES, or all
+    "sorting": _I,  # whether a queue may be joined elsewhere than at its end: lines, expiry 2
     "bare": _I,  # nothing fails, no peer has a queue, nothing is dropped for its age
+    "first_client": _I,  # of the components: clients' links
     "failing": _I,  # whether anything can fail or be forgotten; if not, nothing below matters
     "buffering": _I,
     "bypassing": _I,
@@ -283,7 +378,8 @@ NUMBERS: dict[str, type] = {
     "detection": _F,
     "refresh": _F,  # 0: never
     "timeout": _F,  # +inf: never
-    "first_switch": _I,  # slots of the calendar: switches, then ...
+    "first_line": _I,  # slots of the calendar: servers of lines, ...
+    "first_switch": _I,  # ... switches, then ...
     "first_notice": _I,  # ... components whose change will be noticed, ...
     "first_round": _I,  # ... homes that refresh their subscriptions, ...
     "first_end": _I,  # ... and homes whose subscriptions time out
@@ -339,9 +435,16 @@ TABLES: dict[str, np.dtype[Any]] = {
     "day_rates": np.dtype(_F),
     "schedules": SCHEDULE,
     "schedule_times": np.dtype(_F),
+    "sizes": MOMENT,  # [row]: of its events in bytes, where there are wires
+    "kinds_of_rows": SMALL,  # [row]: the type of its events, where there are lines
+    "demands": DEMAND,  # [first of a line + type]
     "places": PLACE,  # the brokers, then the queues of peers
-    "channels": CHANNEL,  # of arcs, publishers, receivers, in this order
+    "channels": CHANNEL,  # of arcs, publishers, receivers, acknowledgements, in this order
     "receivers": RECEIVER,
+    "groups": GROUP,
+    "members": MEMBER,
+    "group_queues": GROUP_QUEUE,
+    "backoffs": MOMENT,
     "out_first": WHOLE,  # [tree × brokers + broker (+ 1)]: where its arcs begin in ...
     "out_arcs": WHOLE,  # ... this
     "interest": WHOLE,  # [arc × classes + class]: forwarded if above 0
@@ -351,6 +454,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "receivers_of": WHOLE,  # ... this
     "switches": SWITCH,
     "switch_members": WHOLE,  # components
+    "client_channels": WHOLE,  # [component − first_client]
     "periods": np.dtype(_F),  # of switches, on and off by turns
     "arcs_first": WHOLE,  # [broker (+ 1)]: where all arcs that leave it begin in ...
     "arcs_from": WHOLE,  # ... this, by the name of the neighbour
@@ -380,8 +484,12 @@ TABLES: dict[str, np.dtype[Any]] = {
     "stations": STATION,
     "soonest": MOMENT,  # [station]: nothing that waits there expires before
     "servers": SERVER,
+    "wires": WIRE,
+    "lines": LINE,  # of brokers' stations; none where all of them are plain
+    "ranks": RANK,  # of copies, where there are lines
     "copies": COPY,
     "labels": LABEL,  # of copies
+    "parcels": PARCEL,  # of copies
     "publications": PUBLICATION,
     "components": COMPONENT,
     "entries": SMALL,  # [bundle × brokers + broker]: round in which it was last heard of; 0: never
@@ -398,7 +506,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "paths_epoch": WHOLE,  # [broker]: when these were found
     "walk": STEP,
     "search": WHOLE,
-    "nodes": NODE,  # the tournament: publishers first, then servers, switches, timers
+    "nodes": NODE,  # the tournament: publishers, then servers (of lines last), switches, timers
     "flight": LANDING,
     "streams": np.dtype(np.uint64),  # four words each
     # the tally

@@ -18,15 +18,20 @@ from tidings.simulation.kernel_copies import (
     lose,
     loses,
     new_copy,
+    pass_by,
     release,
+    time_on_wire,
     travel,
 )
 from tidings.simulation.kernel_layout import (
+    AT_MEMBER,
     AT_SUBSCRIBER,
     BY_EXPIRY,
     BY_LINK,
+    BY_PATH_DOWN,
     FROM_PUBLISHER,
     KEPT,
+    TO_GROUP,
 )
 from tidings.simulation.kernel_receipts import receipt_of, take_in
 from tidings.simulation.kernel_spreading import is_known_at_home
@@ -34,6 +39,7 @@ from tidings.simulation.kernel_stations import join
 from tidings.simulation.kernel_tables import (
     channel_at,
     copy_at,
+    group_at,
     label_at,
     place_at,
     publication_at,
@@ -71,6 +77,13 @@ def leave_peer(world: Any, index: int) -> None:
         elif publication.measured:
             take_in(world, publication, place.owner, world.now, has_waited(world, index))
         release(world, index)
+    elif place.kind >= TO_GROUP:
+        # Groups are seen to by the loop: called from here, their code would be compiled as a part
+        # of everything that may hand an event to a peer.
+        if place.kind == AT_MEMBER:
+            number = receiver_at(world, place.owner).group
+            copy.place = group_at(world, number).handled_at
+        pass_by(world, index)
     else:
         cross(world, index, place.owner)
 
@@ -84,14 +97,17 @@ def set_out(world: Any, index: int, owner: int) -> None:
     copy.place = publisher.home
     publication = publication_at(world, copy.publication)
     channel.sent += publication.measured
-    if not loses(world, channel):
+    if not channel.is_down and not loses(world, channel):
         delay = travel(world, index, channel)
         if publication.measured:
             channel.delay_sum += delay
         return
+    if channel.wire >= 0 and not channel.is_down:
+        time_on_wire(world, copy.publication, channel)
     if publication.measured:
         channel.lost += 1
-        count_loss(world, copy.publication, publisher.home, BY_LINK)
+        cause = BY_PATH_DOWN if channel.is_down else BY_LINK
+        count_loss(world, copy.publication, publisher.home, cause)
     release(world, index)
 
 
@@ -141,11 +157,16 @@ def cross(world: Any, index: int, owner: int) -> None:
     measured = publication.measured
     channel.sent += measured
     delay = 0.0
-    if loses(world, channel):
+    if channel.is_down:
+        channel.lost += measured
+        lose(world, index, BY_PATH_DOWN)
+    elif loses(world, channel):
         channel.lost += measured
         if receiver.churner >= 0:
             measured = 1 if stop_wanting(world, copy.publication, receiver.churner) > 0.0 else 0
         receipt_of(world, publication, owner).lost += measured
+        if channel.wire >= 0:
+            time_on_wire(world, copy.publication, channel)
         release(world, index)
     elif receiver.taken_in_at >= 0:
         copy.place = receiver.taken_in_at

@@ -9,7 +9,7 @@ import numpy as np
 from tidings.kernels.calendar import pop, set_key
 from tidings.kernels.compile import merged, primitive
 from tidings.kernels.streams import uniform
-from tidings.simulation.kernel_brokers import enter, finish
+from tidings.simulation.kernel_brokers import enter, finish, finish_in_line
 from tidings.simulation.kernel_buffers import turn_away
 from tidings.simulation.kernel_copies import (
     count_loss,
@@ -17,11 +17,20 @@ from tidings.simulation.kernel_copies import (
     forget,
     loses,
     new_copy,
+    time_on_wire,
     travel,
 )
 from tidings.simulation.kernel_days import next_by_clock
 from tidings.simulation.kernel_failures import start_failing
-from tidings.simulation.kernel_layout import BY_LINK, DONE, NEEDS_ROOM, TAPE_FULL
+from tidings.simulation.kernel_layout import (
+    BY_LINK,
+    BY_PATH_DOWN,
+    DONE,
+    FIRST_PAUSE,
+    NEEDS_ROOM,
+    TAPE_FULL,
+)
+from tidings.simulation.kernel_members import end_pause
 from tidings.simulation.kernel_peers import queue_up
 from tidings.simulation.kernel_splitting import split, try_again
 from tidings.simulation.kernel_spreading import fill_tables, hear
@@ -111,8 +120,10 @@ def strike(world: Any, slot: int) -> None:
     """Whatever a slot stands for comes due."""
     if slot < world.publisher_count:
         publish(world, slot)
-    elif slot < world.first_switch:
+    elif slot < world.first_line:
         finish(world, slot - world.publisher_count)
+    elif slot < world.first_switch:
+        finish_in_line(world, slot - world.publisher_count)
     else:
         change(world, slot)
 
@@ -146,11 +157,14 @@ def sample(world: Any) -> None:
 def land(world: Any) -> int:
     """The first copy in flight, at its broker; −1 where its channel has failed meanwhile.
 
-    Or a message, which is heard at once: −1 as well.
+    Or a message, which is heard at once, or the end of a group's pause: −1 as well.
     """
     index = landing_at(world, 0).cargo
     pop(flight_of(world), world.in_flight)
     world.in_flight -= 1
+    if index < 0 and -1 - index >= FIRST_PAUSE:
+        end_pause(world, -1 - index - FIRST_PAUSE)
+        return -1
     if index < 0:
         hear(world, -1 - index)
         return -1
@@ -191,17 +205,20 @@ def publish(world: Any, index: int) -> None:
         return
     publication = publication_at(world, number)
     channel = channel_at(world, publisher.channel)
-    lost = loses(world, channel)
+    lost = channel.is_down > 0 or loses(world, channel)
     delay = 0.0
     if not lost:
         copy = new_copy(world, number, publisher.home, publisher.channel)
         delay = travel(world, copy, channel)
+    elif channel.wire >= 0 and not channel.is_down:
+        time_on_wire(world, number, channel)
     if publication.measured:
         channel.sent += 1
         channel.delay_sum += delay
         if lost:
             channel.lost += 1
-            count_loss(world, number, publisher.home, BY_LINK)
+            cause = BY_PATH_DOWN if channel.is_down else BY_LINK
+            count_loss(world, number, publisher.home, cause)
     if lost:
         forget(world, number)
 

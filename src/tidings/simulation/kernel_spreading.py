@@ -180,7 +180,11 @@ def is_repeated(world: Any, piece: int, arc: int) -> bool:
 def is_offline(world: Any, piece: int) -> bool:
     """Whether the subscriber of a piece has to wait until it is connected again."""
     receiver = churner_at(world, piece_at(world, piece).churner).receiver
-    if receiver < 0 or receiver_at(world, receiver).waits_at < 0:
+    if receiver < 0:
+        return False
+    if channel_at(world, receiver_at(world, receiver).channel).is_down:
+        return True
+    if receiver_at(world, receiver).waits_at < 0:
         return False
     place = place_at(world, receiver_at(world, receiver).waits_at)
     return station_at(world, place.first_station).is_open == 0

@@ -10,6 +10,7 @@ from tidings.kernels.calendar import key_of, set_key
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_copies import draw_time, is_expired, lose
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_OVERFLOW
+from tidings.simulation.kernel_lines import has_line, join_line
 from tidings.simulation.kernel_tables import (
     copy_at,
     nodes_of,
@@ -33,8 +34,8 @@ def join(world: Any, at: int, index: int) -> None:
         station.idle = server_at(world, server).next_idle
         start(world, server, index)
         return
-    if world.expiry == 2:
-        make_room(world, at, index)
+    if world.sorting and joins_otherwise(world, at, index):
+        return
     if station.waiting < station.buffer:
         copy.next = -1
         if station.head < 0:
@@ -49,6 +50,20 @@ def join(world: Any, at: int, index: int) -> None:
 
 
 @primitive
+def joins_otherwise(world: Any, at: int, index: int) -> bool:
+    """Whether a copy joins a line; if not, it finds room where some has expired.
+
+    Lines have no idle servers that others know of, so that all copies for them come by here.
+    """
+    if has_line(world, at):
+        join_line(world, at, index)
+        return True
+    if world.expiry == 2:
+        make_room(world, at, index)
+    return False
+
+
+@merged
 def make_room(world: Any, at: int, index: int) -> None:
     """Before a copy joins a full queue, what has expired in it leaves it.
 
@@ -114,7 +129,7 @@ def next_waiting(world: Any, station: Any) -> int:
         station.head = copy_at(world, index).next
         station.waiting -= 1
         world.backlog -= station.urgency
-        if world.expiry < 2 or not is_expired(world, index):
+        if world.expiry < 2 or station.keeps_expired or not is_expired(world, index):
             return index
         lose(world, index, BY_EXPIRY)
     return -1

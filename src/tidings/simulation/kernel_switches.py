@@ -14,6 +14,7 @@ from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_copies import draw_time
 from tidings.simulation.kernel_failures import notice, turn_component
+from tidings.simulation.kernel_members import turn_member
 from tidings.simulation.kernel_spreading import announce, let_go
 from tidings.simulation.kernel_stations import close_gate, open_gate
 from tidings.simulation.kernel_subscriptions import refresh, time_out
@@ -44,7 +45,10 @@ def start_switches(world: Any) -> None:
         if not switch.is_on:
             for position in range(switch.first_member, switch.last_member):
                 component_at(world, switch_member_at(world, position).value).down_by += 1
-        if switch.gate >= 0:
+        if switch.consumer > 0:
+            if not switch.is_on:
+                turn_member(world, switch.consumer - 1, switch.is_on)
+        elif switch.gate >= 0:
             if not switch.is_on:
                 close_gate(world, switch.gate)
             if world.recording:
@@ -98,7 +102,9 @@ def turn(world: Any, number: int) -> None:
     set_key(nodes_of(world), world.first_switch + number, due)
     for position in range(switch.first_member, switch.last_member):
         turn_component(world, switch_member_at(world, position).value, switch.is_on)
-    if switch.gate >= 0:
+    if switch.consumer > 0:
+        turn_member(world, switch.consumer - 1, switch.is_on)
+    elif switch.gate >= 0:
         if world.recording:
             tape_turn(world, -1 - number, switch.is_on)
         if switch.is_on:

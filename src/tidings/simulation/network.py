@@ -15,7 +15,7 @@ from tidings.kernels.bins import bin_tables
 from tidings.kernels.records import make_records
 from tidings.kernels.sampling import encode
 from tidings.model import delay_grid
-from tidings.model.arrays import Ints
+from tidings.model.arrays import Floats, Ints
 from tidings.model.behaviour import Channel
 from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.publishing import Burst
@@ -31,8 +31,8 @@ from tidings.simulation.audience import (
 from tidings.simulation.cells import Carried, Cells, carried, find_cells
 from tidings.simulation.churn import Churn, churn_numbers, churn_tables, find_churn
 from tidings.simulation.failures import Faults, fault_numbers, fault_tables, find_faults
+from tidings.simulation.groups import MESSAGE_COPIES, Group, find_groups, group_tables
 from tidings.simulation.peers import (
-    NO_LIMIT,
     SETTLING,
     PeerQueue,
     day_tables,
@@ -41,6 +41,8 @@ from tidings.simulation.peers import (
     peer_tables,
 )
 from tidings.simulation.schedules import Replay, find_replays
+from tidings.simulation.stations import Stations, find_stations, line_tables
+from tidings.simulation.wires import Wires, find_wires, landing_tables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +53,10 @@ class CompiledSystem:
     routes: Routes
     cells: Cells
     faults: Faults
+    stations: Stations  # of brokers
+    wires: Wires
     peer_queues: tuple[PeerQueue, ...]  # in the order of their places, after those of brokers
+    groups: tuple[Group, ...]  # of consumers, in the order of their receivers
     churn: Churn
     numbers: Mapping[str, float]  # of the world, as they are in the beginning
     tables: Mapping[str, Any]  # of the world likewise; never changed, always copied
@@ -62,13 +67,14 @@ class CompiledSystem:
     @property
     def has_queues(self) -> bool:
         """Whether anything ever waits."""
-        return len(self.tables["stations"]) > 0
+        return len(self.tables["stations"]) > 0 or len(self.wires.keys) > 0
 
     @property
     def drops_events(self) -> bool:
         """Whether events may end on their way: full buffers, expired, crashes, nobody there."""
-        bounded = any(s.buffer is not None for b in self.system.brokers for s in b.stations)
+        bounded = any(station.buffer is not None for station in self.stations.all)
         bounded = bounded or any(queue.buffer is not None for queue in self.peer_queues)
+        bounded = bounded or any(group.drops_events for group in self.groups)
         crashing = self.faults.matter and not self.faults.buffering
         return bounded or crashing or self.churn.matters or self.system.expired != EXPIRY[0]
 
@@ -99,6 +105,7 @@ class CompiledSystem:
         """How long a run should go on at least before what is measured, in seconds."""
         longest_s = max((queue.cycle_s for queue in self.peer_queues), default=0.0)
         longest_s = max(longest_s, *(each.cycle_s for each in self.bursts), 0.0)
+        longest_s = max(longest_s, *(each.cycle_s for each in self.groups), 0.0)
         return max(self.faults.settling_s, self.churn.settling_s, SETTLING * longest_s)
 
     @property
@@ -125,35 +132,45 @@ class CompiledSystem:
         return (burst for each in given for burst in each.bursts)
 
     @cached_property
+    def group_arrivals(self) -> NDArray[np.float64]:
+        """Events per second that come to each consumer group, if nothing is dropped before."""
+        subscriber_of = {int(r): i for i, r in enumerate(self.receiver_of) if r >= 0}
+        rates_per_s = [self._wanted_per_s(subscriber_of[each.receiver]) for each in self.groups]
+        return np.array(rates_per_s, dtype=np.float64)
+
+    def _wanted_per_s(self, index: int) -> float:
+        """Events per second that come to the home broker of a subscriber and that it wants."""
+        classes = np.array([row.content_class for row in self.routes.rows])[self.cells.row]
+        here = self.cells.broker == self.routes.home_of_subscriber[index]
+        return float(self.cells.flow_per_s[here & self.routes.wanted_by(index)[classes]].sum())
+
+    @cached_property
     def peer_arrivals(self) -> NDArray[np.float64]:
         """Events per second that come to each queue of a peer, if nothing is dropped before."""
         rates_per_s = []
-        classes = np.array([row.content_class for row in self.routes.rows])[self.cells.row]
         subscriber_of = {int(r): i for i, r in enumerate(self.receiver_of) if r >= 0}
         for queue in self.peer_queues:
             if queue.kind == layout.FROM_PUBLISHER:
                 rates_per_s.append(self.publisher_rates[queue.owner])
                 continue
             index = subscriber_of[queue.owner]
-            here = self.cells.broker == self.routes.home_of_subscriber[index]
-            rate = self.cells.flow_per_s[here & self.routes.wanted_by(index)[classes]].sum()
+            rate = self._wanted_per_s(index)
             crossed = queue.kind == layout.AT_SUBSCRIBER
             rate *= self.system.subscribers[index].link.reliability if crossed else 1.0
             rates_per_s.append(rate)
         return np.array(rates_per_s, dtype=np.float64)
 
     @cached_property
+    def wire_loads(self) -> tuple[Floats, Floats]:
+        """How busy each wire is kept, and by how many events per second, if nothing is dropped."""
+        first = {int(r): i for i, r in reversed(list(enumerate(self.receiver_of))) if r >= 0}
+        receivers = [first[number] for number in range(len(first))]
+        return self.wires.loads(self.routes, self.cells, self.publisher_rates.tolist(), receivers)
+
+    @cached_property
     def carried(self) -> Carried:
         """What is carried in the long run, if no broker drops anything; of brokers' stations."""
-        stored = self.system.stored_subscriptions
-        work_s = [
-            station.service.with_stored(stored).mean_s / station.servers
-            for broker in self.system.brokers
-            for station in broker.stations
-            if station.service is not None
-        ]
-        owner = np.asarray(self.tables["stations"]["place"])[: len(work_s)]
-        return carried(self.cells, len(self.system.brokers), owner, np.array(work_s))
+        return carried(self.cells, len(self.system.brokers), self.stations)
 
 
 class _Numbering:
@@ -176,7 +193,7 @@ def compile_system(system: System) -> CompiledSystem:
     representatives, receiver_of = find_receivers(system, routes)
     channels = _channels(system, routes, representatives, laws, streams)
     receivers = _receiver_records(system, representatives, len(channels), laws, streams)
-    places, stations, servers = _stations(system, laws, streams)
+    stations = find_stations(system, routes)
     curve_of, curves = find_curves(routes, receiver_of, len(system.brokers))
     out_first, out_arcs = _outgoing(routes, len(system.brokers))
     receivers_first, receivers_of = receiver_lists(routes, representatives, len(system.brokers))
@@ -184,7 +201,6 @@ def compile_system(system: System) -> CompiledSystem:
     tables = {
         "publishers": publishers,
         "rows": rows,
-        "places": places,
         "channels": channels,
         "receivers": receivers,
         "out_first": out_first,
@@ -193,28 +209,48 @@ def compile_system(system: System) -> CompiledSystem:
         "curve_of": curve_of.ravel(),
         "receivers_first": receivers_first,
         "receivers_of": receivers_of,
-        "stations": stations,
-        "servers": servers,
+        **stations.tables(laws, streams),
     }
-    faults = find_faults(system)
+    wires = find_wires(system, routes, representatives)
+    tables |= wires.tables(channels)
+    faults = find_faults(system, representatives)
     tables |= fault_tables(faults, system, routes, laws, streams)
     queues = find_peer_queues(system, [system.subscribers[index] for index in representatives])
     tables |= day_tables(system) | peer_tables(queues, tables, laws, streams)
+    groups = find_groups([system.subscribers[index] for index in representatives])
+    tables |= group_tables(groups, tables, laws, streams)
+    tables |= landing_tables(_with_own_arrivals(wires, faults, len(receivers)), tables)
     churn = find_churn(system, routes, representatives)
     tables |= churn_tables(churn, tables, cells, laws, streams)
+    first_line = len(publishers) + len(tables["servers"])
+    tables |= line_tables(tables)
     return CompiledSystem(
         system=system,
         routes=routes,
         cells=cells,
         faults=faults,
+        stations=stations,
+        wires=wires,
         peer_queues=queues,
+        groups=groups,
         churn=churn,
-        numbers=_numbers(system, routes, faults, tables) | churn_numbers(churn, tables),
+        numbers={
+            **_numbers(system, routes, faults, tables),
+            **churn_numbers(churn, tables),
+            "first_line": first_line,
+        },
         tables=tables | _law_tables(laws),
         stream_keys=tuple(streams.known),
         receiver_of=receiver_of,
         curves=curves,
     )
+
+
+def _with_own_arrivals(wires: Wires, faults: Faults, receivers: int) -> list[int]:
+    """The receivers whose events are followed on their own links, be they measured or not."""
+    matters = wires.of_channel >= 0
+    matters[list(faults.client_channels)] = True
+    return list(np.flatnonzero(matters[matters.size - receivers :]).tolist())
 
 
 def _law_tables(laws: _Numbering) -> dict[str, Any]:
@@ -236,6 +272,8 @@ def _numbers(
     queueing, most_queueing = met_queues(tables)
     # One copy more may be kept for the subscribers of a broker, and go round a failure to any.
     round_failures = 1 + len(system.brokers) if faults.matter else 0
+    if len(tables["groups"]):
+        most_queueing = MESSAGE_COPIES * (1 + most_queueing)
     fan_out = 1 + int(np.diff(tables["out_first"]).max()) + round_failures + most_queueing
     expiry, receivers = EXPIRY.index(system.expired), len(tables["receivers"])
     peers = len(tables["places"]) - len(system.brokers)
@@ -248,6 +286,7 @@ def _numbers(
         "receiver_count": receivers,
         "queueing": queueing,
         "arc_count": len(routes.arcs),
+        "sorting": expiry == 2 or len(tables["lines"]) > 0,
         "bare": not (peers or faults.matter or expiry),
         "fan_out": fan_out,
         "deliveries_at_once": 1 + receivers,
@@ -339,6 +378,8 @@ def _channels(
                 streams(name, "link loss"),
                 streams(name, "link delay"),
                 target,
+                channel.decided_anew,
+                -1,  # nothing was sent yet
             )
             for name, channel, target in ends
         ],
@@ -358,38 +399,8 @@ def _receiver_records(
         subscriber = system.subscribers[index]
         own: Law | None = subscriber.lifetime
         stream = streams(f"subscriber {subscriber.name}", "lifetime")
-        records.append((first + position, -1 if own is None else laws(own), stream, -1, -1, -1))
+        records.append((first + position, -1 if own is None else laws(own), stream, -1, -1, -1, -1))
     return make_records(layout.RECEIVER, records)
-
-
-def _stations(
-    system: System, laws: Callable[..., int], streams: Callable[..., int]
-) -> tuple[Any, Any, Any]:
-    stored = system.stored_subscriptions
-    places: list[tuple[int, ...]] = []
-    stations: list[tuple[int, ...]] = []
-    servers: list[tuple[float, ...]] = []
-    for index, broker in enumerate(system.brokers):
-        first = len(stations)
-        for place, station in enumerate(broker.stations):
-            assert station.service is not None
-            stream = streams(f"broker {broker.name}", f"service {place}")
-            law = laws(station.service.with_stored(stored))
-            limit = NO_LIMIT if station.buffer is None else station.buffer
-            at = len(servers)
-            own = (index, law, stream, at, station.servers, limit, 1, at, -1, -1, 0)
-            stations.append(own)
-            last = at + station.servers - 1
-            servers += [
-                (len(stations) - 1, -1, server + 1 if server < last else -1, 0.0)
-                for server in range(at, last + 1)
-            ]
-        places.append((first, len(stations), layout.AT_BROKER, index))
-    return (
-        make_records(layout.PLACE, places),
-        make_records(layout.STATION, stations),
-        make_records(layout.SERVER, servers),
-    )
 
 
 def _outgoing(routes: Routes, brokers: int) -> tuple[Ints, Ints]:

@@ -65,7 +65,7 @@ def find_peer_queues(system: System, followed: Sequence[Subscriber]) -> tuple[Pe
     for owner, subscriber in enumerate(followed):
         if subscriber.connectivity is not None:
             queues.append(_gated("subscriber", subscriber, layout.TO_SUBSCRIBER, owner))
-        if subscriber.processing is not None:
+        if subscriber.processing is not None and subscriber.consumers is None:
             queue = PeerQueue(
                 peer=f"subscriber {subscriber.name}",
                 kind=layout.AT_SUBSCRIBER,

@@ -36,14 +36,8 @@ def probe_rows(
 
 
 def _lost(channel: Channel, generator: np.random.Generator, count: int) -> NDArray[np.bool_]:
-    """Which probes are lost: alone, or in a row.
-
-    A chain that keeps its state, but with probability q decides anew, with the stationary chance
-    1 − r to lose, leaves the state lost with probability q r: runs of losses have mean 1/(q r).
-    Probes that know nothing of each other are q = 1.
-    """
-    again = 1.0 / max(channel.loss_burst * channel.reliability, 1.0)
-    decides = generator.random(count) < again
+    """Which probes are lost: alone, or in a row."""
+    decides = generator.random(count) < channel.decided_anew
     fails = generator.random(count) >= channel.reliability
     return fails[np.maximum.accumulate(np.where(decides, np.arange(count), 0))]
 

@@ -10,9 +10,13 @@ import numpy as np
 
 from tidings.model.reading import fingerprint
 from tidings.model.remarks import Remark, of_system
+from tidings.simulation.kernel_layout import AT_MEMBER
 from tidings.simulation.results import MOST_PAIRS
 from tidings.simulation.totals import COSTS, Totals
 from tidings.simulation.world import Window
+
+NOTABLE = 0.001  # share of a group's events handled more than once from which it is said
+COLLAPSED = 0.98  # share of time that members are busy from which they do nothing else
 
 
 def remarks_of(totals: Totals) -> list[Remark]:
@@ -34,6 +38,7 @@ def remarks_of(totals: Totals) -> list[Remark]:
                 do="check their filters, or simulate for longer",
             )
         )
+    remarks += _redelivery(totals)
     routes = totals.compiled.routes
     if routes.sampled:
         publishers = totals.compiled.system.publishers
@@ -56,6 +61,50 @@ def remarks_of(totals: Totals) -> list[Remark]:
                 size=float(MOST_PAIRS),
                 unit="pairs are listed at most",
                 do="simulate a part of the system to see them",
+            )
+        )
+    return remarks
+
+
+def _redelivery(totals: Totals) -> list[Remark]:
+    """Say which groups handle events twice, and which of them can do nothing else any more."""
+    compiled, remarks = totals.compiled, []
+    for number, group in enumerate(compiled.groups):
+        unit = int(np.flatnonzero(totals.units.receiver == group.receiver)[0])
+        wanted = totals.on_time.w[unit]
+        again = totals.redelivered[unit, 0] / wanted if wanted > 0 else 0.0
+        if again < NOTABLE:
+            continue
+        owners = np.asarray(compiled.tables["places"]["owner"])
+        kinds = np.asarray(compiled.tables["places"]["kind"])
+        mine = np.flatnonzero((owners == group.receiver) & (kinds == AT_MEMBER))
+        stations = np.isin(compiled.tables["stations"]["place"], mine)
+        busy = float(np.nanmean(totals.utilisation.value[stations]))
+        once = compiled.group_arrivals[number] / group.capacity_per_s
+        most = once * (group.consumers.deliveries or np.inf)
+        if busy >= COLLAPSED > once:
+            kind = "redelivery collapse"
+            what = (
+                "redelivery collapse: what is delivered again keeps this consumer group busy all "
+                "the time, though it could handle every event once"
+            )
+        else:
+            kind = "redelivery"
+            what = (
+                "this consumer group handles events more than once, because they are acknowledged "
+                "too late"
+            )
+            if most >= 1.0:  # a simulation need not have met the backlog that begins it
+                what += ", and a backlog can make that all it does"
+        remarks.append(
+            Remark(
+                kind=kind,
+                what=what,
+                where=(group.subscriber.name,),
+                size=float(again),
+                unit="of its events handled more than once",
+                do="make 'ack_wait' longer than 'prefetch' times the processing, or 'prefetch' "
+                "smaller ('tidings plan consumers' finds both)",
             )
         )
     return remarks

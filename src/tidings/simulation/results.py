@@ -10,7 +10,7 @@ import pandas as pd
 
 from tidings.model import delay_grid
 from tidings.model.arrays import Floats
-from tidings.model.outcome import QUANTILES, Outcome, table
+from tidings.model.outcome import QUANTILES, REDELIVERED, Outcome, table
 from tidings.model.remarks import Remark
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.totals import Totals
@@ -67,6 +67,11 @@ def _subscribers(totals: Totals, quantiles: Floats) -> pd.DataFrame:
     by_unit |= {
         f"lost_{cause}": np.nan_to_num(_shares(totals.lost[:, index], wanted))
         for index, cause in enumerate(KERNEL_CAUSES)
+    }
+    grouped = np.isin(totals.units.receiver, [each.receiver for each in totals.compiled.groups])
+    by_unit |= {
+        name: np.where(grouped, _shares(totals.redelivered[:, index], wanted), np.nan)
+        for index, name in enumerate(REDELIVERED)
     }
     by_unit |= {name: quantiles[:, index] for index, name in enumerate(QUANTILES)}
     columns: dict[str, Any] = {

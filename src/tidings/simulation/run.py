@@ -28,14 +28,25 @@ from tidings.simulation.splitting import Splitting, can_split, find_splitting, r
 from tidings.simulation.tally import Counts, count_world, find_units
 from tidings.simulation.totals import Totals
 from tidings.simulation.windows import PLANNED, find_span, find_window
-from tidings.simulation.world import Window, make_world, overload_of_peer, run_world
+from tidings.simulation.world import (
+    Window,
+    make_world,
+    overload_of_group,
+    overload_of_peer,
+    run_world,
+)
 
 HANDLED = frozenset(
     {
         "failures",
+        "failures of clients' links",
         "recovery",
+        "bursts of losses",
         "bounded buffers",
+        "bandwidth",
         "several servers",
+        "other disciplines than fcfs",
+        "demands by event type",
         "several stations in a broker",
         "random lifetimes",
         "lifetimes of subscribers",
@@ -46,6 +57,7 @@ HANDLED = frozenset(
         "connectivity from traces",
         "bounded buffers of peers",
         "subscriber's own queue",
+        "consumer groups",
         "rates by time of day",
         "recorded publishing times",
         "publishers with clocks",
@@ -215,8 +227,12 @@ def refuse_overload(compiled: CompiledSystem) -> None:
     Where events are dropped the load cannot be known beforehand; then the limit on copies tells.
     """
     stations = compiled.tables["stations"]
-    if compiled.drops_events or len(stations) == 0:
+    if compiled.drops_events:
         return
+    _refuse_overloaded_wires(compiled)
+    if len(stations) == 0:
+        return
+    _refuse_overloaded_groups(compiled)
     carried = compiled.carried
     brokers = np.asarray(stations["place"])
     over = np.flatnonzero(carried.loads >= FULL_LOAD)
@@ -235,6 +251,28 @@ def refuse_overload(compiled: CompiledSystem) -> None:
         f"{first}{more}. The queue would grow without limit: add servers, make it faster, "
         "or send it fewer events; 'tidings predict' shows which subscribers are affected"
     )
+
+
+def _refuse_overloaded_groups(compiled: CompiledSystem) -> None:
+    for number, group in enumerate(compiled.groups):
+        if compiled.group_arrivals[number] >= FULL_LOAD * group.capacity_per_s:
+            raise UnstableError(
+                f"{overload_of_group(compiled, number)}. The queue would grow without limit"
+            )
+
+
+def _refuse_overloaded_wires(compiled: CompiledSystem) -> None:
+    loads, rates = compiled.wire_loads
+    over = np.flatnonzero(loads >= FULL_LOAD)
+    if over.size:
+        worst = int(over[np.argmax(loads[over])])
+        what, name, _ = compiled.wires.keys[worst]
+        said = overload(name, float(loads[worst]), float(rates[worst]), what=what)
+        more = f"; and {over.size - 1} more" if over.size > 1 else ""
+        raise UnstableError(
+            f"{said}{more}. What waits to be sent would grow without limit: give it more "
+            "bandwidth, smaller messages or fewer events"
+        )
 
 
 def _refuse_overloaded_peers(compiled: CompiledSystem) -> None:

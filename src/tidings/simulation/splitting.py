@@ -57,8 +57,10 @@ class Splitting:
 def can_split(compiled: CompiledSystem) -> bool:
     """Whether misses come from queues of brokers alone, at rates that do not change."""
     steady = not (compiled.faults.matter or compiled.peer_queues or compiled.churn.matters)
+    steady = steady and not compiled.groups
     scheduled = any(each.publishes is not None for each in compiled.system.publishers)
-    return steady and compiled.has_queues and not compiled.day_s and not scheduled
+    steady = steady and not compiled.wires.keys and len(compiled.tables["stations"]) > 0
+    return steady and not compiled.day_s and not scheduled
 
 
 def find_splitting(
@@ -96,16 +98,8 @@ def _urgency(compiled: CompiledSystem, units: Units, chosen: Bools) -> Ints:
         matters[near] = True
         near = np.unique(cells.parent[near])
         near = near[near >= 0]
-    stored = compiled.system.stored_subscriptions
-    work_s = np.array(
-        [
-            station.service.with_stored(stored).mean_s / station.servers
-            for broker in compiled.system.brokers
-            for station in broker.stations
-            if station.service is not None
-        ]
-    )
-    owner = np.asarray(compiled.tables["stations"]["place"])
+    owner, carried = compiled.stations.owner, compiled.carried
+    work_s = carried.loads / np.fmax(carried.arrivals[owner], 1e-300)
     work_s = np.where(np.isin(owner, cells.broker[matters]), work_s, 0.0)
     return np.ceil(URGENCIES * work_s / max(work_s.max(), 1e-300)).astype(np.int64)
 

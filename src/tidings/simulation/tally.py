@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from tidings.kernels.memory import World
 from tidings.model import delay_grid
 from tidings.model.arrays import Floats, Ints
+from tidings.model.outcome import REDELIVERED
 from tidings.simulation.kernel_layout import (
     BY_BROKER_DOWN,
+    BY_DEAD_LETTER,
     BY_EXPIRY,
     BY_EXPIRY_IN_BUFFER,
     BY_LINK,
@@ -114,6 +116,7 @@ class Counts:
     delay_sum_s: Floats
     pair_lost: Floats  # [pair, cause]
     lost: Floats  # [unit, cause]
+    redelivered: Floats  # [unit; REDELIVERED]
     curves: Ints  # [histogram, bin]: of plain deliveries, then of each receiver
     lowest_s: Floats  # the least and the greatest delay in each of these bins, if any is
     highest_s: Floats
@@ -142,6 +145,7 @@ _BY_RECEIPT = {
     BY_NOT_RESTORED: "not_restored",
     BY_NOT_KNOWN: "not_known",
     BY_UNSUBSCRIBED: "unsubscribed",
+    BY_DEAD_LETTER: "dead_letter",
 }
 STATION_FIELDS = ("arrivals", "served", "busy", "wait")
 CHANNEL_FIELDS = ("sent", "lost", "delay_sum")
@@ -169,6 +173,9 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     for name in ("delivered", "late", "delay_sum"):
         sums[name] = _by_pair(cells[name], units)
         sums[name][followed] = receipts[name][at]
+    redelivered = np.zeros((units.pair_unit.size, len(REDELIVERED)))
+    for column, name in enumerate(REDELIVERED):
+        redelivered[followed, column] = receipts[name][at]
     stations, channels = world.tables["stations"], world.tables["channels"]
     return Counts(
         published=published,
@@ -177,7 +184,8 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         late=sums["late"],
         delay_sum_s=sums["delay_sum"],
         pair_lost=pair_lost,
-        lost=np.column_stack([_total(units.pair_unit, k, units.count) for k in pair_lost.T]),
+        lost=_by_unit(pair_lost, units),
+        redelivered=_by_unit(redelivered, units),
         curves=_curves(world, "value"),
         lowest_s=_curves(world, "lowest"),
         highest_s=_curves(world, "highest"),
@@ -196,6 +204,11 @@ def _total(where: Ints, values: Numbers, size: int) -> Numbers:
     """Sums of values by where they belong; whole numbers stay whole (below 2⁵³)."""
     sums = np.bincount(where, weights=values, minlength=size)
     return sums.astype(values.dtype)
+
+
+def _by_unit(columns: Floats, units: Units) -> Floats:
+    """Sums over the pairs of each unit, column by column."""
+    return np.column_stack([_total(units.pair_unit, each, units.count) for each in columns.T])
 
 
 def _by_pair(values: Numbers, units: Units) -> Numbers:

@@ -8,6 +8,7 @@ from tidings.kernels.ratios import Ratio
 from tidings.model import delay_grid
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.delay_grid import Histogram
+from tidings.model.outcome import REDELIVERED
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.splitting import Splitting
@@ -61,6 +62,7 @@ class Totals:
         self.pair_delay = Ratio(pairs)
         self.pair_lost = np.zeros((pairs, len(KERNEL_CAUSES)))
         self.lost = np.zeros((units.count, len(KERNEL_CAUSES)))
+        self.redelivered = np.zeros((units.count, len(REDELIVERED)))
         histograms = compiled.curves + len(compiled.tables["receivers"])
         self._histograms = np.zeros((histograms, delay_grid.BINS))
         self._lowest_s = np.full(self._histograms.shape, np.inf)
@@ -187,13 +189,15 @@ class Totals:
         self.pair_delay.add(counts.delay_sum_s, counts.delivered)
         self.pair_lost += counts.pair_lost
         self.lost += counts.lost
+        self.redelivered += counts.redelivered
         self._histograms += counts.curves
         least_s = np.where(counts.curves > 0, counts.lowest_s, np.inf)
         np.minimum(self._lowest_s, least_s, out=self._lowest_s)
         np.maximum(self._highest_s, counts.highest_s, out=self._highest_s)
         _, served, busy, wait = counts.station_counts.T
         servers = np.asarray(self.compiled.tables["stations"]["servers"], dtype=np.float64)
-        self.utilisation.add(busy, self.length_s * servers)
+        limited = np.append(~self.compiled.stations.unlimited, np.ones(servers.size, dtype=bool))
+        self.utilisation.add(busy * limited[: servers.size], self.length_s * servers)
         self.wait.add(wait, served)
         self.service.add(busy, served)
         sent, lost_on, delay_on = counts.channel_counts.T

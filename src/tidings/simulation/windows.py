@@ -63,6 +63,12 @@ def cycles(compiled: CompiledSystem) -> Iterator[Cycle]:
         if queue.periods is not None:
             down = 1.0 - queue.periods.connected
             yield Cycle(name=queue.peer, length_s=queue.cycle_s, down=down)
+    for group in compiled.groups:
+        for member in group.members:
+            if member.failure is not None:
+                length_s = member.failure.up.mean_s + member.failure.down.mean_s
+                name = f"{group.name}, member {member.name}"
+                yield Cycle(name=name, length_s=length_s, down=1.0 - member.failure.availability)
     for burst in compiled.bursts:
         yield Cycle(name="bursts", length_s=burst.cycle_s, down=1.0 - burst.share_on)
     for index, _ in compiled.churn.churners[: compiled.churn.watched]:

@@ -67,12 +67,15 @@ def make_world(
         "messages": _linked(messages, layout.MESSAGE),
         "wanted": np.zeros(compiled.churn.watched * room, dtype=layout.MOMENT),
         "passages": np.zeros(compiled.passages_per_event * room, dtype=layout.MOMENT),
+        "ranks": np.zeros(room * (len(given["lines"]) > 0), dtype=layout.RANK),
         "labels": np.zeros(room * compiled.faults.matter, dtype=layout.LABEL),
+        "parcels": np.zeros(room * bool(compiled.groups), dtype=layout.PARCEL),
         "publications": _linked(room, layout.PUBLICATION),
         "soonest": np.full(len(given["stations"]), np.inf).view(layout.MOMENT),
         "nodes": tournament(int(compiled.numbers["first_end"]) + len(given["homes"])),
         "marks": np.zeros(compiled.marks_per_event * room, dtype=layout.TINY),
-        "flight": np.zeros(room + messages, dtype=LANDING),
+        # Also for the end of a pause of each consumer group.
+        "flight": np.zeros(room + messages + len(compiled.groups), dtype=LANDING),
         "streams": streams,
         "cells": np.zeros(cells, dtype=layout.CELL),
         "losses": np.zeros(cells * causes, dtype=layout.MOMENT),
@@ -154,7 +157,7 @@ def _grow(world: World, compiled: CompiledSystem, window: Window) -> None:
         raise UnstableError(_overloaded(world, compiled, window))
     for name, free in (("copies", "free_copy"), ("publications", "free_publication")):
         _link_more(world, name, free, size)
-    for name in ("labels", "marks", "wanted", "passages"):
+    for name in ("labels", "parcels", "ranks", "marks", "wanted", "passages"):
         _lengthen(world, name, len(world.tables[name]) // old * size)
     _lengthen(world, "flight", len(world.tables["flight"]) + size - old)
     world.record[0].free_copies += size - old
@@ -195,13 +198,20 @@ def _overloaded(world: World, compiled: CompiledSystem, window: Window) -> str:
         return (
             f"{head}, most of them buffered until a repair; give events lifetimes, or {ALLOW_MORE}"
         )
-    if len(stations) == 0 or stations.waiting.max() == 0:
+    in_groups = world.tables["groups"]["waiting"].max(initial=0)
+    if len(stations) == 0 or max(stations.waiting.max(), in_groups) == 0:
         return (
-            f"{head}, all of them on links; check for link delays that are far too long, or "
+            f"{head}, all of them on links; check for link delays that are far too long and for "
+            "bandwidths that are too small, or "
             f"{ALLOW_MORE}"
         )
     longest = int(np.argmax(stations.waiting))
     station = stations[longest]
+    waiting = world.tables["groups"]["waiting"]
+    if waiting.size and waiting.max() >= station.waiting:
+        group = int(np.argmax(waiting))
+        head = f"{head}, {int(waiting[group]):,} of them waiting at one place"
+        return f"{head}; {overload_of_group(compiled, group)}, or {ALLOW_MORE}"
     head = f"{head}, {int(station.waiting):,} of them waiting at one place"
     owner = int(station.place) - len(compiled.system.brokers)
     if owner >= 0:
@@ -228,3 +238,17 @@ def overload_of_peer(compiled: CompiledSystem, number: int) -> str:
     queue, rate = compiled.peer_queues[number], float(compiled.peer_arrivals[number])
     what, name = queue.peer.split(" ", 1)
     return overload(name, rate * queue.demand_s, rate, what=what)
+
+
+def overload_of_group(compiled: CompiledSystem, number: int) -> str:
+    """What is wrong with a consumer group that is offered too much, or hands out too much again."""
+    group, rate = compiled.groups[number], float(compiled.group_arrivals[number])
+    members = f"{len(group.members)} member{'s' if len(group.members) > 1 else ''}"
+    name = group.subscriber.name
+    head = f"the consumer group '{name}' is offered {rate:.4g} events/s and its {members}"
+    if rate < FULL_LOAD * group.capacity_per_s:
+        return (
+            f"{head} can handle {group.capacity_per_s:.4g}, but what is delivered again takes the "
+            "rest: give it a longer 'ack_wait' or a smaller 'prefetch'"
+        )
+    return f"{head} can handle {group.capacity_per_s:.4g}: add members, or make them faster"

@@ -69,6 +69,8 @@ def test_filters_still_want_what_they_wanted_and_no_text_is_left(spark, tmp_path
 def test_tests_that_look_into_texts_are_refused_by_name():
     with pytest.raises(InvalidTracesError, match="uses 'prefix' on a text"):
         NAMES.of_filter('{"topic":{"prefix":"st"}}')
+    with pytest.raises(InvalidTracesError, match="uses 'nats' on a text"):
+        NAMES.of_filter('{"topic":{"nats":"st.>"}}')
     # an attribute may have the name of a test
     assert json.loads(NAMES.of_filter('{"prefix":"st"}')) == {"prefix": NAMES.of("st")}
     assert NAMES.of_filter("nonsense") == "nonsense"

@@ -50,6 +50,11 @@ class LossRuns:
         return self.after_loss / others if others else math.inf
 
     @property
+    def shown_burst(self) -> float:
+        """The mean number of losses in a row where that is surely not chance, else 1."""
+        return self.burst if self.is_bursty else 1.0
+
+    @property
     def burst_se(self) -> float:
         """Its standard error, that of p times 1/(1 − p)²."""
         return float(share_se(self.lost_after_loss, self.after_loss)) * self.burst**2
@@ -178,7 +183,7 @@ class FittedChannel:
         return Channel(
             delay=base.delay if self.delay is None else self.delay.law,
             reliability=base.reliability if known is None else known,
-            loss_burst=base.loss_burst,
+            loss_burst=base.loss_burst if self.runs is None else self.runs.shown_burst,
             bandwidth_bytes_per_s=base.bandwidth_bytes_per_s,
             network=base.network,
             failure=base.failure,
@@ -364,8 +369,8 @@ def burst_notes(channels: Mapping[Direction, FittedChannel]) -> list[str]:
     """A note of links that lose events in a row more often than chance would."""
     return [
         f"losses from {source} to {target} come {runs.burst:.3g} in a row on average, "
-        f"instead of {runs.by_chance:.3g} for independent losses; they are fitted as "
-        "independent"
+        f"instead of {runs.by_chance:.3g} for independent losses; they are fitted as such, "
+        "and predicted by simulation"
         for (source, target), channel in sorted(channels.items())
         if (runs := channel.runs) is not None and runs.is_bursty
     ]

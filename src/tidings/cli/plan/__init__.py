@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from tidings.cli.listing import Listing
-from tidings.cli.plan import admission, capacity, deadline, homes, scheme, targets
+from tidings.cli.plan import admission, capacity, consumers, deadline, homes, scheme, targets
 
 app = typer.Typer(
     cls=Listing,
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("targets")(targets.targets)
 app.command("admission")(admission.admission)
 app.command("capacity")(capacity.capacity)
+app.command("consumers")(consumers.consumers)
 app.command("scheme")(scheme.scheme)
 app.command("homes")(homes.homes)
 app.command("deadline")(deadline.deadline)

@@ -84,6 +84,6 @@ def _sure(advice: SchemeAdvice) -> str:
         )
     nearest = advice.nearest
     return (
-        f"No recovery scheme surely meets the target. The closest is {nearest.scheme}: at "
-        f"least {100 * nearest.likely[0]:.1f} % of the subscribers reach it."
+        f"No recovery scheme surely meets the target. The closest is {nearest.scheme}: "
+        f"{100 * nearest.likely[0]:.1f} % of the subscribers reach it."
     )

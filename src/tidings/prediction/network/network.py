@@ -64,10 +64,13 @@ class Network:
     faults: str = "exact"
     base: Network | None = None  # a like one, whose grid, dispersion and queues serve here, too
     solved: Solved = field(default_factory=dict)  # queues, by their streams and service
+    carried: Flows | None = None  # rates, where they are not those that its subscribers ask for
 
     @cached_property
     def rates(self) -> Flows:
         """Events per second everywhere."""
+        if self.carried is not None:
+            return self.carried
         return flows(self.system, self.routes, self.churn.open_shares if self.churns else None)
 
     @cached_property

@@ -110,7 +110,12 @@ def renewal_scv(felt: float, intervals: float) -> float:
 
     The scale is given in mean intervals of the stream. On scales far below an interval every
     stream looks like a Poisson one, so that the deviation from 1 and not its size counts.
+
+    >>> renewal_scv(1.0, 5.0)  # Poisson, whatever the scale; the table takes a second to make
+    1.0
     """
+    if felt == 1.0:
+        return 1.0
     row = np.log(np.clip(intervals, _INTERVALS[0], _INTERVALS[-1]) / _INTERVALS[0])
     row /= math.log(_INTERVALS[1] / _INTERVALS[0])
     at = min(int(row), _INTERVALS.size - 2)

@@ -48,6 +48,7 @@ function linkTip(link) {
   return [[a, b], [b, a]].map(([from, to], i) => {
     const way = link.ways[i];
     const busy = known(way.utilisation) ? `, ${percent(way.utilisation)} busy` : "";
+    if (way.events_per_s === 0) return `${from} → ${to}: carries nothing`;
     return `${from} → ${to}: ${percent(way.lost)} lost, ${seconds(way.delay_mean_s)}, ${rate(way.events_per_s)}${busy}`;
   }).join("\n");
 }

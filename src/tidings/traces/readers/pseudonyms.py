@@ -20,7 +20,9 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InvalidInputError, InvalidTracesError
 from tidings.model import json_text
+from tidings.model.filters import BOUNDS
 from tidings.model.plain_files import read_text
+from tidings.model.wildcards import WILD_TESTS
 from tidings.traces.actions import bring_here
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
@@ -30,7 +32,7 @@ LENGTH = 16  # of a pseudonym, in hexadecimal digits
 NO_OBJECT = "content is not an event in JSON"
 _SHORTEST_SECRET = 16
 # Tests that look into a text or compare it: they mean nothing to a pseudonym.
-_LOOKS_INSIDE = ("below", "above", "at_most", "at_least", "between", "prefix", "contains")
+_LOOKS_INSIDE = (*BOUNDS, "between", "prefix", "contains", *WILD_TESTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

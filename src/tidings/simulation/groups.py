@@ -1,0 +1,234 @@
+"""Consumer groups for the kernel: members, queues, and the way of acknowledgements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.records import make_records
+from tidings.model.consumers import CHOICES, WHEN_FULL, Consumers, Member
+from tidings.model.laws import Law, residual
+from tidings.model.system import Subscriber
+from tidings.simulation import kernel_layout as layout
+from tidings.simulation.audience import is_instant
+from tidings.simulation.peers import NO_LIMIT
+
+MESSAGE_COPIES = 3  # that one event at a group can make at once: the message, a delivery, a clock
+_JOINED = {
+    "places": layout.PLACE,
+    "stations": layout.STATION,
+    "servers": layout.SERVER,
+    "switches": layout.SWITCH,
+    "channels": layout.CHANNEL,
+}
+_OWN = {
+    "groups": layout.GROUP,
+    "members": layout.MEMBER,
+    "group_queues": layout.GROUP_QUEUE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A subscriber that is a group of consumers, with all members one by one."""
+
+    receiver: int
+    subscriber: Subscriber
+    consumers: Consumers
+    members: tuple[Member, ...]
+
+    @property
+    def name(self) -> str:
+        """What it is, and its name."""
+        return f"subscriber {self.subscriber.name}"
+
+    @property
+    def drops_events(self) -> bool:
+        """Whether what it is offered may end before it is handled."""
+        return self.consumers.buffer is not None or self.consumers.deliveries is not None
+
+    @property
+    def cycle_s(self) -> float:
+        """Longest mean time from one crash of a member to its next, in seconds."""
+        failures = [each.failure for each in self.members if each.failure is not None]
+        return max((each.up.mean_s + each.down.mean_s for each in failures), default=0.0)
+
+    def processing(self, member: Member) -> Law:
+        """The time in which a member handles one event."""
+        law = member.processing or self.subscriber.processing
+        assert law is not None
+        return law
+
+    @property
+    def _each_per_s(self) -> list[float]:
+        """What each member can handle, its absences included, in events per second."""
+        return [
+            (each.failure.availability if each.failure else 1.0) / self.processing(each).mean_s
+            if self.processing(each).mean_s > 0.0
+            else np.inf
+            for each in self.members
+        ]
+
+    @property
+    def able_per_s(self) -> float:
+        """Events per second that all members together can handle."""
+        return float(sum(self._each_per_s))
+
+    @property
+    def capacity_per_s(self) -> float:
+        """Events per second that it can be offered at most, if none is delivered again.
+
+        With partitions, the member that is offered most for what it can do is the bound.
+        """
+        if self.consumers.partitions is None or any(each.failure for each in self.members):
+            return self.able_per_s
+        offered = np.zeros(len(self.members))
+        shares = self.consumers.partitions.used_shares
+        np.add.at(offered, self.owners, shares)
+        return min(a / o for a, o in zip(self._each_per_s, offered, strict=True) if o > 0.0)
+
+    @property
+    def owners(self) -> list[int]:
+        """The member, by its position, that has each partition while all are there."""
+        partitions = self.consumers.partitions
+        if partitions is None:
+            return []
+        if not partitions.owners:
+            return [number % len(self.members) for number in range(partitions.count)]
+        position = {member.name: number for number, member in enumerate(self.members)}
+        return [position[owner] for owner in partitions.owners]
+
+
+def find_groups(followed: Sequence[Subscriber]) -> tuple[Group, ...]:
+    """Find the consumer groups among the subscribers that the receivers stand for."""
+    return tuple(
+        Group(
+            receiver=receiver,
+            subscriber=subscriber,
+            consumers=subscriber.consumers,
+            members=tuple(subscriber.consumers.each()),
+        )
+        for receiver, subscriber in enumerate(followed)
+        if subscriber.consumers is not None
+    )
+
+
+def group_tables(
+    groups: Sequence[Group],
+    before: Mapping[str, Any],
+    laws: Callable[..., int],
+    streams: Callable[..., int],
+) -> dict[str, Any]:
+    """Tables of groups, and those that they share with others, their own rows behind the rest."""
+    tables = _Tables(before, laws, streams)
+    for group in groups:
+        tables.add(group)
+    return tables.finished()
+
+
+class _Tables:
+    """Tables that grow by one group after the other."""
+
+    def __init__(
+        self, before: Mapping[str, Any], laws: Callable[..., int], streams: Callable[..., int]
+    ) -> None:
+        self.before, self.laws, self.streams = before, laws, streams
+        self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in (*_JOINED, *_OWN)}
+        self.receivers = before["receivers"].copy()
+        self.backoffs: list[float] = []
+
+    def _next(self, name: str) -> int:
+        """The position that the next row of a table will have."""
+        return len(self.before.get(name, ())) + len(self.rows[name])
+
+    def _place(self, kind: int, receiver: int, stations: int = 0) -> int:
+        place, station = self._next("places"), self._next("stations")
+        self.rows["places"].append((station, station + stations, kind, receiver))
+        return place
+
+    def add(self, group: Group) -> None:
+        consumers, number = group.consumers, self._next("groups")
+        first = {name: self._next(name) for name in ("members", "group_queues")}
+        self.receivers["group"][group.receiver] = number
+        self.receivers["waits_at"][group.receiver] = self._place(layout.TO_GROUP, group.receiver)
+        for member in group.members:
+            self._add_member(group, member, number)
+        self._add_queues(group, first["members"])
+        waits_s = consumers.backoff_s or (
+            () if consumers.ack_wait_s is None else (consumers.ack_wait_s,)
+        )
+        first_backoff = len(self.backoffs)
+        self.backoffs += waits_s
+        rebalance_s = consumers.partitions.rebalance_s if consumers.partitions else 0.0
+        self.rows["groups"].append(
+            (
+                group.receiver,
+                first["members"],
+                self._next("members"),
+                first["group_queues"],
+                self._next("group_queues"),
+                CHOICES.index(consumers.choose),
+                NO_LIMIT if consumers.buffer is None else consumers.buffer,
+                consumers.when_full == WHEN_FULL[1],
+                consumers.prefetch or NO_LIMIT,
+                consumers.in_flight or NO_LIMIT,
+                consumers.deliveries or NO_LIMIT,
+                first_backoff,
+                len(self.backoffs),
+                rebalance_s,
+                self._add_channel(group),
+                self._place(layout.HANDLED, group.receiver),
+                self._place(layout.ACKNOWLEDGED, group.receiver),
+                self._place(layout.OVERDUE, group.receiver),
+                self.streams(group.name, "sharing out"),
+            )
+        )
+
+    def _add_member(self, group: Group, member: Member, number: int) -> None:
+        place = self._place(layout.AT_MEMBER, group.receiver, stations=1)
+        station, server = self._next("stations"), self._next("servers")
+        name = f"{group.name}, member {member.name}"
+        law, stream = self.laws(group.processing(member)), self.streams(name, "processing")
+        row = (place, law, stream, server, 1, NO_LIMIT, 1, server, -1, -1, 0)
+        counts = (0, 0, 0.0, 0.0, 0.0, 0)  # up to whether what expires is kept
+        self.rows["stations"].append((*row, *counts, 1))
+        self.rows["servers"].append((station, -1, -1, 0.0))
+        if member.failure is not None:
+            both = member.failure.up, member.failure.down
+            four = (*map(self.laws, both), *(self.laws(residual(law)) for law in both))
+            turns = self.streams(name, "failure")
+            switch = (member.failure.availability, *four, turns, 0, 0, station, 0, 0, 0, 0)
+            self.rows["switches"].append((*switch, 1 + self._next("members")))
+        self.rows["members"].append((number, place, 1))
+
+    def _add_queues(self, group: Group, first_member: int) -> None:
+        empty = (-1, -1, -1, -1)
+        partitions = group.consumers.partitions
+        if partitions is None:
+            self.rows["group_queues"].append((1.0, -1, -1, *empty))
+            return
+        for below, owner in zip(accumulate(partitions.used_shares), group.owners, strict=True):
+            member = first_member + owner
+            self.rows["group_queues"].append((below, member, member, *empty))
+
+    def _add_channel(self, group: Group) -> int:
+        """The way of acknowledgements: as long as that of events, and nothing is lost on it."""
+        channel, link = self._next("channels"), group.subscriber.link
+        loss, delay = (self.streams(group.name, f"acknowledgement {w}") for w in ("loss", "delay"))
+        row = (1.0, is_instant(link), self.laws(link.delay), loss, delay, -1, 1.0, -1, -1)
+        self.rows["channels"].append(row)
+        return channel
+
+    def finished(self) -> dict[str, Any]:
+        """All tables, as far as groups have a part in them."""
+        joined = {
+            name: np.concatenate([self.before[name], make_records(kind, self.rows[name])])
+            for name, kind in _JOINED.items()
+        }
+        own = {name: make_records(kind, self.rows[name]) for name, kind in _OWN.items()}
+        backoffs = np.array(self.backoffs, dtype=np.float64)
+        return joined | own | {"receivers": self.receivers, "backoffs": backoffs}

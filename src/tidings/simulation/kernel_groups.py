@@ -1,0 +1,426 @@
+"""Consumer groups: events wait for members that share them, are acknowledged or delivered again.
+
+An event at a group is a *message*: a copy that stays at the broker until nobody knows of it any
+more. Every delivery of it is a copy of its own, which crosses the link, is handled by its member
+and comes back as an acknowledgement. Its clock, another copy, comes due when that takes too long.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidings.kernels.calendar import push
+from tidings.kernels.compile import inlined, merged, primitive
+from tidings.kernels.streams import uniform
+from tidings.simulation.kernel_copies import (
+    has_waited,
+    is_expired,
+    loses,
+    new_copy,
+    release,
+    time_on_wire,
+    travel,
+)
+from tidings.simulation.kernel_layout import (
+    ACKNOWLEDGED,
+    AT_MEMBER,
+    AT_RANDOM,
+    BY_DEAD_LETTER,
+    BY_EXPIRY,
+    BY_LINK,
+    BY_OVERFLOW,
+    BY_PATH_DOWN,
+    HANDLED,
+    LEAST_BUSY,
+    TO_GROUP,
+)
+from tidings.simulation.kernel_receipts import receipt_of, take_in
+from tidings.simulation.kernel_tables import (
+    backoff_at,
+    channel_at,
+    copy_at,
+    flight_of,
+    group_at,
+    group_queue_at,
+    member_at,
+    parcel_at,
+    place_at,
+    publication_at,
+    receiver_at,
+    streams_of,
+)
+
+ROOM = 4  # copies that must be free before one more event is handed out
+
+
+@primitive
+def visit_group(world: Any, index: int) -> bool:
+    """Whether a copy has come to some place of a group, and was seen to there."""
+    place = place_at(world, copy_at(world, index).place)
+    if place.kind < TO_GROUP:
+        return False
+    delivery = parcel_at(world, index)
+    if place.kind == AT_MEMBER and not delivery.cut_off and member_at(world, delivery.member).is_on:
+        return False  # it is there, and queues
+    if place.kind == TO_GROUP:
+        offer(world, index, place.owner)
+    elif place.kind == AT_MEMBER and delivery.cut_off:
+        lose_delivery(world, index, BY_PATH_DOWN)
+    elif place.kind == AT_MEMBER:
+        drop_delivery(world, index)
+    elif place.kind == HANDLED:
+        be_handled(world, index)
+    elif place.kind == ACKNOWLEDGED:
+        acknowledge(world, index)
+    else:
+        be_overdue(world, index, place.owner)
+    hand_out(world, receiver_at(world, place.owner).group)
+    return True
+
+
+# ---- a message, from its arrival to the moment that nobody knows of it --------------------------
+
+
+@merged
+def offer(world: Any, index: int, receiver: int) -> None:
+    """An event comes to a group's queue: it is handed out, waits, or finds the queue full."""
+    number = receiver_at(world, receiver).group
+    group = group_at(world, number)
+    message = parcel_at(world, index)
+    message.tries = 0
+    message.handled = 0
+    message.settled = 0
+    message.known_by = 1
+    message.queue = choose_queue(world, group)
+    queue = group_queue_at(world, message.queue)
+    if group.waiting >= group.buffer:
+        if not group.drops_old or queue.head < 0:
+            settle(world, number, index, BY_OVERFLOW)
+            return
+        settle(world, number, take_first(world, group, queue), BY_OVERFLOW)
+    copy = copy_at(world, index)
+    copy.arrived = world.now
+    copy.next = -1
+    if queue.head < 0:
+        queue.head = index
+    else:
+        copy_at(world, queue.tail).next = index
+    queue.tail = index
+    group.waiting += 1
+
+
+@inlined
+def choose_queue(world: Any, group: Any) -> int:
+    """Draw the partition that an event falls into."""
+    low, high = group.first_queue, group.last_queue - 1
+    if low < high:
+        share = uniform(streams_of(world), group.stream)
+        while low < high:
+            middle = (low + high) // 2
+            if group_queue_at(world, middle).below > share:
+                high = middle
+            else:
+                low = middle + 1
+    return low
+
+
+@inlined
+def take_first(world: Any, group: Any, queue: Any) -> int:
+    """Take the first message out of those that wait for their first delivery."""
+    index = queue.head
+    queue.head = copy_at(world, index).next
+    group.waiting -= 1
+    return index
+
+
+@primitive
+def settle(world: Any, number: int, index: int, cause: int) -> None:
+    """A message is done with: acknowledged (cause −1), or given up."""
+    message = parcel_at(world, index)
+    message.settled = 1
+    message.cause = cause
+    if message.tries > 0:
+        group_at(world, number).in_flight -= 1
+    know_less(world, number, index)
+
+
+@primitive
+def know_less(world: Any, number: int, index: int) -> None:
+    """One place fewer knows of a message; with the last it is forgotten, and counted if lost."""
+    message = parcel_at(world, index)
+    message.known_by -= 1
+    if message.known_by > 0:
+        return
+    publication = publication_at(world, copy_at(world, index).publication)
+    if publication.measured and message.handled == 0:
+        counts = receipt_of(world, publication, group_at(world, number).receiver)
+        if message.cause == BY_LINK:
+            counts.lost += 1.0
+        elif message.cause == BY_PATH_DOWN:
+            counts.path_down += 1
+        elif message.cause == BY_OVERFLOW:
+            counts.dropped += 1
+        elif message.cause == BY_EXPIRY:
+            counts.expired += 1
+        else:
+            counts.dead_letter += 1
+    release(world, index)
+
+
+# ---- deliveries ----------------------------------------------------------------------------------
+
+
+@primitive
+def hand_out(world: Any, number: int) -> None:
+    """Hand out what waits at a group, as long as there is a member with room for it."""
+    group = group_at(world, number)
+    if world.now < group.paused_until:
+        return
+    while world.free_copies > ROOM:
+        chosen = -1
+        to = -1
+        oldest = np.inf
+        for at in range(group.first_queue, group.last_queue):
+            index = first_due(world, number, at)
+            if index < 0 or copy_at(world, index).arrived >= oldest:
+                continue
+            owner = group_queue_at(world, at).owner
+            if owner < 0:
+                owner = choose_member(world, group)
+            elif not has_room(world, group, owner):
+                owner = -1
+            if owner >= 0:
+                chosen = at
+                to = owner
+                oldest = copy_at(world, index).arrived
+        if chosen < 0:
+            return
+        send_to(world, number, take_due(world, group, chosen), to)
+
+
+@primitive
+def first_due(world: Any, number: int, at: int) -> int:
+    """Find the message that a queue would hand out next; −1: there is none.
+
+    What was delivered before goes first, and needs no room among those in flight. What nobody waits
+    for any more is taken out on the way.
+    """
+    group = group_at(world, number)
+    queue = group_queue_at(world, at)
+    while queue.again_head >= 0:
+        index = queue.again_head
+        if not parcel_at(world, index).settled and not (
+            world.expiry == 2 and is_expired(world, index)
+        ):
+            return index
+        queue.again_head = copy_at(world, index).next
+        if not parcel_at(world, index).settled:
+            settle(world, number, index, BY_EXPIRY)
+        know_less(world, number, index)
+    if group.in_flight >= group.most_in_flight:
+        return -1
+    while queue.head >= 0:
+        index = queue.head
+        if not (world.expiry == 2 and is_expired(world, index)):
+            return index
+        settle(world, number, take_first(world, group, queue), BY_EXPIRY)
+    return -1
+
+
+@inlined
+def take_due(world: Any, group: Any, at: int) -> int:
+    """Take the message out of a queue that :func:`first_due` found."""
+    queue = group_queue_at(world, at)
+    if queue.again_head < 0:
+        return take_first(world, group, queue)
+    index = queue.again_head
+    queue.again_head = copy_at(world, index).next
+    parcel_at(world, index).known_by -= 1
+    return index
+
+
+@inlined
+def has_room(world: Any, group: Any, index: int) -> bool:
+    """Whether a member is there and may hold one event more."""
+    member = member_at(world, index)
+    return member.is_on and member.held < group.prefetch
+
+
+@merged
+def choose_member(world: Any, group: Any) -> int:
+    """Choose the member with room that gets the next event; −1: there is none."""
+    count = group.last_member - group.first_member
+    if group.choice == AT_RANDOM:
+        having = 0
+        for index in range(group.first_member, group.last_member):
+            having += has_room(world, group, index)
+        if having == 0:
+            return -1
+        skip = int(having * uniform(streams_of(world), group.stream))
+        for index in range(group.first_member, group.last_member):
+            if has_room(world, group, index):
+                if skip == 0:
+                    return index
+                skip -= 1
+    chosen = -1
+    for step in range(count):
+        index = group.first_member + (group.turn + step) % count
+        if not has_room(world, group, index):
+            continue
+        if group.choice != LEAST_BUSY:
+            chosen = index
+            break
+        if chosen < 0 or member_at(world, index).held < member_at(world, chosen).held:
+            chosen = index
+    if chosen >= 0:
+        group.turn = (chosen - group.first_member + 1) % count
+    return chosen
+
+
+@merged
+def send_to(world: Any, number: int, index: int, to: int) -> None:
+    """Send a message to a member over the group's link, and set its clock."""
+    group = group_at(world, number)
+    message = parcel_at(world, index)
+    if message.tries == 0:
+        group.in_flight += 1
+    message.tries += 1
+    message.known_by += 1
+    member_at(world, to).held += 1
+    publication = copy_at(world, index).publication
+    channel_number = receiver_at(world, group.receiver).channel
+    delivery = new_copy(world, publication, member_at(world, to).place, channel_number)
+    parcel_at(world, delivery).message = index
+    parcel_at(world, delivery).member = to
+    parcel_at(world, delivery).cut_off = 0
+    if group.last_backoff > group.first_backoff:
+        set_clock(world, group, index)
+    channel = channel_at(world, channel_number)
+    measured = publication_at(world, publication).measured
+    channel.sent += measured
+    if channel.is_down:
+        channel.lost += measured
+        lose_delivery(world, delivery, BY_PATH_DOWN)
+    elif loses(world, channel):
+        channel.lost += measured
+        if channel.wire >= 0:
+            time_on_wire(world, publication, channel)
+        lose_delivery(world, delivery, BY_LINK)
+    else:
+        delay = travel(world, delivery, channel)
+        if measured:
+            channel.delay_sum += delay
+
+
+@primitive
+def lose_delivery(world: Any, index: int, cause: int) -> None:
+    """A delivery does not reach its member: its clock tells, or the event is lost."""
+    delivery = parcel_at(world, index)
+    number = member_at(world, delivery.member).group
+    group = group_at(world, number)
+    silent = group.last_backoff == group.first_backoff
+    if silent and not parcel_at(world, delivery.message).settled:
+        settle(world, number, delivery.message, cause)
+    end_delivery(world, number, index)
+
+
+@inlined
+def set_clock(world: Any, group: Any, index: int) -> None:
+    """Set the moment at which a delivery is overdue that was not acknowledged."""
+    message = parcel_at(world, index)
+    message.known_by += 1
+    clock = new_copy(world, copy_at(world, index).publication, group.overdue_at, group.ack_channel)
+    parcel_at(world, clock).message = index
+    copy_at(world, clock).stamp = channel_at(world, group.ack_channel).generation
+    which = min(group.first_backoff + message.tries - 1, group.last_backoff - 1)
+    world.order += 1
+    due = world.now + backoff_at(world, which).value
+    push(flight_of(world), world.in_flight, due, world.order, clock)
+    world.in_flight += 1
+
+
+@inlined
+def end_delivery(world: Any, number: int, index: int) -> None:
+    """A delivery is over, and its member may hold one event more."""
+    delivery = parcel_at(world, index)
+    member_at(world, delivery.member).held -= 1
+    message = delivery.message
+    release(world, index)
+    know_less(world, number, message)
+
+
+@merged
+def be_handled(world: Any, index: int) -> None:
+    """A member has handled an event, for the first time or again, and acknowledges it."""
+    delivery = parcel_at(world, index)
+    number = member_at(world, delivery.member).group
+    group = group_at(world, number)
+    message = parcel_at(world, delivery.message)
+    message.handled += 1
+    publication = publication_at(world, copy_at(world, index).publication)
+    if publication.measured and message.handled == 1:
+        waited = has_waited(world, delivery.message)
+        take_in(world, publication, group.receiver, world.now, waited)
+    elif publication.measured and message.handled == 2:
+        receipt_of(world, publication, group.receiver).handled_again += 1
+    copy = copy_at(world, index)
+    copy.place = group.acknowledged_at
+    copy.channel = group.ack_channel
+    travel(world, index, channel_at(world, group.ack_channel))
+
+
+@merged
+def acknowledge(world: Any, index: int) -> None:
+    """An acknowledgement reaches the broker: the message is done with, the member free for more."""
+    delivery = parcel_at(world, index)
+    number = member_at(world, delivery.member).group
+    if not parcel_at(world, delivery.message).settled:
+        settle(world, number, delivery.message, -1)
+    end_delivery(world, number, index)
+
+
+@merged
+def be_overdue(world: Any, index: int, receiver: int) -> None:
+    """A clock comes due: if its message was not acknowledged, it is delivered again or given up."""
+    number = receiver_at(world, receiver).group
+    group = group_at(world, number)
+    at = parcel_at(world, index).message
+    release(world, index)
+    message = parcel_at(world, at)
+    if not message.settled:
+        if message.tries < group.deliveries:
+            wait_again(world, at)
+        else:
+            publication = publication_at(world, copy_at(world, at).publication)
+            if publication.measured:
+                receipt_of(world, publication, group.receiver).dead_letters += 1
+            settle(world, number, at, BY_DEAD_LETTER)
+    know_less(world, number, at)
+
+
+@inlined
+def wait_again(world: Any, index: int) -> None:
+    """Let a message wait for another delivery, before all that wait for their first."""
+    message = parcel_at(world, index)
+    message.known_by += 1
+    queue = group_queue_at(world, message.queue)
+    copy_at(world, index).next = -1
+    if queue.again_head < 0:
+        queue.again_head = index
+    else:
+        copy_at(world, queue.again_tail).next = index
+    queue.again_tail = index
+
+
+@primitive
+def drop_delivery(world: Any, index: int) -> None:
+    """A member has crashed over a delivery: its clock tells, or the broker sees at once."""
+    delivery = parcel_at(world, index)
+    number = member_at(world, delivery.member).group
+    group = group_at(world, number)
+    at = delivery.message
+    if group.last_backoff == group.first_backoff and not parcel_at(world, at).settled:
+        wait_again(world, at)
+    end_delivery(world, number, index)
