@@ -55,6 +55,7 @@ def results():
         "plan_capacity": td.plan_capacity(calm, broker="hub", **QUICK),
         "plan_mix": td.plan_mix(calm, target=0.99, simulate=False),
         "plan_consumers": td.plan_consumers(td.loads(GROUP), target=0.9, seconds=2.0),
+        "catch_up": td.catch_up(td.loads(GROUP), "w", stopped_s=2.0, replications=2),
         "plan_deadline": td.plan_deadline(calm, [0.9], simulate=False),
         "plan_homes": td.plan_homes(calm, who="near", **QUICK),
         "plan_scheme": td.plan_scheme(failing, target=0.5, seconds=0.5),
@@ -70,8 +71,8 @@ def made():
 
 NAMES = (
     "predict", "compare", "explain", "whatif", "gate", "plan_admission", "plan_capacity",
-    "plan_mix", "plan_consumers", "plan_deadline", "plan_homes", "plan_scheme", "analyse",
-    "simulate_net",
+    "plan_mix", "plan_consumers", "catch_up", "plan_deadline", "plan_homes", "plan_scheme",
+    "analyse", "simulate_net",
 )  # fmt: skip
 
 

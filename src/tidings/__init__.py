@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from tidings.reporting.drawing import svg as svg
     from tidings.reporting.page import Report as Report
     from tidings.reporting.page import write_page as write_page
+    from tidings.simulation.catching_up import CatchUpOptions as CatchUpOptions
+    from tidings.simulation.catching_up import catch_up as catch_up
     from tidings.simulation.options import SimulationOptions as SimulationOptions
     from tidings.simulation.recording import record as record
     from tidings.simulation.recording import write_traces as write_traces
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from tidings.validation.comparison import compare as compare
 
 _HOMES = {
+    "CatchUpOptions": "simulation.catching_up",
     "Characterisation": "characterisation.fit.fitting",
     "Outcome": "model.outcome",
     "PlanOptions": "planning.verbs",
@@ -75,6 +78,7 @@ _HOMES = {
     "System": "model.system",
     "TidingsError": "errors",
     "analyse": "prediction.operational.analysing",
+    "catch_up": "simulation.catching_up",
     "changed": "planning.changes",
     "characterise": "characterisation.job",
     "checked_history": "histories.checking",

@@ -31,7 +31,7 @@ GROUPS = {
     "Model": ("check", "draw", "petri"),
     "Data": ("import", "generate", "characterise", "audit", "spread"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo"),
-    "Decide": ("explain", "whatif", "plan", "gate"),
+    "Decide": ("explain", "whatif", "catchup", "plan", "gate"),
     "Research": ("testbed", "reproduce"),
 }
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)

@@ -30,8 +30,8 @@ def report(
         typer.Option(
             "--with",
             metavar="FILE",
-            help="Also include the saved --json output of explain, whatif or plan. Can be "
-            "repeated.",
+            help="Also include the saved --json output of explain, whatif, catchup or plan. "
+            "Can be repeated.",
         ),
     ] = None,
     remedies: Annotated[

@@ -1,27 +1,28 @@
-"""Budgets, what-ifs and plans as sections of a page, from the documents that commands print.
+"""What commands find out as sections of a page, from the documents that they print.
 
 A section shows the same tables as the terminal does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tidings.errors import InvalidInputError
 from tidings.model import json_text, yaml_text
 from tidings.model.plain_files import read_text
-from tidings.model.study import Grid, Section
-from tidings.reporting import budgets, plans, what_ifs
+from tidings.model.study import Curves, Grid, Section
+from tidings.reporting import budgets, catch_ups, plans, what_ifs
 from tidings.reporting.terminal import FittingTable
 
 ROWS = 10
+CATCH_UP = "catch_up"
 Document = Mapping[str, Any]
 
 
 def load_annex(path: Path) -> Section:
-    """A section from a file with what ``explain``, ``whatif`` or ``plan`` printed with --json."""
+    """A section from a file with what ``explain``, ``whatif``, ``catchup`` or ``plan`` printed."""
     try:
         document = json_text.parse(read_text(path, follow=True))
     except (OSError, ValueError) as error:
@@ -31,14 +32,16 @@ def load_annex(path: Path) -> Section:
     for key, (title, tables) in _KINDS.items():
         if isinstance(document, dict) and set(key.split()) <= document.keys():
             try:
-                return Section(title=title, exhibits=tuple(map(grid, tables(document))))
+                words = " ".join(catch_ups.sentences(document)) if key == CATCH_UP else ""
+                shown = (grid(t) if isinstance(t, FittingTable) else t for t in tables(document))
+                return Section(title=title, words=words, exhibits=tuple(shown))
             except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
                 raise InvalidInputError(
                     f"{path}: looks like the output of a command ('{title.lower()}'), but "
                     f"this field is missing or wrong: {error}"
                 ) from None
     raise InvalidInputError(
-        f"{path}: not the --json output of explain, whatif or plan; wants a document with "
+        f"{path}: not the --json output of explain, whatif, catchup or plan; wants a document with "
         f"one of the fields {', '.join(key for key in _KINDS if ' ' not in key)}"
     )
 
@@ -67,7 +70,8 @@ def _what_if(document: Document) -> list[FittingTable]:
 
 
 # By the fields that tell them, the first that a document has all of.
-_KINDS: dict[str, tuple[str, Callable[[Document], list[FittingTable]]]] = {
+_KINDS: dict[str, tuple[str, Callable[[Document], Sequence[FittingTable | Curves]]]] = {
+    CATCH_UP: ("Catching up", catch_ups.exhibits),
     "predicted verdict": ("Targets", lambda d: [plans.targets_table(d)]),
     "remedies": ("What makes events late or lost, and what helps most", _budget),
     "predicted": ("What if", _what_if),

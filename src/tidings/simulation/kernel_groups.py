@@ -109,6 +109,7 @@ def offer(world: Any, index: int, receiver: int) -> None:
         copy_at(world, queue.tail).next = index
     queue.tail = index
     group.waiting += 1
+    world.backlog += group.urgency
 
 
 @inlined
@@ -132,6 +133,7 @@ def take_first(world: Any, group: Any, queue: Any) -> int:
     index = queue.head
     queue.head = copy_at(world, index).next
     group.waiting -= 1
+    world.backlog -= group.urgency
     return index
 
 
@@ -176,7 +178,7 @@ def know_less(world: Any, number: int, index: int) -> None:
 def hand_out(world: Any, number: int) -> None:
     """Hand out what waits at a group, as long as there is a member with room for it."""
     group = group_at(world, number)
-    if world.now < group.paused_until:
+    if world.now < group.paused_until or group.stopped:
         return
     while world.free_copies > ROOM:
         chosen = -1
@@ -216,6 +218,7 @@ def first_due(world: Any, number: int, at: int) -> int:
         ):
             return index
         queue.again_head = copy_at(world, index).next
+        world.backlog -= group.urgency
         if not parcel_at(world, index).settled:
             settle(world, number, index, BY_EXPIRY)
         know_less(world, number, index)
@@ -237,6 +240,7 @@ def take_due(world: Any, group: Any, at: int) -> int:
         return take_first(world, group, queue)
     index = queue.again_head
     queue.again_head = copy_at(world, index).next
+    world.backlog -= group.urgency
     parcel_at(world, index).known_by -= 1
     return index
 
@@ -391,7 +395,7 @@ def be_overdue(world: Any, index: int, receiver: int) -> None:
     message = parcel_at(world, at)
     if not message.settled:
         if message.tries < group.deliveries:
-            wait_again(world, at)
+            wait_again(world, group, at)
         else:
             publication = publication_at(world, copy_at(world, at).publication)
             if publication.measured:
@@ -401,10 +405,11 @@ def be_overdue(world: Any, index: int, receiver: int) -> None:
 
 
 @inlined
-def wait_again(world: Any, index: int) -> None:
+def wait_again(world: Any, group: Any, index: int) -> None:
     """Let a message wait for another delivery, before all that wait for their first."""
     message = parcel_at(world, index)
     message.known_by += 1
+    world.backlog += group.urgency
     queue = group_queue_at(world, message.queue)
     copy_at(world, index).next = -1
     if queue.again_head < 0:
@@ -422,5 +427,5 @@ def drop_delivery(world: Any, index: int) -> None:
     group = group_at(world, number)
     at = delivery.message
     if group.last_backoff == group.first_backoff and not parcel_at(world, at).settled:
-        wait_again(world, at)
+        wait_again(world, group, at)
     end_delivery(world, number, index)

@@ -206,7 +206,8 @@ STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
 # A group: the receiver that it is, its members and queues [first, last), how one is chosen, and its
 # limits: events that wait, that one member or all of them hold, deliveries of one event. Its
 # back-off is times [first, last), the last of which is that of all further deliveries; none: an
-# event is delivered once. ``paused_until``: nobody is handed anything before.
+# event is delivered once. ``paused_until``: nobody is handed anything before; ``stopped``: nor
+# until it goes on again. ``urgency`` is what a waiting event adds to the backlog of the system.
 GROUP = _record(
     receiver=_I,
     first_member=_I,
@@ -232,6 +233,8 @@ GROUP = _record(
     in_flight=_I,
     paused_until=_F,
     pausing=_I,
+    stopped=_I,
+    urgency=_I,
 )
 BY_TURNS, LEAST_BUSY, AT_RANDOM = _constants(0, 3)
 # A member: its group, its place, whether it is there, and how many events it holds.
@@ -411,6 +414,11 @@ NUMBERS: dict[str, type] = {
     "free_messages": _I,
     "published": _I,
     "measured_alive": _I,
+    "may_stay": _I,  # measured events that may still be under way when a run comes back
+    "watching": _I,  # whether a run comes back where the backlog reaches ``upper`` or ``lower``
+    "watched_group": _I,  # the queue that is stopped: its group (−1: none) and its stations, ...
+    "first_watched": _I,  # ... from this one ...
+    "last_watched": _I,  # ... to before that one
     "backlog": _I,  # urgencies of all copies that wait
     "level": _I,  # of the trial; what follows is its own
     "upper": _I,  # backlog from which trials of the next level begin
@@ -532,4 +540,4 @@ TABLES: dict[str, np.dtype[Any]] = {
 LAYOUT = Layout(NUMBERS, TABLES)
 
 # How a run comes back.
-DONE, NEEDS_ROOM, TAPE_FULL = 0, 1, 2
+DONE, NEEDS_ROOM, TAPE_FULL, BACKLOG_REACHED = 0, 1, 2, 3

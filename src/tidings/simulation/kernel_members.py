@@ -33,7 +33,8 @@ def turn_member(world: Any, index: int, is_on: int) -> None:
     group = group_at(world, number)
     at = place_at(world, member.place).first_station
     if is_on:
-        open_gate(world, at)
+        if not group.stopped:
+            open_gate(world, at)
     else:
         held = stop_serving(world, station_at(world, at).first_server)
         while held >= 0:
@@ -97,6 +98,14 @@ def end_pause(world: Any, number: int) -> None:
         await_end(world, number)
         return
     group.pausing = 0
+    if not group.stopped:
+        work_on(world, number)
+
+
+@primitive
+def work_on(world: Any, number: int) -> None:
+    """Let all members of a group that are there go on where they stopped."""
+    group = group_at(world, number)
     for index in range(group.first_member, group.last_member):
         at = place_at(world, member_at(world, index).place).first_station
         if member_at(world, index).is_on and not station_at(world, at).is_open:

@@ -23,6 +23,7 @@ from tidings.simulation.kernel_copies import (
 from tidings.simulation.kernel_days import next_by_clock
 from tidings.simulation.kernel_failures import start_failing
 from tidings.simulation.kernel_layout import (
+    BACKLOG_REACHED,
     BY_LINK,
     BY_PATH_DOWN,
     DONE,
@@ -78,7 +79,8 @@ def run(worlds: Any) -> int:
     """Simulate on from where the world stands; why it came back.
 
     ``DONE``, or ``NEEDS_ROOM`` when copies or publications run short, or ``TAPE_FULL``: the caller
-    makes room and calls again. Nothing is half done at those moments.
+    makes room and calls again. Or ``BACKLOG_REACHED`` where that is watched. Nothing is half done
+    at those moments.
     """
     world = worlds[0]
     while True:
@@ -96,7 +98,7 @@ def run(worlds: Any) -> int:
             landing = world.in_flight > 0 and landing_at(world, 0).time < now
             if landing:
                 now = landing_at(world, 0).time
-            if now > world.end and world.measured_alive == 0:
+            if now > world.end and world.measured_alive <= world.may_stay:
                 if not try_again(world, True):
                     return DONE
                 continue
@@ -110,8 +112,12 @@ def run(worlds: Any) -> int:
         if index >= 0:
             enter(world, index)
         if world.backlog >= world.upper:
+            if world.watching:
+                return BACKLOG_REACHED
             split(world)
         elif world.backlog < world.lower:
+            if world.watching:
+                return BACKLOG_REACHED
             try_again(world, False)
 
 

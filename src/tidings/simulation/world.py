@@ -143,10 +143,29 @@ def run_in_parts(world: World, compiled: CompiledSystem, window: Window) -> Iter
         if why == layout.DONE:
             return
         if why == layout.NEEDS_ROOM:
-            if world.record[0].free_messages < world.record[0].messages_at_once:
-                _grow_messages(world)
-            else:
-                _grow(world, compiled, window)
+            _make_room(world, compiled, window)
+
+
+def run_until(world: World, compiled: CompiledSystem, window: Window, until_s: float) -> bool:
+    """Run on to a moment, whatever is under way then; whether a watched backlog came first."""
+    record = world.record[0]
+    record.end, record.may_stay = until_s, layout.NEVER
+    while True:
+        why = world.run(run)
+        if why == layout.NEEDS_ROOM:
+            _make_room(world, compiled, window)
+            continue
+        if why == layout.DONE:
+            record.now = until_s
+        return why == layout.BACKLOG_REACHED
+
+
+def _make_room(world: World, compiled: CompiledSystem, window: Window) -> None:
+    """Make room for twice as much of what has run short."""
+    if world.record[0].free_messages < world.record[0].messages_at_once:
+        _grow_messages(world)
+    else:
+        _grow(world, compiled, window)
 
 
 def _grow(world: World, compiled: CompiledSystem, window: Window) -> None:

@@ -1,0 +1,83 @@
+"""``tidings catchup``: how long until a backlog is gone, and how many events are late."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from tidings.cli import console, options
+
+
+def catchup(
+    system: options.SystemFile,
+    backlog: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUEUE=N",
+            help="Start with N events waiting in this queue: that of a consumer group, a broker, "
+            "or a subscriber with a processing time. Their ages are those of events that "
+            "gathered at the usual rate.",
+        ),
+    ] = None,
+    stopped: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUEUE=TIME",
+            help="Instead of --backlog: start after this queue has stood still for so long, "
+            "such as orders=60s.",
+        ),
+    ] = None,
+    replications: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=2, help="Number of independent runs; their scatter gives the ±."
+        ),
+    ] = 20,
+    seed: options.Seed = 1,
+    json: options.Json = False,
+    limit: options.Limit = 10,
+) -> None:
+    """Simulate how long a queue takes to catch up, and how many events are late until then.
+
+    The backlog is gone the first time that no more events wait than usual.
+
+    Example: tidings catchup shop.yaml --stopped orders=60s
+    """
+    from tidings.model import reading
+
+    queue, state = _state(backlog, stopped)
+    loaded_system = reading.load(system)
+    # Slow to import: a mistake in the file is reported before.
+    from tidings.reporting.catch_ups import late_table, sentences, text_curve
+    from tidings.simulation.catching_up import catch_up
+
+    with console.progress("catching up") as step:
+        answer = catch_up(
+            loaded_system, queue, **state, replications=replications, seed=seed, progress=step
+        )
+    document = answer.to_document()
+    if json:
+        console.show_json(document)
+        return
+    console.show(*sentences(document))
+    if document["curve"]:
+        console.show(text_curve(document))
+    if document["subscribers"]:
+        console.show(late_table(document, limit))
+
+
+def _state(backlog: str | None, stopped: str | None) -> tuple[str, dict[str, Any]]:
+    """The queue, and the state that it starts from."""
+    if (backlog is None) == (stopped is None):
+        raise typer.BadParameter("give either --backlog QUEUE=N or --stopped QUEUE=TIME")
+    queue, equals, value = (backlog or stopped or "").rpartition("=")
+    if not equals or not queue:
+        raise typer.BadParameter(
+            f"'{backlog or stopped}' names no queue; wants QUEUE=VALUE, such as orders=60s"
+        )
+    if stopped is not None:
+        return queue, {"stopped_s": options.seconds(value)}
+    if not value.replace("_", "").isdecimal() or int(value) < 1:
+        raise typer.BadParameter(f"'{value}' is not a number of events, such as 120000")
+    return queue, {"backlog": int(value)}
