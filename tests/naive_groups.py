@@ -24,7 +24,9 @@ class Message:
 class Group:
     """Members that handle events in a constant or exponential time, with acknowledgements."""
 
-    def __init__(self, *, rate, processing, members, prefetch, ack_wait, deliveries, seed):
+    def __init__(
+        self, *, rate, processing, members, prefetch, ack_wait, deliveries, seed, refill=None
+    ):
         self.rate, self.processing, self.ack_wait = rate, processing, ack_wait
         self.prefetch, self.deliveries = prefetch, deliveries
         self.rng = np.random.default_rng(seed)
@@ -33,6 +35,9 @@ class Group:
         self.local = [[] for _ in range(members)]
         self.held = [0] * members
         self.turn = 0
+        # Requests of pull consumers, [member, events asked for]; None: members in turn.
+        self.refill = refill
+        self.requests = [] if refill is None else [[m, prefetch] for m in range(members)]
 
     def at(self, when, what, *about):
         heapq.heappush(self.moments, (when, next(self.number), what, about))
@@ -61,10 +66,16 @@ class Group:
             queue = self.again or self.waiting
             order = [(self.turn + step) % len(self.held) for step in range(len(self.held))]
             free = [member for member in order if self.held[member] < self.prefetch]
+            if self.refill is not None:
+                free = [member for member, _ in self.requests]
             if not queue or not free:
                 return
             message, member = queue.pop(0), free[0]
             self.turn = (member + 1) % len(self.held)
+            if self.refill is not None:
+                request = self.requests.pop(0)
+                request[1] -= 1
+                self.requests += [request] if request[1] else []
             message.tries += 1
             self.held[member] += 1
             self.local[member].append(message)
@@ -77,6 +88,9 @@ class Group:
         message.handled.append(self.now)
         message.over = True
         self.held[member] -= 1
+        left = self.held[member] + sum(n for m, n in self.requests if m == member)
+        if self.refill is not None and left < self.refill:
+            self.requests.append([member, self.prefetch - left])
         if self.local[member]:
             self.at(self.now + self.processing(self.rng), self.done, member)
         self.hand_out()

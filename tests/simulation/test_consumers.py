@@ -203,13 +203,21 @@ def test_rebalancing_stops_the_whole_group():
 
 
 @pytest.mark.parametrize(
-    ("members", "prefetch", "deliveries", "rate"),
-    [(2, 10, 3, 14), (2, 4, 3, 18), (3, 5, 2, 44)],
+    ("members", "prefetch", "deliveries", "rate", "refill"),
+    [
+        (2, 10, 3, 14, None),
+        (2, 4, 3, 18, None),
+        (3, 5, 2, 44, None),
+        (2, 10, 3, 9, 5),
+        (3, 6, 2, 36, 4),
+    ],
 )
-def test_redelivery_agrees_with_the_obvious_group(members, prefetch, deliveries, rate):
+def test_redelivery_agrees_with_the_obvious_group(members, prefetch, deliveries, rate, refill):
     """Handlers that take almost as long as acknowledgements may: what is prefetched comes twice."""
+    asking = "" if refill is None else f", choose: longest waiting, refill: {refill}"
     settings = (
-        f"{{count: {members}, prefetch: {prefetch}, ack_wait: 45ms, deliveries: {deliveries}}}"
+        f"{{count: {members}, prefetch: {prefetch}, ack_wait: 45ms, deliveries: {deliveries}"
+        f"{asking}}}"
     )
     row = row_of(group(settings, rate=rate, processing="{deterministic: 28ms}"), events=50_000)
     twins = []
@@ -222,6 +230,7 @@ def test_redelivery_agrees_with_the_obvious_group(members, prefetch, deliveries,
             ack_wait=0.045,
             deliveries=deliveries,
             seed=seed,
+            refill=refill,
         )
         messages = [m for m in twin.run(500.0) if 50.0 < m.born < 450.0]
         twins.append(
@@ -237,6 +246,34 @@ def test_redelivery_agrees_with_the_obvious_group(members, prefetch, deliveries,
     found = row[["handled_again", "dead_letters", "on_time"]].to_numpy(dtype=float)
     assert 0.01 < found[0] < 0.99
     assert np.all(np.abs(found - mean) < 4 * np.hypot(error, row["on_time_se"]) + 1e-9)
+
+
+def test_partitions_have_owners_whatever_is_chosen_by():
+    rows = [
+        row_of(group(f"{{count: 4, choose: {choice}, partitions: {{count: 4}}}}"), events=20_000)
+        for choice in ("round robin", "longest waiting")
+    ]
+    assert rows[0]["delay_mean_s"] == rows[1]["delay_mean_s"]
+
+
+def test_a_smaller_prefetch_leaves_no_refill_above_it():
+    asking = group("{count: 2, prefetch: 10, choose: longest waiting, refill: 5}", rate=5)
+    assert td.changed(asking, ["prefetch w 8"]).subscribers[0].consumers.refill == 5
+    one = td.changed(asking, ["prefetch w 1"])
+    assert one.subscribers[0].consumers.refill is None
+    assert td.loads(td.dumps(one)) == one
+
+
+def test_members_that_crash_forget_what_they_asked_for():
+    """One of two servers breaks down: with requests as in turn, for one event at a time."""
+    failing = "{members: {a: {failure: {mtbf: 4s, mttr: 1s}}, b: {}}, choose: CHOICE}"
+    turns, asked = (
+        row_of(group(failing.replace("CHOICE", choice), rate=30), events=100_000)
+        for choice in ("round robin", "longest waiting")
+    )
+    spread = 4 * math.hypot(turns["on_time_se"], asked["on_time_se"])
+    assert abs(turns["on_time"] - asked["on_time"]) < spread < 0.02
+    assert asked["delivered"] == 1.0
 
 
 def test_a_link_that_fails_loses_deliveries_unless_they_are_acknowledged():

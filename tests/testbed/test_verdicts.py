@@ -71,6 +71,7 @@ def repetition(on_time=0.8, delay_s=0.30, *, doubts=(), unsure=None, is_steady=F
         subscription_spread=None,
         event_spread=None,
         forwarded=pd.DataFrame(columns=["source", "target", "events", "went"]),
+        handled_again={},
     )
 
 

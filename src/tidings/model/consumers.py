@@ -12,7 +12,8 @@ from tidings.model.laws import Law
 from tidings.model.laws.law import WEIGHT_SLACK
 from tidings.model.records import Kind, given, spec
 
-CHOICES = ("round robin", "least busy", "random")
+LONGEST_WAITING = "longest waiting"  # the request of a member, as pull consumers of JetStream do
+CHOICES = ("round robin", "least busy", "random", LONGEST_WAITING)
 WHEN_FULL = ("drop new", "drop old")
 MOST_MEMBERS = 10_000
 
@@ -98,6 +99,12 @@ class Consumers:
         "events that a member may hold without having acknowledged them; 0: no limit",
         default=1,
     )
+    refill: int | None = spec(
+        records.whole(1),
+        "with 'longest waiting': a member asks for more when fewer than so many are left of those "
+        "it asked for; whenever one is handled if left out",
+        default=None,
+    )
     in_flight: int | None = spec(
         records.whole(1),
         "the same for all members together (max ack pending); no limit if left out",
@@ -155,8 +162,20 @@ def _read_consumers(place: Place) -> Consumers | None:
         )
     consumers: Consumers | None = records.read_record(Consumers, place)
     if consumers is not None:
+        _check_requests(consumers, place)
         _check_owners(consumers, place)
     return consumers
+
+
+def _check_requests(consumers: Consumers, place: Place) -> None:
+    """Only members that ask for events ask for more, and for so many at a time."""
+    if consumers.choose == LONGEST_WAITING:
+        if consumers.prefetch == 0:
+            place.inside("prefetch").report("1 or more: so many events a member asks for")
+        if consumers.refill is not None and consumers.refill > consumers.prefetch > 0:
+            place.inside("refill").report(f"at most 'prefetch', {consumers.prefetch}")
+    elif consumers.refill is not None:
+        place.inside("refill").report(f"'choose: {LONGEST_WAITING}'", saw=consumers.choose)
 
 
 def _check_owners(consumers: Consumers, place: Place) -> None:

@@ -266,6 +266,15 @@ def _shared(field: str) -> Callable[[Any, Any], Any]:
     return edit
 
 
+def _prefetch(subscriber: Any, value: int) -> Any:
+    """A group whose members hold so many events, and ask for more no sooner than they may."""
+    old = subscriber.consumers
+    if old is None:
+        return None
+    refill = None if old.refill is not None and old.refill > value else old.refill
+    return replace(subscriber, consumers=replace(old, prefetch=value, refill=refill))
+
+
 def _members(subscriber: Any, value: int) -> Any:
     """A group of so many members, who have partitions in turn; None where they are not alike."""
     old = subscriber.consumers
@@ -358,7 +367,7 @@ ADJUSTMENTS: dict[str, Adjustment] = {
         scales=False,
     ),
     "prefetch": Adjustment(
-        sections=("subscribers",), kind=records.whole(0), edit=_shared("prefetch"), scales=False
+        sections=("subscribers",), kind=records.whole(0), edit=_prefetch, scales=False
     ),
     "ack_wait": Adjustment(
         sections=("subscribers",),

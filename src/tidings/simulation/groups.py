@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.records import make_records
-from tidings.model.consumers import CHOICES, WHEN_FULL, Consumers, Member
+from tidings.model.consumers import CHOICES, LONGEST_WAITING, WHEN_FULL, Consumers, Member
 from tidings.model.laws import Law, residual
 from tidings.model.system import Subscriber
 from tidings.simulation import kernel_layout as layout
@@ -29,6 +29,7 @@ _OWN = {
     "groups": layout.GROUP,
     "members": layout.MEMBER,
     "group_queues": layout.GROUP_QUEUE,
+    "requests": layout.REQUEST,
 }
 
 
@@ -50,6 +51,19 @@ class Group:
     def drops_events(self) -> bool:
         """Whether what it is offered may end before it is handled."""
         return self.consumers.buffer is not None or self.consumers.deliveries is not None
+
+    @property
+    def asks(self) -> bool:
+        """Whether members ask for events, and the request that waits longest gets the next."""
+        consumers = self.consumers
+        shared = consumers.partitions is None and consumers.prefetch > 0
+        return shared and consumers.choose == LONGEST_WAITING
+
+    @property
+    def choice(self) -> int:
+        """Which member gets the next event; where owners or none are to choose, members in turn."""
+        choose = self.consumers.choose
+        return CHOICES.index(choose) if self.asks or choose != LONGEST_WAITING else 0
 
     @property
     def cycle_s(self) -> float:
@@ -158,6 +172,8 @@ class _Tables:
         for member in group.members:
             self._add_member(group, member, number)
         self._add_queues(group, first["members"])
+        first_request = self._next("requests")
+        asking = self._add_requests(group, first["members"])
         waits_s = consumers.backoff_s or (
             () if consumers.ack_wait_s is None else (consumers.ack_wait_s,)
         )
@@ -171,7 +187,7 @@ class _Tables:
                 self._next("members"),
                 first["group_queues"],
                 self._next("group_queues"),
-                CHOICES.index(consumers.choose),
+                group.choice,
                 NO_LIMIT if consumers.buffer is None else consumers.buffer,
                 consumers.when_full == WHEN_FULL[1],
                 consumers.prefetch or NO_LIMIT,
@@ -185,6 +201,10 @@ class _Tables:
                 self._place(layout.ACKNOWLEDGED, group.receiver),
                 self._place(layout.OVERDUE, group.receiver),
                 self.streams(group.name, "sharing out"),
+                min(consumers.refill or consumers.prefetch, consumers.prefetch),
+                first_request,
+                self._next("requests") - first_request,
+                asking,
             )
         )
 
@@ -203,7 +223,17 @@ class _Tables:
             turns = self.streams(name, "failure")
             switch = (member.failure.availability, *four, turns, 0, 0, station, 0, 0, 0, 0)
             self.rows["switches"].append((*switch, 1 + self._next("members")))
-        self.rows["members"].append((number, place, 1))
+        asked = group.consumers.prefetch if group.asks else 0
+        self.rows["members"].append((number, place, 1, 0, asked))
+
+    def _add_requests(self, group: Group, first_member: int) -> int:
+        """Let every member ask for all that it may hold; how many have asked."""
+        if not group.asks:
+            return 0
+        count, prefetch = len(group.members), group.consumers.prefetch
+        requests = [(first_member + number, prefetch) for number in range(count)]
+        self.rows["requests"] += requests + [(0, 0)] * (count * (prefetch - 1))
+        return count
 
     def _add_queues(self, group: Group, first_member: int) -> None:
         empty = (-1, -1, -1, -1)

@@ -32,6 +32,7 @@ from tidings.simulation.kernel_layout import (
     BY_LINK,
     BY_OVERFLOW,
     BY_PATH_DOWN,
+    BY_REQUEST,
     HANDLED,
     LEAST_BUSY,
     TO_GROUP,
@@ -49,6 +50,7 @@ from tidings.simulation.kernel_tables import (
     place_at,
     publication_at,
     receiver_at,
+    request_at,
     streams_of,
 )
 
@@ -256,6 +258,8 @@ def has_room(world: Any, group: Any, index: int) -> bool:
 def choose_member(world: Any, group: Any) -> int:
     """Choose the member with room that gets the next event; −1: there is none."""
     count = group.last_member - group.first_member
+    if group.choice == BY_REQUEST:
+        return serve_request(world, group)
     if group.choice == AT_RANDOM:
         having = 0
         for index in range(group.first_member, group.last_member):
@@ -281,6 +285,61 @@ def choose_member(world: Any, group: Any) -> int:
     if chosen >= 0:
         group.turn = (chosen - group.first_member + 1) % count
     return chosen
+
+
+@merged
+def serve_request(world: Any, group: Any) -> int:
+    """Give the next event to the request that waits longest: its member; −1: nobody asks."""
+    if group.requests == 0:
+        return -1
+    request = take_request(world, group)
+    index = request.member
+    member_at(world, index).asked -= 1
+    if request.left > 1:
+        put_request(world, group, index, request.left - 1)
+    return index
+
+
+@inlined
+def take_request(world: Any, group: Any) -> Any:
+    """Take the request that waits longest out of the ring."""
+    at = group.first_request + group.request_head
+    group.request_head = (group.request_head + 1) % group.request_room
+    group.requests -= 1
+    return request_at(world, at)
+
+
+@inlined
+def put_request(world: Any, group: Any, index: int, count: int) -> None:
+    """Let a request of a member for so many events wait behind all others."""
+    at = group.first_request + (group.request_head + group.requests) % group.request_room
+    group.requests += 1
+    request = request_at(world, at)
+    request.member = index
+    request.left = count
+
+
+@primitive
+def ask_for_more(world: Any, index: int) -> None:
+    """Let a member ask for as many events as it may hold, if few are left of what it asked for."""
+    member = member_at(world, index)
+    group = group_at(world, member.group)
+    left = member.held + member.asked
+    if group.choice == BY_REQUEST and member.is_on and left < group.refill:
+        put_request(world, group, index, group.prefetch - left)
+        member.asked += group.prefetch - left
+
+
+@primitive
+def drop_requests(world: Any, index: int) -> None:
+    """Forget what a member has asked for that is no longer there."""
+    member = member_at(world, index)
+    group = group_at(world, member.group)
+    member.asked = 0
+    for _ in range(group.requests):
+        request = take_request(world, group)
+        if request.member != index:
+            put_request(world, group, request.member, request.left)
 
 
 @merged
@@ -350,6 +409,7 @@ def end_delivery(world: Any, number: int, index: int) -> None:
     """A delivery is over, and its member may hold one event more."""
     delivery = parcel_at(world, index)
     member_at(world, delivery.member).held -= 1
+    ask_for_more(world, delivery.member)
     message = delivery.message
     release(world, index)
     know_less(world, number, message)

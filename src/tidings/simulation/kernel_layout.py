@@ -228,6 +228,11 @@ GROUP = _record(
     acknowledged_at=_I,
     overdue_at=_I,
     stream=_I,
+    refill=_I,  # a member asks for more when fewer are left of those it asked for
+    first_request=_I,  # of a ring of so many ...
+    request_room=_I,
+    requests=_I,  # ... that wait, the first of them at ...
+    request_head=_I,
     turn=_I,
     waiting=_I,
     in_flight=_I,
@@ -236,9 +241,13 @@ GROUP = _record(
     stopped=_I,
     urgency=_I,
 )
-BY_TURNS, LEAST_BUSY, AT_RANDOM = _constants(0, 3)
-# A member: its group, its place, whether it is there, and how many events it holds.
-MEMBER = _record(group=_I, place=_I, is_on=_I, held=_I)
+BY_TURNS, LEAST_BUSY, AT_RANDOM, BY_REQUEST = _constants(0, 4)
+# A member: its group, its place, whether it is there, how many events it holds, and how many it has
+# asked for beside these.
+MEMBER = _record(group=_I, place=_I, is_on=_I, held=_I, asked=_I)
+# A request of a member for so many events. Each event goes to the request that waits longest, which
+# then waits behind all others for the rest of what it asks for.
+REQUEST = _record(member=_I, left=_I)
 # A queue of a group, one a partition: the cumulative share of the events up to and including it,
 # the member that has it as a rule and the one that has it now (−1: any), what waits for its first
 # delivery and what for another one, each a linked list.
@@ -452,6 +461,7 @@ TABLES: dict[str, np.dtype[Any]] = {
     "groups": GROUP,
     "members": MEMBER,
     "group_queues": GROUP_QUEUE,
+    "requests": REQUEST,
     "backoffs": MOMENT,
     "out_first": WHOLE,  # [tree × brokers + broker (+ 1)]: where its arcs begin in ...
     "out_arcs": WHOLE,  # ... this

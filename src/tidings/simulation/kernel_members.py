@@ -6,7 +6,12 @@ from typing import Any
 
 from tidings.kernels.calendar import push
 from tidings.kernels.compile import inlined, primitive
-from tidings.simulation.kernel_groups import drop_delivery, hand_out
+from tidings.simulation.kernel_groups import (
+    ask_for_more,
+    drop_delivery,
+    drop_requests,
+    hand_out,
+)
 from tidings.simulation.kernel_layout import FIRST_PAUSE
 from tidings.simulation.kernel_stations import (
     close_gate,
@@ -33,9 +38,11 @@ def turn_member(world: Any, index: int, is_on: int) -> None:
     group = group_at(world, number)
     at = place_at(world, member.place).first_station
     if is_on:
+        ask_for_more(world, index)
         if not group.stopped:
             open_gate(world, at)
     else:
+        drop_requests(world, index)
         held = stop_serving(world, station_at(world, at).first_server)
         while held >= 0:
             drop_delivery(world, held)

@@ -124,12 +124,16 @@ def _pooled(system: System, laws: Mapping[str, FittedLaw]) -> Iterator[tuple[str
 
 
 def steady(system: System) -> System:
-    """The system with everybody there and subscribed all the time, and nothing that fails."""
+    """The system with everybody there and subscribed all the time, and nothing that fails.
+
+    Whoever takes time to handle events takes none: brokers and links are what is measured.
+    """
     return replace(
         without_failures(system),
         publishers=tuple(replace(each, connectivity=None) for each in system.publishers),
         subscribers=tuple(
-            replace(each, connectivity=None, stays=None, away=None) for each in system.subscribers
+            replace(each, connectivity=None, stays=None, away=None, processing=None, consumers=None)
+            for each in system.subscribers
         ),
     )
 

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -42,7 +42,7 @@ from tidings.testbed.forwarding import forwarding
 from tidings.testbed.outages import compressed, failing
 from tidings.testbed.runs import Run, StateChange, TestbedOptions
 from tidings.testbed.spreading import event_spread, subscription_spread
-from tidings.testbed.tables import doubts, lateness
+from tidings.testbed.tables import doubts, handled_by_groups, lateness
 from tidings.traces.reading import read_traces
 from tidings.validation.comparison import Comparison, compare
 
@@ -68,6 +68,7 @@ class Repetition:
     subscription_spread: pd.DataFrame | None  # T_sub by broker; None: nothing comes and goes
     event_spread: pd.DataFrame | None  # T_diff by broker
     forwarded: pd.DataFrame  # source, target, events, went: which way events went on
+    handled_again: Mapping[str, tuple[float, float]]  # by group: share predicted, and measured
 
     @property
     def share_by_chance(self) -> float:
@@ -338,4 +339,14 @@ def _repetition(run: Run, measured: Outcome, known: _Known) -> Repetition:
         subscription_spread=subscription_spread(run, fitted) if run.stays else None,
         event_spread=event_spread(run, steady(fitted)) if run.stays else None,
         forwarded=forwarding(run),
+        handled_again=_handled_again(run, known.predicted),
     )
+
+
+def _handled_again(run: Run, predicted: Outcome) -> dict[str, tuple[float, float]]:
+    """By consumer group: the share of its events handled more than once, predicted and measured."""
+    shares = predicted.subscribers.set_index("subscriber")["handled_again"]
+    return {
+        name: (float(shares[name]), counts["handled_again"])
+        for name, counts in handled_by_groups(run).items()
+    }

@@ -18,6 +18,7 @@ from tidings.testbed.breaking import follow_outages, plain_change
 from tidings.testbed.carrying import Works
 from tidings.testbed.churning import Visitor
 from tidings.testbed.clients import Clients
+from tidings.testbed.consuming import ConsumerGroup, takes_time
 from tidings.testbed.layout import lane_name
 from tidings.testbed.mobile import MobilePublisher, MobileSubscriber, Presence
 from tidings.testbed.pacing import begin, drain, publish_on_schedule, until
@@ -73,7 +74,9 @@ class Conductor:
 
     async def _subscribe(self, index: int) -> None:
         subscriber, wanted = self._run.system.subscribers[index], self._names.of_subscriber[index]
-        if subscriber.connectivity is None:
+        if takes_time(subscriber):
+            await ConsumerGroup(self._works, self._clients, index).open(wanted)
+        elif subscriber.connectivity is None:
             port = self._run.layout.subscriber_ports[index]
             client = await self._clients.connect(port, subscriber.name)
             if subscriber.stays is None:

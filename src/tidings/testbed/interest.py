@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidings.model import topology
 from tidings.model.routes import Routes
 from tidings.model.system import System
+from tidings.testbed.consuming import takes_time
 from tidings.testbed.layout import lane_name
 from tidings.testbed.subjects import Subjects
 
@@ -25,6 +26,7 @@ def interest_by_lane(system: System, routes: Routes, names: Subjects) -> dict[st
                 lane = lane_name(brokers[arc.source], brokers[arc.target])
                 subjects.setdefault(lane, set()).update(asked)
     for one, mine in zip(system.subscribers, names.of_subscriber, strict=True):
-        if one.connectivity is None and one.stays is None:  # else its broker asks for it, or later
+        stays = one.connectivity is None and one.stays is None
+        if stays and not takes_time(one):  # else its broker asks for it, or it asks later
             subjects[lane_name(one.name, one.at)] = set(mine)
     return subjects

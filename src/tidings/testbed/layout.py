@@ -41,7 +41,11 @@ def layout(system: System, routes: Routes, seed: int, *, carried: bool = False) 
     clients = len(system.publishers) + len(system.subscribers)
     ports = iter(free_ports(3 * len(system.brokers) + len(dialled) + clients))
     relay_port = {broker: next(ports) for broker in dialled}
-    homes = {each.at for each in system.subscribers if each.connectivity is not None}
+    homes = {
+        each.at
+        for each in system.subscribers
+        if each.connectivity is not None or each.consumers is not None
+    }
     degree = [len(outgoing) for outgoing in routes.trees[0].outgoing]
     plans = {
         broker.name: ServerPlan(

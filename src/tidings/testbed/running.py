@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from nats.errors import Error as NatsError
@@ -16,6 +16,7 @@ from tidings.model.progress import Progress
 from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.testbed.conducting import Conductor
+from tidings.testbed.consuming import check_consumers
 from tidings.testbed.interest import interest_by_lane
 from tidings.testbed.layout import layout
 from tidings.testbed.outages import (
@@ -26,7 +27,7 @@ from tidings.testbed.outages import (
     failing,
 )
 from tidings.testbed.precedence import precedence, without_collection
-from tidings.testbed.runs import Run, TestbedOptions
+from tidings.testbed.runs import Run, Stop, TestbedOptions
 from tidings.testbed.servers import servers
 from tidings.testbed.storing import StoringConductor
 from tidings.testbed.subjects import contents_of, subjects
@@ -40,6 +41,8 @@ HANDLED = frozenset(
         "connectivity",
         "bounded buffers of peers",
         "subscription churn",
+        "subscriber's own queue",
+        "consumer groups",
     }
 )
 INTERRUPTED = "interrupted"
@@ -53,11 +56,13 @@ def run_testbed(
     options: TestbedOptions | None = None,
     *,
     outages: list[Outage] | None = None,
+    stops: Sequence[Stop] = (),
     progress: Progress | None = None,
 ) -> Run:
     """Run a system on real servers of this machine.
 
-    What fails is killed or cut by its failure laws, or as ``outages`` say.
+    What fails is killed or cut by its failure laws, or as ``outages`` say. In ``stops`` consumer
+    groups stand still.
     A run that breaks half-way comes back with what there is of it and ``incomplete`` saying why;
     so does one that is interrupted (Ctrl-C) once it has begun.
     """
@@ -67,6 +72,7 @@ def run_testbed(
     system = compressed(system, chosen.compression)
     carried = _keeps_events(system)
     _check_names(system)
+    check_consumers(system)
     contents = contents_of(system)
     routes = route(system)
     length_s = chosen.warmup_s + chosen.duration_s
@@ -81,6 +87,7 @@ def run_testbed(
         options=chosen,
         layout=layout(system, routes, chosen.seed, carried=carried),
         publications=planned,
+        stops=stops,
         outages=draw_outages(system, length_s, chosen.seed) if outages is None else outages,
     )
     run.layout.journal.wanted = interest_by_lane(system, routes, names)
@@ -157,7 +164,7 @@ def _keeps_events(system: System) -> bool:
     """Whether brokers must store events; refuses what servers do not do about failures."""
     known = system.used_recovery
     if failing(system) or known.scheme == "buffering":
-        for feature in ("connectivity", "subscription churn"):
+        for feature in ("connectivity", "subscription churn", "subscriber's own queue"):
             for place in FEATURES[feature](system):
                 raise UnsupportedError(
                     f"the testbed does not handle {feature} on brokers that fail or store "

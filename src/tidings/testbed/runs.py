@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidings.errors import InvalidInputError
@@ -42,6 +43,26 @@ class Delivery:
     event: str
     subscriber: int
     received_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handling:
+    """An event as a member of a group handled it, perhaps not as the first; by the loop's clock."""
+
+    event: str
+    subscriber: int
+    member: int
+    begin_s: float
+    end_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """A time in which nobody of a group begins anything, by seconds from the run's start."""
+
+    subscriber: str
+    begin_s: float
+    end_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +122,8 @@ class Run:
     subscribed_s: float = 0.0
     published_late_s: list[float] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
+    stops: Sequence[Stop] = ()  # of consumer groups, as they were asked for
+    handlings: list[Handling] = field(default_factory=list)  # by members of groups
     documents: list[bytes] = field(default_factory=list)  # as the servers sent them
     incomplete: str | None = None  # why it ended early
 

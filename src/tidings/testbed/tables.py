@@ -57,9 +57,30 @@ def manifest(run: Run) -> dict[str, Any]:
     if run.outages:
         said["outages"] = len(run.outages)
         said["failures_compressed"] = run.options.compression
+    if run.handlings:
+        said["consumers"] = handled_by_groups(run)
     if run.incomplete is not None:
         said["incomplete"] = run.incomplete
     return said
+
+
+def handled_by_groups(run: Run) -> dict[str, dict[str, float]]:
+    """Count, by subscriber that takes its time: events handled, and their share handled again."""
+    kept = {each.event for each in run.published if each.at_s >= run.options.warmup_s}
+    times: dict[str, dict[str, int]] = {}
+    for each in run.handlings:
+        if each.event in kept:
+            mine = times.setdefault(run.system.subscribers[each.subscriber].name, {})
+            mine[each.event] = mine.get(each.event, 0) + 1
+    dropped = run.layout.journal.overflowed
+    return {
+        name: {
+            "events": len(mine),
+            "handled_again": sum(count > 1 for count in mine.values()) / len(mine),
+            "dropped": dropped.get(name, 0),
+        }
+        for name, mine in times.items()
+    }
 
 
 def lateness(run: Run) -> dict[str, float]:

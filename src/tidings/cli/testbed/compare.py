@@ -110,8 +110,13 @@ def _repetition_text(one: Repetition) -> str:
 
     played = one.against_simulated
     simulated = "" if played is None else f"; simulated {played.summary.mean_absolute:.4f}"
+    again = "".join(
+        f"; '{name}' handles {measured:.3f} of its events again, predicted {predicted:.3f}"
+        for name, (predicted, measured) in one.handled_again.items()
+        if max(predicted, measured) > 0.0
+    )
     believed = "".join(f"; not reliable: {doubt}" for doubt in one.doubts)
-    return f"predicted {how_far_off(one)}{simulated}; {late_text(one)}{believed}"
+    return f"predicted {how_far_off(one)}{simulated}; {late_text(one)}{again}{believed}"
 
 
 def _document(result: Reality, folder: Path) -> dict[str, object]:
@@ -144,6 +149,10 @@ def _document(result: Reality, folder: Path) -> dict[str, object]:
                 "mean_delay_error_in_standard_errors": each.most_delay_errors,
                 "relays_lateness_p99_s": each.relays_late_s,
                 "publishers_lateness_p99_s": each.publishers_late_s,
+                "handled_again": {
+                    name: {"predicted": predicted, "measured": measured}
+                    for name, (predicted, measured) in each.handled_again.items()
+                },
                 "doubts": list(each.doubts),
             }
             for each in result.repetitions
