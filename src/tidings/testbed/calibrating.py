@@ -66,11 +66,11 @@ class Calibration:
 def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
     """Run a system at low load and fit brokers and links to it; the traces are left in ``folder``.
 
-    Nothing fails, comes or goes meanwhile. It publishes ``CALIBRATION_LENGTH`` times as long: at
-    low load little happens, and whatever is fitted badly spoils every prediction. Brokers that the
+    Nothing fails, comes or goes meanwhile, and nobody takes time to handle events. It publishes
+    ``CALIBRATION_LENGTH`` times as long: at low load little happens, and whatever is fitted badly spoils every prediction. Brokers that the
     system states alike are fitted together.
     """
-    sound = steady(system)
+    sound = without_handling(steady(system))
     load = busiest_load(predict(sound, delays=False, by="theory"))
     calm = scaled_rates(sound, min(1.0, CALIBRATION_LOAD / load))
     bench.progress("calibrating at low load")
@@ -124,16 +124,22 @@ def _pooled(system: System, laws: Mapping[str, FittedLaw]) -> Iterator[tuple[str
 
 
 def steady(system: System) -> System:
-    """The system with everybody there and subscribed all the time, and nothing that fails.
-
-    Whoever takes time to handle events takes none: brokers and links are what is measured.
-    """
+    """The system with everybody there and subscribed all the time, and nothing that fails."""
     return replace(
         without_failures(system),
         publishers=tuple(replace(each, connectivity=None) for each in system.publishers),
         subscribers=tuple(
-            replace(each, connectivity=None, stays=None, away=None, processing=None, consumers=None)
-            for each in system.subscribers
+            replace(each, connectivity=None, stays=None, away=None) for each in system.subscribers
+        ),
+    )
+
+
+def without_handling(system: System) -> System:
+    """The system whose subscribers take no time to handle events: brokers and links alone."""
+    return replace(
+        system,
+        subscribers=tuple(
+            replace(each, processing=None, consumers=None) for each in system.subscribers
         ),
     )
 
