@@ -29,7 +29,7 @@ FAULT = 70
 # ``app`` for a group of them; a word of Python's own has an underscore there.
 GROUPS = {
     "Model": ("init", "check", "draw", "petri"),
-    "Data": ("import", "generate", "characterise", "audit", "spread"),
+    "Data": ("capture", "import", "generate", "characterise", "audit", "spread"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo"),
     "Decide": ("explain", "whatif", "plan", "gate"),
     "Research": ("testbed", "reproduce"),

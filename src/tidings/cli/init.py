@@ -62,12 +62,10 @@ def init(
         Path | None,
         typer.Option("--to", metavar="FILE", help="Write the file here; without, print it."),
     ] = None,
-    seconds: Annotated[
-        float,
-        typer.Option(
-            "--for", metavar="SECONDS", min=0.1, help="Time between two readings of the counters."
-        ),
-    ] = 5.0,
+    time: Annotated[
+        str,
+        typer.Option("--for", metavar="TIME", help="Time between two readings of the counters."),
+    ] = "5s",
     credentials: Annotated[
         Path | None,
         typer.Option("--creds", metavar="FILE", help="Credentials file of a NATS user."),
@@ -98,7 +96,7 @@ def init(
     elif graph is not None:
         draft = _of_graph(graph)
     else:
-        draft = _of_servers(source or [], seconds, credentials)
+        draft = _of_servers(source or [], options.seconds(time), credentials)
     _hand_over(draft, to, as_json=json)
 
 

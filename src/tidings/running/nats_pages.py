@@ -113,7 +113,7 @@ async def _request_all(url: str, credentials: str | None, asked: list[str]) -> d
         client = await nats.connect(
             hidden(url),
             name=CLIENT_NAME,
-            **_user(url),
+            **user_of(url),
             user_credentials=credentials,
             error_cb=quiet,
             allow_reconnect=False,
@@ -144,10 +144,10 @@ async def _request_all(url: str, credentials: str | None, asked: list[str]) -> d
         await client.close()
 
 
-def _user(url: str) -> dict[str, str]:
+def user_of(url: str) -> dict[str, str]:
     """Who asks, as the address says it: a user with a password, or a token.
 
-    >>> _user("nats://me:a%2Fb@host"), _user("nats://t0ken@host"), _user("nats://host")
+    >>> user_of("nats://me:a%2Fb@host"), user_of("nats://t0ken@host"), user_of("nats://host")
     ({'user': 'me', 'password': 'a/b'}, {'token': 't0ken'}, {})
     """
     parts = urlsplit(url)
