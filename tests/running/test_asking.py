@@ -12,7 +12,9 @@ import tidings as td
 from tidings.cli.commands import app, run
 from tidings.errors import EngineError, InvalidInputError
 from tidings.running.asking import Pages, hidden
-from tidings.running.nats_pages import two_rounds
+from tidings.running.nats_network import nats_network
+from tidings.running.nats_pages import Round, two_rounds
+from tidings.running.network import file_text
 from tidings.running.subject_shares import subject_rates
 
 
@@ -123,3 +125,37 @@ def test_overlapping_patterns_are_not_counted_twice():
     assert sum(rates.values()) == pytest.approx(30.0, rel=0.35)
     assert rates["a.b"] == pytest.approx(5.0, abs=2.5)
     assert "c" not in rates
+
+
+def _document(name, others):
+    """The pages of a server of a cluster, as few words as will do."""
+    return {
+        "varz": {"server_id": name.upper(), "server_name": name, "now": "2026-01-01T00:00:0%sZ"},
+        "routez": {"routes": [{"remote_id": o.upper(), "rtt": "2ms"} for o in others]},
+        "leafz": {},
+        "gatewayz": {},
+        "jsz": {},
+        "connz": [],
+    }
+
+
+def test_events_of_a_full_mesh_go_straight_to_each_server():
+    names = ("a", "b", "c")
+
+    def taken(second):
+        servers = {}
+        for name in names:
+            pages = _document(name, [each for each in names if each != name])
+            pages["varz"]["now"] %= second
+            subscription = {"subject": "x", "sid": "1", "msgs": 10 * second}
+            reader = {"cid": 1, "name": "reader", "subscriptions_list_detail": [subscription]}
+            writer = {"cid": 2, "name": "writer", "in_msgs": 10 * second, "in_bytes": 90 * second}
+            pages["connz"] = [reader] if name == "c" else [writer] if name == "b" else []
+            servers[name.upper()] = pages
+        return Round(servers=servers, asked=())
+
+    system = td.loads(file_text(nats_network(taken(1), taken(5))))
+    (writer,) = system.publishers
+    assert writer.rate_per_s == pytest.approx(10.0)
+    (pair,) = td.predict(system, pairs=True).pairs.to_dict("records")
+    assert pair["delay_mean_s"] == pytest.approx(0.0011, abs=1e-5)  # one link, two servers

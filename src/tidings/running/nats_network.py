@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-import networkx as nx
-
 from tidings.model.naming import few
 from tidings.running.nats_counts import Client, Consumer, Counts, Join, Stream
 from tidings.running.nats_pages import Round
@@ -36,6 +34,7 @@ _SERVICE = assumed("50us", "servers do not tell what one event takes")
 _HANDLER = assumed("{exponential: 1ms}", "servers do not know how long handlers take")
 _DELAY = assumed("500us", "no round trip was told")
 _LIFETIME = assumed("1s", "NATS does not know how long an event is of use to you")
+_ENTERS = "server"  # attribute of events
 _OTHER = "other"  # subject of what no subscription wants
 _ACKS = 2.2  # messages that a worker sends for each it is handed: an ack and a request for more
 _IDLE = 0.2  # messages a second that make nobody a publisher
@@ -53,7 +52,10 @@ def nats_network(first: Round, second: Round) -> Network:
     asked = set(counts.names.values())
     brokers = sorted(asked.union(*(join.ends for join in joins)))
     workers = [client for client in clients if _only_acknowledges(client)]
+    cyclic = len(joins) >= len(brokers)
     publishers = list(_publishers(clients, streams, workers, by_account))
+    if cyclic:
+        publishers = [_with_entry(each) for each in publishers]
     subscribers = _named_apart(
         [
             *_plain_subscribers(clients, by_account),
@@ -74,7 +76,7 @@ def nats_network(first: Round, second: Round) -> Network:
         lifetime=_LIFETIME,
         brokers=tuple(Broker(name=name, service=_SERVICE) for name in brokers),
         links=tuple(_link(join) for join in joins),
-        root=_root(brokers, joins),
+        enters=_ENTERS if cyclic else None,
         publishers=tuple(publishers),
         subscribers=tuple(subscribers),
         notes=tuple(note for note, holds in notes.items() if holds),
@@ -93,13 +95,10 @@ def _link(join: Join) -> Link:
     return Link(ends=join.ends, delay=told(seconds(join.round_trip_s / 2), source))
 
 
-def _root(brokers: list[str], joins: list[Join]) -> Figure | None:
-    """The best connected server, where links form cycles: events follow one tree in the model."""
-    graph = nx.Graph([join.ends for join in joins])
-    if len(joins) < len(brokers):
-        return None
-    best = max(brokers, key=lambda name: (graph.degree(name), name))
-    return assumed(best, "links form cycles; events go by the tree of fewest hops from here")
+def _with_entry(publisher: Publisher) -> Publisher:
+    """The same publisher, whose events name the server where they enter."""
+    events = tuple((share, {_ENTERS: publisher.at, **event}) for share, event in publisher.events)
+    return replace(publisher, events=events)
 
 
 def _publishers(

@@ -91,7 +91,9 @@ class Network:
     lifetime: Figure
     brokers: tuple[Broker, ...]
     links: tuple[Link, ...] = ()
-    root: Figure | None = None  # of the tree, where links form cycles
+    # Attribute of events that names the broker where they enter, if links form cycles: they go by
+    # fewest hops from there. Where links are a tree there is but one way, and none is needed.
+    enters: str | None = None
     publishers: tuple[Publisher, ...] = ()
     subscribers: tuple[Subscriber, ...] = ()
     notes: tuple[str, ...] = field(default=())
@@ -134,9 +136,11 @@ def file_text(network: Network) -> str:
         f"description: {_text(network.description)}",
         _line(f"lifetime: {network.lifetime.value}", network.lifetime.remark),
     ]
-    if network.root is not None:
-        root = network.root
-        lines.append(_line(f"routing: {{root: {_text(root.value)}}}", root.remark))
+    if network.enters is not None:
+        names = [_text(broker.name) for broker in network.brokers]
+        roots = ", ".join(f"{name}: {name}" for name in names)
+        routing = f"{{root: {names[0]}, by: {network.enters}, roots: {{{roots}}}}}"
+        lines.append(_line(f"routing: {routing}", "fewest hops from where an event enters"))
     lines.append("brokers:")
     for broker in network.brokers:
         named = f"  {_text(broker.name)}: {{service: {broker.service.value}}}"
@@ -186,8 +190,6 @@ def _subscriber_lines(subscriber: Subscriber) -> Iterator[str]:
 
 def _figures(network: Network) -> Iterator[tuple[str, Figure]]:
     yield "lifetime", network.lifetime
-    if network.root is not None:
-        yield "routing.root", network.root
     for broker in network.brokers:
         yield f"brokers.{broker.name}.service", broker.service
     for link in network.links:
