@@ -119,7 +119,7 @@ class EngineError(TidingsError):
 
 
 # The extra of this package that brings a module.
-_EXTRAS = {"pyspark": "spark", "py4j": "spark", "nats": "testbed", "matplotlib": "notebook"}
+_EXTRAS = {"pyspark": "spark", "py4j": "spark", "nats": "nats", "matplotlib": "notebook"}
 
 
 def missing_extra(error: ImportError) -> EngineError | None:
