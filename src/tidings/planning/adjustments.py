@@ -266,6 +266,15 @@ def _shared(field: str) -> Callable[[Any, Any], Any]:
     return edit
 
 
+def _held(subscriber: Any, value: int) -> Any:
+    """A group whose members hold so many events at most; of those that fetch, fetch so many."""
+    old = subscriber.consumers
+    if old is None or old.fetch is None:
+        return _shared("prefetch")(subscriber, value)
+    fetch = replace(old.fetch, size=max(value, 1))
+    return replace(subscriber, consumers=replace(old, fetch=fetch))
+
+
 def _members(subscriber: Any, value: int) -> Any:
     """A group of so many members, who have partitions in turn; None where they are not alike."""
     old = subscriber.consumers
@@ -358,7 +367,7 @@ ADJUSTMENTS: dict[str, Adjustment] = {
         scales=False,
     ),
     "prefetch": Adjustment(
-        sections=("subscribers",), kind=records.whole(0), edit=_shared("prefetch"), scales=False
+        sections=("subscribers",), kind=records.whole(0), edit=_held, scales=False
     ),
     "ack_wait": Adjustment(
         sections=("subscribers",),
