@@ -112,8 +112,8 @@ def test_graphs_that_are_too_deep_are_refused(suffix, text, tmp_path):
 
 COMMANDS = {
     "check": "check {deep}",
-    "graph in XML": "check --topology {deep}.graphml",
-    "graph": "check --topology {deep}.gml",
+    "graph in XML": "init --from {deep}.graphml",
+    "graph": "init --from {deep}.gml",
     "scenarios": "whatif {system} --scenarios {deep}",
     "objectives": "plan capacity {system} --slo {deep}",
     "outcome": "report {system} {deep}",

@@ -27,6 +27,7 @@ subscribers:
 USES = {
     "Broker.servers": ("several servers", "BROKER", ", servers: 3"),
     "Broker.buffer": ("bounded buffers", "BROKER", ", buffer: 3"),
+    "Broker.when_full": ("blocked publishers", "BROKER", ", buffer: 3, when_full: block"),
     "Broker.discipline": (
         "other disciplines than fcfs", "BROKER", ", discipline: processor-sharing"
     ),
@@ -65,6 +66,9 @@ USES = {
     ),
     "Publisher.connectivity": ("connectivity", "PUBLISHER", ", connectivity: {on: 1s, off: 1s}"),
     "Publisher.link": ("bursts of losses", "PUBLISHER", ", link: {loss_burst: 2}"),
+    "Publisher.batch": (
+        "publishers that send in batches", "PUBLISHER", ", batch: {size: 3, linger: 1ms}"
+    ),
     "Publisher.lifetime": ("random lifetimes", "PUBLISHER", ", lifetime: {exponential: 1s}"),
     "the lifetime of a content": (
         "random lifetimes", "CONTENT", "{event: {topic: x}, lifetime: {exponential: 1s}}"
@@ -84,6 +88,11 @@ USES = {
     "Subscriber.processing": ("subscriber's own queue", "SUBSCRIBER", ", processing: 1ms"),
     "Subscriber.consumers": (
         "consumer groups", "SUBSCRIBER", ", processing: 1ms, consumers: {count: 2}"
+    ),
+    "Consumers.when_full": (
+        "blocked publishers",
+        "SUBSCRIBER",
+        ", processing: 1ms, consumers: {buffer: 2, when_full: block}",
     ),
     "Subscriber.stays": ("subscription churn", "SUBSCRIBER", ", stays: 1h"),
     "Subscriber.away": ("subscription churn", "SUBSCRIBER", ", stays: 1h, away: 1h"),
@@ -115,12 +124,14 @@ DESCRIBING = {
 # Fields without a meaning of their own: they say more about the one named, which is refused.
 PARTS_OF = {
     "System": {"size": "Channel.bandwidth", "event_type": "Station.demands"},
-    "Publisher": {"size": "Channel.bandwidth"},
+    "Publisher": {"size": "Channel.bandwidth", "when_blocked": "Broker.when_full"},
     "Routing": {"roots": "Routing.by"},
     "Connectivity": "Subscriber.connectivity",
     "Consumers": "Subscriber.consumers",
     "Member": "Subscriber.consumers",
     "Partitions": "Subscriber.consumers",
+    "Fetch": "Subscriber.consumers",
+    "Batch": "Publisher.batch",
     "DailyRates": "Publisher.rates",
     "Publishing": "Publisher.publishes",
     "Burst": "Publisher.publishes",

@@ -31,6 +31,8 @@ USES = {
     "demands by event type": {"BROKER": "cpu: {demands: {x: 4ms, y: {exponential: 12ms}}}"},
     "bandwidth": {"LINK": ", bandwidth: 100kB/s", "SUBSCRIBER": "bandwidth: 100kB/s"},
     "failures of clients' links": {"PUBLISHER": "failure: {mtbf: 10s, mttr: 1s}"},
+    "blocked publishers": {"BROKER": "service: {exponential: 8ms}, buffer: 3, when_full: block"},
+    "publishers that send in batches": {"PUBLISHER": "}, batch: {size: 3, linger: 5ms"},
     "bursts of losses": {"LINK": ", reliability: 0.9, loss_burst: 4"},
 }
 

@@ -115,7 +115,52 @@ subscribers:
   b: {at: hub, wants: {}, link: {delay: 1ms, failure: {mtbf: 1s, mttr: 300ms}}}
   c: {at: east, wants: {}, processing: 1ms, link: {network: air, failure: {mtbf: 1s, mttr: 50ms}}}
 """
+GROUPS = """
+tidings: 1
+lifetime: 60ms
+brokers:
+  hub: {service: {exponential: 3ms}, buffer: 3, when_full: block, disk: {service: 1ms}}
+  east: {cpu: {service: 1ms}}
+links: [{between: [hub, east], delay: {exponential: 5ms}, reliability: 0.9}]
+publishers:
+  p:
+    at: east
+    every: {exponential: 14ms}
+    content: {event: {k: 1}}
+    batch: {size: 3, linger: 20ms}
+  q:
+    at: hub
+    every: {exponential: 9ms}
+    content: [{p: 0.7, event: {k: 1}}, {p: 0.3, event: {k: 2}}]
+    connectivity: {on: {exponential: 1s}, off: 200ms}
+    when_blocked: pause
+subscribers:
+  a:
+    at: hub
+    wants: {k: 1}
+    processing: {exponential: 9ms}
+    link: {delay: 1ms, reliability: 0.95, failure: {mtbf: 2s, mttr: 100ms}}
+    consumers:
+      members: {x: {failure: {mtbf: 1s, mttr: 200ms}}, y: {count: 2}}
+      partitions: {count: 4, shares: [0.4, 0.3, 0.2, 0.1], rebalance: 50ms}
+      prefetch: 4
+      ack_wait: 40ms
+      deliveries: 3
+  b:
+    at: east
+    wants: {}
+    processing: {exponential: 12ms}
+    consumers: {count: 2, choose: random, buffer: 6, when_full: block, in_flight: 3}
+  c:
+    at: hub
+    wants: {k: 1}
+    processing: {exponential: 20ms}
+    consumers: {count: 2, fetch: {size: 4, linger: 15ms, handled: together}, choose: least busy}
+  d: {at: hub, wants: {k: 2}, processing: 9ms, consumers: {buffer: 2, when_full: drop old}}
+  e: {at: hub, wants: {k: 2}, processing: 9ms, consumers: {fetch: {size: 4, linger: 30ms}}}
+"""
 SYSTEMS = {
+    "groups": GROUPS,
     "plain": PLAIN,
     "lines": LINES,
     "wires": WIRES,

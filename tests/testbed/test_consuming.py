@@ -203,6 +203,7 @@ def test_partitions_keep_to_their_owners():
         (", consumers: {count: 2, prefetch: 0, choose: random, ack_wait: 1s}", "'prefetch' above"),
         (", consumers: {members: {a: {failure: {mtbf: 9s, mttr: 1s}}}}", "members that fail"),
         (", link: {delay: 5ms}", "'link' of a subscriber"),
+        (", consumers: {count: 2, fetch: {size: 3}}", "'fetch'"),
     ],
 )
 def test_what_servers_do_not_do_is_refused(consumers, why):

@@ -31,14 +31,6 @@ def check(
             "normalised.",
         ),
     ] = False,
-    topology: Annotated[
-        bool,
-        typer.Option(
-            "--topology",
-            help="SYSTEM is a .graphml, .gml or node-link .json file; print its brokers and "
-            "links as the start of a system file.",
-        ),
-    ] = False,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON Schema of system files instead.")
     ] = False,
@@ -61,9 +53,9 @@ def check(
     elif not given:
         raise typer.BadParameter("no SYSTEM given; wants a system file or folder")
     elif len(given) == 1:
-        _check_one(given[0], json=json, canonical=canonical, topology=topology)
-    elif json or canonical or topology:
-        raise typer.BadParameter("--json, --canonical and --topology take one SYSTEM only")
+        _check_one(given[0], json=json, canonical=canonical)
+    elif json or canonical:
+        raise typer.BadParameter("--json and --canonical take one SYSTEM only")
     else:
         _check_all(given)
 
@@ -103,21 +95,13 @@ def _check_all(systems: list[Path]) -> None:
         raise typer.Exit(InvalidInputError.exit_code)
 
 
-def _check_one(system: Path, *, json: bool, canonical: bool, topology: bool) -> None:
+def _check_one(system: Path, *, json: bool, canonical: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from tidings.model import reading
     from tidings.model.yaml_text import dump
 
-    if topology:
-        from tidings.model.graph_files import read_topology
-
-        graph = read_topology(system)
-        console.warn(graph.notes)
-        document = graph.document
-        console.show_json(document) if json else typer.echo(dump(document), nl=False)
-        return
     checked = reading.load(system)
     facts = _facts(checked)
     if TRACES in facts["features_used"]:

@@ -28,8 +28,8 @@ FAULT = 70
 # Listed by what they are for. Each is the function of this name in the module of this name, or
 # ``app`` for a group of them; a word of Python's own has an underscore there.
 GROUPS = {
-    "Model": ("check", "draw", "petri"),
-    "Data": ("import", "generate", "characterise", "audit", "spread"),
+    "Model": ("init", "check", "draw", "export", "petri"),
+    "Data": ("capture", "import", "generate", "characterise", "audit", "spread"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo"),
     "Decide": ("explain", "whatif", "catchup", "plan", "gate"),
     "Research": ("testbed", "reproduce"),

@@ -15,10 +15,11 @@ import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 import numba
-from numba.core import caching
+from numba.core import caching, ccallback, types
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -60,6 +61,44 @@ def merged(function: Function) -> Function:
     long chains of small functions would take minutes.
     """
     return _compiled(function, _nrt=False, inline="always")
+
+
+class Part:
+    """A part of a kernel that is compiled on its own, when its address is first asked for.
+
+    It is a function of (address of the world, whole number, whole number) that gives a whole
+    number. Whoever calls it by its address (``memory.Layout.part``) is compiled without it: once,
+    instead of once more with every caller, and not at all where it is never called.
+    """
+
+    def __init__(self, function: Callable[[Any, int, int], int]) -> None:
+        self.function = function
+        self._lock = Lock()
+        self._compiled: Any = None
+
+    def __call__(self, world: Any, one: int, other: int) -> int:
+        """Run it as plain Python, of the world itself."""
+        return self.function(world, one, other)
+
+    @property
+    def address(self) -> int:
+        """Where its machine code lies, in this process."""
+        with self._lock:
+            if self._compiled is None:
+                signature = (types.int64,) * 3, types.int64
+                options = {"nopython": True, "nogil": True, "error_model": "numpy", "_nrt": False}
+                make: Any = ccallback.CFunc
+                compiled = make(self.function, signature, locals={}, options=options)
+                make_cache: Any = _KernelCache
+                compiled._cache = make_cache(self.function)
+                compiled.compile()
+                self._compiled = compiled
+            return int(self._compiled.address)
+
+
+def apart(function: Callable[[Any, int, int], int]) -> Part:
+    """The function as a part of a kernel that is compiled on its own."""
+    return Part(function)
 
 
 def _compiled(function: Function, **options: bool | str) -> Function:

@@ -9,7 +9,7 @@ Without compilation (``NUMBA_DISABLE_JIT=1``) the same accessors look the tables
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numba
@@ -18,17 +18,24 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
-from tidings.kernels.compile import IS_COMPILING
+from tidings.kernels.compile import IS_COMPILING, Part
 
 _WORD = 8
+_llvm: Any = vars(cgutils)["ir"]
 
 
 class Layout:
     """The dtype of the world: its own numbers, then an address and a length for each table."""
 
-    def __init__(self, numbers: Mapping[str, type], tables: Mapping[str, np.dtype[Any]]) -> None:
+    def __init__(
+        self,
+        numbers: Mapping[str, type],
+        tables: Mapping[str, np.dtype[Any]],
+        parts: Iterable[str] = (),
+    ) -> None:
         self.tables = dict(tables)
         fields: list[tuple[str, Any]] = list(numbers.items())
+        fields += [(f"{name}_code", np.int64) for name in parts]
         for name in tables:
             fields += [(f"{name}_address", np.int64), (f"{name}_length", np.int64)]
         self.dtype = np.dtype(fields, align=True)
@@ -84,9 +91,49 @@ class Layout:
 
         return _compiled_accessor(array)
 
-    def make(self, numbers: Mapping[str, float], tables: Mapping[str, Any]) -> World:
-        """A world with these numbers and tables."""
-        return World(self, numbers, tables)
+    def part(self, name: str) -> Callable[[Any, int, int], int]:
+        """The caller (world, number, number) -> number of a part that is compiled on its own."""
+        if not IS_COMPILING:
+            return lambda world, one, other: world.parts[name](world, one, other)
+        at = self.offset(f"{name}_code")
+
+        def call(typing_context: Any, world: Any, one: Any, other: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                word = cgutils.intp_t
+                form = _llvm.FunctionType(word, [word] * 3)
+                called = builder.inttoptr(_load(builder, args[0], at), form.as_pointer())
+                numbers = [
+                    context.cast(builder, args[place], signature.args[place], types.int64)
+                    for place in (1, 2)
+                ]
+                return builder.call(called, [builder.ptrtoint(args[0], word), *numbers])
+
+            return types.int64(world, one, other), code
+
+        return _compiled_accessor(call)
+
+    def world(self) -> Callable[[Any], Any]:
+        """The accessor (address) -> world, for parts that are compiled on their own."""
+        if not IS_COMPILING:
+            return lambda world: world
+        kind = numba.from_dtype(np.zeros(1, dtype=self.dtype).view(np.recarray).dtype)
+
+        def world(typing_context: Any, address: Any) -> Any:
+            def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+                return builder.inttoptr(args[0], context.get_value_type(kind))
+
+            return kind(address), code
+
+        return _compiled_accessor(world)
+
+    def make(
+        self,
+        numbers: Mapping[str, float],
+        tables: Mapping[str, Any],
+        parts: Mapping[str, Part] | None = None,
+    ) -> World:
+        """A world with these numbers and tables, and the parts that are called in it."""
+        return World(self, numbers, tables, parts or {})
 
 
 def _copy_bytes(typing_context: Any, to: Any, source: Any, size: Any) -> Any:
@@ -125,11 +172,18 @@ class World:
     """A world in Python's hands: its record, and the tables its addresses point into."""
 
     def __init__(
-        self, layout: Layout, numbers: Mapping[str, float], tables: Mapping[str, Any]
+        self,
+        layout: Layout,
+        numbers: Mapping[str, float],
+        tables: Mapping[str, Any],
+        parts: Mapping[str, Part],
     ) -> None:
         self.record = np.zeros(1, dtype=layout.dtype).view(np.recarray)
         for name, value in numbers.items():
             self.record[0][name] = value
+        self.parts = dict(parts)
+        for name, part in self.parts.items():
+            self.record[0][f"{name}_code"] = part.address if IS_COMPILING else 0
         self.tables: dict[str, Any] = {}
         for name in layout.tables:
             self.put(name, np.ascontiguousarray(tables[name], dtype=layout.tables[name]))
@@ -150,6 +204,7 @@ class _PlainWorld:
 
     def __init__(self, world: World) -> None:
         object.__setattr__(self, "tables", world.tables)
+        object.__setattr__(self, "parts", world.parts)
         object.__setattr__(self, "numbers", world.record[0])
 
     def __getattr__(self, name: str) -> Any:

@@ -111,11 +111,13 @@ def _check_brokers(place: Place) -> None:
         fields = given(broker)
         queue = [
             field
-            for field in ("servers", "buffer", "discipline", "priorities")
+            for field in ("servers", "buffer", "when_full", "discipline", "priorities")
             if field in fields and broker.value[field] != getattr(plain, field)
         ]
         if "service" not in fields and queue:
             broker.report(f"a 'service' law, as '{queue[0]}' is of the queue before it", saw="none")
+        if "when_full" in fields and "buffer" not in fields:
+            broker.inside("when_full").report("a 'buffer' that can be full", saw="none")
         _check_event_types(place, broker)
 
 
@@ -145,6 +147,10 @@ def _check_publishers(place: Place) -> None:
                 "one of 'every' (time between events), 'rates' (by time of day) and 'publishes' "
                 "(recorded times, a clock, batches, bursts)",
                 saw=" and ".join(sorted(fields)) or "none of them",
+            )
+        if publisher.inside("when_blocked").value == "pause" and "every" not in fields:
+            publisher.inside("when_blocked").report(
+                "'every' beside 'pause': other times are what they are, whoever is blocked"
             )
 
 

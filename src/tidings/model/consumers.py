@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tidings.model import records
+from tidings.model.batches import Fetch
 from tidings.model.behaviour import FAILURE, POSITIVE_LAW, Failure
 from tidings.model.document import Place
 from tidings.model.laws import Law
@@ -14,7 +15,7 @@ from tidings.model.records import Kind, given, spec
 
 LONGEST_WAITING = "longest waiting"  # the request of a member, as pull consumers of JetStream do
 CHOICES = ("round robin", "least busy", "random", LONGEST_WAITING)
-WHEN_FULL = ("drop new", "drop old")
+WHEN_FULL = ("drop new", "drop old", "block")
 MOST_MEMBERS = 10_000
 
 
@@ -105,9 +106,15 @@ class Consumers:
         "it asked for; whenever one is handled if left out",
         default=None,
     )
+    fetch: Fetch | None = spec(
+        records.part(Fetch),
+        "if a member takes several events at a time and no more until it is done with them, "
+        "instead of 'prefetch'",
+        default=None,
+    )
     in_flight: int | None = spec(
         records.whole(1),
-        "the same for all members together (max ack pending); no limit if left out",
+        "unacknowledged events of all members together (max ack pending); no limit if left out",
         default=None,
     )
     ack_wait_s: float | None = spec(
@@ -131,13 +138,27 @@ class Consumers:
         records.whole(1), "events that may wait for a member; no limit if left out", default=None
     )
     when_full: str = spec(
-        records.choice(*WHEN_FULL), "what is dropped when so many wait", default=WHEN_FULL[0]
+        records.choice(*WHEN_FULL),
+        "what is dropped when so many wait; or their publishers are blocked until there is room",
+        default=WHEN_FULL[0],
     )
 
     @property
     def acknowledges(self) -> bool:
         """Whether what is not acknowledged is delivered again."""
         return self.ack_wait_s is not None or bool(self.backoff_s)
+
+    @property
+    def held(self) -> int:
+        """How many events a member holds at most that it handles one by one; 0: no limit."""
+        if self.fetch is None:
+            return self.prefetch
+        return 1 if self.fetch.together else self.fetch.size
+
+    @property
+    def blocks(self) -> bool:
+        """Whether publishers wait while its buffer is full."""
+        return self.buffer is not None and self.when_full == WHEN_FULL[2]
 
     def each(self) -> Iterator[Member]:
         """Give every member on its own, each with a name of its own."""
@@ -154,6 +175,8 @@ def _read_consumers(place: Place) -> Consumers | None:
         place = place.instead({"count": place.value})
     if isinstance(place.value, Mapping) and {"count", "members"} <= fields:
         place.inside("count").report("either 'count' (members alike) or 'members' by name")
+    if {"prefetch", "fetch"} <= fields:
+        place.inside("prefetch").report("either 'prefetch' or 'fetch', which is the limit then")
     if "when_full" in fields and "buffer" not in fields:
         place.inside("when_full").report("a 'buffer' that can be full", saw="none")
     if "deliveries" in fields and not fields & {"ack_wait", "backoff"}:

@@ -97,6 +97,16 @@ def _consumers(system: System) -> Places:
     yield from _peers(system, "subscribers", "consumers", _given)
 
 
+def _blocking(system: System) -> Places:
+    yield from (f"brokers.{broker.name}.when_full" for broker in system.brokers if broker.blocks)
+    blocking = _peers(system, "subscribers", "consumers", lambda c: c is not None and c.blocks)
+    yield from (f"{at}.when_full" for at in blocking)
+
+
+def _batches(system: System) -> Places:
+    yield from (f"publishers.{p.name}.batch" for p in system.publishers if p.batch is not None)
+
+
 def _daily_rates(system: System) -> Places:
     yield from (f"publishers.{p.name}.rates" for p in system.publishers if p.rates is not None)
 
@@ -196,6 +206,8 @@ FEATURES: dict[str, Callable[[System], Places]] = {
     "subscription churn": _churn,
     "subscriber's own queue": _processing,
     "consumer groups": _consumers,
+    "blocked publishers": _blocking,
+    "publishers that send in batches": _batches,
     "rates by time of day": _daily_rates,
     "recorded publishing times": lambda system: _publishing(system, "recorded"),
     "publishers with clocks": lambda system: _publishing(system, "period_s"),

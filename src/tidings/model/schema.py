@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.model import records
+from tidings.model.batches import Batch, Fetch
 from tidings.model.behaviour import Channel, Connectivity, DailyRates, Station
 from tidings.model.consumers import Consumers, Member, Partitions
 from tidings.model.laws import law_schema
@@ -30,6 +31,8 @@ RECORDS = (
     Consumers,
     Member,
     Partitions,
+    Fetch,
+    Batch,
     DailyRates,
     Publishing,
     Burst,

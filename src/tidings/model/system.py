@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tidings.model import records
+from tidings.model.batches import Batch
 from tidings.model.behaviour import (
     CONNECTIVITY,
     DAILY_RATES,
@@ -47,6 +48,8 @@ from tidings.model.records import Kind, spec
 
 FORMAT_VERSION = 1
 SCHEMES = ("none", "periodic", "buffering", "bypass", "bypass-buffering")
+WHEN_FULL = ("drop new", "block")
+WHEN_BLOCKED = ("go on", "pause")
 EXPIRY = ("at subscriber", "at hop", "in queue")
 
 CONTENT = Kind(label="contents", read=read_content, write=content_document, schema=content_schema)
@@ -66,12 +69,23 @@ class Broker:
     buffer: int | None = spec(
         records.whole(0), "events that may wait; no limit if left out", default=None
     )
+    when_full: str = spec(
+        records.choice(*WHEN_FULL),
+        "whether an event is dropped when so many wait, or its publisher is blocked until there "
+        "is room",
+        default=WHEN_FULL[0],
+    )
     discipline: str = spec(records.choice(*DISCIPLINES), "order of service", default="fcfs")
     priorities: tuple[tuple[str, int], ...] = spec(PRIORITIES, PRIORITIES_MEAN, default=())
     cpu: Station | None = spec(STATION, "the CPU as a queue of its own", default=None)
     disk: Station | None = spec(STATION, "the disk as a queue of its own", default=None)
     out: Station | None = spec(STATION, "the output as a queue of its own", default=None)
     failure: Failure | None = spec(FAILURE, "how it crashes and is repaired", default=None)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether publishers wait while its buffer is full."""
+        return self.buffer is not None and self.when_full == WHEN_FULL[1]
 
     @property
     def stations(self) -> tuple[Station, ...]:
@@ -82,7 +96,7 @@ class Broker:
                 Station(
                     service=self.service,
                     servers=self.servers,
-                    buffer=self.buffer,
+                    buffer=None if self.blocks else self.buffer,  # then none is dropped
                     discipline=self.discipline,
                     priorities=self.priorities,
                 ),
@@ -197,6 +211,20 @@ class Publisher:
     connectivity: Connectivity | None = spec(
         CONNECTIVITY, "if it disconnects at times", default=None
     )
+    batch: Batch | None = spec(
+        records.part(Batch), "if it gathers events and sends several as one", default=None
+    )
+    when_blocked: str = spec(
+        records.choice(*WHEN_BLOCKED),
+        "while a full buffer blocks it: it goes on to make events, which wait with it, or it makes "
+        "none until it has sent the one in hand",
+        default=WHEN_BLOCKED[0],
+    )
+
+    @property
+    def pauses(self) -> bool:
+        """Whether it makes no events while it is blocked."""
+        return self.when_blocked == WHEN_BLOCKED[1]
 
     @property
     def rate_per_s(self) -> float:

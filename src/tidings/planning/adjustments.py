@@ -266,11 +266,17 @@ def _shared(field: str) -> Callable[[Any, Any], Any]:
     return edit
 
 
-def _prefetch(subscriber: Any, value: int) -> Any:
-    """A group whose members hold so many events, and ask for more no sooner than they may."""
+def _held(subscriber: Any, value: int) -> Any:
+    """A group whose members hold so many events at most; of those that fetch, fetch so many.
+
+    They ask for more no sooner than they may.
+    """
     old = subscriber.consumers
     if old is None:
         return None
+    if old.fetch is not None:
+        fetch = replace(old.fetch, size=max(value, 1))
+        return replace(subscriber, consumers=replace(old, fetch=fetch))
     refill = None if old.refill is not None and old.refill > value else old.refill
     return replace(subscriber, consumers=replace(old, prefetch=value, refill=refill))
 
@@ -367,7 +373,7 @@ ADJUSTMENTS: dict[str, Adjustment] = {
         scales=False,
     ),
     "prefetch": Adjustment(
-        sections=("subscribers",), kind=records.whole(0), edit=_prefetch, scales=False
+        sections=("subscribers",), kind=records.whole(0), edit=_held, scales=False
     ),
     "ack_wait": Adjustment(
         sections=("subscribers",),

@@ -173,10 +173,10 @@ def _remedies(subscriber: Subscriber, consumers: Consumers) -> Iterator[str]:
     longest_s = max(law.quantile(LONGEST) for law in laws if law is not None)
     trip_s = 2.0 * subscriber.link.delay.quantile(LONGEST)
     name = in_quotes(subscriber.name)
-    held = consumers.prefetch or consumers.in_flight
+    held = consumers.held or consumers.in_flight
     if held is not None and not consumers.backoff_s:
         yield f"ack_wait {name} {1.1 * (held * longest_s + trip_s):.3g}s"
     shortest_s = min(consumers.backoff_s, default=consumers.ack_wait_s or math.inf)
     fits = math.floor((shortest_s - trip_s) / (1.1 * longest_s))
-    if fits >= 1 and (consumers.prefetch == 0 or fits < consumers.prefetch):
+    if fits >= 1 and (consumers.held == 0 or fits < consumers.held):
         yield f"prefetch {name} {fits}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.records import make_records
+from tidings.model.batches import Fetch
 from tidings.model.consumers import CHOICES, LONGEST_WAITING, WHEN_FULL, Consumers, Member
 from tidings.model.laws import Law, residual
 from tidings.model.system import Subscriber
@@ -18,6 +19,7 @@ from tidings.simulation.audience import is_instant
 from tidings.simulation.peers import NO_LIMIT
 
 MESSAGE_COPIES = 3  # that one event at a group can make at once: the message, a delivery, a clock
+_ONE_BY_ONE = Fetch(size=0)  # members that do not fetch
 _JOINED = {
     "places": layout.PLACE,
     "stations": layout.STATION,
@@ -50,13 +52,20 @@ class Group:
     @property
     def drops_events(self) -> bool:
         """Whether what it is offered may end before it is handled."""
-        return self.consumers.buffer is not None or self.consumers.deliveries is not None
+        bounded = self.consumers.buffer is not None and not self.consumers.blocks
+        return bounded or self.consumers.deliveries is not None
+
+    @property
+    def at_once(self) -> int:
+        """How many events are handed out at a time at most."""
+        return 1 if self.consumers.fetch is None else self.consumers.fetch.size
 
     @property
     def asks(self) -> bool:
         """Whether members ask for events, and the request that waits longest gets the next."""
         consumers = self.consumers
-        shared = consumers.partitions is None and consumers.prefetch > 0
+        shared = consumers.partitions is None and consumers.fetch is None
+        shared = shared and consumers.prefetch > 0
         return shared and consumers.choose == LONGEST_WAITING
 
     @property
@@ -80,8 +89,12 @@ class Group:
     @property
     def _each_per_s(self) -> list[float]:
         """What each member can handle, its absences included, in events per second."""
+        fetch = self.consumers.fetch
+        at_once = fetch.size if fetch is not None and fetch.together else 1
         return [
-            (each.failure.availability if each.failure else 1.0) / self.processing(each).mean_s
+            at_once
+            * (each.failure.availability if each.failure else 1.0)
+            / self.processing(each).mean_s
             if self.processing(each).mean_s > 0.0
             else np.inf
             for each in self.members
@@ -179,6 +192,8 @@ class _Tables:
         )
         first_backoff = len(self.backoffs)
         self.backoffs += waits_s
+        bounded = consumers.buffer is not None and not consumers.blocks
+        fetch = consumers.fetch or _ONE_BY_ONE
         rebalance_s = consumers.partitions.rebalance_s if consumers.partitions else 0.0
         self.rows["groups"].append(
             (
@@ -188,7 +203,7 @@ class _Tables:
                 first["group_queues"],
                 self._next("group_queues"),
                 group.choice,
-                NO_LIMIT if consumers.buffer is None else consumers.buffer,
+                consumers.buffer if bounded else NO_LIMIT,
                 consumers.when_full == WHEN_FULL[1],
                 consumers.prefetch or NO_LIMIT,
                 consumers.in_flight or NO_LIMIT,
@@ -205,6 +220,10 @@ class _Tables:
                 first_request,
                 self._next("requests") - first_request,
                 asking,
+                0,
+                fetch.size,
+                fetch.linger_s,
+                fetch.together,
             )
         )
 

@@ -6,6 +6,12 @@ from typing import Any
 
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_buffers import hand_over, turn_away
+from tidings.simulation.kernel_calls import (
+    call_leave_among_failures,
+    call_leave_otherwise,
+    call_let_in,
+    call_visit,
+)
 from tidings.simulation.kernel_copies import (
     count_loss,
     is_expired,
@@ -17,9 +23,8 @@ from tidings.simulation.kernel_copies import (
     travel,
 )
 from tidings.simulation.kernel_deliveries import deliver
-from tidings.simulation.kernel_forwarding import leave_among_failures
-from tidings.simulation.kernel_groups import visit_group
-from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, RESTORED
+from tidings.simulation.kernel_layout import BY_EXPIRY, BY_LINK, RESTORED, TO_GROUP
+from tidings.simulation.kernel_limits import vacate
 from tidings.simulation.kernel_lines import complete
 from tidings.simulation.kernel_peers import leave_peer, queue_up
 from tidings.simulation.kernel_stations import join, serve_next
@@ -43,7 +48,7 @@ from tidings.simulation.kernel_wanting import note_passage
 @merged
 def enter(world: Any, index: int) -> None:
     """A copy arrives at its place."""
-    if not world.bare and not is_let_in(world, index):
+    if not world.bare and not call_let_in(world, index, 0):
         return
     copy = copy_at(world, index)
     copy.entered = world.now
@@ -60,7 +65,7 @@ def is_let_in(world: Any, index: int) -> bool:
     """Whether a copy enters a broker; if not, what becomes of it has been seen to."""
     copy = copy_at(world, index)
     if copy.place >= world.broker_count:
-        if not visit_group(world, index):
+        if place_at(world, copy.place).kind < TO_GROUP or not call_visit(world, index, 0):
             queue_up(world, index)
     elif world.failing and label_at(world, index).kind == RESTORED:
         hand_over(world, index)
@@ -82,6 +87,7 @@ def finish(world: Any, number: int) -> None:
     serve_next(world, number)
     following = server.station + 1
     if following < place_at(world, station_at(world, server.station).place).last_station:
+        make_room_at(world, server.station, index)
         join(world, following, index)
     else:
         leave(world, index)
@@ -93,6 +99,7 @@ def finish_in_line(world: Any, number: int) -> None:
     at = server_at(world, number).station
     index = complete(world, number)
     if at + 1 < place_at(world, station_at(world, at).place).last_station:
+        make_room_at(world, at, index)
         join(world, at + 1, index)
     else:
         leave(world, index)
@@ -102,7 +109,7 @@ def finish_in_line(world: Any, number: int) -> None:
 def leave(world: Any, index: int) -> None:
     """A broker is done with a copy: it goes to the subscribers here and to the neighbours."""
     copy = copy_at(world, index)
-    if not world.bare and leaves_otherwise(world, index):
+    if not world.bare and call_leave_otherwise(world, index, 0):
         return
     publication = publication_at(world, copy.publication)
     if publication.measured or world.queueing:
@@ -125,15 +132,26 @@ def leave(world: Any, index: int) -> None:
 @primitive
 def leaves_otherwise(world: Any, index: int) -> bool:
     """Whether a copy leaves no broker, or one among failures; then it has been seen to."""
-    if copy_at(world, index).place >= world.broker_count:
+    place = copy_at(world, index).place
+    if place >= world.broker_count:
         leave_peer(world, index)
         return True
+    broker = place_at(world, place)
+    if broker.first_station < broker.last_station:
+        make_room_at(world, broker.first_station, index)
     if world.failing:
-        leave_among_failures(world, index)
+        call_leave_among_failures(world, index, 0)
         return True
     if world.churning:
         note_passage(world, index)
     return False
+
+
+@inlined
+def make_room_at(world: Any, at: int, index: int) -> None:
+    """Give back the place that a copy has in the buffer of a station, if that blocks publishers."""
+    if world.limits_length > 0 and station_at(world, at).limit > 0:
+        vacate(world, copy_at(world, index).publication, station_at(world, at).limit - 1)
 
 
 @merged

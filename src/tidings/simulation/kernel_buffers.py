@@ -18,7 +18,6 @@ from tidings.simulation.kernel_copies import (
     is_expired,
     lose,
     loses,
-    pass_by,
     release,
     time_on_wire,
     travel,
@@ -36,6 +35,7 @@ from tidings.simulation.kernel_layout import (
     KEPT,
     RESTORED,
 )
+from tidings.simulation.kernel_limits import pass_by
 from tidings.simulation.kernel_tables import (
     buffer_at,
     channel_at,

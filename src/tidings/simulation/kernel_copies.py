@@ -8,17 +8,20 @@ from tidings.kernels.calendar import push
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.sampling import draw
 from tidings.kernels.streams import uniform
+from tidings.simulation.kernel_calls import call_settle
 from tidings.simulation.kernel_layout import (
     BESIDE,
     BY_EXPIRY,
     BY_PATH_DOWN,
     FIRST_HAND,
     FROM_PUBLISHER,
+    HAS_PLACES,
     KEPT,
     LOST,
     LOST_THERE,
     RESTORED,
 )
+from tidings.simulation.kernel_limits import pass_by, vacate_all
 from tidings.simulation.kernel_tables import (
     cell_of_at,
     channel_at,
@@ -93,7 +96,7 @@ def forget(world: Any, index: int) -> None:
     """Forget a publication of which there are no copies any more."""
     publication = publication_at(world, index)
     if publication.noted:
-        settle(world, index)
+        call_settle(world, index, 0)
     world.measured_alive -= publication.measured
     publication.next = world.free_publication
     world.free_publication = index
@@ -167,7 +170,10 @@ def count_loss_here(world: Any, index: int, broker: int, cause: int) -> None:
 @primitive
 def settle(world: Any, index: int) -> None:
     """Count what was noted of a publication, now that no copy of it can come any more."""
-    if world.churning:
+    noted = publication_at(world, index).noted
+    if noted >= HAS_PLACES:
+        vacate_all(world, index)
+    if world.churning and noted & 1:
         count_missed(world, index)
     if world.buffering and world.bypassing:
         count_noted(world, index)
@@ -182,7 +188,7 @@ def note_loss(world: Any, index: int, broker: int, cause: int) -> None:
     mark = mark_at(world, index * world.broker_count + broker)
     if mark.value == 0:
         mark.value = LOST + cause
-        publication_at(world, index).noted = 1
+        publication_at(world, index).noted |= 1
         if world.churning:
             passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
@@ -259,17 +265,6 @@ def time_on_wire(world: Any, index: int, channel: Any) -> float:
     size = size_at(world, publication_at(world, index).row).value
     wire.free = max(wire.free, world.now) + size * channel.seconds_per_byte
     return wire.free - world.now
-
-
-@inlined
-def pass_by(world: Any, index: int) -> None:
-    """Let a copy enter its place at this very moment, after those that do so already."""
-    copy_at(world, index).next = -1
-    if world.passing_head < 0:
-        world.passing_head = index
-    else:
-        copy_at(world, world.passing_tail).next = index
-    world.passing_tail = index
 
 
 @inlined

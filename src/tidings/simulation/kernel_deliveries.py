@@ -6,8 +6,8 @@ from typing import Any
 
 from tidings.kernels.bins import bin_of, count_delay
 from tidings.kernels.compile import inlined, merged, primitive
+from tidings.simulation.kernel_calls import call_approach
 from tidings.simulation.kernel_copies import SLACK_S, draw_time, loses
-from tidings.simulation.kernel_peers import approach
 from tidings.simulation.kernel_receipts import receipt_of, take_in
 from tidings.simulation.kernel_tables import (
     bin_edges_of,
@@ -66,7 +66,7 @@ def deliver(world: Any, copy: Any, waited: bool, to_all: bool) -> None:
             if not to_all and receiver.churner < 0:
                 continue
             if receiver.waits_at >= 0 or receiver.taken_in_at >= 0:
-                approach(world, copy.publication, index, waited)
+                call_approach(world, copy.publication, 2 * index + waited)
             elif publication.measured:
                 receive(world, publication, index, waited)
 

@@ -3,6 +3,8 @@
 An event at a group is a *message*: a copy that stays at the broker until nobody knows of it any
 more. Every delivery of it is a copy of its own, which crosses the link, is handled by its member
 and comes back as an acknowledgement. Its clock, another copy, comes due when that takes too long.
+Deliveries that are fetched at a time are *mates*: they cross the link as one, and where they are
+handled together they stay with the first of them until they are acknowledged.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ from tidings.simulation.kernel_layout import (
     BY_OVERFLOW,
     BY_PATH_DOWN,
     BY_REQUEST,
+    FIRST_MOMENT,
     HANDLED,
     LEAST_BUSY,
     TO_GROUP,
 )
+from tidings.simulation.kernel_limits import pass_by, vacate
 from tidings.simulation.kernel_receipts import receipt_of, take_in
 from tidings.simulation.kernel_tables import (
     backoff_at,
@@ -61,10 +65,9 @@ ROOM = 4  # copies that must be free before one more event is handed out
 def visit_group(world: Any, index: int) -> bool:
     """Whether a copy has come to some place of a group, and was seen to there."""
     place = place_at(world, copy_at(world, index).place)
-    if place.kind < TO_GROUP:
-        return False
     delivery = parcel_at(world, index)
     if place.kind == AT_MEMBER and not delivery.cut_off and member_at(world, delivery.member).is_on:
+        part_with_mates(world, index)
         return False  # it is there, and queues
     if place.kind == TO_GROUP:
         offer(world, index, place.owner)
@@ -110,6 +113,7 @@ def offer(world: Any, index: int, receiver: int) -> None:
     else:
         copy_at(world, queue.tail).next = index
     queue.tail = index
+    queue.waiting += 1
     group.waiting += 1
     world.backlog += group.urgency
 
@@ -134,8 +138,11 @@ def take_first(world: Any, group: Any, queue: Any) -> int:
     """Take the first message out of those that wait for their first delivery."""
     index = queue.head
     queue.head = copy_at(world, index).next
+    queue.waiting -= 1
     group.waiting -= 1
     world.backlog -= group.urgency
+    if group.limit > 0:
+        vacate(world, copy_at(world, index).publication, group.limit - 1)
     return index
 
 
@@ -190,6 +197,8 @@ def hand_out(world: Any, number: int) -> None:
             index = first_due(world, number, at)
             if index < 0 or copy_at(world, index).arrived >= oldest:
                 continue
+            if group.linger > 0.0 and lingers(world, group, at):
+                continue
             owner = group_queue_at(world, at).owner
             if owner < 0:
                 owner = choose_member(world, group)
@@ -200,8 +209,57 @@ def hand_out(world: Any, number: int) -> None:
                 to = owner
                 oldest = copy_at(world, index).arrived
         if chosen < 0:
-            return
-        send_to(world, number, take_due(world, group, chosen), to)
+            break
+        fetch(world, number, chosen, to)
+    if group.linger > 0.0 and not group.is_timed:
+        await_lingerers(world, number)
+
+
+@merged
+def fetch(world: Any, number: int, at: int, to: int) -> None:
+    """Send a member the next message of a queue, and others as its mates if it fetches several."""
+    group = group_at(world, number)
+    first = deliver_to(world, number, take_due(world, group, at), to)
+    last = first
+    for _ in range(1, group.fetch):
+        if first_due(world, number, at) < 0:
+            break
+        following = deliver_to(world, number, take_due(world, group, at), to)
+        parcel_at(world, last).mate = following
+        last = following
+    send(world, number, first)
+
+
+@inlined
+def due_at(world: Any, group: Any, queue: Any) -> float:
+    """When the first message of a queue, which is not empty, has waited for others long enough."""
+    return copy_at(world, queue.head).arrived + group.linger
+
+
+@inlined
+def lingers(world: Any, group: Any, at: int) -> bool:
+    """Whether the messages of a queue wait for others to be fetched with them."""
+    queue = group_queue_at(world, at)
+    if queue.again_head >= 0 or queue.waiting >= group.fetch:
+        return False
+    return world.now < due_at(world, group, queue)
+
+
+@inlined
+def await_lingerers(world: Any, number: int) -> None:
+    """Come back to a group when the next of its queues has lingered; it has one moment at most."""
+    group = group_at(world, number)
+    due = np.inf
+    for at in range(group.first_queue, group.last_queue):
+        queue = group_queue_at(world, at)
+        if queue.head >= 0 and due_at(world, group, queue) > world.now:
+            due = min(due, due_at(world, group, queue))
+    if due < np.inf:
+        group.is_timed = 1
+        world.order += 1
+        cargo: Any = -1 - (FIRST_MOMENT + world.groups_length + number)
+        push(flight_of(world), world.in_flight, due, world.order, cargo)
+        world.in_flight += 1
 
 
 @primitive
@@ -249,9 +307,9 @@ def take_due(world: Any, group: Any, at: int) -> int:
 
 @inlined
 def has_room(world: Any, group: Any, index: int) -> bool:
-    """Whether a member is there and may hold one event more."""
+    """Whether a member is there and may hold one event more; to fetch, it must hold none."""
     member = member_at(world, index)
-    return member.is_on and member.held < group.prefetch
+    return member.is_on and member.held < (1 if group.fetch > 0 else group.prefetch)
 
 
 @merged
@@ -342,9 +400,9 @@ def drop_requests(world: Any, index: int) -> None:
             put_request(world, group, request.member, request.left)
 
 
-@merged
-def send_to(world: Any, number: int, index: int, to: int) -> None:
-    """Send a message to a member over the group's link, and set its clock."""
+@primitive
+def deliver_to(world: Any, number: int, index: int, to: int) -> int:
+    """Make a delivery of a message to a member, and set its clock."""
     group = group_at(world, number)
     message = parcel_at(world, index)
     if message.tries == 0:
@@ -358,35 +416,61 @@ def send_to(world: Any, number: int, index: int, to: int) -> None:
     parcel_at(world, delivery).message = index
     parcel_at(world, delivery).member = to
     parcel_at(world, delivery).cut_off = 0
+    parcel_at(world, delivery).mate = -1
     if group.last_backoff > group.first_backoff:
         set_clock(world, group, index)
-    channel = channel_at(world, channel_number)
-    measured = publication_at(world, publication).measured
-    channel.sent += measured
-    if channel.is_down:
-        channel.lost += measured
-        lose_delivery(world, delivery, BY_PATH_DOWN)
-    elif loses(world, channel):
-        channel.lost += measured
-        if channel.wire >= 0:
+    return delivery
+
+
+@merged
+def send(world: Any, number: int, index: int) -> None:
+    """Send a delivery and its mates to their member over the group's link, as one."""
+    channel = channel_at(world, receiver_at(world, group_at(world, number).receiver).channel)
+    lost = channel.is_down > 0 or loses(world, channel)
+    each = parcel_at(world, index).mate if not lost else index
+    measured = 0
+    while each >= 0:  # the first uses the wire when it travels, behind its mates
+        publication = copy_at(world, each).publication
+        measured += publication_at(world, publication).measured
+        if channel.wire >= 0 and not channel.is_down:
             time_on_wire(world, publication, channel)
-        lose_delivery(world, delivery, BY_LINK)
-    else:
-        delay = travel(world, delivery, channel)
-        if measured:
-            channel.delay_sum += delay
+        each = parcel_at(world, each).mate
+    if lost:
+        channel.sent += measured
+        channel.lost += measured
+        lose_delivery(world, index, BY_PATH_DOWN if channel.is_down else BY_LINK)
+        return
+    measured += publication_at(world, copy_at(world, index).publication).measured
+    channel.sent += measured
+    channel.delay_sum += measured * travel(world, index, channel)
+
+
+@inlined
+def part_with_mates(world: Any, index: int) -> None:
+    """Let the mates of a delivery that has come to its member queue there too, one by one."""
+    member = member_at(world, parcel_at(world, index).member)
+    if group_at(world, member.group).together:
+        return
+    while parcel_at(world, index).mate >= 0:
+        following = parcel_at(world, index).mate
+        parcel_at(world, index).mate = -1
+        index = following
+        pass_by(world, index)
 
 
 @primitive
 def lose_delivery(world: Any, index: int, cause: int) -> None:
-    """A delivery does not reach its member: its clock tells, or the event is lost."""
-    delivery = parcel_at(world, index)
-    number = member_at(world, delivery.member).group
+    """A delivery and its mates do not reach their member: clocks tell, or the events are lost."""
+    number = member_at(world, parcel_at(world, index).member).group
     group = group_at(world, number)
     silent = group.last_backoff == group.first_backoff
-    if silent and not parcel_at(world, delivery.message).settled:
-        settle(world, number, delivery.message, cause)
-    end_delivery(world, number, index)
+    while index >= 0:
+        delivery = parcel_at(world, index)
+        following = delivery.mate
+        if silent and not parcel_at(world, delivery.message).settled:
+            settle(world, number, delivery.message, cause)
+        end_delivery(world, number, index)
+        index = following
 
 
 @inlined
@@ -417,18 +501,20 @@ def end_delivery(world: Any, number: int, index: int) -> None:
 
 @merged
 def be_handled(world: Any, index: int) -> None:
-    """A member has handled an event, for the first time or again, and acknowledges it."""
-    delivery = parcel_at(world, index)
-    number = member_at(world, delivery.member).group
-    group = group_at(world, number)
-    message = parcel_at(world, delivery.message)
-    message.handled += 1
-    publication = publication_at(world, copy_at(world, index).publication)
-    if publication.measured and message.handled == 1:
-        waited = has_waited(world, delivery.message)
-        take_in(world, publication, group.receiver, world.now, waited)
-    elif publication.measured and message.handled == 2:
-        receipt_of(world, publication, group.receiver).handled_again += 1
+    """A member has handled events, for the first time or again, and acknowledges them."""
+    group = group_at(world, member_at(world, parcel_at(world, index).member).group)
+    each = index
+    while each >= 0:
+        delivery = parcel_at(world, each)
+        message = parcel_at(world, delivery.message)
+        message.handled += 1
+        publication = publication_at(world, copy_at(world, each).publication)
+        if publication.measured and message.handled == 1:
+            waited = has_waited(world, delivery.message)
+            take_in(world, publication, group.receiver, world.now, waited)
+        elif publication.measured and message.handled == 2:
+            receipt_of(world, publication, group.receiver).handled_again += 1
+        each = delivery.mate
     copy = copy_at(world, index)
     copy.place = group.acknowledged_at
     copy.channel = group.ack_channel
@@ -437,12 +523,15 @@ def be_handled(world: Any, index: int) -> None:
 
 @merged
 def acknowledge(world: Any, index: int) -> None:
-    """An acknowledgement reaches the broker: the message is done with, the member free for more."""
-    delivery = parcel_at(world, index)
-    number = member_at(world, delivery.member).group
-    if not parcel_at(world, delivery.message).settled:
-        settle(world, number, delivery.message, -1)
-    end_delivery(world, number, index)
+    """An acknowledgement reaches the broker: what was handled is done with, the member is free."""
+    number = member_at(world, parcel_at(world, index).member).group
+    while index >= 0:
+        delivery = parcel_at(world, index)
+        following = delivery.mate
+        if not parcel_at(world, delivery.message).settled:
+            settle(world, number, delivery.message, -1)
+        end_delivery(world, number, index)
+        index = following
 
 
 @merged
@@ -481,11 +570,13 @@ def wait_again(world: Any, group: Any, index: int) -> None:
 
 @primitive
 def drop_delivery(world: Any, index: int) -> None:
-    """A member has crashed over a delivery: its clock tells, or the broker sees at once."""
-    delivery = parcel_at(world, index)
-    number = member_at(world, delivery.member).group
+    """A member has crashed over deliveries: their clocks tell, or the broker sees at once."""
+    number = member_at(world, parcel_at(world, index).member).group
     group = group_at(world, number)
-    at = delivery.message
-    if group.last_backoff == group.first_backoff and not parcel_at(world, at).settled:
-        wait_again(world, group, at)
-    end_delivery(world, number, index)
+    while index >= 0:
+        delivery = parcel_at(world, index)
+        following, at = delivery.mate, delivery.message
+        if group.last_backoff == group.first_backoff and not parcel_at(world, at).settled:
+            wait_again(world, group, at)
+        end_delivery(world, number, index)
+        index = following

@@ -70,6 +70,9 @@ PLACE = _record(first_station=_I, last_station=_I, kind=_I, owner=_I)
 # was; where it is seen that none was in time.
 AT_BROKER, FROM_PUBLISHER, TO_SUBSCRIBER, AT_SUBSCRIBER = _constants(0, 4)
 TO_GROUP, AT_MEMBER, HANDLED, ACKNOWLEDGED, OVERDUE = _constants(4, 5)
+# Of publishers that are blocked or send in batches: where events come to be sent; where it is seen
+# who is blocked no more.
+TO_SENDER, TO_BLOCKED = _constants(9, 2)
 # A channel: one direction of a link, or a client's link. ``instant``: no delay at all. A failure
 # begins a new generation of the channel, and what was sent in an older one never arrives; of a
 # client's link that fails it is also known whether it ``is_down``. Each
@@ -128,6 +131,7 @@ STATION = _record(
     wait_square=_F,
     urgency=_I,
     keeps_expired=_I,  # whether what expires in it is served all the same
+    limit=_I,  # 1 + that of its buffer; 0: nobody is blocked by it
 )
 SERVER = _record(station=_I, serves=_I, next_idle=_I, left=_F)
 # A line: what makes a station of a broker other than plain; its idle servers, here alone, and the
@@ -154,7 +158,7 @@ PUBLICATION = _record(
     tree=_I,
     copies=_I,
     measured=_I,
-    noted=_I,  # whether marks say that some broker lost it
+    noted=_I,  # 1: marks may say that some broker lost it; + HAS_PLACES
     born=_F,
     lifetime=_F,
 )
@@ -206,7 +210,8 @@ STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
 # A group: the receiver that it is, its members and queues [first, last), how one is chosen, and its
 # limits: events that wait, that one member or all of them hold, deliveries of one event. Its
 # back-off is times [first, last), the last of which is that of all further deliveries; none: an
-# event is delivered once. ``paused_until``: nobody is handed anything before; ``stopped``: nor
+# event is delivered once. Members that ``fetch`` so many at a time (0: they do not) wait for more
+# as long as they ``linger``. ``paused_until``: nobody is handed anything before; ``stopped``: nor
 # until it goes on again. ``urgency`` is what a waiting event adds to the backlog of the system.
 GROUP = _record(
     receiver=_I,
@@ -233,6 +238,11 @@ GROUP = _record(
     request_room=_I,
     requests=_I,  # ... that wait, the first of them at ...
     request_head=_I,
+    fetch=_I,
+    linger=_F,
+    together=_I,  # whether what was fetched is handled in the time of one
+    limit=_I,  # 1 + that of its buffer; 0: nobody is blocked by it
+    is_timed=_I,  # whether it will be come back to when somebody has lingered
     turn=_I,
     waiting=_I,
     in_flight=_I,
@@ -252,13 +262,20 @@ REQUEST = _record(member=_I, left=_I)
 # the member that has it as a rule and the one that has it now (−1: any), what waits for its first
 # delivery and what for another one, each a linked list.
 GROUP_QUEUE = _record(
-    below=_F, usual_owner=_I, owner=_I, head=_I, tail=_I, again_head=_I, again_tail=_I
+    below=_F,
+    usual_owner=_I,
+    owner=_I,
+    head=_I,
+    tail=_I,
+    again_head=_I,
+    again_tail=_I,
+    waiting=_I,  # for their first delivery
 )
 # What else there is to know of a copy where there are groups. Of an event at a group (its
 # *message*): its queue, how often it was delivered, handled, whether that is over (acknowledged or
 # given up, by which cause), and how many copies and lists know of it. Of a delivery, of its
-# acknowledgement and of its clock: the message; of a delivery also the member, and whether it was
-# cut off on its way.
+# acknowledgement and of its clock: the message; of a delivery also the member, whether it was cut
+# off on its way, and the next one of those that were fetched with it and go where it goes (−1).
 PARCEL = _record(
     message=_I,
     member=_I,
@@ -269,8 +286,43 @@ PARCEL = _record(
     settled=_I,
     cause=_I,
     known_by=_I,
+    mate=_I,
 )
-FIRST_PAUSE = np.int64(2**40)  # cargo from which on it is a group whose pause ends
+# Cargo from which on it is a moment: that the pause of a group ends, that it has lingered long
+# enough, that a publisher's batch has.
+FIRST_MOMENT = np.int64(2**40)
+
+# ---- publishers that are blocked, or send in batches ---------------------------------------------
+
+# A limit: a buffer that blocks publishers. Its places, those taken by events in it or on their way
+# to it; how many measured events waited for one, and how long in all.
+LIMIT = _record(capacity=_I, taken=_I, blocked=_I, blocked_sum=_F)
+HAS_PLACES = np.int64(2)
+# A sender: how a publisher sends. Its place; the station whose gate must be open (−1: it is always
+# connected); batches by size and time; whether it makes no events while it is blocked. What waits
+# for places, a linked list; whether it is among the blocked, and who is after it there; since when
+# its first event waits, for which limit (−1: it does not); what is left of its interval, if it is
+# paused. What is gathered for a batch, a linked list, and when that is due.
+SENDER = _record(
+    place=_I,
+    gate=_I,
+    batch=_I,
+    linger=_F,
+    pauses=_I,
+    head=_I,
+    tail=_I,
+    waits_for=_I,
+    next=_I,
+    batch_head=_I,
+    batch_tail=_I,
+    is_blocked=_I,
+    since=_F,
+    is_paused=_I,
+    rest=_F,
+    gathered=_I,
+    due=_F,
+    is_timed=_I,
+)
 
 # ---- subscriptions that come and go, and how brokers hear of them -------------------------------
 
@@ -416,6 +468,11 @@ NUMBERS: dict[str, type] = {
     "in_flight": _I,
     "passing_head": _I,  # copies that enter a broker at this very moment, a linked list
     "passing_tail": _I,
+    "waker": _I,  # the copy that goes to see who is blocked no more, ...
+    "is_waking": _I,  # ... and whether it is on its way
+    "blocked_head": _I,  # senders that are blocked, a linked list
+    "blocked_tail": _I,
+    "blocked_count": _I,
     "free_copy": _I,
     "free_copies": _I,
     "free_publication": _I,
@@ -463,6 +520,8 @@ TABLES: dict[str, np.dtype[Any]] = {
     "group_queues": GROUP_QUEUE,
     "requests": REQUEST,
     "backoffs": MOMENT,
+    "limits_first": WHOLE,  # [row (+ 1)]: where its limits begin in ...
+    "limits_of": WHOLE,  # ... this
     "out_first": WHOLE,  # [tree × brokers + broker (+ 1)]: where its arcs begin in ...
     "out_arcs": WHOLE,  # ... this
     "interest": WHOLE,  # [arc × classes + class]: forwarded if above 0
@@ -509,6 +568,9 @@ TABLES: dict[str, np.dtype[Any]] = {
     "labels": LABEL,  # of copies
     "parcels": PARCEL,  # of copies
     "publications": PUBLICATION,
+    "senders": SENDER,  # [publisher], if any is blocked at times or sends in batches
+    "limits": LIMIT,
+    "holds": TINY,  # [publication × limits + limit]: whether it has a place
     "components": COMPONENT,
     "entries": SMALL,  # [bundle × brokers + broker]: round in which it was last heard of; 0: never
     "known": SMALL,  # [piece × brokers + broker]: what the broker knows of it
@@ -547,7 +609,26 @@ TABLES: dict[str, np.dtype[Any]] = {
     "tape_turns": TAPED_TURN,
     "tape_learnt": TAPED_LEARNT,
 }
-LAYOUT = Layout(NUMBERS, TABLES)
+# What is compiled on its own: see kernel_calls.
+PARTS = (
+    "start",
+    "queue_up",
+    "note_wanted",
+    "let_in",
+    "visit",
+    "join_otherwise",
+    "finish_in_line",
+    "leave_otherwise",
+    "leave_among_failures",
+    "approach",
+    "land_otherwise",
+    "hear",
+    "ring",
+    "change",
+    "turn_member",
+    "settle",
+)
+LAYOUT = Layout(NUMBERS, TABLES, PARTS)
 
 # How a run comes back.
 DONE, NEEDS_ROOM, TAPE_FULL, BACKLOG_REACHED = 0, 1, 2, 3

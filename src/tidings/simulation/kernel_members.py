@@ -12,7 +12,7 @@ from tidings.simulation.kernel_groups import (
     drop_requests,
     hand_out,
 )
-from tidings.simulation.kernel_layout import FIRST_PAUSE
+from tidings.simulation.kernel_layout import FIRST_MOMENT
 from tidings.simulation.kernel_stations import (
     close_gate,
     drop_waiting,
@@ -92,7 +92,7 @@ def await_end(world: Any, number: int) -> None:
     """Come back to a group when its pause is over; it has one such moment at most."""
     world.order += 1
     due = group_at(world, number).paused_until
-    cargo: Any = -1 - (FIRST_PAUSE + number)
+    cargo: Any = -1 - (FIRST_MOMENT + number)
     push(flight_of(world), world.in_flight, due, world.order, cargo)
     world.in_flight += 1
 

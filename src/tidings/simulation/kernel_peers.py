@@ -18,7 +18,6 @@ from tidings.simulation.kernel_copies import (
     lose,
     loses,
     new_copy,
-    pass_by,
     release,
     time_on_wire,
     travel,
@@ -33,6 +32,7 @@ from tidings.simulation.kernel_layout import (
     KEPT,
     TO_GROUP,
 )
+from tidings.simulation.kernel_limits import pass_by
 from tidings.simulation.kernel_receipts import receipt_of, take_in
 from tidings.simulation.kernel_spreading import is_known_at_home
 from tidings.simulation.kernel_stations import join
@@ -45,6 +45,7 @@ from tidings.simulation.kernel_tables import (
     publication_at,
     publisher_at,
     receiver_at,
+    sender_at,
     switch_at,
 )
 from tidings.simulation.kernel_tapes import tape_delivery
@@ -57,8 +58,8 @@ def queue_up(world: Any, index: int) -> None:
     place = place_at(world, copy_at(world, index).place)
     if place.first_station == place.last_station:
         leave_peer(world, index)
-    elif world.expiry == 2 and is_expired(world, index):
-        lose(world, index, BY_EXPIRY)
+    elif world.expiry == 2 and place.kind != AT_MEMBER and is_expired(world, index):
+        lose(world, index, BY_EXPIRY)  # what a member was sent it handles
     else:
         join(world, place.first_station, index)
 
@@ -78,8 +79,8 @@ def leave_peer(world: Any, index: int) -> None:
             take_in(world, publication, place.owner, world.now, has_waited(world, index))
         release(world, index)
     elif place.kind >= TO_GROUP:
-        # Groups are seen to by the loop: called from here, their code would be compiled as a part
-        # of everything that may hand an event to a peer.
+        # Groups and senders are seen to by the loop: called from here, their code would be compiled
+        # as a part of everything that may hand an event to a peer.
         if place.kind == AT_MEMBER:
             number = receiver_at(world, place.owner).group
             copy.place = group_at(world, number).handled_at
@@ -91,9 +92,13 @@ def leave_peer(world: Any, index: int) -> None:
 @merged
 def set_out(world: Any, index: int, owner: int) -> None:
     """A publisher sends a copy that has waited over its link to its home broker."""
+    copy = copy_at(world, index)
+    if world.senders_length > 0:
+        copy.place = sender_at(world, owner).place
+        pass_by(world, index)
+        return
     publisher = publisher_at(world, owner)
     channel = channel_at(world, publisher.channel)
-    copy = copy_at(world, index)
     copy.place = publisher.home
     publication = publication_at(world, copy.publication)
     channel.sent += publication.measured

@@ -9,8 +9,15 @@ import numpy as np
 from tidings.kernels.calendar import pop, set_key
 from tidings.kernels.compile import merged, primitive
 from tidings.kernels.streams import uniform
-from tidings.simulation.kernel_brokers import enter, finish, finish_in_line
-from tidings.simulation.kernel_buffers import turn_away
+from tidings.simulation.kernel_brokers import enter, finish
+from tidings.simulation.kernel_calls import (
+    call_change,
+    call_finish_in_line,
+    call_land_otherwise,
+    call_note_wanted,
+    call_queue_up,
+    call_start,
+)
 from tidings.simulation.kernel_copies import (
     count_loss,
     draw_time,
@@ -21,21 +28,15 @@ from tidings.simulation.kernel_copies import (
     travel,
 )
 from tidings.simulation.kernel_days import next_by_clock
-from tidings.simulation.kernel_failures import start_failing
 from tidings.simulation.kernel_layout import (
     BACKLOG_REACHED,
     BY_LINK,
     BY_PATH_DOWN,
     DONE,
-    FIRST_PAUSE,
     NEEDS_ROOM,
     TAPE_FULL,
 )
-from tidings.simulation.kernel_members import end_pause
-from tidings.simulation.kernel_peers import queue_up
 from tidings.simulation.kernel_splitting import split, try_again
-from tidings.simulation.kernel_spreading import fill_tables, hear
-from tidings.simulation.kernel_switches import change, start_switches
 from tidings.simulation.kernel_tables import (
     channel_at,
     copy_at,
@@ -51,7 +52,6 @@ from tidings.simulation.kernel_tables import (
     streams_of,
     taped_publication_at,
 )
-from tidings.simulation.kernel_wanting import note_wanted
 
 
 @primitive
@@ -65,12 +65,8 @@ def schedule_first(worlds: Any) -> int:
         else:
             first = draw_time(world, publisher.residual, publisher.phase_stream)
         set_key(nodes_of(world), index, first)
-    if world.switches_length > 0:
-        start_switches(world)
-    if world.churning:
-        fill_tables(world)
-    if world.failing:
-        start_failing(world)
+    if not world.bare:
+        call_start(world, 0, 0)
     return DONE
 
 
@@ -129,9 +125,9 @@ def strike(world: Any, slot: int) -> None:
     elif slot < world.first_line:
         finish(world, slot - world.publisher_count)
     elif slot < world.first_switch:
-        finish_in_line(world, slot - world.publisher_count)
+        call_finish_in_line(world, slot - world.publisher_count, 0)
     else:
-        change(world, slot)
+        call_change(world, slot, 0)
 
 
 @merged
@@ -163,22 +159,17 @@ def sample(world: Any) -> None:
 def land(world: Any) -> int:
     """The first copy in flight, at its broker; −1 where its channel has failed meanwhile.
 
-    Or a message, which is heard at once, or the end of a group's pause: −1 as well.
+    Or a message, which is heard at once, or a moment that somebody waits for: −1 as well.
     """
     index = landing_at(world, 0).cargo
     pop(flight_of(world), world.in_flight)
     world.in_flight -= 1
-    if index < 0 and -1 - index >= FIRST_PAUSE:
-        end_pause(world, -1 - index - FIRST_PAUSE)
-        return -1
-    if index < 0:
-        hear(world, -1 - index)
-        return -1
-    copy = copy_at(world, index)
-    if channel_at(world, copy.channel).generation != copy.stamp:
-        turn_away(world, index)
-        index = -1
-    return index
+    if index >= 0:
+        copy = copy_at(world, index)
+        if channel_at(world, copy.channel).generation == copy.stamp:
+            return index
+    call_land_otherwise(world, index, 0)
+    return -1
 
 
 @merged
@@ -207,7 +198,8 @@ def publish(world: Any, index: int) -> None:
     set_key(nodes_of(world), index, due)
     number = create(world, publisher)
     if publisher.waits_at >= 0:
-        queue_up(world, new_copy(world, number, publisher.waits_at, publisher.channel))
+        copy = new_copy(world, number, publisher.waits_at, publisher.channel)
+        call_queue_up(world, copy, 0)
         return
     publication = publication_at(world, number)
     channel = channel_at(world, publisher.channel)
@@ -262,5 +254,5 @@ def create(world: Any, publisher: Any) -> int:
             taped.born = publication.born
             taped.lifetime = publication.lifetime
         if world.churning:
-            note_wanted(world, index)
+            call_note_wanted(world, index, 0)
     return index

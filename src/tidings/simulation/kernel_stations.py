@@ -8,6 +8,7 @@ import numpy as np
 
 from tidings.kernels.calendar import key_of, set_key
 from tidings.kernels.compile import inlined, merged, primitive
+from tidings.simulation.kernel_calls import call_join_otherwise
 from tidings.simulation.kernel_copies import draw_time, is_expired, lose
 from tidings.simulation.kernel_layout import BY_EXPIRY, BY_OVERFLOW
 from tidings.simulation.kernel_lines import has_line, join_line
@@ -34,7 +35,7 @@ def join(world: Any, at: int, index: int) -> None:
         station.idle = server_at(world, server).next_idle
         start(world, server, index)
         return
-    if world.sorting and joins_otherwise(world, at, index):
+    if world.sorting and call_join_otherwise(world, at, index):
         return
     if station.waiting < station.buffer:
         copy.next = -1

@@ -12,9 +12,10 @@ import numpy as np
 from tidings.kernels.calendar import set_key
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.streams import uniform
+from tidings.simulation.kernel_calls import call_turn_member
 from tidings.simulation.kernel_copies import draw_time
 from tidings.simulation.kernel_failures import notice, turn_component
-from tidings.simulation.kernel_members import turn_member
+from tidings.simulation.kernel_limits import wake
 from tidings.simulation.kernel_spreading import announce, let_go
 from tidings.simulation.kernel_stations import close_gate, open_gate
 from tidings.simulation.kernel_subscriptions import refresh, time_out
@@ -47,7 +48,7 @@ def start_switches(world: Any) -> None:
                 component_at(world, switch_member_at(world, position).value).down_by += 1
         if switch.consumer > 0:
             if not switch.is_on:
-                turn_member(world, switch.consumer - 1, switch.is_on)
+                call_turn_member(world, switch.consumer - 1, switch.is_on)
         elif switch.gate >= 0:
             if not switch.is_on:
                 close_gate(world, switch.gate)
@@ -103,12 +104,13 @@ def turn(world: Any, number: int) -> None:
     for position in range(switch.first_member, switch.last_member):
         turn_component(world, switch_member_at(world, position).value, switch.is_on)
     if switch.consumer > 0:
-        turn_member(world, switch.consumer - 1, switch.is_on)
+        call_turn_member(world, switch.consumer - 1, switch.is_on)
     elif switch.gate >= 0:
         if world.recording:
             tape_turn(world, -1 - number, switch.is_on)
         if switch.is_on:
             open_gate(world, switch.gate)
+            wake(world)
             if world.churning:
                 let_go(world)
         else:

@@ -45,7 +45,7 @@ from tidings.simulation.kernel_tables import (
 def note_wanted(world: Any, index: int) -> None:
     """Note who is there and wants a measured event that is published now, and until when."""
     publication = publication_at(world, index)
-    publication.noted = 1
+    publication.noted |= 1
     for broker in range(world.broker_count):
         passage_at(world, index * world.broker_count + broker).value = NOT_THERE
     at = publication.content_class

@@ -41,6 +41,7 @@ from tidings.simulation.peers import (
     peer_tables,
 )
 from tidings.simulation.schedules import Replay, find_replays
+from tidings.simulation.senders import Senders, find_senders
 from tidings.simulation.stations import Stations, find_stations, line_tables
 from tidings.simulation.wires import Wires, find_wires, landing_tables
 
@@ -57,6 +58,7 @@ class CompiledSystem:
     wires: Wires
     peer_queues: tuple[PeerQueue, ...]  # in the order of their places, after those of brokers
     groups: tuple[Group, ...]  # of consumers, in the order of their receivers
+    senders: Senders
     churn: Churn
     numbers: Mapping[str, float]  # of the world, as they are in the beginning
     tables: Mapping[str, Any]  # of the world likewise; never changed, always copied
@@ -219,6 +221,9 @@ def compile_system(system: System) -> CompiledSystem:
     tables |= day_tables(system) | peer_tables(queues, tables, laws, streams)
     groups = find_groups([system.subscribers[index] for index in representatives])
     tables |= group_tables(groups, tables, laws, streams)
+    reached = cells.table(len(routes.rows), len(system.brokers))
+    senders = find_senders(system, routes, reached, groups, representatives)
+    tables |= senders.tables(tables, groups)
     tables |= landing_tables(_with_own_arrivals(wires, faults, len(receivers)), tables)
     churn = find_churn(system, routes, representatives)
     tables |= churn_tables(churn, tables, cells, laws, streams)
@@ -233,9 +238,10 @@ def compile_system(system: System) -> CompiledSystem:
         wires=wires,
         peer_queues=queues,
         groups=groups,
+        senders=senders,
         churn=churn,
         numbers={
-            **_numbers(system, routes, faults, tables),
+            **_numbers(system, routes, faults, tables, groups),
             **churn_numbers(churn, tables),
             "first_line": first_line,
         },
@@ -266,14 +272,19 @@ def _law_tables(laws: _Numbering) -> dict[str, Any]:
 
 
 def _numbers(
-    system: System, routes: Routes, faults: Faults, tables: dict[str, Any]
+    system: System,
+    routes: Routes,
+    faults: Faults,
+    tables: dict[str, Any],
+    groups: tuple[Group, ...],
 ) -> dict[str, float]:
     first_switch = len(tables["publishers"]) + len(tables["servers"])
     queueing, most_queueing = met_queues(tables)
     # One copy more may be kept for the subscribers of a broker, and go round a failure to any.
     round_failures = 1 + len(system.brokers) if faults.matter else 0
-    if len(tables["groups"]):
-        most_queueing = MESSAGE_COPIES * (1 + most_queueing)
+    if groups:
+        at_once = max(each.at_once for each in groups)
+        most_queueing = MESSAGE_COPIES * (at_once + most_queueing)
     fan_out = 1 + int(np.diff(tables["out_first"]).max()) + round_failures + most_queueing
     expiry, receivers = EXPIRY.index(system.expired), len(tables["receivers"])
     peers = len(tables["places"]) - len(system.brokers)
@@ -293,6 +304,8 @@ def _numbers(
         "turns_at_once": len(tables["switches"]) + len(tables["components"]),
         "passing_head": -1,
         "passing_tail": -1,
+        "blocked_head": -1,
+        "blocked_tail": -1,
         **fault_numbers(faults, tables, first_switch),
     }
 

@@ -39,6 +39,7 @@ def remarks_of(totals: Totals) -> list[Remark]:
             )
         )
     remarks += _redelivery(totals)
+    remarks += _blocking(totals)
     routes = totals.compiled.routes
     if routes.sampled:
         publishers = totals.compiled.system.publishers
@@ -105,6 +106,27 @@ def _redelivery(totals: Totals) -> list[Remark]:
                 unit="of its events handled more than once",
                 do="make 'ack_wait' longer than 'prefetch' times the processing, or 'prefetch' "
                 "smaller ('tidings plan consumers' finds both)",
+            )
+        )
+    return remarks
+
+
+def _blocking(totals: Totals) -> list[Remark]:
+    """Say which full buffers block publishers, how many events that delays, and how long."""
+    remarks = []
+    senders, groups = totals.compiled.senders, totals.compiled.groups
+    for number, (events, seconds) in enumerate(totals.blocked):
+        if events < NOTABLE * totals.published:
+            continue
+        remarks.append(
+            Remark(
+                kind="blocked publishers",
+                what="publishers are blocked while this buffer is full, and their events wait "
+                f"{seconds / events:.3g} s in the mean before they can be sent",
+                where=(senders.name_of(number, groups),),
+                size=float(events / totals.published),
+                unit="of all events waited",
+                do="make it faster or its buffer larger, or let it drop events instead",
             )
         )
     return remarks

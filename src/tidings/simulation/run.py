@@ -58,6 +58,8 @@ HANDLED = frozenset(
         "bounded buffers of peers",
         "subscriber's own queue",
         "consumer groups",
+        "blocked publishers",
+        "publishers that send in batches",
         "rates by time of day",
         "recorded publishing times",
         "publishers with clocks",
@@ -224,10 +226,11 @@ def replications(
 def refuse_overload(compiled: CompiledSystem) -> None:
     """Raise UnstableError where a broker or peer is offered all it can do, or more.
 
-    Where events are dropped the load cannot be known beforehand; then the limit on copies tells.
+    Where events are dropped, or not made while their publisher is blocked, the load cannot be known
+    beforehand; then the limit on copies tells.
     """
     stations = compiled.tables["stations"]
-    if compiled.drops_events:
+    if compiled.drops_events or compiled.senders.pausing:
         return
     _refuse_overloaded_wires(compiled)
     if len(stations) == 0:

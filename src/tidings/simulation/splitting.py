@@ -57,7 +57,7 @@ class Splitting:
 def can_split(compiled: CompiledSystem) -> bool:
     """Whether misses come from queues of brokers alone, at rates that do not change."""
     steady = not (compiled.faults.matter or compiled.peer_queues or compiled.churn.matters)
-    steady = steady and not compiled.groups
+    steady = steady and not compiled.groups and not compiled.senders.matter
     scheduled = any(each.publishes is not None for each in compiled.system.publishers)
     steady = steady and not compiled.wires.keys and len(compiled.tables["stations"]) > 0
     return steady and not compiled.day_s and not scheduled

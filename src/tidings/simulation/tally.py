@@ -121,6 +121,7 @@ class Counts:
     lowest_s: Floats  # the least and the greatest delay in each of these bins, if any is
     highest_s: Floats
     station_counts: Floats  # [station; arrivals, served, busy, wait]
+    blocked: Floats  # [limit; events that waited for a place in it, for how many seconds in all]
     channel_counts: Floats  # [channel; sent, lost, delay]
     most_copies: int
     duplicates: int  # second copies at brokers with subscribers for them, filtered there
@@ -149,6 +150,7 @@ _BY_RECEIPT = {
 }
 STATION_FIELDS = ("arrivals", "served", "busy", "wait")
 CHANNEL_FIELDS = ("sent", "lost", "delay_sum")
+BLOCKED_FIELDS = ("blocked", "blocked_sum")
 
 
 def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
@@ -177,6 +179,7 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
     for column, name in enumerate(REDELIVERED):
         redelivered[followed, column] = receipts[name][at]
     stations, channels = world.tables["stations"], world.tables["channels"]
+    limits = world.tables["limits"]
     return Counts(
         published=published,
         wanted=wanted,
@@ -191,6 +194,7 @@ def count_world(world: World, compiled: CompiledSystem, units: Units) -> Counts:
         highest_s=_curves(world, "highest"),
         station_counts=np.column_stack([stations[name].astype(float) for name in STATION_FIELDS]),
         channel_counts=np.column_stack([channels[name].astype(float) for name in CHANNEL_FIELDS]),
+        blocked=np.column_stack([limits[name].astype(float) for name in BLOCKED_FIELDS]),
         most_copies=len(world.tables["copies"]),
         duplicates=int(world.record[0].duplicates),
         acknowledgements=int(world.record[0].acknowledgements),

@@ -63,6 +63,7 @@ class Totals:
         self.pair_lost = np.zeros((pairs, len(KERNEL_CAUSES)))
         self.lost = np.zeros((units.count, len(KERNEL_CAUSES)))
         self.redelivered = np.zeros((units.count, len(REDELIVERED)))
+        self.blocked = np.zeros((len(compiled.tables["limits"]), 2))
         histograms = compiled.curves + len(compiled.tables["receivers"])
         self._histograms = np.zeros((histograms, delay_grid.BINS))
         self._lowest_s = np.full(self._histograms.shape, np.inf)
@@ -190,6 +191,7 @@ class Totals:
         self.pair_lost += counts.pair_lost
         self.lost += counts.lost
         self.redelivered += counts.redelivered
+        self.blocked += counts.blocked
         self._histograms += counts.curves
         least_s = np.where(counts.curves > 0, counts.lowest_s, np.inf)
         np.minimum(self._lowest_s, least_s, out=self._lowest_s)

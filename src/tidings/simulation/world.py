@@ -16,6 +16,7 @@ from tidings.kernels.streams import stream_states
 from tidings.model import delay_grid
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.simulation import kernel_layout as layout
+from tidings.simulation.kernel_parts import parts_of
 from tidings.simulation.kernel_run import run, schedule_first
 from tidings.simulation.network import CompiledSystem
 from tidings.simulation.options import MOST_COPIES
@@ -64,6 +65,7 @@ def make_world(
     messages = int(compiled.numbers.get("free_messages", 0))
     tables |= {
         "copies": _linked(room, layout.COPY),
+        "holds": np.zeros(len(given["limits"]) * room, dtype=layout.TINY),
         "messages": _linked(messages, layout.MESSAGE),
         "wanted": np.zeros(compiled.churn.watched * room, dtype=layout.MOMENT),
         "passages": np.zeros(compiled.passages_per_event * room, dtype=layout.MOMENT),
@@ -74,8 +76,10 @@ def make_world(
         "soonest": np.full(len(given["stations"]), np.inf).view(layout.MOMENT),
         "nodes": tournament(int(compiled.numbers["first_end"]) + len(given["homes"])),
         "marks": np.zeros(compiled.marks_per_event * room, dtype=layout.TINY),
-        # Also for the end of a pause of each consumer group.
-        "flight": np.zeros(room + messages + len(compiled.groups), dtype=LANDING),
+        # Also for the moments that consumer groups and publishers wait for.
+        "flight": np.zeros(
+            room + messages + 2 * len(compiled.groups) + len(given["senders"]), dtype=LANDING
+        ),
         "streams": streams,
         "cells": np.zeros(cells, dtype=layout.CELL),
         "losses": np.zeros(cells * causes, dtype=layout.MOMENT),
@@ -94,6 +98,9 @@ def make_world(
     most_at_once = int(max(compiled.numbers[name] for name in at_once))
     tape = window.tape + most_at_once if window.tape else 0
     tables |= {n: np.zeros(tape, dtype=k) for n, k in kinds.items() if n.startswith("tape_")}
+    waking = int(compiled.senders.matter)
+    if waking:  # the first copy is never free: it goes to see who is blocked no more
+        tables["copies"]["place"][0] = given["senders"]["place"][-1] + 1
     every = window.end_s / window.samples if window.samples else np.inf
     world = layout.LAYOUT.make(
         {
@@ -104,11 +111,13 @@ def make_world(
             "sample_every": every,
             "next_sample": every,
             "recording": int(window.tape > 0),
-            "free_copies": room,
+            "free_copy": waking,
+            "free_copies": room - waking,
             "upper": layout.NEVER,
             "weight": 1.0,
         },
         tables,
+        parts_of(compiled.numbers, tables),
     )
     world.run(schedule_first)
     return world
@@ -176,7 +185,7 @@ def _grow(world: World, compiled: CompiledSystem, window: Window) -> None:
         raise UnstableError(_overloaded(world, compiled, window))
     for name, free in (("copies", "free_copy"), ("publications", "free_publication")):
         _link_more(world, name, free, size)
-    for name in ("labels", "parcels", "ranks", "marks", "wanted", "passages"):
+    for name in ("labels", "parcels", "ranks", "marks", "holds", "wanted", "passages"):
         _lengthen(world, name, len(world.tables[name]) // old * size)
     _lengthen(world, "flight", len(world.tables["flight"]) + size - old)
     world.record[0].free_copies += size - old

@@ -67,8 +67,8 @@ def calibrate(bench: Bench, system: System, folder: Path) -> Calibration:
     """Run a system at low load and fit brokers and links to it; the traces are left in ``folder``.
 
     Nothing fails, comes or goes meanwhile, and nobody takes time to handle events. It publishes
-    ``CALIBRATION_LENGTH`` times as long: at low load little happens, and whatever is fitted badly spoils every prediction. Brokers that the
-    system states alike are fitted together.
+    ``CALIBRATION_LENGTH`` times as long: at low load little happens, and whatever is fitted badly
+    spoils every prediction. Brokers that the system states alike are fitted together.
     """
     sound = without_handling(steady(system))
     load = busiest_load(predict(sound, delays=False, by="theory"))

@@ -71,6 +71,8 @@ def _refusal(subscriber: Subscriber, consumers: Consumers) -> str:
         return "a processing time of a subscriber that comes and goes"
     if any(member.failure for member in consumers.each()):
         return "members that fail"
+    if consumers.fetch is not None:
+        return "'fetch'; give a 'prefetch' instead"
     if is_pushed(subscriber):
         if consumers.acknowledges or consumers.buffer is not None or consumers.in_flight:
             return "'prefetch: 0' with acknowledgements or limits; give a 'prefetch' above 0"

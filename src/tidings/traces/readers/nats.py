@@ -6,8 +6,12 @@ message in, from whom, and when it put it out, to whom:
 - ``hops``: taken in, put out for the last time; when work began is not told;
 - ``publications``: where it was taken in from a client. Servers do not know when the client sent
   it: the header ``Tidings-Published-Ns`` says so where given, else it is when the server took it;
-- ``deliveries``: put out to a client, which is a little before the client has it;
+- ``deliveries``: put out to a client, which is a little before the client has it. A server writes
+  down the time of each copy; all count from the last one, when the hop ends, as copies leave a
+  broker together in the model (else some would arrive before the hop that sent them ended);
 - ``subscriptions``: the subjects, with wildcards, for which clients were sent messages.
+
+A queue group is one subscriber, by its name, whichever of its members was sent a message.
 
 Messages are told apart by the header ``Nats-Msg-Id``, or by their ``traceparent``.
 """
@@ -34,7 +38,7 @@ TRACE_EVENT = (
     "server struct<name string>, "
     "request struct<header map<string, array<string>>, msgsize bigint>, "
     "events array<struct<type string, ts string, kind int, cid bigint, name string, subj string, "
-    "sub string, error string>>"
+    "sub string, queue string, error string>>"
 )
 _CLIENT = 0  # the servers' number for a connection of a client; others are those of servers
 
@@ -109,14 +113,13 @@ def _publications(events: DataFrame) -> DataFrame:
 
 def _hops(events: DataFrame) -> DataFrame:
     taken_ns = nanoseconds(F.col("came_in.ts"), ISO)
-    out_ns = F.transform("went_out", lambda each: nanoseconds(each["ts"], ISO))
     to_servers = F.filter("went_out", lambda each: (each["kind"] != _CLIENT) & _sent(each))
     return events.select(
         "event",
         F.col("server").alias("broker"),
         _peer("came_in").alias("came_from"),
         taken_ns.alias("arrived_ns"),
-        F.coalesce(F.array_max(out_ns), taken_ns).alias("left_ns"),
+        F.coalesce(_last_out_ns(), taken_ns).alias("left_ns"),
         F.transform(to_servers, lambda each: each["name"]).alias("sent_to"),
         *lines.ORIGIN,
     )
@@ -126,9 +129,9 @@ def _deliveries(events: DataFrame) -> DataFrame:
     out = events.withColumn("out", F.explode("went_out")).where(F.col("out.kind") == _CLIENT)
     return out.select(
         "event",
-        _peer("out").alias("subscriber"),
+        _receiver().alias("subscriber"),
         F.col("server").alias("broker"),
-        nanoseconds(F.col("out.ts"), ISO).alias("received_ns"),
+        F.coalesce(_last_out_ns(), nanoseconds(F.col("out.ts"), ISO)).alias("received_ns"),
         F.when(
             ~_sent(F.col("out")), F.concat(F.lit("the server did not send it: "), "out.error")
         ).alias(UNREADABLE),
@@ -141,7 +144,7 @@ def _subscriptions(events: DataFrame) -> DataFrame:
     out = events.withColumn("out", F.explode("went_out")).where(F.col("out.kind") == _CLIENT)
     known = out.where(F.col("out.sub").isNotNull())
     per_client = known.groupBy(
-        _peer("out").alias("subscriber"),
+        _receiver().alias("subscriber"),
         F.col("server").alias("broker"),
         F.col("out.sub").alias("sub"),
     ).agg(*(F.min(name).alias(name) for name in (lines.FILE, lines.BLOCK, lines.PLACE)))
@@ -169,6 +172,16 @@ def _peer(entry: str) -> Column:
     """Who is at the other end: the name of the connection, or the server's number for it."""
     number = F.concat(F.lit("client-"), F.col(f"{entry}.cid"), F.lit("@"), F.col("server"))
     return F.coalesce(F.nullif(F.col(f"{entry}.name"), F.lit("")), number)
+
+
+def _last_out_ns() -> Column:
+    """When the last copy was put out."""
+    return F.array_max(F.transform("went_out", lambda each: nanoseconds(each["ts"], ISO)))
+
+
+def _receiver() -> Column:
+    """Who wanted what was put out: a queue group as a whole, whichever member was chosen."""
+    return F.coalesce(F.nullif(F.col("out.queue"), F.lit("")), _peer("out"))
 
 
 def _sent(entry: Column) -> Column:

@@ -1,0 +1,1 @@
+"""Running brokers: what they say of themselves, as the beginning of a system file."""

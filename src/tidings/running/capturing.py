@@ -1,0 +1,332 @@
+"""Per-hop traces of traffic that other people's clients send, without touching it.
+
+A listener hears what is published. For each message, or a sample of them, a *trace-only* message
+goes out on the same subject, at the same server and under the name of the client that published:
+servers report how they would pass it on and to whom, and deliver and store nothing. Who publishes
+on which subject is found first, from counters (``attributing``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from tidings.errors import EngineError
+from tidings.model import json_text
+from tidings.model.progress import Progress
+from tidings.running.asking import Pages, hidden
+from tidings.running.attributing import Attribution, Names, attribute, counted
+from tidings.running.nats_pages import PORT, user_of
+
+_NAME = "tidings-capture"
+_TRACES = "tidings.trace."
+_INNER = ("$", "_INBOX.", "_R_.")
+_READ_S = 0.5  # between two readings of the counters
+_LEARNING_S = 15.0  # at most
+_LAST_S = 1.0  # until the last reports must be here
+_ANYWHERE = ("", "0.0.0.0", "::")
+_EXPLAINED = 0.8  # of what a sender sent; with less, others may have published it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to capture: from where, for how long, which subjects, how many at most a second."""
+
+    url: str
+    pages: tuple[str, ...]
+    seconds: float
+    subject: str = ">"
+    most_per_s: float = 100.0
+    lifetime_s: float | None = None
+    credentials: str | None = None
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """What came of a capture; ``sampled`` is the share of messages that were traced."""
+
+    reports: int
+    heard: int
+    traced: int
+    sampled: float
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Server:
+    """A server: its pages, and where clients connect to it."""
+
+    pages: Pages
+    url: str
+
+
+@dataclass(slots=True)
+class _Heard:
+    """Messages as they were heard: when, by subject, and how large."""
+
+    moments: dict[str, list[float]] = field(default_factory=dict)
+    sizes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, subject: str, size: int) -> None:
+        kind = next((inner for inner in _INNER if subject.startswith(inner)), subject)
+        self.moments.setdefault(kind, []).append(time.time())
+        self.sizes[kind] += size
+
+
+Counters = dict[str, tuple[float, float]]  # messages and bytes sent so far, by sender
+
+
+def capture(plan: Plan, reports: Path, progress: Progress = lambda stage: None) -> Captured:
+    """Trace running traffic for so many seconds; servers' reports go to a file, one a line."""
+    return asyncio.run(_Capture(plan, progress).run(reports))
+
+
+class _Capture:
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self._plan, self._progress = plan, progress
+        self._chance = random.Random(plan.seed)
+        self._destination = _TRACES + "".join(random.choices("abcdefghijklmnop", k=12))
+        self._clients: list[Any] = []
+        self._heard = _Heard()
+        self._on_message: Callable[[str, int], Any] | None = None
+        self._sizes: dict[str, int] = {}  # of traced messages, by id
+        self._unknown: Counter[str] = Counter()
+        self._traced = 0
+
+    async def run(self, reports: Path) -> Captured:
+        addresses = self._plan.pages or (f"http://{urlsplit(self._plan.url).hostname}:{PORT}",)
+        servers = await asyncio.to_thread(self._servers, addresses)
+        listener = await self._connect(self._plan.url, _NAME)
+        await listener.subscribe(self._plan.subject, cb=self._take)
+        await listener.flush()
+        try:
+            self._progress("learning who publishes what")
+            learning_s = min(_LEARNING_S, max(4.0, self._plan.seconds / 4))
+            attribution, homes = await self._learn(servers, learning_s)
+            rate = sum(map(len, self._event_moments().values())) / learning_s
+            if not rate:
+                raise EngineError(
+                    f"nothing was published on '{self._plan.subject}' in {learning_s:g} s"
+                )
+            sampled = min(1.0, self._plan.most_per_s / rate)
+            self._progress(f"tracing for {self._plan.seconds:g} s")
+            heard, lines = await self._trace(servers, attribution, homes, sampled, listener)
+        finally:
+            for client in self._clients:
+                await client.close()
+        await asyncio.to_thread(reports.write_text, "".join(lines))
+        return Captured(
+            reports=len(lines),
+            heard=heard,
+            traced=self._traced,
+            sampled=sampled,
+            seconds=self._plan.seconds,
+            notes=tuple(self._notes(attribution, sampled)),
+        )
+
+    def _servers(self, addresses: Sequence[str]) -> dict[str, _Server]:
+        """The servers behind these pages, by name, and where clients reach them."""
+        servers = {}
+        for address in addresses:
+            pages = Pages(address, [])
+            varz = pages.read("varz")
+            if not isinstance(varz, dict) or "server_id" not in varz:
+                raise EngineError(f"{pages.base}/varz is no monitoring page of a NATS server")
+            own = str(varz.get("host") or "")
+            host = urlsplit(pages.base).hostname if own in _ANYWHERE else own
+            name = str(varz.get("server_name") or varz["server_id"])
+            servers[name] = _Server(pages, f"nats://{host}:{varz.get('port')}")
+        return servers
+
+    async def _connect(self, url: str, name: str) -> Any:
+        import nats
+
+        async def quiet(_: Exception) -> None:
+            """What goes wrong shows as reports that do not come."""
+
+        try:
+            client = await nats.connect(
+                hidden(url),
+                name=name,
+                **user_of(self._plan.url),
+                user_credentials=self._plan.credentials,
+                error_cb=quiet,
+                connect_timeout=5,
+                allow_reconnect=False,
+            )
+        except Exception as problem:
+            raise EngineError(f"no connection to {hidden(url)}: {problem}") from None
+        self._clients.append(client)
+        return client
+
+    async def _take(self, message: Any) -> None:
+        """A message that was published; reports and traced copies are none of them."""
+        if message.subject.startswith(_TRACES):
+            return
+        size = len(message.data)
+        self._heard.add(message.subject, size)
+        if self._on_message is not None and not message.subject.startswith(_INNER):
+            await self._on_message(message.subject, size)
+
+    def _event_moments(self) -> dict[str, list[float]]:
+        heard = self._heard.moments
+        return {subject: each for subject, each in heard.items() if subject not in _INNER}
+
+    async def _learn(
+        self, servers: dict[str, _Server], seconds: float
+    ) -> tuple[Attribution, dict[str, tuple[str, str]]]:
+        """Listen and read counters for a while; gives who publishes what, and senders' homes."""
+        began = time.monotonic()
+        edges: list[float] = []
+        readings: list[Counters] = []
+        homes: dict[str, tuple[str, str]] = {}
+        while not edges or time.monotonic() < began + seconds:
+            reading, here = await asyncio.to_thread(_counters, servers)
+            edges.append(time.time())
+            readings.append(reading)
+            homes |= here
+            await asyncio.sleep(_READ_S)
+        return self._attribution(edges, readings), homes
+
+    def _attribution(self, edges: list[float], readings: list[Counters]) -> Attribution:
+        last = readings[-1]
+        senders = [each for each in last if last[each][0] > readings[0].get(each, (0.0, 0.0))[0]]
+        subjects = list(self._heard.moments)
+        if len(edges) < 3 or not senders or not subjects:
+            nobody = np.zeros((len(subjects), len(senders)))
+            return Attribution(
+                subjects=tuple(subjects),
+                senders=tuple(senders),
+                shares=nobody,
+                explained=np.zeros(len(senders)),
+            )
+        heard = np.array([counted(self._heard.moments[each], edges) for each in subjects]).T
+        sizes = [self._heard.sizes[each] / len(self._heard.moments[each]) for each in subjects]
+        table = [[reading.get(each, (0.0, 0.0)) for each in senders] for reading in readings]
+        grown = np.maximum(np.diff(np.array(table, dtype=float), axis=0), 0.0)
+        names = Names(subjects=tuple(subjects), senders=tuple(senders))
+        return attribute(heard, heard * np.array(sizes), grown[:, :, 0], grown[:, :, 1], names)
+
+    async def _trace(
+        self,
+        servers: dict[str, _Server],
+        attribution: Attribution,
+        homes: dict[str, tuple[str, str]],
+        sampled: float,
+        listener: Any,
+    ) -> tuple[int, list[str]]:
+        """Send a trace-only copy of what is heard; gives how many were heard, and the reports."""
+        lines: list[str] = []
+
+        async def keep(message: Any) -> None:
+            line = self._report(message.data)
+            if line is not None:
+                lines.append(line)
+
+        await listener.subscribe(self._destination, cb=keep)
+        await listener.flush()
+        senders: dict[str, Any] = {}
+        for sender in attribution.senders:
+            if any(
+                dict(attribution.of(s)).get(sender) for s in attribution.subjects if s not in _INNER
+            ):
+                name, server = homes[sender]
+                senders[sender] = await self._connect(servers[server].url, name)
+        heard = 0
+
+        async def copy(subject: str, size: int) -> None:
+            nonlocal heard
+            heard += 1
+            if self._chance.random() >= sampled:
+                return
+            by_sender = attribution.of(subject)
+            if not by_sender:
+                self._unknown[subject] += 1
+                return
+            names, shares = zip(*by_sender, strict=True)
+            sender = self._chance.choices(names, shares)[0]
+            event = f"{self._destination[len(_TRACES) :]}-{self._traced}"
+            self._traced += 1
+            self._sizes[event] = size
+            headers = {
+                "Nats-Trace-Dest": self._destination,
+                "Nats-Trace-Only": "true",
+                "Nats-Msg-Id": event,
+                "Tidings-Published-Ns": str(time.time_ns()),
+            }
+            await senders[sender].publish(subject, b"", headers=headers)
+
+        self._on_message = copy
+        await asyncio.sleep(self._plan.seconds)
+        self._on_message = None
+        await asyncio.sleep(_LAST_S)
+        return heard, lines
+
+    def _report(self, data: bytes) -> str | None:
+        """A server's report as a line: without our own listener, with the message's own size."""
+        report = json_text.parse(data)
+        request = report.get("request") or {}
+        headers = request.get("header") or {}
+        event = next(iter(headers.get("Nats-Msg-Id") or ()), None)
+        if event not in self._sizes:
+            return None
+        request["msgsize"] = self._sizes[event]
+        if self._plan.lifetime_s is not None:
+            headers["Nats-TTL"] = [f"{max(1, round(self._plan.lifetime_s * 1000))}ms"]
+        steps = report.get("events") or []
+        report["events"] = [each for each in steps if each.get("name") != _NAME]
+        return json.dumps(report) + "\n"
+
+    def _notes(self, attribution: Attribution, sampled: float) -> list[str]:
+        notes = []
+        if sampled < 1:
+            notes.append(
+                f"{sampled:.3g} of all messages were traced, so rates in these traces are too low "
+                f"by that factor; after 'characterise' set them right: tidings whatif … "
+                f"'rate all x{1 / sampled:.3g}'"
+            )
+        unsure = [
+            sender
+            for sender, share in zip(attribution.senders, attribution.explained, strict=True)
+            if share < _EXPLAINED
+        ]
+        if unsure:
+            notes.append(
+                f"what these clients sent was heard only in part: {', '.join(sorted(unsure))}; "
+                "another account, or subjects outside --subject"
+            )
+        if self._unknown:
+            notes.append(
+                f"{sum(self._unknown.values())} messages on {len(self._unknown)} subjects first "
+                "heard after the learning were not traced: nobody knows who published them"
+            )
+        return notes
+
+
+def _counters(servers: dict[str, _Server]) -> tuple[Counters, dict[str, tuple[str, str]]]:
+    """What every client has sent so far, and its name and server; one name is one sender."""
+    counters: Counters = {}
+    homes = {}
+    for server, each in servers.items():
+        answer = each.pages.read("connz", limit=10_000)
+        for row in answer.get("connections") or ():
+            if row.get("kind", "Client") != "Client" or row.get("name") == _NAME:
+                continue
+            name = str(row.get("name") or f"client-{row.get('cid')}@{server}")
+            sender = f"{name} at {server}"
+            messages, size = counters.get(sender, (0.0, 0.0))
+            counters[sender] = (messages + row["in_msgs"], size + row["in_bytes"])
+            homes[sender] = (name, server)
+    return counters, homes

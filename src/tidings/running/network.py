@@ -1,0 +1,231 @@
+"""What could be learnt of a running network, and the commented system file that says it.
+
+Every number is a ``Figure``: told by a broker, or assumed with a reason. Readers of one kind of
+broker each make a ``Network``; the file is written in one place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tidings.model import units
+
+# Words that YAML reads as themselves, whatever its version; everything else is quoted.
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_NOT_TEXT = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+_WIDE = 44  # columns until a comment begins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A value as the file says it, and where it comes from."""
+
+    value: str  # YAML
+    source: str  # who told it, or why this is assumed
+    assumed: bool = False
+
+    @property
+    def remark(self) -> str:
+        """The comment behind it."""
+        return f"assumed: {self.source}" if self.assumed else self.source
+
+
+def told(value: str, source: str) -> Figure:
+    """A value that a broker told."""
+    return Figure(value=value, source=source)
+
+
+def assumed(value: str, why: str) -> Figure:
+    """A value that nobody told, and why it had to be assumed."""
+    return Figure(value=value, source=why, assumed=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """A broker, and what it takes to forward one event."""
+
+    name: str
+    service: Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link between two brokers, and its delay one way."""
+
+    ends: tuple[str, str]
+    delay: Figure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publisher:
+    """A client that publishes: how often, and which events with which share."""
+
+    name: str
+    at: str
+    every: Figure
+    events: tuple[tuple[float, dict[str, str]], ...]
+    events_from: Figure
+    size_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscriber:
+    """A client or a consumer that wants events; ``settings`` are those of its ``consumers``."""
+
+    name: str
+    at: str
+    wants: tuple[dict[str, dict[str, str] | str], ...]
+    remark: str = ""
+    lifetime: Figure | None = None
+    settings: tuple[tuple[str, Figure], ...] = ()
+    processing: Figure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """All that could be learnt of a network; ``notes`` is what to know beside the file."""
+
+    description: str
+    lifetime: Figure
+    brokers: tuple[Broker, ...]
+    links: tuple[Link, ...] = ()
+    # Attribute of events that names the broker where they enter, if links form cycles: they go by
+    # fewest hops from there. Where links are a tree there is but one way, and none is needed.
+    enters: str | None = None
+    publishers: tuple[Publisher, ...] = ()
+    subscribers: tuple[Subscriber, ...] = ()
+    notes: tuple[str, ...] = field(default=())
+
+
+def seconds(value_s: float) -> str:
+    """A time as the file says it, with three digits.
+
+    >>> seconds(0.000121), seconds(0.0234567), seconds(90)
+    ('121us', '23.5ms', '90s')
+    """
+    return units.format_seconds(float(f"{value_s:.3g}")).replace(" ", "").replace("µ", "u")
+
+
+def every(rate_per_s: float) -> str:
+    """Poisson events of this rate, as the file says it.
+
+    >>> every(40)
+    '{rate: 40/s}'
+    """
+    return f"{{rate: {rate_per_s:.4g}/s}}"
+
+
+def assumptions(network: Network) -> list[dict[str, str]]:
+    """Every assumed value: where it stands, what it is, why."""
+    return [
+        {"where": where, "value": figure.value, "why": figure.source}
+        for where, figure in _figures(network)
+        if figure.assumed
+    ]
+
+
+def file_text(network: Network) -> str:
+    """The system file of a network: what was told, and what was assumed, marked by comments."""
+    lines = [
+        f"# {_commented(network.description)}",
+        "# Numbers marked 'assumed' were not told by any broker: replace them, or let",
+        "# 'tidings characterise' measure them from traces.",
+        "tidings: 1",
+        f"description: {_text(network.description)}",
+        _line(f"lifetime: {network.lifetime.value}", network.lifetime.remark),
+    ]
+    if network.enters is not None:
+        names = [_text(broker.name) for broker in network.brokers]
+        roots = ", ".join(f"{name}: {name}" for name in names)
+        routing = f"{{root: {names[0]}, by: {network.enters}, roots: {{{roots}}}}}"
+        lines.append(_line(f"routing: {routing}", "fewest hops from where an event enters"))
+    lines.append("brokers:")
+    for broker in network.brokers:
+        named = f"  {_text(broker.name)}: {{service: {broker.service.value}}}"
+        lines.append(_line(named, broker.service.remark))
+    if network.links:
+        lines.append("links:")
+    for link in network.links:
+        ends = ", ".join(map(_text, link.ends))
+        text = f"  - {{between: [{ends}], delay: {link.delay.value}}}"
+        lines.append(_line(text, link.delay.remark))
+    lines.append("publishers:" if network.publishers else "publishers: {}")
+    for publisher in network.publishers:
+        lines += _publisher_lines(publisher)
+    lines.append("subscribers:" if network.subscribers else "subscribers: {}")
+    for subscriber in network.subscribers:
+        lines += _subscriber_lines(subscriber)
+    return "\n".join(lines) + "\n"
+
+
+def _publisher_lines(publisher: Publisher) -> Iterator[str]:
+    yield f"  {_text(publisher.name)}:"
+    yield f"    at: {_text(publisher.at)}"
+    yield _line(f"    every: {publisher.every.value}", publisher.every.remark)
+    if publisher.size_bytes:
+        yield _line(f"    size: {publisher.size_bytes}B", "mean over all its messages")
+    yield _line("    content:", publisher.events_from.remark)
+    # Shares have five digits, and the first takes what rounding leaves, so that they sum to 1.
+    others = [round(share, 5) for share, _ in publisher.events[1:]]
+    shares = [round(1 - sum(others), 5), *others]
+    for share, (_, event) in zip(shares, publisher.events, strict=True):
+        yield f"      - {{p: {share:.5g}, event: {_flow(event)}}}"
+
+
+def _subscriber_lines(subscriber: Subscriber) -> Iterator[str]:
+    yield _line(f"  {_text(subscriber.name)}:", subscriber.remark)
+    yield f"    at: {_text(subscriber.at)}"
+    wants = [_flow(each) for each in subscriber.wants]
+    yield f"    wants: {wants[0] if len(wants) == 1 else '[' + ', '.join(wants) + ']'}"
+    for name in ("lifetime", "processing"):
+        figure = getattr(subscriber, name)
+        if figure is not None:
+            yield _line(f"    {name}: {figure.value}", figure.remark)
+    if subscriber.settings:
+        yield "    consumers:"
+    for name, figure in subscriber.settings:
+        yield _line(f"      {name}: {figure.value}", figure.remark)
+
+
+def _figures(network: Network) -> Iterator[tuple[str, Figure]]:
+    yield "lifetime", network.lifetime
+    for broker in network.brokers:
+        yield f"brokers.{broker.name}.service", broker.service
+    for link in network.links:
+        yield f"links.{link.ends[0]}–{link.ends[1]}.delay", link.delay
+    for publisher in network.publishers:
+        yield f"publishers.{publisher.name}.every", publisher.every
+        yield f"publishers.{publisher.name}.content", publisher.events_from
+    for subscriber in network.subscribers:
+        at = f"subscribers.{subscriber.name}"
+        for name in ("lifetime", "processing"):
+            if getattr(subscriber, name) is not None:
+                yield f"{at}.{name}", getattr(subscriber, name)
+        yield from ((f"{at}.consumers.{name}", each) for name, each in subscriber.settings)
+
+
+def _line(text: str, remark: str) -> str:
+    return f"{text.ljust(_WIDE)}  # {_commented(remark)}" if remark else text
+
+
+def _commented(text: str) -> str:
+    """Text that stays on its line, whatever a broker's clients are called."""
+    return "".join(each if each.isprintable() else "?" for each in text)
+
+
+def _text(text: str) -> str:
+    """A name as YAML, quoted unless it is a plain word."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT:
+        return text
+    return json.dumps(text, ensure_ascii=True)
+
+
+def _flow(mapping: dict[str, dict[str, str] | str] | dict[str, str]) -> str:
+    parts: Sequence[str] = [
+        f"{_text(key)}: {_flow(value) if isinstance(value, dict) else _text(value)}"
+        for key, value in mapping.items()
+    ]
+    return "{" + ", ".join(parts) + "}"

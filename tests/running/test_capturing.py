@@ -1,0 +1,188 @@
+"""Traffic of clients that know nothing of Tidings, traced hop by hop on real servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+import time
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+
+import tidings as td
+from running.nats_cluster import nats_cluster
+from tidings.cli.commands import run
+from tidings.errors import EngineError
+from tidings.running.attributing import Names, attribute
+from tidings.running.capturing import Plan, capture
+
+nats = pytest.importorskip("nats")
+
+PUBLISHERS = {
+    "shop": ("leaf", 40.0, ("orders.1.eu", "orders.2.us")),
+    "desk": ("west", 25.0, ("orders.9.eu",)),
+    "timer": ("east", 15.0, ("jobs",)),
+}
+
+
+class Traffic(threading.Thread):
+    """Three publishers; a ledger at west, an audit at east, a queue group of two at east."""
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self.cluster, self.ready, self.stop = cluster, threading.Event(), threading.Event()
+        self.published = Counter()
+        self.received = defaultdict(Counter)
+        self.problem = None
+
+    def run(self):
+        try:
+            asyncio.run(self._work())
+        except BaseException as problem:
+            self.problem = problem
+
+    async def _work(self):
+        def keep(who):
+            async def cb(message):
+                self.received[who][message.data] += 1
+
+            return cb
+
+        async def connect(server, name):
+            return await nats.connect(self.cluster.url(server), name=name)
+
+        clients = [await connect("west", "ledger")]
+        await clients[0].subscribe("orders.*.eu", cb=keep("ledger"))
+        clients.append(await connect("east", "audit"))
+        await clients[-1].subscribe("orders.>", cb=keep("audit"))
+        for name in ("one", "two"):
+            clients.append(await connect("east", name))
+            await clients[-1].subscribe("jobs", queue="workers", cb=keep("workers"))
+        await asyncio.sleep(0.5)  # until interest has spread
+        self.ready.set()
+        await asyncio.gather(*(self._publish(connect, name) for name in PUBLISHERS))
+        await asyncio.sleep(1.0)
+        for client in clients:
+            await client.close()
+
+    async def _publish(self, connect, name):
+        server, rate, subjects = PUBLISHERS[name]
+        client, chance = await connect(server, name), random.Random(name)
+        due, number = time.monotonic(), 0
+        while not self.stop.is_set():
+            due += chance.expovariate(rate)
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            subject = chance.choice(subjects)
+            await client.publish(subject, f"{name}{number:06d}".encode().ljust(90))
+            number += 1
+            self.published[subject] += 1
+        await client.close()
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory):
+    """A capture of all messages and one of a few, while traffic runs; with what clients saw."""
+    folder = tmp_path_factory.mktemp("capture")
+    with nats_cluster(folder) as cluster:
+        traffic = Traffic(cluster)
+        traffic.start()
+        assert traffic.ready.wait(60), traffic.problem
+        pages = tuple(cluster.pages.values())
+        plan = Plan(
+            url=cluster.url("east"), pages=pages, seconds=6.0, most_per_s=1e6, lifetime_s=0.02
+        )
+        whole = capture(plan, folder / "whole.jsonl")
+        traces = folder / "traces"
+        monitors = [word for page in pages for word in ("--monitor", page)]
+        words = ["capture", cluster.url("east"), *monitors, "--most", "8"]
+        traffic_ended = run([*words, "--for", "5s", "--to", str(traces)])
+        traffic.stop.set()
+        traffic.join(60)
+        assert traffic.problem is None
+    reports = [json.loads(line) for line in (folder / "whole.jsonl").read_text().splitlines()]
+    return whole, reports, traffic, (traffic_ended, traces)
+
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_nothing_is_delivered_twice(captured):
+    _, _, traffic, _ = captured
+    wanted = {
+        "ledger": traffic.published["orders.1.eu"] + traffic.published["orders.9.eu"],
+        "audit": sum(n for subject, n in traffic.published.items() if subject != "jobs"),
+        "workers": traffic.published["jobs"],
+    }
+    for who, count in wanted.items():
+        assert set(traffic.received[who].values()) == {1}
+        assert len(traffic.received[who]) == pytest.approx(count, abs=3)  # under way at the end
+
+
+def test_every_message_is_traced_under_its_publisher_at_its_server(captured):
+    whole, reports, _, _ = captured
+    assert whole.sampled == 1.0
+    assert whole.traced >= 0.95 * whole.heard > 200
+    entered = Counter()
+    for report in reports:
+        for step in report["events"]:
+            if step["type"] == "in" and step["kind"] == 0:
+                entered[step["name"], report["server"]["name"], step["subj"]] += 1
+    right = sum(
+        entered[name, server, subject]
+        for name, (server, _, subjects) in PUBLISHERS.items()
+        for subject in subjects
+    )
+    assert entered.total() == whole.traced
+    assert right >= 0.9 * whole.traced
+
+
+def test_reports_name_subscribers_and_leave_out_the_listener(captured):
+    _, reports, _, _ = captured
+    handed = {
+        (step.get("queue") or step["name"], report["server"]["name"])
+        for report in reports
+        for step in report["events"]
+        if step["type"] == "eg" and step["kind"] == 0
+    }
+    assert handed == {("ledger", "west"), ("audit", "east"), ("workers", "east")}
+    assert {report["request"]["msgsize"] for report in reports} == {90}
+    assert all(report["request"]["header"]["Nats-TTL"] == ["20ms"] for report in reports)
+
+
+def test_a_sample_becomes_trace_tables(captured):
+    _, _, _, (code, traces) = captured
+    assert code == 0
+    with td.spark_session() as spark:
+        tables = td.read_traces(spark, traces)
+        learnt = td.characterise(tables)
+    homes = {each.name: each.at for each in learnt.system.publishers}
+    assert homes == {name: server for name, (server, _, _) in PUBLISHERS.items()}
+    wants = {each.name: each.at for each in learnt.system.subscribers}
+    assert wants == {"ledger": "west", "audit": "east", "workers": "east"}
+    total = sum(each.rate_per_s for each in learnt.system.publishers)
+    assert total == pytest.approx(8.0, rel=0.6)  # what --most allows, not what was published
+    assert not any("clock" in note for note in learnt.notes)
+
+
+def test_silence_is_said(tmp_path):
+    with nats_cluster(tmp_path) as cluster:
+        plan = Plan(url=cluster.url("east"), pages=(cluster.pages["east"],), seconds=1.0)
+        with pytest.raises(EngineError, match="nothing was published"):
+            capture(plan, tmp_path / "none.jsonl")
+
+
+def test_senders_of_common_subjects_are_told_apart_by_their_counters():
+    chance = np.random.default_rng(4)
+    heard = chance.poisson([6.0, 6.0, 9.0], size=(40, 3)).astype(float)
+    first = chance.binomial(heard[:, 0].astype(int), 0.5) + heard[:, 1]
+    second = heard[:, 0] + heard[:, 1] - first + heard[:, 2]
+    sent = np.stack([first, second], axis=1)
+    sizes = np.array([50.0, 90.0, 90.0])
+    names = Names(subjects=("a", "b", "c"), senders=("x", "y"))
+    found = attribute(heard, heard * sizes, sent, sent * 80.0, names)
+    assert dict(found.of("a"))["x"] == pytest.approx(0.5, abs=0.2)
+    assert dict(found.of("c")).get("y", 0.0) > 0.85
+    assert found.of("never heard") == []
