@@ -18,7 +18,8 @@ from snapshots import everything_below
 from tidings.characterisation.count.store import Catalogue, Part, save_partial, write_catalogue
 from tidings.characterisation.statistics import Partial
 from tidings.cli.commands import run
-from tidings.model.plain_files import check_below, open_plain, read_parquet, read_text
+from tidings.model.parquet_files import read_parquet
+from tidings.model.plain_files import check_below, open_plain, read_text
 from tidings.model.reading import loads, save
 
 PART = "counted-0123456789abcdef"

@@ -119,11 +119,17 @@ class EngineError(TidingsError):
 
 
 # The extra of this package that brings a module.
-_EXTRAS = {"pyspark": "spark", "py4j": "spark", "nats": "nats", "matplotlib": "notebook"}
+_EXTRAS = {
+    "pyspark": "spark",
+    "py4j": "spark",
+    "nats": "nats",
+    "matplotlib": "notebook",
+    "pyarrow": "spark",
+}
 
 
-def missing_extra(error: ImportError) -> EngineError | None:
-    """Say which extra brings a module that is missing; None where no extra does.
+def missing_extra(error: ImportError, extra: str = "") -> EngineError | None:
+    """Say which extra brings a missing module, by default the one listed; None where none does.
 
     >>> print(missing_extra(ModuleNotFoundError(name="pyspark.sql")))
     this needs 'pyspark', which is not installed; run: pip install 'tidings[spark]'
@@ -131,5 +137,7 @@ def missing_extra(error: ImportError) -> EngineError | None:
     module = (error.name or "").partition(".")[0]
     if module not in _EXTRAS:
         return None
-    extra = f"tidings[{_EXTRAS[module]}]"
-    return EngineError(f"this needs '{module}', which is not installed; run: pip install '{extra}'")
+    needed = f"tidings[{extra or _EXTRAS[module]}]"
+    return EngineError(
+        f"this needs '{module}', which is not installed; run: pip install '{needed}'"
+    )

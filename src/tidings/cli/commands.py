@@ -28,7 +28,7 @@ FAULT = 70
 # Listed by what they are for. Each is the function of this name in the module of this name, or
 # ``app`` for a group of them; a word of Python's own has an underscore there.
 GROUPS = {
-    "Model": ("init", "check", "draw", "petri"),
+    "Model": ("init", "check", "draw", "export", "petri"),
     "Data": ("capture", "import", "generate", "characterise", "audit", "spread"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo"),
     "Decide": ("explain", "whatif", "plan", "gate"),

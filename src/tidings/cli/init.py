@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import console, options
 from tidings.model.writing import check_file, write_file
 
-_SCHEMES = ("nats", "tls", "ws", "wss", "http", "https")
+if TYPE_CHECKING:
+    from tidings.model.progress import Progress
+    from tidings.running.network import Network
+
+# Kinds of brokers, and how their addresses begin.
+_KINDS = {"nats": ("nats", "tls", "ws", "wss", "http", "https"), "rabbitmq": ("http", "https")}
 _STARTER = """\
 # A system to begin with: change what differs from yours, then run 'tidings predict' on it.
 tidings: 1
@@ -53,9 +58,10 @@ def init(
     source: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="URL...",
-            help="nats://USER:PASSWORD@HOST:PORT with a user of the system account, which reaches "
-            "all servers of a cluster; and the monitoring pages, http://HOST:8222, of others.",
+            metavar="[nats|rabbitmq] URL...",
+            help="NATS: nats://USER:PASSWORD@HOST:PORT with a user of the system account, which "
+            "reaches all servers of a cluster; and the monitoring pages, http://HOST:8222, of "
+            "others. RabbitMQ: the word rabbitmq, then http://USER:PASSWORD@HOST:15672.",
         ),
     ] = None,
     to: Annotated[
@@ -64,7 +70,11 @@ def init(
     ] = None,
     time: Annotated[
         str,
-        typer.Option("--for", metavar="TIME", help="Time between two readings of the counters."),
+        typer.Option(
+            "--for",
+            metavar="TIME",
+            help="NATS: time between two readings of counters; RabbitMQ: the last so many seconds.",
+        ),
     ] = "5s",
     credentials: Annotated[
         Path | None,
@@ -81,7 +91,7 @@ def init(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Write a first system file from a running NATS network; it only reads, and says what.
+    """Write a first system file from running NATS or RabbitMQ servers; it only reads.
 
     Every number that no server told is marked 'assumed', with a reason.
 
@@ -117,28 +127,42 @@ def _hand_over(draft: _Draft, to: Path | None, *, as_json: bool) -> None:
     console.warn(draft.notes)
 
 
-def _of_servers(source: list[str], seconds: float, credentials: Path | None) -> _Draft:
+def _of_servers(source: list[str], time_s: float, credentials: Path | None) -> _Draft:
+    """What running brokers tell; the first word may say which kind they are."""
     from tidings.running.asking import hidden
-    from tidings.running.nats_network import nats_network
-    from tidings.running.nats_pages import two_rounds
     from tidings.running.network import assumptions, file_text
 
-    wrong = [each for each in source if each.partition("://")[0] not in _SCHEMES]
-    if wrong:
+    kind, addresses = (source[0], source[1:]) if source[0] in _KINDS else ("nats", source)
+    wrong = [each for each in addresses if each.partition("://")[0] not in _KINDS[kind]]
+    if wrong or not addresses or (kind == "rabbitmq" and len(addresses) > 1):
+        seen = hidden(wrong[0]) if wrong else " ".join(source)
         raise typer.BadParameter(
-            f"'{hidden(wrong[0])}': wants nats://HOST:PORT or http://HOST:PORT"
+            f"'{seen}': wants nats://HOST:PORT, http://HOST:PORT of NATS's monitoring pages, or "
+            "'rabbitmq' and http://HOST:PORT of its management API"
         )
     with console.progress("asking servers") as step:
-        step(f"reading counters twice, {seconds:g} s apart")
-        creds = None if credentials is None else str(credentials)
-        first, second = two_rounds(source, seconds, creds)
-    network = nats_network(first, second)
+        if kind == "nats":
+            network, asked = _of_nats(addresses, time_s, credentials, step)
+        else:
+            from tidings.running.rabbitmq import read_rabbitmq
+
+            step("reading the management API")
+            network, asked = read_rabbitmq(addresses[0], time_s)
     return _Draft(
-        text=file_text(network),
-        asked=(*first.asked, *second.asked),
-        assumed=assumptions(network),
-        notes=network.notes,
+        text=file_text(network), asked=asked, assumed=assumptions(network), notes=network.notes
     )
+
+
+def _of_nats(
+    addresses: list[str], time_s: float, credentials: Path | None, step: Progress
+) -> tuple[Network, tuple[str, ...]]:
+    from tidings.running.nats_network import nats_network
+    from tidings.running.nats_pages import two_rounds
+
+    step(f"reading counters twice, {time_s:g} s apart")
+    creds = None if credentials is None else str(credentials)
+    first, second = two_rounds(addresses, time_s, creds)
+    return nats_network(first, second), (*first.asked, *second.asked)
 
 
 def _of_graph(path: Path) -> _Draft:

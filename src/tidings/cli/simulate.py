@@ -98,6 +98,7 @@ def simulate(
     Example: tidings simulate city.yaml --precision 0.005
     """
     from tidings.model import reading
+    from tidings.model.parquet_files import load_arrow
 
     duration_s = None if duration is None else options.seconds(duration)
     if precision is None and _given(context, ("max_replications",)):
@@ -109,10 +110,10 @@ def simulate(
                 "--traces records a single run on this machine; leave --master out"
             )
         check_new_folder(traces)
+        load_arrow()
     loaded_system = reading.load(system)
     check_output(output)
     # Slow to import: a mistake in the file is reported before.
-    from tidings.simulation.recording import record, write_traces
     from tidings.simulation.run import simulate as simulate_outcome
 
     with console.progress("simulating") as step:
@@ -133,6 +134,8 @@ def simulate(
                 progress=step,
             )
         else:
+            from tidings.simulation.recording import record, write_traces
+
             recording = record(
                 loaded_system,
                 seed=seed,

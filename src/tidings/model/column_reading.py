@@ -6,72 +6,71 @@ reading row by row tells what it is.
 
 from __future__ import annotations
 
-import csv
 import dataclasses
-import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow
-import pyarrow.csv
 
 from tidings.model import records
+from tidings.model.arrays import Ints
+from tidings.model.csv_files import read_csv_columns
 from tidings.model.document import Place, Unreadable
-from tidings.model.plain_files import open_plain, read_parquet
+from tidings.model.parquet_files import read_parquet
+from tidings.model.plain_files import open_plain
 from tidings.model.record_tables import Coded, RecordTable, coded
 
 Cell = Callable[[str, Any], Any]  # what a cell of a column means, as a document has it
+_Cells = tuple[list[Any], Ints]  # the distinct cells of a column, and which of them each row has
 
 
 def read_columns(file: Path, record: type, cell: Cell) -> RecordTable[Any] | None:
     """The records of a table whose rows are all in order; None where anything is not."""
     try:
-        table = read_parquet(file) if file.suffix == ".parquet" else _csv(file)
-    except (OSError, ValueError, csv.Error, pyarrow.ArrowException):
+        table = _parquet(file) if file.suffix == ".parquet" else _csv(file)
+    except (OSError, ValueError):
         return None
     fields = records.document_fields(record)
-    if not set(table.column_names) <= {"name", *fields} or "name" not in table.column_names:
+    if not set(table) <= {"name", *fields} or "name" not in table:
         return None
-    names = table["name"].to_pylist()
-    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+    distinct, rows = table["name"]
+    if not all(isinstance(name, str) and name for name in distinct) or len(distinct) < len(rows):
         return None
     columns: dict[str, Coded] = {}
     for key, field in fields.items():
-        if key in table.column_names:
-            cells = table[key].combine_chunks().dictionary_encode()
-            values = [cell(key, each) for each in cells.dictionary.to_pylist()]
-            codes = cells.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
-            column = _coded(values, codes.astype(np.int64), field)
+        if key in table:
+            cells, codes = table[key]
+            column = _coded([cell(key, each) for each in cells], codes, field)
             if column is None:
                 return None
             columns[field.name] = column
         elif field.default is records.REQUIRED:
             return None
-    return RecordTable(record=record, names=tuple(names), columns=columns)
+    names = tuple(distinct[code] for code in rows.tolist())
+    return RecordTable(record=record, names=names, columns=columns)
 
 
-def _csv(file: Path) -> Any:
-    """A CSV file with every cell a text."""
-    with io.TextIOWrapper(open_plain(file), encoding="utf-8-sig", newline="") as text:
-        header = [name.strip() for name in next(csv.reader(text, strict=True), [])]
-    if not header or len(set(header)) < len(header):
-        raise ValueError("a first line without a different name for every column")
+def _csv(file: Path) -> dict[str, _Cells]:
+    """The columns of a CSV file, every cell a text."""
     with open_plain(file) as cells:
-        return pyarrow.csv.read_csv(
-            cells,
-            read_options=pyarrow.csv.ReadOptions(column_names=header, skip_rows=1),
-            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(header, pyarrow.string()), strings_can_be_null=False
-            ),
-        )
+        columns = read_csv_columns(cells)
+    return {name: (list(column.texts), column.codes) for name, column in columns.items()}
 
 
-def _coded(
-    cells: list[Any], codes: np.typing.NDArray[np.int64], field: dataclasses.Field[Any]
-) -> Coded | None:
+def _parquet(file: Path) -> dict[str, _Cells]:
+    """The columns of a Parquet table; the code after the last distinct cell is an empty one."""
+    table = read_parquet(file)
+    columns: dict[str, _Cells] = {}
+    for name in table.column_names:
+        cells = table[name].combine_chunks().dictionary_encode()
+        distinct = cells.dictionary.to_pylist()
+        codes = cells.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+        columns[name] = distinct, codes.astype(np.int64)
+    return columns
+
+
+def _coded(cells: list[Any], codes: Ints, field: dataclasses.Field[Any]) -> Coded | None:
     """One column from its distinct cells; the code after the last of them is an empty cell."""
     read = [_read(cell, field) for cell in [*cells, None]]
     used = dict.fromkeys(codes.tolist())  # in the order in which they first appear

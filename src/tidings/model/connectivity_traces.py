@@ -147,15 +147,15 @@ def _read(trace: str, stamp: int) -> dict[str, list[Change]]:
     """What a trace tells of each peer, as it was when it was last changed."""
     want = "the columns state and at_ns, and peer if it has several"
     table = read_named_table(_WHAT, trace, ("state", "at_ns"), want)
-    peers = table["peer"].to_pylist() if "peer" in table.column_names else [""] * table.num_rows
-    columns = zip(peers, table["at_ns"].to_pylist(), table["state"].to_pylist(), strict=True)
+    peers = table["peer"].tolist() if "peer" in table else [""] * len(table)
+    columns = zip(peers, table["at_ns"].tolist(), table["state"].tolist(), strict=True)
     changes: dict[str, list[Change]] = {}
     for number, (peer, at_ns, state) in enumerate(columns, start=1):
         if state not in STATES:
             saw = f"the state {state!r} in row {number}"
             raise _wrong(trace, saw=saw, want="connected or disconnected")
         if not isinstance(at_ns, int):
-            saw = f"at_ns {at_ns!r} in row {number}"
+            saw = f"at_ns {at_ns} in row {number}"
             raise _wrong(trace, saw=saw, want="whole nanoseconds")
         changes.setdefault(str(peer), []).append((at_ns, STATES.index(state)))
     return changes

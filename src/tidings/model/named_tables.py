@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any, BinaryIO
 
-import pyarrow
-import pyarrow.csv
-import pyarrow.parquet
+import numpy as np
+import pandas as pd
 
 from tidings.errors import InvalidInputError
+from tidings.model.csv_files import TextColumn, read_csv_columns
 from tidings.model.named_files import real_place
-from tidings.model.plain_files import open_plain, read_parquet
+from tidings.model.parquet_files import read_parquet, read_parquet_file
+from tidings.model.plain_files import open_plain
 from tidings.model.yaml_text import refusal
 
 
@@ -26,27 +29,46 @@ def stamp_of(what: str, name: str) -> int:
         raise wrong_table(what, name, saw=saw, want="a file that can be read") from None
 
 
-def read_named_table(what: str, name: str, columns: Collection[str], want: str) -> pyarrow.Table:
-    """Read a table that a document names; refuses one that is empty or lacks a column."""
+def read_named_table(what: str, name: str, columns: Collection[str], want: str) -> pd.DataFrame:
+    """Read a table that a document names; refuses one that is empty or lacks a column.
+
+    Of a CSV file, columns in nanoseconds (``_ns``) are whole numbers where all their cells are, and
+    every other cell is a text.
+    """
     try:
         place = real_place(name)
         if place.is_dir():
-            table = read_parquet(place)
+            table = read_parquet(place).to_pandas()
         else:
             with open_plain(place) as file:
                 _check_place(name, place, os.fstat(file.fileno()))
                 is_csv = name.endswith(".csv")
-                table = pyarrow.csv.read_csv(file) if is_csv else pyarrow.parquet.read_table(file)
-    except (OSError, pyarrow.ArrowException) as error:
+                table = _csv(file) if is_csv else read_parquet_file(file).to_pandas()
+    except (OSError, ValueError) as error:
         saw = refusal(error)
         raise wrong_table(
             what, name, saw=saw, want="a CSV file (.csv) or a Parquet table"
         ) from None
-    lacking = [column for column in columns if column not in table.column_names]
-    if lacking or table.num_rows == 0:
+    lacking = [column for column in columns if column not in table.columns]
+    if lacking or table.empty:
         saw = f"no column '{lacking[0]}'" if lacking else "no rows"
         raise wrong_table(what, name, saw=saw, want=want)
     return table
+
+
+def _csv(file: BinaryIO) -> pd.DataFrame:
+    columns = read_csv_columns(file)
+    return pd.DataFrame({name: _cells(name, column) for name, column in columns.items()})
+
+
+def _cells(name: str, column: TextColumn) -> np.ndarray[Any, Any]:
+    """The cells of a column; empty ones are None."""
+    distinct = np.array([text or None for text in column.texts], dtype=object)
+    if name.endswith("_ns"):
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            distinct = np.array([int(text) for text in column.texts], dtype=np.int64)
+    cells: np.ndarray[Any, Any] = distinct[column.codes]
+    return cells
 
 
 def wrong_table(what: str, name: str, *, saw: str, want: str) -> InvalidInputError:

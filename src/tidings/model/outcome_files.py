@@ -16,7 +16,8 @@ from tidings.model import json_text
 from tidings.model.json_text import plain
 from tidings.model.outcome import SOURCES, TABLES, TEXTS, Outcome, table
 from tidings.model.outcome_checks import table_problems
-from tidings.model.plain_files import open_plain, read_text
+from tidings.model.parquet_files import load_arrow, read_parquet, write_parquet
+from tidings.model.plain_files import read_text
 from tidings.model.remarks import Remark
 from tidings.model.writing import check_place, new_folder, write_file
 
@@ -63,6 +64,8 @@ def _cell(value: Any) -> Any:
 def check_outcome_place(path: str | os.PathLike[str]) -> None:
     """Refuse a place where an outcome cannot be saved, before long work; changes nothing."""
     check_place(path, suffixes=(".json",), what="an outcome")
+    if not Path(path).suffix:
+        load_arrow()
 
 
 def save_outcome(outcome: Outcome, path: str | os.PathLike[str]) -> None:
@@ -85,7 +88,10 @@ def _save_folder(outcome: Outcome, target: Path) -> None:
         }
         (folder / HEAD).write_text(json.dumps(head, indent=1), encoding="utf-8")
         for name in TABLES:
-            getattr(outcome, name).to_parquet(folder / f"{name}.parquet", index=False)
+            frame = getattr(outcome, name)
+            write_parquet(
+                {column: frame[column].to_numpy() for column in frame}, folder / f"{name}.parquet"
+            )
 
 
 def load_outcome(path: str | os.PathLike[str]) -> Outcome:
@@ -154,8 +160,7 @@ def _check_head(head: Any, source: Path) -> None:
 
 
 def _saved(path: Path) -> pd.DataFrame:
-    with open_plain(path) as file:
-        return pd.read_parquet(file)
+    return read_parquet(path).to_pandas()
 
 
 def _frame(head: Mapping[str, Any], name: str) -> pd.DataFrame:

@@ -15,8 +15,6 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-import pyarrow.parquet
-
 _HANDED_OVER = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 _LOG = "_spark_metadata"
 _KINDS = {
@@ -52,15 +50,6 @@ def read_text(path: str | os.PathLike[str], *, follow: bool = False) -> str:
     """Read the text of a plain file in UTF-8."""
     with io.TextIOWrapper(open_plain(path, follow=follow), encoding="utf-8") as file:
         return file.read()
-
-
-def read_parquet(path: Path) -> pyarrow.Table:
-    """Read a Parquet table: a plain file, or a folder of such files."""
-    if stat.S_ISDIR(path.lstat().st_mode):
-        check_below(path)
-        return pyarrow.parquet.read_table(path)
-    with open_plain(path) as file:
-        return pyarrow.parquet.read_table(file)
 
 
 def check_below(folder: Path, *, follow: bool = False) -> None:

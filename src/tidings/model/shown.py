@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from tidings.errors import InvalidInputError, missing_extra
+from tidings.model.parquet_files import load_arrow
 from tidings.model.units import format_seconds
 
 MOST_ROWS = 10
@@ -59,8 +60,7 @@ class Shown:
 
     def to_arrow(self, table: str = "") -> Any:
         """Copy a table of the result, by default the one that is shown, as an Arrow table."""
-        arrow = importlib.import_module("pyarrow")
-        return arrow.Table.from_pandas(self.to_pandas(table), preserve_index=False)
+        return load_arrow().Table.from_pandas(self.to_pandas(table), preserve_index=False)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw what is shown as bars, on a Matplotlib axis of its own or a given one."""

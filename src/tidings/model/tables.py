@@ -21,14 +21,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
-
 from tidings.errors import Problem
 from tidings.model import json_text, yaml_text
 from tidings.model.column_reading import read_columns
+from tidings.model.csv_files import header_of
 from tidings.model.document import Key, Place, Unreadable, describe
-from tidings.model.plain_files import open_plain, read_parquet
+from tidings.model.parquet_files import load_arrow, read_parquet, write_parquet
+from tidings.model.plain_files import open_plain
 from tidings.model.records import document_fields
 from tidings.model.system import Subscriber, System
 from tidings.model.writing import new_folder
@@ -128,7 +127,7 @@ def _add_table(section: str, file: Path, folder: _Folder) -> None:
     """Put the rows of one table where the YAML form has them."""
     try:
         rows = list(_rows(file, folder.problems))
-    except (OSError, ValueError, csv.Error, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, csv.Error) as error:
         saw = yaml_text.refusal(error)
         problem = Problem(at=section, saw=saw, want="a readable table", file=file.name)
         folder.problems.append(problem)
@@ -209,9 +208,7 @@ def _parquet_rows(file: Path) -> Iterator[_Row]:
 def _csv_rows(file: Path, problems: list[Problem]) -> Iterator[_Row]:
     with io.TextIOWrapper(open_plain(file), encoding="utf-8-sig", newline="") as text:
         reader = csv.reader(text, strict=True)
-        header = [name.strip() for name in next(reader, [])]
-        if not header or len(set(header)) < len(header) or not all(header):
-            raise ValueError("a first line without a different name for every column")
+        header = header_of(next(reader, []))
         line = reader.line_num + 1
         for cells in reader:
             if len(cells) == len(header):
@@ -276,6 +273,7 @@ def _is_number(text: str) -> bool:
 
 def write_folder(document: Mapping[str, Any], folder: Path) -> None:
     """Write a system's document as a folder of Parquet tables, whole or not at all."""
+    load_arrow()
     with new_folder(folder) as target:
         head = {k: v for k, v in document.items() if k not in (*NAMED, "links")}
         (target / HEAD).write_text(yaml_text.dump(head), encoding="utf-8")
@@ -307,4 +305,4 @@ def _write(rows: list[dict[str, Any]], file: Path) -> None:
             data[column] = [
                 None if c is None else c if isinstance(c, str) else json.dumps(c) for c in cells
             ]
-    pyarrow.parquet.write_table(pyarrow.table(data), file)
+    write_parquet(data, file)

@@ -79,6 +79,7 @@ class Subscriber:
     at: str
     wants: tuple[dict[str, dict[str, str] | str], ...]
     remark: str = ""
+    lifetime: Figure | None = None
     settings: tuple[tuple[str, Figure], ...] = ()
     processing: Figure | None = None
 
@@ -179,9 +180,10 @@ def _subscriber_lines(subscriber: Subscriber) -> Iterator[str]:
     yield f"    at: {_text(subscriber.at)}"
     wants = [_flow(each) for each in subscriber.wants]
     yield f"    wants: {wants[0] if len(wants) == 1 else '[' + ', '.join(wants) + ']'}"
-    if subscriber.processing is not None:
-        figure = subscriber.processing
-        yield _line(f"    processing: {figure.value}", figure.remark)
+    for name in ("lifetime", "processing"):
+        figure = getattr(subscriber, name)
+        if figure is not None:
+            yield _line(f"    {name}: {figure.value}", figure.remark)
     if subscriber.settings:
         yield "    consumers:"
     for name, figure in subscriber.settings:
@@ -199,8 +201,9 @@ def _figures(network: Network) -> Iterator[tuple[str, Figure]]:
         yield f"publishers.{publisher.name}.content", publisher.events_from
     for subscriber in network.subscribers:
         at = f"subscribers.{subscriber.name}"
-        if subscriber.processing is not None:
-            yield f"{at}.processing", subscriber.processing
+        for name in ("lifetime", "processing"):
+            if getattr(subscriber, name) is not None:
+                yield f"{at}.{name}", getattr(subscriber, name)
         yield from ((f"{at}.consumers.{name}", each) for name, each in subscriber.settings)
 
 

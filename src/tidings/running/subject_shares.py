@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy.optimize import nnls
 
+from tidings.model.arrays import Floats
 from tidings.model.wildcards import expression
 
 _ANY = "any"
@@ -37,6 +38,11 @@ def subject_rates(pattern_rates: Mapping[str, float]) -> dict[str, float]:
         return {}
     tests = [expression("nats", pattern) for pattern in pattern_rates]
     wanted = np.array([[bool(t.fullmatch(s)) for s in subjects] for t in tests], dtype=float)
-    rates, _ = nnls(wanted, np.array(list(pattern_rates.values())))
-    least = _LEAST_SHARE * rates.sum()
-    return {s: round(float(r), 6) for s, r in zip(subjects, rates, strict=True) if r > least}
+    rates = explaining_rates(wanted, np.array(list(pattern_rates.values())))
+    return {s: round(float(r), 6) for s, r in zip(subjects, rates, strict=True) if r > 0}
+
+
+def explaining_rates(counted: Floats, rates: Floats) -> Floats:
+    """Rates of kinds of events (columns) that explain best the rates of what counts them (rows)."""
+    explaining, _ = nnls(counted, rates)
+    return np.where(explaining > _LEAST_SHARE * explaining.sum(), explaining, 0.0)

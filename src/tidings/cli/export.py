@@ -1,0 +1,40 @@
+"""``tidings export``: a system as a file that other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.model.writing import check_file, write_file
+
+
+def export(
+    system: options.SystemFile,
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to", metavar="FILE.jsimg", help="Write a queueing network that JMT and LINE read."
+        ),
+    ],
+    json: options.Json = False,
+) -> None:
+    """Write a system as a queueing network, to check waits with another tool.
+
+    Example: tidings export city.yaml --to city.jsimg
+    """
+    from tidings.model import reading
+
+    if to.suffix != ".jsimg":
+        raise typer.BadParameter(f"'{to}' is no .jsimg file")
+    check_file(to)
+    loaded_system = reading.load(system)
+    from tidings.reporting.queueing_networks import jsimg
+
+    write_file(to, jsimg(loaded_system, to.stem).encode())
+    if json:
+        console.show_json({"file": str(to)})
+    else:
+        console.note(f"wrote {to}")
