@@ -153,6 +153,28 @@ def test_a_lost_event_gives_its_place_back(place):
     assert row["delivered"] + row["lost_link"] == pytest.approx(1.0)
 
 
+def test_blocked_events_wait_for_their_publisher_to_be_connected():
+    """Served for 1.5 s, there for a second in two: the next leaves when the publisher is back."""
+    publisher = constant(1, 1)[0].replace("1ms", "300ms")
+    away = ", connectivity: {on: {deterministic: 1s}, off: {deterministic: 1s}}}"
+    brokers = "b: {service: {deterministic: 1.5s}, buffer: 0, when_full: block}"
+    of = system(publisher[:-1] + away, "s: {at: b, wants: {}}", brokers)
+    counts = replicate(of, seed=1, replication=0, warmup_s=20.0, duration_s=200.0)
+    assert counts.published.sum() == pytest.approx(100, abs=4)
+
+
+def test_whoever_sends_much_does_not_hold_up_the_others():
+    """An event that comes while another publisher's twenty are blocked is the second to go on."""
+    many = "m: {at: b, publishes: {every: 2s, batch: {20: 1}}, content: {event: {x: 1}}}"
+    one = "o: {at: b, every: {rate: 10/s}, content: {event: {x: 1}}}"
+    group = "{at: b, wants: {}, processing: {deterministic: 10ms}, consumers: %s}"
+    of = system(f"{many}, {one}", "w: " + group % "{count: 1, buffer: 1, when_full: block}")
+    delay, _ = delays_s(of, 400.0, 2.0)
+    # It meets one in service and one in the buffer, and at most one more goes before it.
+    alone_s = 0.010 + 0.5 * 0.1 * 0.010 / (1 - 0.1)
+    assert delay[1] < alone_s + 0.12 * (0.005 + 2 * 0.010)
+
+
 def test_what_is_offered_too_much_is_refused_unless_publishers_pause():
     publisher, group = constant(1, 2, pause=False)
     with pytest.raises(UnstableError, match="'w' is offered 1000 events/s"):

@@ -41,11 +41,14 @@ from tidings.simulation.world import Window, make_world
 # What trace tables cannot tell would be learnt wrongly from them, so it is not recorded: a hop has
 # one start and one end, and nothing to say beside whom or before whom an event was served, and a
 # delivery does not say how long its subscriber would have waited. What an event waits for a link
-# with a bandwidth would be learnt as the link's delay, and states name no clients' links.
+# with a bandwidth, for a batch or with a blocked publisher would be learnt as the link's delay, and
+# states name no clients' links.
 RECORDED = HANDLED - {
     "several servers",
     "other disciplines than fcfs",
     "bandwidth",
+    "blocked publishers",
+    "publishers that send in batches",
     "failures of clients' links",
     "several stations in a broker",
     "lifetimes of subscribers",
