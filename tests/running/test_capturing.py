@@ -163,7 +163,10 @@ def test_a_sample_becomes_trace_tables(captured):
     wants = {each.name: each.at for each in learnt.system.subscribers}
     assert wants == {"ledger": "west", "audit": "east", "workers": "east"}
     total = sum(each.rate_per_s for each in learnt.system.publishers)
-    assert total == pytest.approx(8.0, rel=0.6)  # what --most allows, not what was published
+    assert tables.sampled == pytest.approx(8.0 / 80.0, rel=0.3)  # --most 8 of 80 a second
+    assert total == pytest.approx(80.0, rel=0.5)  # of some forty traced
+    wanted = learnt.measured.subscribers.set_index("subscriber")["wanted_per_s"]
+    assert wanted["audit"] == pytest.approx(65.0, rel=0.5)
     assert not any("clock" in note for note in learnt.notes)
 
 

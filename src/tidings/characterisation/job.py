@@ -69,7 +69,11 @@ def characterise(
     seen = collect(traces, measured, tell, base)
     tell("fitting")
     observed = Observed(
-        tables=tuple(traces.tables), window=traces.window, source=traces.source, notes=traces.notes
+        tables=tuple(traces.tables),
+        window=traces.window,
+        source=traces.source,
+        notes=traces.notes,
+        sampled=traces.sampled,
     )
     return fit(observed, seen, measured, base)
 

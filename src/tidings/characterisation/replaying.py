@@ -58,6 +58,11 @@ def keep_times(fitted: Characterisation, traces: Traces, to: Path) -> Characteri
             f"{traces.source}: more than {MOST_TIMES:,} publications; --replay keeps no more: "
             "characterise a part of the time, or leave it out"
         )
+    if traces.sampled < 1:
+        raise InvalidTracesError(
+            f"{traces.source}: {traces.sampled:.3g} of all events were recorded; --replay needs "
+            "the times of all: leave it out"
+        )
     target = io.BytesIO()
     times.sort_values(["publisher", "published_ns"]).to_parquet(target, index=False)
     write_file(to, target.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -92,7 +93,9 @@ def capture(
             with spark.started(master, memory=memory) as session:
                 imported = importing.import_traces(
                     session,
-                    lambda keep: nats.read_nats(session, [str(reports)], keep),
+                    lambda keep: dataclasses.replace(
+                        nats.read_nats(session, [str(reports)], keep), sampled=captured.sampled
+                    ),
                     [str(reports)],
                     to,
                     step,

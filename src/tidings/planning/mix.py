@@ -5,7 +5,8 @@ its cost takes most off what subscribers miss of their targets. What a step gain
 looked at anew only where it may be the most: the more speed, the less another step gains. At last
 each is made slower again, as far as the others allow. The same is done from brokers that are all
 equally busy, or as busy as they are, and from one factor for all; the cheapest is the answer. Steps
-are tried by theory's shares alone; the answer is predicted as a whole.
+are tried by theory's shares alone; the answer is predicted as a whole, with more speed until it is
+proven. Where that would cost more than one factor for all, that factor is the answer.
 """
 
 from __future__ import annotations
@@ -98,12 +99,17 @@ def cheapest_mix(
         cheapest = dict.fromkeys(start, FASTEST)
     else:
         cheapest = start if alike == 1.0 else min(search.ways(alike), key=search.cost)
-    sizes, evidence = search.proven(cheapest, play)
+    one_factor = None if alike is None else dict.fromkeys(start, alike)
+    most = math.inf if one_factor is None else search.cost(one_factor)
+    sizes, evidence = search.proven(cheapest, play, most)
+    if one_factor is not None and most > 0.0 and evidence.verdict != MEETS:
+        sizes, evidence = search.proven(one_factor, play)
+        one_factor = sizes
     return Mix(
         brokers=search.rows(sizes, evidence.outcome.brokers),
         cost=search.cost(sizes),
-        alike=alike,
-        alike_cost=None if alike is None else search.cost(dict.fromkeys(start, alike)),
+        alike=alike if not one_factor else next(iter(one_factor.values())),
+        alike_cost=None if one_factor is None else search.cost(one_factor),
         evidence=evidence,
         plan=search.built(sizes),
     )
@@ -272,8 +278,12 @@ class _Search:
                 high, step = low, step**2
         return narrowed(enough, low, high, close=CLOSE)
 
-    def proven(self, sizes: Sizes, play: Play | None) -> tuple[Sizes, Evidence]:
+    def proven(
+        self, sizes: Sizes, play: Play | None, most: float = math.inf
+    ) -> tuple[Sizes, Evidence]:
         """Add speed where it is added until the evidence says enough, or no more is tried.
+
+        None is that costs more than ``most``.
 
         What prediction alone leaves open lies at the target, where a simulation takes longest to
         say anything: it begins with a little more speed, by less than sizes are worked out to.
@@ -284,7 +294,7 @@ class _Search:
                 name: min(1.0 + (size - 1.0) * (1.0 + part), FASTEST)
                 for name, size in sizes.items()
             }
-            if evidence.verdict == MEETS or grown == safer:
+            if evidence.verdict == MEETS or grown == safer or self.cost(grown) > most:
                 break
             self.progress(f"proving a mix with added speed {self.cost(grown):.3g}")
             safer, evidence = grown, weigh(self.built(grown), self.target, play)

@@ -133,7 +133,7 @@ class _Capture:
             traced=self._traced,
             sampled=sampled,
             seconds=self._plan.seconds,
-            notes=tuple(self._notes(attribution, sampled)),
+            notes=tuple(self._notes(attribution)),
         )
 
     def _servers(self, addresses: Sequence[str]) -> dict[str, _Server]:
@@ -289,14 +289,8 @@ class _Capture:
         report["events"] = [each for each in steps if each.get("name") != _NAME]
         return json.dumps(report) + "\n"
 
-    def _notes(self, attribution: Attribution, sampled: float) -> list[str]:
+    def _notes(self, attribution: Attribution) -> list[str]:
         notes = []
-        if sampled < 1:
-            notes.append(
-                f"{sampled:.3g} of all messages were traced, so rates in these traces are too low "
-                f"by that factor; after 'characterise' set them right: tidings whatif … "
-                f"'rate all x{1 / sampled:.3g}'"
-            )
         unsure = [
             sender
             for sender, share in zip(attribution.senders, attribution.explained, strict=True)

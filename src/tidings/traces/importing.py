@@ -94,7 +94,7 @@ def import_traces(
         account = pd.concat(parts, ignore_index=True)
         _check_any(account, files)
         window, notes = _window(spark, reading, fresh / "tables", to)
-        put_in_place(fresh, to, lambda: _arranged(fresh, to, account, window))
+        put_in_place(fresh, to, lambda: _arranged(fresh, to, account, window, reading.sampled))
     return Imported(account=account, window=window, notes=(*reading.notes, *notes))
 
 
@@ -272,15 +272,18 @@ def _old_window(to: Path) -> TraceWindow:
     return parse_manifest(read_text(to / MANIFEST, follow=True), str(to / MANIFEST))
 
 
-def _arranged(fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow) -> Steps:
+def _arranged(
+    fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow, sampled: float
+) -> Steps:
     """How all that was written gets to where it belongs; writes the new manifest beside it.
 
     What was set aside of the tables that are written anew goes, that of others stays.
     """
     tables = [name for name in TRACE_TABLES if (fresh / "tables" / name).exists()]
-    (fresh / MANIFEST).write_text(
-        json.dumps(_manifest(_old_manifest(to), account, tables, window)) + "\n", encoding="utf-8"
-    )
+    manifest = _manifest(_old_manifest(to), account, tables, window)
+    if "publications" in tables:
+        manifest["sampled"] = sampled
+    (fresh / MANIFEST).write_text(json.dumps(manifest) + "\n", encoding="utf-8")
     move = {f"{FINISHING}/tables/{name}": name for name in tables}
     for each in (fresh / QUARANTINE).glob("*"):
         name = each.name if each.name in tables else _of_source(each.name, tables)

@@ -49,6 +49,7 @@ class Traces:
     window: TraceWindow
     source: str = "traces"
     notes: tuple[str, ...] = ()
+    sampled: float = 1.0  # share of all events that were recorded, chosen at random
     places: Mapping[str, TablePlace] = field(default_factory=dict)
 
 
@@ -67,6 +68,7 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
     if not tables:
         raise no_tables(folder)
     text = _manifest(spark, name, remote=remote)
+    sampled = 1.0 if text is None else _sampled(text, f"{name}/{MANIFEST}")
     if text is not None:
         window, notes = parse_manifest(text, f"{name}/{MANIFEST}"), _incomplete(text)
     else:
@@ -75,7 +77,15 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
             f"there is no {MANIFEST}: the recorded time is taken from the first to the last "
             "publication",
         )
-    return Traces(tables=tables, window=window, source=name, notes=notes, places=places)
+    if sampled < 1:
+        notes = (
+            *notes,
+            f"{sampled:.3g} of all events were recorded, chosen at random: rates are those of "
+            "all; whether they come in bursts or in phase cannot be told",
+        )
+    return Traces(
+        tables=tables, window=window, source=name, notes=notes, sampled=sampled, places=places
+    )
 
 
 def open_table(
@@ -171,6 +181,16 @@ def _manifest(spark: SparkSession, name: str, *, remote: bool) -> str | None:
         return None
     with open_plain(path, follow=True) as file:
         return file.read().decode("utf-8", errors="replace")
+
+
+def _sampled(manifest: str, where: str) -> float:
+    """The share of all events that a manifest says were recorded; 1 where it does not say."""
+    share = json_text.parse(manifest).get("sampled", 1.0)
+    if type(share) not in (int, float) or not 0 < share <= 1:
+        raise InvalidTracesError(
+            f"{where}: got sampled {share!r}; wants a share above 0, at most 1"
+        )
+    return float(share)
 
 
 def _incomplete(manifest: str) -> tuple[str, ...]:

@@ -61,6 +61,11 @@ def add_traces(
     """
     tell = progress or (lambda stage: None)
     require_tables(traces.source, NEEDED, traces.tables)
+    if traces.sampled < 1:
+        raise InvalidTracesError(
+            f"{traces.source}: {traces.sampled:.3g} of all events were recorded; a store takes "
+            "traces of all events. Characterise these without --into"
+        )
     with locked(store, alone=True):
         catalogue = read_catalogue(store) or Catalogue(margin_s=margin_s or MARGIN_S)
         if margin_s not in (None, catalogue.margin_s):

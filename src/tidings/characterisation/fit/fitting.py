@@ -167,12 +167,14 @@ def fit(
     channels = surest(probed_channels, crossed, _with_spoilt(sighted, seen, spoilt))
     spoilt_rates = spoilt.get("publications", 0.0)
     samples = interval_samples(seen.intervals)
-    traffic = find_traffic(seen.intervals, samples, traces.window) if _is_even(seen, traces) else {}
+    traffic = (
+        find_traffic(seen.intervals, samples, traces.window) if _is_whole(seen, traces) else {}
+    )
     publishers = fit_publishers(
         seen,
         channels,
         base,
-        window_s=traces.window.seconds,
+        window_s=traces.equivalent_s(traces.window),
         spoilt=spoilt_rates,
         traffic=traffic,
     )
@@ -230,13 +232,17 @@ def fit(
     )
 
 
-def _is_even(seen: Statistics, traces: Observed) -> bool:
-    """Whether the parts of the time are alike and have no gaps: else counts differ by these."""
+def _is_whole(seen: Statistics, traces: Observed) -> bool:
+    """Whether all events were recorded, in parts alike and without gaps: else counts say less."""
     window, lengths_s = traces.window, seen.batches_s
     is_whole = (
         abs(window.seconds - (window.until_ns - window.from_ns) / 1e9) < 1e-6 * window.seconds
     )
-    return is_whole and (lengths_s is None or max(lengths_s) < 1.01 * min(lengths_s))
+    return (
+        traces.sampled == 1
+        and is_whole
+        and (lengths_s is None or max(lengths_s) < 1.01 * min(lengths_s))
+    )
 
 
 def _with_spoilt(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -45,13 +45,7 @@ class Grid:
     @staticmethod
     def spanning(least_s: float, most_s: float) -> Grid:
         """Build the grid that reaches from one time to another, in seconds."""
-        first = math.floor(math.log(least_s) / STEP)
-        last = math.ceil(math.log(most_s) / STEP)
-        times_s: Floats = np.exp(STEP * np.arange(first, last + 1))
-        nodes, weights = euler_rule()
-        count = (times_s.size - 1) * _FINER + 1
-        fine_s = np.concatenate([[0.0], np.geomspace(times_s[0], times_s[-1], count)])
-        return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, fine_s)
+        return _grid(math.floor(math.log(least_s) / STEP), math.ceil(math.log(most_s) / STEP))
 
     @cached_property
     def step(self) -> float:
@@ -69,8 +63,16 @@ class Grid:
         return self._part(slice(1 - self.times_s.size % 2, None, 2))
 
     def _part(self, points: slice) -> Grid:
-        z = self.z.reshape(self.times_s.size, -1)[points]
-        return Grid(self.times_s[points], z.ravel(), self.weights, self.fine_s)
+        key = points.indices(self.times_s.size)
+        if key not in self._parts:
+            z = self.z.reshape(self.times_s.size, -1)[points]
+            self._parts[key] = Grid(self.times_s[points], z.ravel(), self.weights, self.fine_s)
+        return self._parts[key]
+
+    @cached_property
+    def _parts(self) -> dict[tuple[int, int, int], Grid]:
+        """Parts that were asked for: what is worked out of one serves all who ask for it again."""
+        return {}
 
     @cached_property
     def rules(self) -> tuple[Complexes, Complexes]:
@@ -107,3 +109,13 @@ class Grid:
         masses = np.diff(below, axis=1, append=1.0)
         values: Complexes = masses @ self._pieces + below[:, :1]
         return values
+
+
+@lru_cache(maxsize=2)
+def _grid(first: int, last: int) -> Grid:
+    """The grid between two steps; systems that differ little have the same one."""
+    times_s: Floats = np.exp(STEP * np.arange(first, last + 1))
+    nodes, weights = euler_rule()
+    count = (times_s.size - 1) * _FINER + 1
+    fine_s = np.concatenate([[0.0], np.geomspace(times_s[0], times_s[-1], count)])
+    return Grid(times_s, (nodes / times_s[:, None]).ravel(), weights, fine_s)

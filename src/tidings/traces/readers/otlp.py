@@ -3,12 +3,17 @@
 Spans that create or publish a message become ``publications``, those that receive or process it
 ``deliveries``, each client and destination a ``subscription``. Attribute names are those of the
 messaging conventions, new and old. A delivery finds its publication by the links of its span (a
-batch has one per message), else by its parent, else by the message id and destination.
+batch has one per message), else by its parent, else by the message id and destination. Spans of
+brokers and of others may stand in between: links and parents are followed up to the next producer.
+
+A consumer's destination need not be called as the producer's is (RabbitMQ's has the queue in it): a
+destination that nobody publishes to is read as the contents of what was delivered from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import Window as Rows
@@ -41,6 +46,11 @@ REQUEST = (
 DESTINATION = ("messaging.destination.name", "messaging.destination")
 OPERATION = ("messaging.operation.type", "messaging.operation", "messaging.operation.name")
 MESSAGE_ID = ("messaging.message.id", "messaging.message_id")
+SYSTEM = ("messaging.system",)
+ROUTING_KEY = (
+    "messaging.rabbitmq.destination.routing_key",
+    "messaging.rabbitmq.routing_key",
+)
 BODY_SIZE = (
     "messaging.message.body.size",
     "messaging.message.payload_size_bytes",
@@ -51,6 +61,7 @@ GROUP = (
     "messaging.consumer.group.name",
     "messaging.kafka.consumer.group",
     "messaging.kafka.consumer_group",
+    "messaging.destination.subscription.name",
 )
 CLIENT = (
     "messaging.client.id",
@@ -60,12 +71,22 @@ CLIENT = (
     "messaging.kafka.client_id",
 )
 SERVICE = ("service.name",)
-_OF_SPANS = (*DESTINATION, *OPERATION, *MESSAGE_ID, *BODY_SIZE, *GROUP, *CLIENT)
+_OF_SPANS = (
+    *DESTINATION,
+    *OPERATION,
+    *MESSAGE_ID,
+    *BODY_SIZE,
+    *GROUP,
+    *CLIENT,
+    *SYSTEM,
+    *ROUTING_KEY,
+)
 
 PRODUCES = ("create", "publish", "send")
 CONSUMES = ("receive", "process", "deliver", "consume", "poll")
 _PRODUCER, _CONSUMER = ("4", "SPAN_KIND_PRODUCER"), ("5", "SPAN_KIND_CONSUMER")
 _BY_LINK, _BY_PARENT, _BY_ID = 1, 2, 3
+_MOST_BETWEEN = 4  # spans between a producer's and a consumer's
 
 
 def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) -> Reading:
@@ -73,10 +94,11 @@ def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) 
     spans = keep(messaging_spans(lines.read_lines(spark, files)), "spans")
     sent = spans.where(F.col("role") == "producer")
     received = spans.where(F.col("role") == "consumer")
+    delivered = keep(deliveries_of(received, _leading(spans)), "delivered")
     tables = {
         "publications": _publications(sent),
-        "deliveries": deliveries_of(received, sent),
-        "subscriptions": _subscriptions(received),
+        "deliveries": delivered,
+        "subscriptions": _subscriptions(received, delivered, sent),
     }
     return Reading(
         tables={name: candidates(tables[name], name, files[0]) for name in TABLES},
@@ -101,10 +123,10 @@ def messaging_spans(rows: DataFrame) -> DataFrame:
         F.coalesce(F.to_json("span"), F.col(lines.TEXT)).alias(lines.TEXT),
         _role().alias("role"),
         "operation",
-        "destination",
+        *_address(),
         "message",
         "size_bytes",
-        F.coalesce("group", "service", "client").alias("consumer"),
+        F.coalesce("group", _queue(), "service", "client").alias("consumer"),
         F.coalesce("service", "client").alias("producer"),
         _key(F.col("span.traceId"), F.col("span.spanId")).alias("span_key"),
         _key(F.col("span.traceId"), F.col("span.parentSpanId")).alias("parent_key"),
@@ -147,7 +169,59 @@ def _named_spans(rows: DataFrame) -> DataFrame:
         _attribute("of_span", BODY_SIZE).alias("size_bytes"),
         _attribute("of_span", GROUP).alias("group"),
         _attribute("of_span", CLIENT).alias("client"),
+        _attribute("of_span", SYSTEM).alias("system"),
+        _attribute("of_span", ROUTING_KEY).alias("routing_key"),
     )
+
+
+def _address() -> tuple[Column, Column]:
+    """Where a message goes: its destination and, with RabbitMQ, its routing key.
+
+    RabbitMQ's destinations are ``exchange:key`` by today's conventions, ``exchange:key:queue``
+    where a message is consumed, and the exchange alone by the earlier ones.
+    """
+    parts = F.split("destination", ":")
+    exchange = F.when(_is_rabbitmq() & (F.size(parts) > 1), parts[0]).otherwise(
+        F.col("destination")
+    )
+    of_name = F.when(_is_rabbitmq() & (F.size(parts) > 1), parts[1])
+    return exchange.alias("destination"), F.coalesce("routing_key", of_name).alias("routing_key")
+
+
+def _queue() -> Column:
+    """The queue in the name of RabbitMQ's destination, null where there is none."""
+    parts = F.split("destination", ":")
+    consumes = F.coalesce(_role() == "consumer", F.lit(False))
+    return F.when(_is_rabbitmq() & consumes & (F.size(parts) > 2), parts[2])
+
+
+def _is_rabbitmq() -> Column:
+    return F.coalesce(F.lower("system") == "rabbitmq", F.lit(False))
+
+
+def _content() -> Column:
+    """What a message is: its destination, and its routing key if it has one."""
+    return object_json({"key": quoted(F.col("routing_key")), "topic": quoted(F.col("destination"))})
+
+
+def _leading(spans: DataFrame) -> DataFrame:
+    """Keys that lead to a publication (``event``): of its span, of spans below it, of its message.
+
+    An id that stands for several publications leads to none of them for sure.
+    """
+    sent = spans.where(F.col("role") == "producer")
+    below = [sent.where("span_key != ''").select(F.col("span_key").alias("key"), "span_key")]
+    others = spans.where((F.coalesce("role", F.lit("")) != "producer") & (F.col("span_key") != ""))
+    steps = others.select(F.col("span_key").alias("below"), F.col("parent_key").alias("key"))
+    for _ in range(_MOST_BETWEEN):
+        last = below[-1].join(steps, "key").select(F.col("below").alias("key"), "span_key")
+        below.append(last)
+    by_id = sent.select(_message_key().alias("key"), "span_key").where("key != ''")
+    known = reduce(DataFrame.unionByName, [*below, by_id])
+    single = known.groupBy("key").agg(
+        F.min("span_key").alias("event"), F.max("span_key").alias("last")
+    )
+    return single.where("event = last").drop("last")
 
 
 def _role() -> Column:
@@ -164,7 +238,7 @@ def _role() -> Column:
     return F.when(F.col("destination").isNotNull() | operation.isNotNull(), role)
 
 
-def deliveries_of(received: DataFrame, sent: DataFrame) -> DataFrame:
+def deliveries_of(received: DataFrame, leading: DataFrame) -> DataFrame:
     """Messages received, each with the event it is: by link, by parent, by message id.
 
     Of the references that lead to publications, the first kind counts; of links that lead nowhere
@@ -182,14 +256,7 @@ def deliveries_of(received: DataFrame, sent: DataFrame) -> DataFrame:
         _received_ns().alias("received_ns"),
         F.inline(references),
     ).where((F.col("key") != "") | (F.col("kind") == _BY_ID))
-    known = sent.select(
-        F.col("span_key").alias("event"),
-        F.explode(F.array(F.col("span_key"), _message_key())).alias("key"),
-    ).where("key != ''")
-    # An id that stands for several publications leads to none of them for sure.
-    single = known.groupBy("key").agg(F.min("event").alias("event"), F.max("event").alias("last"))
-    single = single.where("event = last").drop("last")
-    joined = asked.join(single, "key", "left")
+    joined = asked.join(leading, "key", "left")
     best = F.min(F.when(F.col("event").isNotNull(), F.col("kind")))
     links = F.max((F.col("kind") == _BY_LINK).cast("int"))
     # Where nothing leads anywhere, one row per message says so: a link each, or the id.
@@ -210,24 +277,41 @@ def _publications(sent: DataFrame) -> DataFrame:
         F.col("span_key").alias("event"),
         F.col("producer").alias("publisher"),
         F.col("start_ns").alias("published_ns"),
-        object_json({"topic": quoted(F.col("destination"))}).alias("content"),
+        _content().alias("content"),
         "size_bytes",
         *lines.ORIGIN,
     )
 
 
-def _subscriptions(received: DataFrame) -> DataFrame:
-    """Once per consumer and destination, as from before the recording."""
-    per_client = received.groupBy("consumer", "destination").agg(
-        *(F.min(name).alias(name) for name in (lines.FILE, lines.BLOCK, lines.PLACE))
+def _subscriptions(received: DataFrame, delivered: DataFrame, sent: DataFrame) -> DataFrame:
+    """Once per consumer and kind of content that it wants, as from before the recording.
+
+    What it wants are the destinations that its spans name, if anybody publishes to one so called;
+    else the contents of what was delivered to it.
+    """
+    places = [F.min(name).alias(name) for name in (lines.FILE, lines.BLOCK, lines.PLACE)]
+    named = received.groupBy("consumer", _content().alias("filter")).agg(*places)
+    published = sent.select(F.col("span_key").alias("event"), _content().alias("filter"))
+    kinds = published.select("filter").distinct()
+    direct = named.join(kinds, "filter", "left_semi")
+    vague = named.join(kinds, "filter", "left_anti")
+    got = (
+        delivered.join(published, "event")
+        .groupBy(F.col("subscriber").alias("consumer"), "filter")
+        .agg(F.count(F.lit(1)).alias("times"))
+    )
+    wants = got.join(vague.groupBy("consumer").agg(*places), "consumer").drop("times")
+    nothing = vague.join(got, "consumer", "left_anti")
+    per_client = reduce(DataFrame.unionByName, [direct, wants, nothing]).dropDuplicates(
+        ["consumer", "filter"]
     )
     return per_client.select(
-        F.concat_ws(" ", "consumer", "destination").alias("subscription"),
+        F.concat_ws(" ", "consumer", "filter").alias("subscription"),
         F.col("consumer").alias("subscriber"),
         F.lit("").alias("broker"),
         F.lit("subscribe").alias("action"),
         F.lit(0).cast("bigint").alias("at_ns"),
-        object_json({"topic": quoted(F.col("destination"))}).alias("filter"),
+        "filter",
         lines.FILE,
         lines.BLOCK,
         lines.PLACE,

@@ -23,7 +23,7 @@ class Reading:
     ``reason``: null where it gave rows to some table, else why it gave none. Records that do not
     speak of messages at all are ``passed_over``: counted, not kept. ``lines`` tells whether places
     are those of lines in text files, or of rows. ``window`` (one row: from_ns, until_ns) is what
-    was observed, where the source knows it.
+    was observed, where the source knows it; ``sampled`` which share of all events.
     """
 
     tables: Mapping[str, DataFrame]
@@ -32,6 +32,7 @@ class Reading:
     lines: bool = True
     passed_over: tuple[str, ...] = ()
     window: DataFrame | None = None
+    sampled: float = 1.0
     notes: tuple[str, ...] = field(default=())
 
 
