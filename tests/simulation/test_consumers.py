@@ -286,3 +286,11 @@ def test_a_link_that_fails_loses_deliveries_unless_they_are_acknowledged():
     assert again["delivered"] == 1.0
     spread = 4 * math.hypot(once["on_time_se"], again["on_time_se"])
     assert abs(again["on_time"] - once["on_time"]) < spread
+
+
+def test_a_member_handles_what_expired_on_its_way():
+    """Expired events leave the queue of the group; what was sent is handled, late or not."""
+    slow = group(4, rate=5, link="{delay: {exponential: 200ms}}", more="expired: in queue")
+    row = row_of(slow, events=20_000)
+    assert row["late"] > 0.3
+    assert row["lost_expired"] < 0.2

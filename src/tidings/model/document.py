@@ -211,9 +211,16 @@ class Place:
 
 
 def _meant_field(name: str, known: Sequence[str]) -> str:
-    """Guess which field was meant, as a question."""
+    """Guess which field was meant, as a question.
+
+    >>> _meant_field("topic", ["at", "every", "content"])
+    "did you mean 'content'? A topic is part of what is published: content: {event: {topic: …}}"
+    """
     if name == "rate" and "every" in known:
         return "did you mean 'every'? 5 events per second at random are every: {exponential: 200ms}"
+    if name == "topic" and "content" in known:
+        where = "content: {event: {topic: …}}"
+        return f"did you mean 'content'? A topic is part of what is published: {where}"
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean '{close[0]}'?" if close else ""
 

@@ -22,12 +22,13 @@ from tidings.model.loads import FULL_LOAD
 from tidings.model.outcome import Outcome, table
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
-from tidings.model.system import Recovery, System
+from tidings.model.system import System
 from tidings.prediction.choices import MODELS, SECONDS, WITHIN
 from tidings.prediction.error_table import measured_errors
 from tidings.prediction.feature_names import IN_WORDS
 from tidings.prediction.joining import joined
 from tidings.prediction.recorded import with_record_errors
+from tidings.prediction.rough_causes import calmed, rough_causes
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
 from tidings.simulation.run import SimulationOptions, simulate
@@ -201,23 +202,20 @@ def _by_simulation_alone(
     everybody = np.ones(len(system.subscribers), dtype=np.bool_)
     answer = _simulated(system, asked, _wanted(within, everybody), tell)
     answer.subscribers["why"] = why
-    answer = dataclasses.replace(answer, source="predicted", causes=_causes_roughly(system, asked))
+    causes = _causes_roughly(system, answer, asked)
+    answer = dataclasses.replace(answer, source="predicted", causes=causes)
     return _told(answer, within, asked)
 
 
-def _causes_roughly(system: System, asked: PredictOptions) -> pd.DataFrame:
-    """Give costs of causes as if recovery took no time; none where theory still has no answer."""
+def _causes_roughly(system: System, answer: Outcome, asked: PredictOptions) -> pd.DataFrame:
+    """Give costs of causes by what theory can play; none where it still has no answer."""
     if asked.causes is False:
         return table("causes")
-    if system.recovery is not None:
-        scheme = system.recovery.scheme
-        at_once = Recovery(scheme="periodic" if scheme == "none" else scheme)
-        system = dataclasses.replace(system, recovery=at_once)
     try:
-        answer = answer_by_theory(system, delays=False, error_bars=False, causes=asked.causes)
+        calm = answer_by_theory(calmed(system), delays=False, error_bars=False, causes=asked.causes)
     except (UnsupportedError, ArithmeticError, ValueError, RuntimeError):
         return table("causes")
-    return answer.outcome.causes
+    return rough_causes(system, answer, calm.outcome)
 
 
 # ---- what is wanted, and what is said ----------------------------------------------------------
