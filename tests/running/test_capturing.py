@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter, defaultdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tidings as td
 from running.nats_cluster import nats_cluster
-from tidings.cli.commands import run
 from tidings.errors import EngineError
 from tidings.running.attributing import Names, attribute
 from tidings.running.capturing import Plan, capture
@@ -98,12 +100,15 @@ def captured(tmp_path_factory):
         traces = folder / "traces"
         monitors = [word for page in pages for word in ("--monitor", page)]
         words = ["capture", cluster.url("east"), *monitors, "--most", "8"]
-        traffic_ended = run([*words, "--for", "5s", "--to", str(traces)])
+        # In a process of its own: it ends Spark, which other tests share.
+        tidings = Path(sys.executable).parent / "tidings"
+        command = [tidings, *words, "--for", "5s", "--to", traces]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
         traffic.stop.set()
         traffic.join(60)
         assert traffic.problem is None
     reports = [json.loads(line) for line in (folder / "whole.jsonl").read_text().splitlines()]
-    return whole, reports, traffic, (traffic_ended, traces)
+    return whole, reports, traffic, (ended, traces)
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -152,12 +157,11 @@ def test_reports_name_subscribers_and_leave_out_the_listener(captured):
     assert all(report["request"]["header"]["Nats-TTL"] == ["20ms"] for report in reports)
 
 
-def test_a_sample_becomes_trace_tables(captured):
-    _, _, _, (code, traces) = captured
-    assert code == 0
-    with td.spark_session() as spark:
-        tables = td.read_traces(spark, traces)
-        learnt = td.characterise(tables)
+def test_a_sample_becomes_trace_tables(spark, few_rows, captured):
+    _, _, _, (ended, traces) = captured
+    assert ended.returncode == 0, ended.stderr
+    tables = td.read_traces(spark, traces)
+    learnt = td.characterise(tables)
     homes = {each.name: each.at for each in learnt.system.publishers}
     assert homes == {name: server for name, (server, _, _) in PUBLISHERS.items()}
     wants = {each.name: each.at for each in learnt.system.subscribers}

@@ -7,10 +7,9 @@ import errno
 import os
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
-import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model.csv_files import TextColumn, read_csv_columns
@@ -18,6 +17,9 @@ from tidings.model.named_files import real_place
 from tidings.model.parquet_files import read_parquet, read_parquet_file
 from tidings.model.plain_files import open_plain
 from tidings.model.yaml_text import refusal
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def stamp_of(what: str, name: str) -> int:
@@ -57,6 +59,8 @@ def read_named_table(what: str, name: str, columns: Collection[str], want: str) 
 
 
 def _csv(file: BinaryIO) -> pd.DataFrame:
+    import pandas as pd
+
     columns = read_csv_columns(file)
     return pd.DataFrame({name: _cells(name, column) for name, column in columns.items()})
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model.arrays import Floats
@@ -62,6 +61,8 @@ def _read(name: str, stamp: int) -> tuple[dict[str, Floats], tuple[float, int]]:
     span = (float(times_s.max()), len(times_s))
     if "publisher" not in table:
         return {"": np.sort(times_s)}, span
+    import pandas as pd  # here: whoever has no such table need not wait for it
+
     codes, names = pd.factorize(table["publisher"])
     order = np.lexsort((times_s, codes))
     ends = np.cumsum(np.bincount(codes, minlength=len(names)))

@@ -217,6 +217,8 @@ def _settings(consumer: Consumer) -> Iterator[tuple[str, Figure]]:
     settings = consumer.settings
     yield "count", assumed("1", "servers do not tell how many clients fetch from it")
     yield "prefetch", assumed("1", "clients decide how many they fetch at once")
+    if not settings.get("deliver_subject"):
+        yield "choose", told("longest waiting", "as pull consumers do")
     if settings.get("ack_policy") == "none":
         return
     if _positive(settings.get("max_ack_pending")):

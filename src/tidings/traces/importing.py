@@ -273,7 +273,7 @@ def _old_window(to: Path) -> TraceWindow:
 
 
 def _arranged(
-    fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow, sampled: float
+    fresh: Path, to: Path, account: pd.DataFrame, window: TraceWindow, sampled: float = 1.0
 ) -> Steps:
     """How all that was written gets to where it belongs; writes the new manifest beside it.
 

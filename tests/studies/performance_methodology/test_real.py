@@ -100,6 +100,7 @@ def as_if(system):
                 subscription_spread=None,
                 event_spread=None,
                 forwarded=forwarded(measured),
+                handled_again={},
             )
         )
     return Reality(

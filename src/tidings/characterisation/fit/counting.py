@@ -48,10 +48,6 @@ class Observed:
     notes: tuple[str, ...] = ()
     sampled: float = 1.0  # share of all events that were recorded, chosen at random
 
-    def equivalent_s(self, window: Window) -> float:
-        """For how long all events would have to be recorded to give as many as these."""
-        return window.seconds * self.sampled
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
@@ -92,11 +88,14 @@ def count(
     by_publisher = _with_losses(by_publisher, reach, certain, roster.is_churner)
     total = Tally.total(by_publisher.values(), len(roster.names))
     servers = {broker.name: broker.servers for broker in system.brokers}
-    recorded_s = traces.equivalent_s(traces.window)
+    # So long would all events have to be recorded to give as many as these.
+    recorded_s = traces.window.seconds * traces.sampled
     return Count(
         tables={
-            "subscribers": subscriber_table(total, delays, roster, traces.equivalent_s(measured)),
-            "pairs": pair_table(by_publisher, roster, traces.equivalent_s(measured)),
+            "subscribers": subscriber_table(
+                total, delays, roster, measured.seconds * traces.sampled
+            ),
+            "pairs": pair_table(by_publisher, roster, measured.seconds * traces.sampled),
             "brokers": broker_table(seen.hops_by("batches"), servers, recorded_s),
             "links": _link_table(seen.hops_by("arrivals"), system, channels, recorded_s),
             "delays": delay_table(total, delays, roster),

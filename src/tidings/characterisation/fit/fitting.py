@@ -174,7 +174,7 @@ def fit(
         seen,
         channels,
         base,
-        window_s=traces.equivalent_s(traces.window),
+        window_s=traces.window.seconds * traces.sampled,
         spoilt=spoilt_rates,
         traffic=traffic,
     )
