@@ -54,9 +54,13 @@ def attribute(
     scale = max(1.0, float(heard_bytes.sum()) / max(1.0, float(heard.sum())))
     known = np.vstack([heard, heard_bytes / scale])
     weights = np.zeros((len(names.subjects), len(names.senders)))
+    likely = np.zeros_like(weights)
     for column in range(len(names.senders)):
         grown = np.concatenate([sent[:, column], sent_bytes[:, column] / scale])
         weights[:, column] = _sure_weights(known, grown)
+        likely[:, column], _ = nnls(known, grown)
+    # A subject that nobody surely publishes on is given to whoever likely does.
+    weights = np.where(weights.any(axis=1, keepdims=True), weights, likely)
     total = sent.sum(axis=0)
     explained = np.minimum(1.0, (heard.sum(axis=0) @ weights) / np.where(total > 0, total, 1.0))
     shares = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-12)

@@ -32,7 +32,7 @@ _NAME = "tidings-capture"
 _TRACES = "tidings.trace."
 _INNER = ("$", "_INBOX.", "_R_.")
 _READ_S = 0.5  # between two readings of the counters
-_LEARNING_S = 15.0  # at most
+_LEAST_LEARNING_S = 8.0  # sixteen readings tell senders apart
 _LAST_S = 1.0  # until the last reports must be here
 _ANYWHERE = ("", "0.0.0.0", "::")
 _EXPLAINED = 0.8  # of what a sender sent; with less, others may have published it
@@ -50,6 +50,7 @@ class Plan:
     lifetime_s: float | None = None
     credentials: str | None = None
     seed: int = 1
+    learning_s: float = 15.0  # at most, and at most a quarter of the time that is traced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ class _Capture:
         await listener.flush()
         try:
             self._progress("learning who publishes what")
-            learning_s = min(_LEARNING_S, max(4.0, self._plan.seconds / 4))
+            learning_s = min(self._plan.learning_s, max(_LEAST_LEARNING_S, self._plan.seconds / 4))
             attribution, homes = await self._learn(servers, learning_s)
             rate = sum(map(len, self._event_moments().values())) / learning_s
             if not rate:
