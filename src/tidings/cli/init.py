@@ -93,7 +93,7 @@ def init(
 ) -> None:
     """Write a first system file from running NATS or RabbitMQ servers; it only reads.
 
-    Every number that no server told is marked 'assumed', with a reason.
+    Every number that no server reported is marked 'assumed', with a reason.
 
     Example: tidings init nats://sys:secret@localhost:4222 --to city.yaml
     """

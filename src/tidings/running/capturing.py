@@ -24,15 +24,16 @@ import numpy as np
 from tidings.errors import EngineError
 from tidings.model import json_text
 from tidings.model.progress import Progress
-from tidings.running.asking import Pages, hidden
+from tidings.running.asking import Pages
 from tidings.running.attributing import Attribution, Names, attribute, counted
-from tidings.running.nats_pages import PORT, user_of
+from tidings.running.nats_counts import INNER, client_name
+from tidings.running.nats_pages import PORT, connect, read_connections, read_varz, user_of
 
 _NAME = "tidings-capture"
 _TRACES = "tidings.trace."
-_INNER = ("$", "_INBOX.", "_R_.")
 _READ_S = 0.5  # between two readings of the counters
 _LEAST_LEARNING_S = 8.0  # sixteen readings tell senders apart
+_MOST_LEARNING_S = 15.0
 _LAST_S = 1.0  # until the last reports must be here
 _ANYWHERE = ("", "0.0.0.0", "::")
 _EXPLAINED = 0.8  # of what a sender sent; with less, others may have published it
@@ -50,7 +51,6 @@ class Plan:
     lifetime_s: float | None = None
     credentials: str | None = None
     seed: int = 1
-    learning_s: float = 15.0  # at most, and at most a quarter of the time that is traced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class _Heard:
     sizes: Counter[str] = field(default_factory=Counter)
 
     def add(self, subject: str, size: int) -> None:
-        kind = next((inner for inner in _INNER if subject.startswith(inner)), subject)
+        kind = next((inner for inner in INNER if subject.startswith(inner)), subject)
         self.moments.setdefault(kind, []).append(time.time())
         self.sizes[kind] += size
 
@@ -114,7 +114,7 @@ class _Capture:
         await listener.flush()
         try:
             self._progress("learning who publishes what")
-            learning_s = min(self._plan.learning_s, max(_LEAST_LEARNING_S, self._plan.seconds / 4))
+            learning_s = min(_MOST_LEARNING_S, max(_LEAST_LEARNING_S, self._plan.seconds / 4))
             attribution, homes = await self._learn(servers, learning_s)
             rate = sum(map(len, self._event_moments().values())) / learning_s
             if not rate:
@@ -142,9 +142,7 @@ class _Capture:
         servers = {}
         for address in addresses:
             pages = Pages(address, [])
-            varz = pages.read("varz")
-            if not isinstance(varz, dict) or "server_id" not in varz:
-                raise EngineError(f"{pages.base}/varz is no monitoring page of a NATS server")
+            varz = read_varz(pages)
             own = str(varz.get("host") or "")
             host = urlsplit(pages.base).hostname if own in _ANYWHERE else own
             name = str(varz.get("server_name") or varz["server_id"])
@@ -152,23 +150,7 @@ class _Capture:
         return servers
 
     async def _connect(self, url: str, name: str) -> Any:
-        import nats
-
-        async def quiet(_: Exception) -> None:
-            """What goes wrong shows as reports that do not come."""
-
-        try:
-            client = await nats.connect(
-                hidden(url),
-                name=name,
-                **user_of(self._plan.url),
-                user_credentials=self._plan.credentials,
-                error_cb=quiet,
-                connect_timeout=5,
-                allow_reconnect=False,
-            )
-        except Exception as problem:
-            raise EngineError(f"no connection to {hidden(url)}: {problem}") from None
+        client = await connect(url, name, user_of(self._plan.url), self._plan.credentials)
         self._clients.append(client)
         return client
 
@@ -178,12 +160,12 @@ class _Capture:
             return
         size = len(message.data)
         self._heard.add(message.subject, size)
-        if self._on_message is not None and not message.subject.startswith(_INNER):
+        if self._on_message is not None and not message.subject.startswith(INNER):
             await self._on_message(message.subject, size)
 
     def _event_moments(self) -> dict[str, list[float]]:
         heard = self._heard.moments
-        return {subject: each for subject, each in heard.items() if subject not in _INNER}
+        return {subject: each for subject, each in heard.items() if subject not in INNER}
 
     async def _learn(
         self, servers: dict[str, _Server], seconds: float
@@ -241,7 +223,7 @@ class _Capture:
         senders: dict[str, Any] = {}
         for sender in attribution.senders:
             if any(
-                dict(attribution.of(s)).get(sender) for s in attribution.subjects if s not in _INNER
+                dict(attribution.of(s)).get(sender) for s in attribution.subjects if s not in INNER
             ):
                 name, server = homes[sender]
                 senders[sender] = await self._connect(servers[server].url, name)
@@ -315,11 +297,10 @@ def _counters(servers: dict[str, _Server]) -> tuple[Counters, dict[str, tuple[st
     counters: Counters = {}
     homes = {}
     for server, each in servers.items():
-        answer = each.pages.read("connz", limit=10_000)
-        for row in answer.get("connections") or ():
+        for row in read_connections(each.pages):
             if row.get("kind", "Client") != "Client" or row.get("name") == _NAME:
                 continue
-            name = str(row.get("name") or f"client-{row.get('cid')}@{server}")
+            name = client_name(row, server)
             sender = f"{name} at {server}"
             messages, size = counters.get(sender, (0.0, 0.0))
             counters[sender] = (messages + row["in_msgs"], size + row["in_bytes"])

@@ -10,7 +10,7 @@ from tidings.errors import EngineError
 from tidings.running.nats_pages import CLIENT_NAME, Documents, Round
 from tidings.running.times import go_seconds, seconds_between
 
-_INNER = ("$", "_INBOX.", "_R_.")  # subjects of the servers themselves, and of answers
+INNER = ("$", "_INBOX.", "_R_.")  # subjects of the servers themselves, and of answers
 _GLOBAL = "$G"  # the account of servers that have none
 
 
@@ -53,7 +53,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """Two servers that are joined, and the round trip between them in seconds if told."""
+    """Two servers that are joined, and the round trip between them in seconds if reported."""
 
     ends: tuple[str, str]
     kind: str
@@ -76,7 +76,7 @@ class Counts:
             for now in self._rows(self._second, server, "connz"):
                 if now.get("kind", "Client") != "Client" or now.get("name") == CLIENT_NAME:
                     continue
-                own_name = str(now.get("name") or f"client-{now.get('cid')}@{name}")
+                own_name = client_name(now, name)
                 account = str(now.get("account") or _GLOBAL)
                 key = (own_name, name, account)
                 client = clients.setdefault(key, Client(own_name, name, account))
@@ -116,7 +116,7 @@ class Counts:
         for each in _list(now, "subscriptions_list_detail"):
             pattern, queue = str(each.get("subject")), each.get("qgroup")
             handed = _growth(handed_before.get(each.get("sid"), {}), each, "msgs") / elapsed_s
-            if pattern.startswith(_INNER):
+            if pattern.startswith(INNER):
                 client.answers += handed
             elif queue:
                 key = (pattern, str(queue))
@@ -161,6 +161,11 @@ class Counts:
         return elapsed_s
 
 
+def client_name(connection: Documents, server: str) -> str:
+    """What a client is called: as it says itself, or by the server's number for it."""
+    return str(connection.get("name") or f"client-{connection.get('cid')}@{server}")
+
+
 def _server_names(taken: Round) -> dict[str, str]:
     """Names of servers by id; the id where two have one name."""
     names = {
@@ -172,7 +177,7 @@ def _server_names(taken: Round) -> dict[str, str]:
 
 
 def _neighbours(documents: Documents) -> Iterator[tuple[str, str, Documents]]:
-    """Each server that this one is joined to: its id or name, by what, and what is told of it."""
+    """Each server that this one is joined to: its id or name, by what, and what is reported of it."""
     for row in _list(documents["routez"], "routes"):
         yield str(row.get("remote_id")), "route", row
     for row in _list(documents["leafz"], "leafs"):

@@ -1,8 +1,8 @@
 """A NATS network as the beginning of a system, from two rounds of its servers' documents.
 
-What servers tell: who is joined to whom and the round trip, how many messages every connection
+What servers report: who is joined to whom and the round trip, how many messages every connection
 sent, what every subscription wants and how many messages it was handed, settings of JetStream
-consumers. What they do not tell, and is assumed: lifetimes, service times, which connection
+consumers. What they do not report, and is assumed: lifetimes, service times, which connection
 publishes on which subject, and how long handlers take.
 """
 
@@ -25,14 +25,14 @@ from tidings.running.network import (
     Subscriber,
     assumed,
     every,
+    reported,
     seconds,
-    told,
 )
 from tidings.running.subject_shares import subject_rates
 
 _SERVICE = assumed("50us", "servers do not tell what one event takes")
 _HANDLER = assumed("{exponential: 1ms}", "servers do not know how long handlers take")
-_DELAY = assumed("500us", "no round trip was told")
+_DELAY = assumed("500us", "no round trip was reported")
 _LIFETIME = assumed("1s", "NATS does not know how long an event is of use to you")
 _ENTERS = "server"  # attribute of events
 _OTHER = "other"  # subject of what no subscription wants
@@ -66,8 +66,9 @@ def nats_network(first: Round, second: Round) -> Network:
     notes = {
         f"servers that were not asked, known by links only: {few(sorted({*brokers} - asked))}; "
         "who is connected there is not in the file": bool({*brokers} - asked),
-        f"taken for workers, because they send about as much as they are handed: "
-        f"{few([each.name for each in workers])}": bool(workers),
+        "taken for JetStream workers, because they send about as much as they are handed as "
+        f"answers: {few([each.name for each in workers])}; add those that publish or send requests "
+        "to the publishers": bool(workers),
         "nobody published while the counters were read; wait longer (--for)": not publishers,
         "nobody subscribes to anything": not subscribers,
     }
@@ -92,7 +93,7 @@ def _link(join: Join) -> Link:
     if join.round_trip_s is None:
         return Link(ends=join.ends, delay=_DELAY)
     source = f"half the round trip of this {join.kind}"
-    return Link(ends=join.ends, delay=told(seconds(join.round_trip_s / 2), source))
+    return Link(ends=join.ends, delay=reported(seconds(join.round_trip_s / 2), source))
 
 
 def _with_entry(publisher: Publisher) -> Publisher:
@@ -118,14 +119,14 @@ def _publishers(
         events = tuple((share, _event(s, account, by_account)) for s, share in shares)
         source = "subjects that subscriptions were handed, wildcards as 'any'"
         if len(senders) == 1 and _OTHER not in rates:
-            events_from = told("", source)
+            events_from = reported("", source)
         else:
             events_from = assumed("", f"all publishers alike: {source}")
         for each in senders:
             yield Publisher(
                 name=names[each.name, each.server],
                 at=each.server,
-                every=told(every(each.sent), "counted; at random times, as far as known"),
+                every=reported(every(each.sent), "counted; at random times, as far as known"),
                 events=events or ((1.0, _event(_OTHER, account, by_account)),),
                 events_from=events_from,
                 size_bytes=round(each.sent_bytes / each.sent),
@@ -177,9 +178,9 @@ def _queue_groups(clients: list[Client], by_account: bool) -> Iterator[Subscribe
             remark=f"queue group{spread}",
             processing=_HANDLER,
             settings=(
-                ("count", told(str(servers.total()), "members connected")),
-                ("choose", told("random", "as servers do")),
-                ("prefetch", told("0", "events are pushed at once")),
+                ("count", reported(str(servers.total()), "members connected")),
+                ("choose", reported("random", "as servers do")),
+                ("prefetch", reported("0", "events are pushed at once")),
             ),
         )
 
@@ -218,19 +219,19 @@ def _settings(consumer: Consumer) -> Iterator[tuple[str, Figure]]:
     yield "count", assumed("1", "servers do not tell how many clients fetch from it")
     yield "prefetch", assumed("1", "clients decide how many they fetch at once")
     if not settings.get("deliver_subject"):
-        yield "choose", told("longest waiting", "as pull consumers do")
+        yield "choose", reported("longest waiting", "as pull consumers do")
     if settings.get("ack_policy") == "none":
         return
     if _positive(settings.get("max_ack_pending")):
-        yield "in_flight", told(str(settings["max_ack_pending"]), "max_ack_pending")
+        yield "in_flight", reported(str(settings["max_ack_pending"]), "max_ack_pending")
     backoff = settings.get("backoff")
     if isinstance(backoff, list) and backoff and all(map(_positive, backoff)):
         times = ", ".join(seconds(each / 1e9) for each in backoff)
-        yield "backoff", told(f"[{times}]", "backoff")
+        yield "backoff", reported(f"[{times}]", "backoff")
     elif _positive(settings.get("ack_wait")):
-        yield "ack_wait", told(seconds(settings["ack_wait"] / 1e9), "ack_wait")
+        yield "ack_wait", reported(seconds(settings["ack_wait"] / 1e9), "ack_wait")
     if _positive(settings.get("max_deliver")):
-        yield "deliveries", told(str(settings["max_deliver"]), "max_deliver")
+        yield "deliveries", reported(str(settings["max_deliver"]), "max_deliver")
 
 
 def _positive(value: Any) -> bool:

@@ -70,10 +70,22 @@ def _round(urls: Sequence[str], credentials: str | None) -> Round:
 def _read(url: str, asked: list[str]) -> dict[str, Documents]:
     """What one server's pages say."""
     pages = Pages(url, asked)
-    documents = {name: pages.read(name, **options) for name, (options, _) in _QUESTIONS.items()}
-    if not isinstance(documents["varz"], dict) or "server_id" not in documents["varz"]:
+    varz = read_varz(pages)
+    documents = {
+        name: pages.read(name, **options)
+        for name, (options, _) in _QUESTIONS.items()
+        if name != "varz"
+    }
+    connections = read_connections(pages, subs="detail", auth=1)
+    return {str(varz["server_id"]): {**documents, "varz": varz, "connz": connections}}
+
+
+def read_varz(pages: Pages) -> Documents:
+    """A server's own page about itself; raises EngineError where it is none."""
+    varz = pages.read("varz")
+    if not isinstance(varz, dict) or "server_id" not in varz:
         raise EngineError(f"{pages.base}/varz is no monitoring page of a NATS server")
-    return {str(documents["varz"]["server_id"]): {**documents, "connz": _all_pages(pages)}}
+    return varz
 
 
 def _request(url: str, credentials: str | None, asked: list[str]) -> dict[str, Documents]:
@@ -92,11 +104,11 @@ def _request(url: str, credentials: str | None, asked: list[str]) -> dict[str, D
         ) from None
 
 
-def _all_pages(pages: Pages) -> list[Any]:
+def read_connections(pages: Pages, **options: str | int) -> list[Any]:
     """All connections of a server, page by page."""
     connections: list[Any] = []
     while True:
-        answer = pages.read("connz", subs="detail", auth=1, limit=_PAGE, offset=len(connections))
+        answer = pages.read("connz", **options, limit=_PAGE, offset=len(connections))
         rows = answer.get("connections") if isinstance(answer, dict) else None
         connections += rows or []
         if not rows or len(connections) >= int(answer.get("total") or 0):
@@ -104,23 +116,7 @@ def _all_pages(pages: Pages) -> list[Any]:
 
 
 async def _request_all(url: str, credentials: str | None, asked: list[str]) -> dict[str, Documents]:
-    import nats
-
-    async def quiet(_: Exception) -> None:
-        """Errors of the connection show as answers that do not come."""
-
-    try:
-        client = await nats.connect(
-            hidden(url),
-            name=CLIENT_NAME,
-            **user_of(url),
-            user_credentials=credentials,
-            error_cb=quiet,
-            allow_reconnect=False,
-            connect_timeout=_ANSWER_S,
-        )
-    except Exception as problem:
-        raise EngineError(f"no connection to {hidden(url)}: {problem}") from None
+    client = await connect(url, CLIENT_NAME, user_of(url), credentials)
 
     async def ask(subject: str, options: dict[str, Any]) -> Any:
         asked.append(f"request {subject}")
@@ -142,6 +138,27 @@ async def _request_all(url: str, credentials: str | None, asked: list[str]) -> d
         return servers
     finally:
         await client.close()
+
+
+async def connect(url: str, name: str, user: dict[str, str], credentials: str | None) -> Any:
+    """A connection under this name that does not come back once it is lost."""
+    import nats
+
+    async def quiet(_: Exception) -> None:
+        """Errors of the connection show as answers that do not come."""
+
+    try:
+        return await nats.connect(
+            hidden(url),
+            name=name,
+            **user,
+            user_credentials=credentials,
+            error_cb=quiet,
+            allow_reconnect=False,
+            connect_timeout=_ANSWER_S,
+        )
+    except Exception as problem:
+        raise EngineError(f"no connection to {hidden(url)}: {problem}") from None
 
 
 def user_of(url: str) -> dict[str, str]:

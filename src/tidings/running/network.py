@@ -1,6 +1,6 @@
 """What could be learnt of a running network, and the commented system file that says it.
 
-Every number is a ``Figure``: told by a broker, or assumed with a reason. Readers of one kind of
+Every number is a ``Figure``: reported by a broker, or assumed with a reason. Readers of one kind of
 broker each make a ``Network``; the file is written in one place.
 """
 
@@ -24,7 +24,7 @@ class Figure:
     """A value as the file says it, and where it comes from."""
 
     value: str  # YAML
-    source: str  # who told it, or why this is assumed
+    source: str  # who reported it, or why this is assumed
     assumed: bool = False
 
     @property
@@ -33,13 +33,13 @@ class Figure:
         return f"assumed: {self.source}" if self.assumed else self.source
 
 
-def told(value: str, source: str) -> Figure:
-    """A value that a broker told."""
+def reported(value: str, source: str) -> Figure:
+    """A value that a broker reported."""
     return Figure(value=value, source=source)
 
 
 def assumed(value: str, why: str) -> Figure:
-    """A value that nobody told, and why it had to be assumed."""
+    """A value that nobody reported, and why it had to be assumed."""
     return Figure(value=value, source=why, assumed=True)
 
 
@@ -128,10 +128,10 @@ def assumptions(network: Network) -> list[dict[str, str]]:
 
 
 def file_text(network: Network) -> str:
-    """The system file of a network: what was told, and what was assumed, marked by comments."""
+    """The system file of a network: what was reported and what was assumed, marked by comments."""
     lines = [
         f"# {_commented(network.description)}",
-        "# Numbers marked 'assumed' were not told by any broker: replace them, or let",
+        "# Numbers marked 'assumed' were not reported by any broker: replace them, or let",
         "# 'tidings characterise' measure them from traces.",
         "tidings: 1",
         f"description: {_text(network.description)}",

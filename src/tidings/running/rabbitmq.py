@@ -1,7 +1,7 @@
 """A RabbitMQ cluster as the beginning of a system, from its management API.
 
-What the API tells: nodes, who publishes how fast, how fast each exchange takes messages in and each
-queue gets them, bindings, consumers with their prefetch, limits of queues. What it does not tell,
+What the API reports: nodes, who publishes how fast, how fast each exchange takes messages in and each
+queue gets them, bindings, consumers with their prefetch, limits of queues. What it does not report,
 and is assumed: which connection publishes to which exchange (unless rates are kept in detail), with
 which routing keys, and how long handlers take.
 """
@@ -26,8 +26,8 @@ from tidings.running.network import (
     Subscriber,
     assumed,
     every,
+    reported,
     seconds,
-    told,
 )
 from tidings.running.rabbitmq_bindings import DEFAULT, Binding
 from tidings.running.subject_shares import explaining_rates
@@ -211,7 +211,7 @@ def _publishers(
         known = {cell for cell in cells if own.get(cell[0])} or set(cells)
         total = sum(cells[cell] for cell in known) or 1.0
         events = tuple(
-            (cells[cell] / total, _event(cell, label, entry and {entry: node}))
+            (cells[cell] / total, _event(cell, label, {} if entry is None else {entry: node}))
             for cell in sorted(known, key=lambda cell: -cells[cell])
         )
         source = "routing keys as bindings say, rates as queues get them"
@@ -219,18 +219,16 @@ def _publishers(
         yield Publisher(
             name=f"{name}@{node}" if times[name] > 1 else name,
             at=node,
-            every=told(every(rate), "as its channels publish; at random times, as far as known"),
-            events=events or ((1.0, _event((DEFAULT, _OTHER), label, None)),),
+            every=reported(
+                every(rate), "as its channels publish; at random times, as far as known"
+            ),
+            events=events or ((1.0, _event((DEFAULT, _OTHER), label, {})),),
             events_from=assumed("", f"{alike}{source}"),
         )
 
 
-def _event(
-    cell: tuple[str, str], label: str | None, entry: dict[str, str] | str | None
-) -> dict[str, str]:
-    event = {"exchange": cell[0], "key": cell[1]}
-    if isinstance(entry, dict):
-        event = {**entry, **event}
+def _event(cell: tuple[str, str], label: str | None, entry: dict[str, str]) -> dict[str, str]:
+    event = {**entry, "exchange": cell[0], "key": cell[1]}
     return event if label is None else {"vhost": label, **event}
 
 
@@ -255,7 +253,7 @@ def _subscriber(
         at=str(queue.get("leader") or queue.get("node")),
         wants=tuple(wants),
         remark=f"queue, gets {_rate(queue, 'publish'):.4g}/s, holds {queue.get('messages', 0)}",
-        lifetime=told(seconds(ttl_ms / 1e3), "its message TTL") if _positive(ttl_ms) else None,
+        lifetime=reported(seconds(ttl_ms / 1e3), "its message TTL") if _positive(ttl_ms) else None,
         processing=_time_in_flight(queue),
         settings=tuple(_settings(limits, consumers, name, notes)),
     )
@@ -265,7 +263,7 @@ def _settings(
     limits: dict[str, Any], consumers: list[dict[str, Any]], name: str, notes: list[str]
 ) -> Iterator[tuple[str, Figure]]:
     if consumers:
-        yield "count", told(str(len(consumers)), "consumers of the queue")
+        yield "count", reported(str(len(consumers)), "consumers of the queue")
     else:
         notes.append(f"queue '{name}' has no consumer; the file gives it one")
         yield "count", assumed("1", "nobody consumes it now")
@@ -275,12 +273,12 @@ def _settings(
     else:
         yield (
             "prefetch",
-            told(str(prefetches[0] if prefetches else 0), "of its consumers; 0 is no limit"),
+            reported(str(prefetches[0] if prefetches else 0), "of its consumers; 0 is no limit"),
         )
     if _positive(limits.get("max-length")):
-        yield "buffer", told(str(int(limits["max-length"])), "its longest length")
+        yield "buffer", reported(str(int(limits["max-length"])), "its longest length")
         full = _WHEN_FULL.get(str(limits.get("overflow", "drop-head")), "drop old")
-        yield "when_full", told(full, "its overflow")
+        yield "when_full", reported(full, "its overflow")
 
 
 def _time_in_flight(queue: dict[str, Any]) -> Figure:
