@@ -177,7 +177,7 @@ def _server_names(taken: Round) -> dict[str, str]:
 
 
 def _neighbours(documents: Documents) -> Iterator[tuple[str, str, Documents]]:
-    """Each server that this one is joined to: its id or name, by what, and what is reported of it."""
+    """Each server that this one is joined to: its id or name, by what, and its row."""
     for row in _list(documents["routez"], "routes"):
         yield str(row.get("remote_id")), "route", row
     for row in _list(documents["leafz"], "leafs"):

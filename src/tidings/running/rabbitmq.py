@@ -1,6 +1,6 @@
 """A RabbitMQ cluster as the beginning of a system, from its management API.
 
-What the API reports: nodes, who publishes how fast, how fast each exchange takes messages in and each
+What the API reports: nodes, who publishes how fast, how fast exchanges take messages in and each
 queue gets them, bindings, consumers with their prefetch, limits of queues. What it does not report,
 and is assumed: which connection publishes to which exchange (unless rates are kept in detail), with
 which routing keys, and how long handlers take.
