@@ -1,4 +1,4 @@
-"""What multiplies along paths, carried from a home broker outwards to all brokers of a tree.
+"""What multiplies along paths, carried from a home broker outwards to all that events start at.
 
 The paths to a home broker are a tree with the home as its root, so that a broker costs one step and
 not a path. From one home to the next hardly anything changes: all that does not lie behind the
@@ -36,7 +36,7 @@ Part = TypeVar("Part", bound=Rows)
 
 
 class Outward(Generic[Part]):
-    """Rows for all brokers, from behind each to behind a home, for one home after the other."""
+    """Rows for all brokers with publishers, from behind each to behind a home, home after home."""
 
     def __init__(
         self, routes: Routes, hops: Part, nothing: Part, stack: Callable[[Sequence[Part]], Part]
@@ -45,10 +45,11 @@ class Outward(Generic[Part]):
         self.hops = hops  # [arc]: over the arc, and at the broker behind it
         self.nothing = nothing  # one row
         self.stack = stack
+        self.starts = np.unique(routes.home_of_publisher)
         self._known: OrderedDict[tuple[int, int], Part] = OrderedDict()
 
     def to(self, home: int, tree: int) -> Part:
-        """[broker]: from after a broker's own service to after that of the home."""
+        """[start]: from after a broker's own service to after that of the home."""
         key = (home, tree)
         if key not in self._known:
             self._known[key] = self._carried(home, tree)
@@ -57,6 +58,10 @@ class Outward(Generic[Part]):
         self._known.move_to_end(key)
         return self._known[key]
 
+    def rows_of(self, brokers: Ints | Sequence[int]) -> Ints:
+        """Find the rows of brokers that publishers are at."""
+        return np.searchsorted(self.starts, brokers)
+
     def _carried(self, home: int, tree: int) -> Part:
         arcs, outgoing = self.routes.arcs, self.routes.trees[tree].outgoing
         for arc in outgoing[home]:
@@ -64,10 +69,11 @@ class Outward(Generic[Part]):
             if near is not None:
                 brokers, own = self._behind(home, tree, arc)
                 beyond = near.series(self.hops.take([arc ^ 1]))
-                fresh = beyond.take(np.arange(len(outgoing))) if beyond is near else beyond
-                return fresh.overwritten(brokers, own)
+                fresh = beyond.take(np.arange(self.starts.size)) if beyond is near else beyond
+                chosen = np.flatnonzero(np.isin(brokers, self.starts))
+                return fresh.overwritten(self.rows_of(brokers[chosen]), own.take(chosen))
         brokers, own = self._behind(home, tree, -1)
-        return own.take(np.argsort(brokers))
+        return own.take(np.argsort(brokers)[self.starts])
 
     def _behind(self, home: int, tree: int, away: int) -> tuple[Ints, Part]:
         """Rows of the home and all brokers behind it, but for those over the arc ``away``.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -66,8 +67,12 @@ class Paths:
         return Outward(self.routes, hops, nothing(self.grid), stack)
 
     def tails(self, home: int, tree: int) -> Delays:
-        """[broker]: from after a broker's own service to after that of the home."""
+        """[start]: from after the service of a broker with publishers to after the home's."""
         return self._outward.to(home, tree)
+
+    def tail_rows(self, starts: Ints | Sequence[int]) -> Ints:
+        """Find the rows of brokers that publishers are at among these."""
+        return self._outward.rows_of(starts)
 
     @cached_property
     def _at_first(self) -> Delays:
@@ -79,9 +84,9 @@ class Paths:
     ) -> Delays:
         """[publisher]: from it to after the service of the home, at the times of a grid."""
         grid = grid or self.grid
-        starts = self.routes.home_of_publisher[publishers]
+        rows = self.tail_rows(self.routes.home_of_publisher[publishers])
         tails = self.tails(home, tree).on(grid)
-        return self._at_first.on(grid).take_series(publishers, tails, starts)
+        return self._at_first.on(grid).take_series(publishers, tails, rows)
 
 
 def paths(routes: Routes, brokers: BrokerStages, entry: Delays) -> Paths:

@@ -77,11 +77,15 @@ class Arriving:
         return known, self._distributions(longer, self._around_rests(longer.grid, known.shift_s))
 
     def _distributions(self, paths: Paths | FailingPaths, grid: Grid) -> Distributions:
-        blocks = _blocks(paths, grid, np.arange(self.used.size))
-        return side_by_side([self.along(paths, rows, grid).distributions for rows in blocks])
+        path_of = self.streams.path_of[self.used]
+        _, distinct, place = np.unique(path_of, return_index=True, return_inverse=True)
+        blocks = _blocks(paths, grid, distinct)
+        each = side_by_side([self.along(paths, rows, grid).distributions for rows in blocks])
+        return each.take(place) if distinct.size < place.size else each
 
     def _around_rests(self, grid: Grid, shift_s: Floats) -> Grid:
-        laws = {self.streams.lifetimes[code] for code in self.streams.lifetime_of[self.used]}
+        codes = np.unique(self.streams.lifetime_of[self.used])
+        laws = {self.streams.lifetimes[code] for code in codes}
         laws |= set(self.own_lifetimes)
         ends_s = [law.quantile(np.array([0.005, 0.995])) for law in laws if law is not None]
         rests_s = np.subtract.outer(np.ravel(ends_s), shift_s)

@@ -29,6 +29,7 @@ class Streams:
     """All streams, and how much every filter selects from them."""
 
     publishers: Ints  # [stream]: one publisher of those that are alike
+    path_of: Ints  # [stream]: the same number where only lifetimes differ
     trees: Ints  # [stream]
     classes: Ints  # [stream]: the class of content, where classes are kept apart; else −1
     lifetimes: tuple[Law | None, ...]  # all that there are; None: for ever
@@ -51,22 +52,27 @@ def streams(
     system: System, routes: Routes, alike: Sequence[object], *, by_class: bool = False
 ) -> Streams:
     """Group what is published; publishers with equal keys ``alike`` are not kept apart."""
-    places: dict[tuple[object, int, int, Law | None], int] = {}
+    kinds = {kind: number for number, kind in enumerate(dict.fromkeys(alike))}
+    kind_of = [kinds[kind] for kind in alike]
+    places: dict[tuple[int, int, int, Law | None], int] = {}
     first: list[tuple[int, int, int, Law | None]] = []
     of_row, rates = [], []
     for row in routes.rows:
         tree = int(routes.tree_of_class[row.content_class])
         own_class = row.content_class if by_class else -1
-        key = (alike[row.publisher], tree, own_class, row.lifetime)
+        key = (kind_of[row.publisher], tree, own_class, row.lifetime)
         if key not in places:
             places[key] = len(first)
             first.append((row.publisher, tree, own_class, row.lifetime))
         of_row.append(places[key])
         rates.append(system.publishers[row.publisher].rate_per_s * row.probability)
     stream_of_row = np.array(of_row, dtype=np.int64)
+    known: dict[tuple[int, int, int], int] = {}
+    path_of = [known.setdefault(key[:3], len(known)) for key in places]
     lifetimes = {law: place for place, law in enumerate(dict.fromkeys(each[3] for each in first))}
     return Streams(
         publishers=np.array([each[0] for each in first], dtype=np.int64),
+        path_of=np.array(path_of, dtype=np.int64),
         trees=np.array([each[1] for each in first], dtype=np.int64),
         classes=np.array([each[2] for each in first], dtype=np.int64),
         lifetimes=tuple(lifetimes),

@@ -99,7 +99,7 @@ class Regimes:
     def of_paths(self, publishers: Ints, home: int, tree: int) -> Floats:
         """[publisher, feature along paths]: of the paths from publishers to a home broker."""
         starts = self.routes.home_of_publisher[publishers]
-        tails = self._outward.to(home, tree).take(starts)
+        tails = self._outward.to(home, tree).take(self._outward.rows_of(starts))
         return _Features(self.at_broker[publishers]).series(tails).values
 
 

@@ -113,7 +113,7 @@ class FailingPaths:
 
     def _put_together(self, home: int, tree: int, starts: Sequence[int]) -> Tails:
         paths = paths_to(self.paths.routes, home, tree, starts)
-        plain = self.paths.tails(home, tree).take(starts)
+        plain = self.paths.tails(home, tree).take(self.paths.tail_rows(starts))
         if self.repairs.bypassing:
             return self._bypassing(paths, plain, home, tree)
         if self.repairs.scheme == "buffering":
