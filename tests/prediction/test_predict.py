@@ -80,7 +80,7 @@ class Engines:
         return np.maximum(self.errors(regimes), roughness)
 
     def unmeasured(self, regimes):
-        return [""] * len(regimes)
+        return np.full(len(regimes), "", dtype=object)
 
     def _simulate(self, system, options, progress):
         self.options = options

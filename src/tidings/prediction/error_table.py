@@ -11,7 +11,7 @@ nothing is known, and the error is infinite.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -88,7 +88,9 @@ class ErrorTable:
 
     def expected(self, regimes: pd.DataFrame) -> Floats:
         """Compute the error to be expected of each row, whether measured there or not."""
-        columns = np.ascontiguousarray(self._values(regimes).T)
+        return self._expected(self._columns(regimes))
+
+    def _expected(self, columns: Floats) -> Floats:
         ends = columns.min(axis=1, initial=np.inf), columns.max(axis=1, initial=-np.inf)
         logs: Floats = np.full(columns.shape[1], self.start)
         for tree in self.trees:
@@ -97,12 +99,14 @@ class ErrorTable:
 
     def errors(self, regimes: pd.DataFrame) -> Floats:
         """State the error (half-width, 95 %) of each row's on-time share by theory."""
-        stated = self.expected(regimes) * np.exp(self.margin)
+        columns = self._columns(regimes)
+        stated = self._expected(columns) * np.exp(self.margin)
         if self.absent:
             known = (regimes[list(self.absent)] == 0.0).all(axis=1).to_numpy()
             stated = np.where(known, np.minimum(stated, self.exact), stated)
-        values = self._values(regimes)
-        unknown = self._outside(values).any(axis=1) | np.isnan(values).any(axis=1)
+        unknown = np.zeros(len(regimes), dtype=np.bool_)
+        for rows in self._outside(columns):
+            unknown |= rows
         for rows in _never_believed(regimes).values():
             unknown |= rows
         return np.where(unknown, np.inf, stated)
@@ -129,20 +133,22 @@ class ErrorTable:
 
     def unmeasured(self, regimes: pd.DataFrame) -> Texts:
         """Name for each row the first feature that lies outside what was measured; '' if none."""
-        outside = self._outside(self._values(regimes))
-        first = np.full(len(outside), "", dtype=object)
-        for feature, rows in zip(self.features[::-1], outside.T[::-1], strict=True):
+        first = np.full(len(regimes), "", dtype=object)
+        outside = list(self._outside(self._columns(regimes)))
+        for feature, rows in zip(self.features[::-1], outside[::-1], strict=True):
             first[rows] = feature
         for feature, rows in _never_believed(regimes).items():
             first[rows] = feature
         return first
 
-    def _values(self, regimes: pd.DataFrame) -> Floats:
-        values: Floats = regimes[list(self.features)].to_numpy(np.float64)
-        return values
+    def _columns(self, regimes: pd.DataFrame) -> Floats:
+        """[feature, row]: a feature of all rows lies together."""
+        return np.ascontiguousarray(regimes[list(self.features)].to_numpy(np.float64).T)
 
-    def _outside(self, values: Floats) -> Bools:
-        return ~((values >= self.low) & (values <= self.high))
+    def _outside(self, columns: Floats) -> Iterator[Bools]:
+        """Find for one feature after the other where it is not among what was measured."""
+        for column, low, high in zip(columns, self.low, self.high, strict=True):
+            yield ~((column >= low) & (column <= high))
 
 
 def _never_believed(regimes: pd.DataFrame) -> dict[str, Bools]:

@@ -158,12 +158,11 @@ def _with_errors(
     rows["error"] = np.minimum(stated, np.fmax(share, 1.0 - share))
     rows["by"] = np.where(np.isnan(share), "", "theory")
     why = np.full(len(rows), "", dtype=object)
-    for row in np.flatnonzero(rows["error"] > within.half_widths(share)):
-        why[row] = (
-            f"theory was not tested where {IN_WORDS[where[row]]}"
-            if where[row]
-            else "theory's error is larger than asked"
-        )
+    exceeds = np.flatnonzero(rows["error"] > within.half_widths(share))
+    untested = {name: f"theory was not tested where {words}" for name, words in IN_WORDS.items()}
+    why[exceeds] = [
+        untested.get(name, "theory's error is larger than asked") for name in where[exceeds]
+    ]
     rows["why"] = why
     pairs = answer.pairs.copy()
     if len(pairs):
