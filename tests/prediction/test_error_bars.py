@@ -193,3 +193,12 @@ def test_parameters_known_exactly_are_not_named_as_left_out():
     for error, left_out in ((0.0, []), (0.1, ["messages.per_delivery"])):
         errors = (*system.standard_errors, ("messages.per_delivery", error))
         assert uncertain_parameters(replace(system, standard_errors=errors))[1] == left_out
+
+
+@pytest.mark.parametrize("scheme", ["periodic", "bypass"])
+def test_times_of_failures_that_are_hardly_known_count_by_their_slope(scheme):
+    # As for availability A = up/(up + down): its standard error is A (1 − A) · s/up.
+    system = loads(SYSTEM.format(**{**FAILING, "more": f"recovery: {{scheme: {scheme}}}"}))
+    seldom_seen = replace(system, standard_errors=(("brokers.b.failure.mtbf", 24.0),))
+    row = answer_by_theory(seldom_seen, error_bars=True).outcome.subscribers.iloc[0]
+    assert row["on_time_se"] == pytest.approx(row["on_time"] / 61.0 * 24.0 / 60.0, rel=0.05)
