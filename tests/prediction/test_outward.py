@@ -14,7 +14,6 @@ from tidings.prediction.network.arriving import arriving
 from tidings.prediction.network.network import Network
 from tidings.prediction.peers.churn import path_arcs
 
-
 LINKS = [("a", "b"), ("b", "c"), ("b", "d"), ("d", "e"), ("d", "f"), ("f", "g"), ("a", "h")]
 
 
