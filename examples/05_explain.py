@@ -5,7 +5,8 @@ from pathlib import Path
 
 import tidings as td
 from tidings.planning.budget import draw_up
-from tidings.planning.scenarios import Scenario, difference, foretell
+from tidings.planning.evidence import foretell
+from tidings.planning.scenarios import Scenario, difference
 
 system = td.load(Path(__file__).parent / "city.yaml")
 

@@ -9,9 +9,8 @@ from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.planning.budget import draw_up
-from tidings.planning.evidence import weigh
-from tidings.planning.scenarios import Scenario, difference, foretell
-from tidings.planning.targets import Target
+from tidings.planning.evidence import Target, foretell, weigh
+from tidings.planning.scenarios import Scenario, difference
 from tidings.prediction.predict import predict
 from tidings.reporting.annexes import grid, load_annex
 from tidings.reporting.page_data import _links

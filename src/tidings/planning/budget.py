@@ -25,7 +25,7 @@ from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed, in_quotes
-from tidings.planning.scenarios import foretell
+from tidings.planning.evidence import foretell
 from tidings.prediction.network.arriving import on_time_and_mean
 from tidings.prediction.predict import predict
 from tidings.prediction.theory import network_of

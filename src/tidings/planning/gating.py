@@ -14,8 +14,7 @@ from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.budget import Budget, Remedy, draw_up
 from tidings.planning.changes import changed
-from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, errors, weigh
-from tidings.planning.targets import Target
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Target, errors, weigh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

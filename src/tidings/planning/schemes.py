@@ -19,9 +19,16 @@ from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, Recovery, System
 from tidings.planning.choices import SCHEME_SECONDS
-from tidings.planning.evidence import MEETS, OPEN, better, deciding, errors, verdict
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
+from tidings.planning.evidence import (
+    MEETS,
+    OPEN,
+    Target,
+    better,
+    deciding,
+    errors,
+    foretell,
+    verdict,
+)
 from tidings.simulation.run import SimulationOptions, simulate
 
 SURELY = 2.0  # standard errors within which costs are not told apart

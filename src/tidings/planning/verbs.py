@@ -12,22 +12,19 @@ from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
 from tidings.model.system import System
-from tidings.planning.admission import Admission, Admissions
+from tidings.planning.admission import Admission, Admissions, newcomer_like
 from tidings.planning.budget import Budget, draw_up
 from tidings.planning.capacity import Capacity, least_copies, least_speed
 from tidings.planning.choices import ALL, SCHEME_SECONDS, SECONDS
 from tidings.planning.consumers import ConsumersPlan, plan_group
 from tidings.planning.deadlines import LEVELS, Deadlines, shortest_lifetimes
-from tidings.planning.evidence import Evidence, Play, weigh
+from tidings.planning.evidence import Evidence, Play, Target, weigh
 from tidings.planning.gating import Gate, hold
-from tidings.planning.home_search import search_for
-from tidings.planning.homes import HomesAdvice, assign_homes
+from tidings.planning.homes import HomesAdvice, assign_homes, search_for
 from tidings.planning.mix import Mix, cheapest_mix
-from tidings.planning.newcomers import newcomer_like
 from tidings.planning.objectives import read_objectives, with_objectives
 from tidings.planning.scenarios import Difference, Scenario, difference
 from tidings.planning.schemes import SchemeAdvice, compare_schemes
-from tidings.planning.targets import Target
 from tidings.prediction.predict import PredictOptions, predict
 from tidings.simulation import run
 from tidings.simulation.options import SimulationOptions, Wanted
