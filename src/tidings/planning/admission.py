@@ -197,20 +197,17 @@ class Admission(Shown):
     def to_document(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
         chosen = self.choice.to_document() if self.choice else {}
-        return dict(
-            plain(
-                {
-                    "subscriber": self.subscriber,
-                    "count": self.count,
-                    "target": self.target,
-                    "admitted": self.choice is not None,
-                    "broker": chosen.get("broker"),
-                    "verdict": self.verdict,
-                    "simulated": chosen.get("simulated"),
-                    "places": [place.to_document() for place in self.places],
-                }
-            )
-        )
+        document = {
+            "subscriber": self.subscriber,
+            "count": self.count,
+            "target": self.target,
+            "admitted": self.choice is not None,
+            "broker": chosen.get("broker"),
+            "verdict": self.verdict,
+            "simulated": chosen.get("simulated"),
+            "places": [place.to_document() for place in self.places],
+        }
+        return dict(plain(document))
 
 
 @dataclass(kw_only=True)

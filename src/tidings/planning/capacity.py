@@ -68,19 +68,16 @@ class Capacity(Shown):
         """The answer as plain data for JSON."""
         options = [{"size": each.size, **each.evidence.to_document()} for each in self.options]
         chosen = self.choice.evidence.to_document() if self.choice else {}
-        return dict(
-            plain(
-                {
-                    "what": self.what,
-                    "broker": self.broker,
-                    "choice": self.choice.size if self.choice else None,
-                    "best": self.best.size,
-                    "verdict": self.verdict,
-                    "simulated": chosen.get("simulated"),
-                    "options": options,
-                }
-            )
-        )
+        document = {
+            "what": self.what,
+            "broker": self.broker,
+            "choice": self.choice.size if self.choice else None,
+            "best": self.best.size,
+            "verdict": self.verdict,
+            "simulated": chosen.get("simulated"),
+            "options": options,
+        }
+        return dict(plain(document))
 
 
 def least_speed(

@@ -358,20 +358,17 @@ class HomesAdvice(Shown):
             if home != self.present.homes[name]
         }
         simulated = self.best.evidence.simulated
-        return dict(
-            plain(
-                {
-                    "moves": moves,
-                    "present": self.present.standing.to_document(),
-                    "best": self.best.standing.to_document(),
-                    "simulated": None if simulated is None else simulated.to_document(),
-                    "most": self.most,
-                    "least_possible": self.limit,
-                    "verdict": self.verdict,
-                    "predictions": self.predictions,
-                }
-            )
-        )
+        document = {
+            "moves": moves,
+            "present": self.present.standing.to_document(),
+            "best": self.best.standing.to_document(),
+            "simulated": None if simulated is None else simulated.to_document(),
+            "most": self.most,
+            "least_possible": self.limit,
+            "verdict": self.verdict,
+            "predictions": self.predictions,
+        }
+        return dict(plain(document))
 
 
 def assign_homes(search: Search, play: Play | None = None) -> HomesAdvice:

@@ -64,18 +64,15 @@ class Mix(Shown):
 
     def to_document(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
-        return dict(
-            plain(
-                {
-                    "what": "mix",
-                    "mix": list(self.brokers),
-                    "cost": self.cost,
-                    "alike": self.alike,
-                    "alike_cost": self.alike_cost,
-                    **self.evidence.to_document(),
-                }
-            )
-        )
+        document = {
+            "what": "mix",
+            "mix": list(self.brokers),
+            "cost": self.cost,
+            "alike": self.alike,
+            "alike_cost": self.alike_cost,
+            **self.evidence.to_document(),
+        }
+        return dict(plain(document))
 
 
 def cheapest_mix(

@@ -29,7 +29,8 @@ from tidings.planning.evidence import (
     foretell,
     verdict,
 )
-from tidings.simulation.run import SimulationOptions, simulate
+from tidings.simulation.options import SimulationOptions
+from tidings.simulation.run import simulate
 
 SURELY = 2.0  # standard errors within which costs are not told apart
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers
