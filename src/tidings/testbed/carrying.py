@@ -17,6 +17,7 @@ from nats.errors import Error as NatsError
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, PubAck, StorageType, StreamConfig
 
+from tidings.testbed.ending import end_all
 from tidings.testbed.journal import Visit
 from tidings.testbed.relays import EVENT, Lane
 from tidings.testbed.runs import Delivery, Run
@@ -165,10 +166,7 @@ class Works:
 
     async def end(self) -> None:
         """Stop whatever is not done."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_all(self._tasks)
 
     async def sleep_until(self, at_s: float) -> None:
         """Sleep until a moment, and write down how late it was."""
