@@ -163,6 +163,14 @@ _BEYOND_BARE = {
 }
 _OF_GROUPS = {"visit": visit_part, "ring": ring_part, "turn_member": turn_member_part}
 _OF_CHURN = {"hear": hear_part, "note_wanted": note_wanted_part}
+EVERY_PART = (
+    *_BEYOND_BARE.values(),
+    *_OF_GROUPS.values(),
+    *_OF_CHURN.values(),
+    leave_among_failures_part,
+    join_otherwise_part,
+    finish_in_line_part,
+)
 
 
 def parts_of(numbers: Mapping[str, float], tables: Mapping[str, Any]) -> dict[str, Part]:
