@@ -1,7 +1,7 @@
 """Parts of the kernel that are compiled on their own: what only some systems do.
 
 Each is a function of the address of the world and of two whole numbers, of which the second is
-often not used. They are called as :mod:`kernel_calls` has them.
+often not used. They are called as ``calls`` in :mod:`kernel_layout`.
 """
 
 from __future__ import annotations
