@@ -19,10 +19,10 @@ from tidings.model import own_folders
 
 PACKAGE = Path(tidings.__file__).parent
 PROGRAM = """
-from tidings.kernels import sampling
+from tidings.kernels import records, sampling
 from tidings.kernels.streams import stream_states
 from tidings.model.laws import Uniform
-kinds, offsets, params = sampling.encode([Uniform(low_s=1.0, high_s=2.0)])
+kinds, offsets, params = records.encode([Uniform(low_s=1.0, high_s=2.0)])
 states = stream_states(0, 0, [("a", "b")])
 print(sampling.draw(kinds[0], offsets[0], params, states, 0))
 print(sum(sampling.draw.stats.cache_hits.values()))
