@@ -189,7 +189,8 @@ def _figure(tested: BackTest) -> Figure:
 
 def _numbers_with_errors(characterisation: Characterisation) -> pd.DataFrame:
     """All numbers that have a standard error: those of the system, and waits at its brokers."""
-    return pd.concat([characterisation.parameters, characterisation.waits], ignore_index=True)
+    parts = [characterisation.parameters, characterisation.waits]
+    return pd.concat([each for each in parts if len(each)] or parts[:1], ignore_index=True)
 
 
 def document(
@@ -234,8 +235,9 @@ def show(characterisation: Characterisation, tested: BackTest | None, limit: int
         terminal.parameters_table(_numbers_with_errors(characterisation), limit=limit),
         terminal.outcome_table(characterisation.measured, limit=limit),
         terminal.quality_table(characterisation.quality),
-        terminal.coverage_table(characterisation.coverage),
     )
+    if len(characterisation.coverage):
+        console.show(terminal.coverage_table(characterisation.coverage))
     uncommon = characterisation.traffic[~characterisation.traffic["kind"].isin(COMMON)]
     if len(uncommon):
         console.show(terminal.traffic_table(uncommon, limit=limit))

@@ -27,6 +27,7 @@ class Format(StrEnum):
     UP_DOWN = "updown"
     CONNECTIVITY = "connectivity"
     PROBES = "probes"
+    JSZ = "jsz"
 
 
 def import_(
@@ -35,7 +36,8 @@ def import_(
         typer.Argument(
             metavar="FORMAT",
             help="table (CSV, JSON Lines or Parquet with --mapping), otlp (OpenTelemetry spans), "
-            "nats (message-trace events), updown (Failure Trace Archive), connectivity, probes.",
+            "nats (message-trace events), updown (Failure Trace Archive), connectivity, probes, "
+            "jsz (polls of NATS counters).",
         ),
     ],
     sources: Annotated[
@@ -133,7 +135,7 @@ def import_(
 
 def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
     """The tables that an import will write."""
-    from tidings.traces.readers import nats, otlp
+    from tidings.traces.readers import jsz, nats, otlp
     from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN
 
     if columns is None:
@@ -143,6 +145,7 @@ def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -
             Format.UP_DOWN: (UP_AND_DOWN.table,),
             Format.CONNECTIVITY: (CONNECTIVITY.table,),
             Format.PROBES: ("probes",),
+            Format.JSZ: jsz.TABLES,
         }[format_]
     names = tuple(table.name for table in columns.tables)
     return (*names, "hops") if broker is not None and "publications" in names else names
@@ -156,6 +159,7 @@ def _reader(
     unit: str,
 ) -> Callable[[Keep], Reading]:
     from tidings.traces.readers.flat import read_flat
+    from tidings.traces.readers.jsz import read_jsz
     from tidings.traces.readers.nats import read_nats
     from tidings.traces.readers.otlp import read_otlp
     from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN, read_periods
@@ -167,6 +171,7 @@ def _reader(
         Format.UP_DOWN: lambda _: read_periods(session, files, UP_AND_DOWN, unit),
         Format.CONNECTIVITY: lambda _: read_periods(session, files, CONNECTIVITY, unit),
         Format.PROBES: lambda _: read_probes(session, files, unit),
+        Format.JSZ: lambda _: read_jsz(session, files),
     }
     if columns is not None:
         return lambda _: read_flat(session, files, columns)

@@ -301,6 +301,10 @@ def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> Rend
         Column(title="from", cells=[wording.number(n) for n in shown["count"]], spare=3),
         Column(title="misfit", cells=[wording.number(d) for d in shown["goodness"]], spare=4),
     ]
+    if "source" in shown and (shown["source"] != "traces").any():
+        bounds = _cells(wording.quantity, shown["bound"].astype(float), units)
+        columns.append(name_column(shown["source"], "source", spare=1))
+        columns.append(Column(title="bound", cells=bounds, spare=1))
     if "truth" in shown:
         truths = _cells(wording.quantity, shown["truth"].astype(float), units)
         columns.append(Column(title="truth", cells=truths, spare=1))
