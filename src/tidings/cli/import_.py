@@ -28,6 +28,11 @@ class Format(StrEnum):
     CONNECTIVITY = "connectivity"
     PROBES = "probes"
     JSZ = "jsz"
+    PROMETHEUS = "prometheus"
+    RABBITMQ = "rabbitmq"
+    BURROW = "burrow"
+    OMB = "omb"
+    CSV = "csv"
 
 
 def import_(
@@ -37,7 +42,8 @@ def import_(
             metavar="FORMAT",
             help="table (CSV, JSON Lines or Parquet with --mapping), otlp (OpenTelemetry spans), "
             "nats (message-trace events), updown (Failure Trace Archive), connectivity, probes, "
-            "jsz (polls of NATS counters).",
+            "and counters and histograms: jsz (NATS), prometheus, rabbitmq, burrow (Kafka), "
+            "omb (OpenMessaging Benchmark), csv (columns by name).",
         ),
     ],
     sources: Annotated[
@@ -135,7 +141,7 @@ def import_(
 
 def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
     """The tables that an import will write."""
-    from tidings.traces.readers import jsz, nats, otlp
+    from tidings.traces.readers import nats, omb, otlp, prometheus
     from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN
 
     if columns is None:
@@ -145,7 +151,9 @@ def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -
             Format.UP_DOWN: (UP_AND_DOWN.table,),
             Format.CONNECTIVITY: (CONNECTIVITY.table,),
             Format.PROBES: ("probes",),
-            Format.JSZ: jsz.TABLES,
+            Format.PROMETHEUS: prometheus.TABLES,
+            Format.OMB: omb.TABLES,
+            **dict.fromkeys((Format.JSZ, Format.RABBITMQ, Format.BURROW, Format.CSV), ("levels",)),
         }[format_]
     names = tuple(table.name for table in columns.tables)
     return (*names, "hops") if broker is not None and "publications" in names else names
@@ -158,12 +166,17 @@ def _reader(
     columns: TraceMapping | None,
     unit: str,
 ) -> Callable[[Keep], Reading]:
+    from tidings.traces.readers.burrow import read_burrow
     from tidings.traces.readers.flat import read_flat
     from tidings.traces.readers.jsz import read_jsz
+    from tidings.traces.readers.level_columns import read_level_columns
     from tidings.traces.readers.nats import read_nats
+    from tidings.traces.readers.omb import read_omb
     from tidings.traces.readers.otlp import read_otlp
     from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN, read_periods
     from tidings.traces.readers.probes import read_probes
+    from tidings.traces.readers.prometheus import read_prometheus
+    from tidings.traces.readers.rabbitmq import read_rabbitmq_polls
 
     readers: dict[Format, Callable[[Keep], Reading]] = {
         Format.OTLP: lambda keep: read_otlp(session, files, keep),
@@ -172,6 +185,11 @@ def _reader(
         Format.CONNECTIVITY: lambda _: read_periods(session, files, CONNECTIVITY, unit),
         Format.PROBES: lambda _: read_probes(session, files, unit),
         Format.JSZ: lambda _: read_jsz(session, files),
+        Format.PROMETHEUS: lambda keep: read_prometheus(session, files, keep),
+        Format.RABBITMQ: lambda _: read_rabbitmq_polls(session, files),
+        Format.BURROW: lambda _: read_burrow(session, files),
+        Format.OMB: lambda _: read_omb(session, files),
+        Format.CSV: lambda _: read_level_columns(session, files, unit),
     }
     if columns is not None:
         return lambda _: read_flat(session, files, columns)

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from tidings.traces.readers.pages import POLLED, levels_reading, moment_of, read_pages
 from tidings.traces.readers.reading import Reading
 
-TABLES = ("levels",)
 _SEQUENCES = "struct<consumer_seq: bigint, stream_seq: bigint>"
 _CONSUMER = (
     f"struct<stream_name: string, name: string, delivered: {_SEQUENCES}, num_ack_pending: bigint, "
