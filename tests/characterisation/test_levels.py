@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from exact_levels import Served, with_outages
-from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.sojourns import mean_sojourn_s, service_of_sojourn_s
 from tidings.characterisation.job import characterise
 from tidings.errors import InvalidTracesError

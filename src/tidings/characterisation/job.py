@@ -24,7 +24,8 @@ from tidings.characterisation.fit.assembling import check_base
 from tidings.characterisation.fit.collected import Statistics, statistics_of
 from tidings.characterisation.fit.combining import fit_reported, with_reported
 from tidings.characterisation.fit.counting import Observed
-from tidings.characterisation.fit.fitting import Characterisation, fit
+from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.fitting import fit
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.fit.workloads import (
     MeasuredWorkload,

@@ -12,7 +12,7 @@ import pandas as pd
 import typer
 
 from tidings.characterisation.count.adding import add_traces
-from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.fit.traffic import COMMON
 from tidings.characterisation.job import characterise as characterise_traces

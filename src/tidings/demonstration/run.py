@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.job import characterise
 from tidings.demonstration.truth import with_truth
 from tidings.errors import InvalidInputError

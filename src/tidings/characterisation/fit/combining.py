@@ -9,7 +9,7 @@ import pandas as pd
 
 from tidings.characterisation.fit.clocks import CLOCK_COLUMNS
 from tidings.characterisation.fit.counting import Observed
-from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.parameters import PARAMETER_COLUMNS, parameter_table
 from tidings.characterisation.fit.quality import COVERAGE_COLUMNS, QUALITY_COLUMNS
 from tidings.characterisation.fit.reported import Reported, add_reported, system_of_queues
