@@ -15,11 +15,13 @@ from scipy import optimize
 from exact_levels import with_outages
 from tidings.characterisation.count.histograms import histogram_statistics
 from tidings.characterisation.fit.censored import Buckets, buckets_by_name, fit_buckets
-from tidings.characterisation.fit.combining import with_reported
+from tidings.characterisation.fit.combining import fit_reported, with_reported
+from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.queues import InTime, Queue
 from tidings.characterisation.fit.reported import Reported, add_reported
 from tidings.characterisation.job import characterise
+from tidings.errors import InvalidTracesError
 from tidings.model.arrays import Floats
 from tidings.model.delay_grid import BINS
 from tidings.model.laws import Exponential
@@ -33,6 +35,9 @@ from tidings.traces.window import TraceWindow
 S = 10**9
 # As Prometheus's clients have them.
 DEFAULT_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, math.inf)
+OBSERVED = Observed(
+    tables=("levels",), window=TraceWindow(from_ns=0, until_ns=100 * S), source="polls"
+)
 BETWEEN_S = (0.003, 0.007, 0.017, 0.035, 0.07, 0.17, 0.35, 0.7, 1.7, 3.5, 7.0)
 
 
@@ -216,6 +221,22 @@ def test_without_a_backlog_the_mean_time_bounds_the_handling_time() -> None:
     # M/M/1 with 10/s: two seconds in the queue is a service of s with s/(1 − 10 s) = 2.
     assert handled.estimate == pytest.approx(2.0 / 21.0)
     assert handled.bound == pytest.approx((4.0 / 41.0 - 1.0 / 11.0) / 2.0)
+
+
+def test_without_a_base_each_queue_is_a_subscriber_of_its_own() -> None:
+    names = {name: replace(queue(name), rate_per_s=rate) for name, rate in (("a", 1.0), ("b", 2.0))}
+    alone = fit_reported(Reported(queues=names), OBSERVED, None)
+    rates = {each.name: each.rate_per_s for each in alone.system.publishers}
+    assert rates == {"into a": pytest.approx(1.0), "into b": pytest.approx(2.0)}
+    assert {each.name: each.processing for each in alone.system.subscribers} == {
+        "a": Exponential(mean_s=0.05), "b": Exponential(mean_s=0.05),
+    }  # fmt: skip
+    assert alone.measured.on_time == 1.0  # nobody said that events are ever of no use
+
+
+def test_what_tells_nothing_is_refused() -> None:
+    with pytest.raises(InvalidTracesError, match="two polls"):
+        fit_reported(Reported(), OBSERVED, None)
 
 
 def test_nothing_is_said_of_tables_that_have_no_rows() -> None:

@@ -15,7 +15,6 @@ from exact_levels import Served, with_outages
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.sojourns import mean_sojourn_s, service_of_sojourn_s
 from tidings.characterisation.job import characterise
-from tidings.errors import InvalidTracesError
 from tidings.model.reading import from_document
 from tidings.model.system import System
 from tidings.model.trace_files import trace_table
@@ -253,24 +252,6 @@ def test_a_queue_that_never_has_a_backlog_is_fitted_by_its_mean(fitted: Characte
     assert handled["standard_error"] < 0.005
     assert abs(handled["estimate"] - 0.05) <= 4 * handled["standard_error"]
     assert abs(handled["estimate"] - 0.05) <= handled["bound"]
-
-
-def test_without_a_base_each_queue_is_a_subscriber_of_its_own(spark: SparkSession) -> None:
-    rows = pd.concat(
-        [
-            written("a", [(t, t, t) for t in range(9)]),
-            written("b", [(t, 2 * t, t) for t in range(9)]),
-        ]
-    )
-    alone = characterise(traces_of(spark, rows))
-    rates = {each.name: each.rate_per_s for each in alone.system.publishers}
-    assert rates == {"into a": pytest.approx(1.0), "into b": pytest.approx(2.0)}
-    assert [each.name for each in alone.system.subscribers] == ["a", "b"]
-
-
-def test_one_poll_tells_nothing(spark: SparkSession) -> None:
-    with pytest.raises(InvalidTracesError, match="two polls"):
-        characterise(traces_of(spark, written("q", [(0.0, 1, 1)])))
 
 
 @pytest.mark.parametrize(("scv", "servers"), [(0.0, 1), (1.0, 1), (1.0, 4), (3.0, 2)])

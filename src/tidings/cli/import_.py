@@ -82,6 +82,20 @@ def import_(
             "secret in this file; the same secret gives the same pseudonyms.",
         ),
     ] = None,
+    poll: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="jsz, rabbitmq, burrow: first poll this server into SOURCE, a folder, a file each "
+            "time; http://HOST:PORT (of Burrow with /v3/kafka/CLUSTER/consumer/GROUP).",
+        ),
+    ] = None,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="With --poll: how often.")
+    ] = "15s",
+    time: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="With --poll: for how long.")
+    ] = "1h",
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite tables that already exist in the folder.")
     ] = False,
@@ -108,9 +122,11 @@ def import_(
             "--mapping is required for the format 'table', and only used with it"
         )
     columns = read_mapping(mapping) if mapping is not None else None
-    files = expand(sources)
     secret = Pseudonyms.from_file(pseudonyms) if pseudonyms is not None else None
     importing.check_destination(to, _tables(format_, columns, broker), replace_old=replace)
+    if poll is not None:
+        _poll(poll, format_, sources, options.seconds(every), options.seconds(time))
+    files = expand(sources)
     with console.progress("importing") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:
@@ -137,6 +153,23 @@ def import_(
         if imported.set_aside:
             console.note(f"rows set aside, with file and line: {to / QUARANTINE}")
     console.warn(imported.notes)
+
+
+def _poll(url: str, format_: Format, sources: list[str], every_s: float, for_s: float) -> None:
+    """Poll a server into the one folder that is the source."""
+    from tidings.running import polling
+
+    if format_ not in polling.PAGES or len(sources) != 1:
+        raise typer.BadParameter(
+            f"--poll is for {', '.join(polling.PAGES)}, with one folder as SOURCE that polls go to"
+        )
+    with console.progress("polling") as step:
+        polled = polling.poll(
+            url, format_, Path(sources[0]), every_s=every_s, for_s=for_s, tell=step
+        )
+    failed = dict.fromkeys(polled.problems)
+    console.note(f"{polled.polls} polls in {sources[0]}, {len(polled.problems)} failed")
+    console.warn(tuple(failed))
 
 
 def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
