@@ -3,11 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Two processes, one of which has all files that need Spark (tests/sharing_out.py).
+# Two processes, one of which has all tests that need Spark (tests/sharing_out.py).
 # Bytecode is kept, whatever the environment says: tests start dozens of processes, and to compile
 # what one imports takes seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
-  $(BIN)/python -m pytest -n 2 --dist loadfile
+  $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 .PHONY: demo test quick check nightly lint docs bench clean
 

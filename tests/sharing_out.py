@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Generator
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-# A file whose tests ask for the session, or for frames of it, or say that they need Spark.
-NEEDS_SPARK = re.compile(r"\b(?:spark|frame)\b[,)]|mark\.spark\b")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -25,33 +20,25 @@ def pytest_collect_file(
     return collectors
 
 
-@cache
-def needs_spark(file: Path) -> bool:
-    """Whether the tests of a file go where Spark is."""
-    is_test = file.name.startswith("test_")
-    return is_test and bool(NEEDS_SPARK.search(file.read_text(encoding="utf-8")))
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever uses the session needs Spark, and says so."""
+    """All tests that need Spark go to one process, which starts it once; others by their file."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
-            if not needs_spark(item.path):
-                raise pytest.UsageError(
-                    f"{item.nodeid} uses Spark by way of a fixture, so that a second process would "
-                    "start one: mark it with pytest.mark.spark"
-                )
             item.add_marker(pytest.mark.spark)
+        needs_spark = item.get_closest_marker("spark") is not None
+        group = "spark" if needs_spark else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All files that need Spark go to one process, which starts it once; others as they come."""
-    from xdist.scheduler import LoadFileScheduling
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """A test that starts Spark says so: else a second process starts one."""
+    before = _has_spark()
+    yield
+    if _has_spark() and not before and item.get_closest_marker("spark") is None:
+        pytest.fail("it starts Spark: mark it with pytest.mark.spark")
 
-    class ByNeed(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            return "spark" if needs_spark(config.rootpath / file) else file
 
-    return ByNeed(config, log) if config.getvalue("dist") == "loadfile" else None
+def _has_spark() -> bool:
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return context is not None and context._active_spark_context is not None

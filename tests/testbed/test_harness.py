@@ -22,6 +22,7 @@ from tidings.errors import EngineError, InvalidInputError, UnsupportedError
 from tidings.model.reading import loads
 from tidings.testbed import running
 from tidings.testbed import servers as servers_module
+from tidings.testbed.carrying import Works
 from tidings.testbed.journal import Journal
 from tidings.testbed.ports import HOST, free_ports
 from tidings.testbed.relays import Lane, Relay
@@ -244,3 +245,26 @@ def test_a_task_that_swallows_its_cancellation_does_not_keep_a_run():
     with running._loop(nothing) as runner:
         runner.run(begin())
     assert ended[1:] == ["swallowed", "ended"]
+
+
+def test_work_that_swallows_its_end_is_ended_all_the_same():
+    """As a wait does that has what it waited for at the moment at which its task is cancelled."""
+    swallowed = []
+
+    async def work():
+        while True:
+            try:
+                await asyncio.sleep(60.0)
+            except asyncio.CancelledError:
+                if swallowed:
+                    raise
+                swallowed.append("once")
+
+    async def whole():
+        works = Works(SimpleNamespace())
+        works.beside(work())
+        await asyncio.sleep(0.0)
+        await asyncio.wait_for(works.end(), 20.0)
+
+    asyncio.run(whole())
+    assert swallowed == ["once"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from nats.aio.msg import Msg
 
+from tidings.testbed.ending import end_all
 from tidings.testbed.journal import Visit
 from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Delivery, Run
@@ -44,10 +45,7 @@ class Works:
 
     async def end(self) -> None:
         """Stop whatever is not done."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_all(self._tasks)
 
     async def sleep_until(self, at_s: float) -> None:
         """Sleep until a moment, and write down how late it was."""

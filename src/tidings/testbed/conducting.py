@@ -19,6 +19,7 @@ from tidings.testbed.carrying import Works
 from tidings.testbed.churning import Visitor
 from tidings.testbed.clients import Clients
 from tidings.testbed.consuming import ConsumerGroup, takes_time
+from tidings.testbed.ending import end_all
 from tidings.testbed.layout import lane_name
 from tidings.testbed.mobile import MobilePublisher, MobileSubscriber, Presence
 from tidings.testbed.pacing import begin, drain, publish_on_schedule, until
@@ -125,11 +126,9 @@ class Conductor:
         try:
             await publish_on_schedule(run, self._publish, self._clients.check, self._tell)
         finally:
-            breaking.cancel()
-            ended = await asyncio.gather(breaking, return_exceptions=True)
-        for problem in ended:
-            if isinstance(problem, Exception):
-                raise EngineError(f"an outage could not be produced: {problem}") from problem
+            await end_all([breaking])
+        if not breaking.cancelled() and (problem := breaking.exception()) is not None:
+            raise EngineError(f"an outage could not be produced: {problem}") from problem
 
     async def _collect(self, message: Msg) -> None:
         self._run.documents.append(message.data)

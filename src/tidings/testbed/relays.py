@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tidings.errors import EngineError
+from tidings.testbed.ending import end_all
 from tidings.testbed.frames import Frame, FrameReader
 from tidings.testbed.journal import Journal, Visit
 from tidings.testbed.ports import HOST
@@ -72,10 +73,7 @@ class Relay:
     async def cut(self) -> None:
         """End what is connected and let nobody through; what is under way is lost."""
         self._is_cut = True
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_all(self._tasks)
 
     def mend(self) -> None:
         """Let connections through again; whoever dials must try again."""

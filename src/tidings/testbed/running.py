@@ -17,6 +17,7 @@ from tidings.model.routes import route
 from tidings.model.system import System
 from tidings.testbed.conducting import Conductor
 from tidings.testbed.consuming import check_consumers
+from tidings.testbed.ending import end_all
 from tidings.testbed.interest import interest_by_lane
 from tidings.testbed.layout import layout
 from tidings.testbed.outages import (
@@ -47,7 +48,6 @@ HANDLED = frozenset(
 )
 INTERRUPTED = "interrupted"
 SCHEMES = ("periodic", "buffering")  # plain servers, and servers that store events
-_ASKED_TO_END, _UNTIL_ASKED_AGAIN_S = 50, 0.2
 _MOST_SELECTED = 900  # file descriptors; select, whose timers are the sharpest, takes 1024
 
 
@@ -199,15 +199,6 @@ def _loop(run: Run) -> Iterator[asyncio.Runner]:
 
 
 async def _end_tasks() -> None:
-    """End whatever still goes on, such as clients that look for a server that is down.
-
-    A wait that ends at the moment at which its task is cancelled swallows that, and the task goes
-    on for ever: so it is asked more than once, which closing a loop does not do.
-    """
-    for _ in range(_ASKED_TO_END):
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        if not left:
-            return
-        for task in left:
-            task.cancel()
-        await asyncio.wait(left, timeout=_UNTIL_ASKED_AGAIN_S)
+    """End whatever still goes on, such as clients that look for a server that is down."""
+    this = asyncio.current_task()
+    await end_all(each for each in asyncio.all_tasks() if each is not this)
