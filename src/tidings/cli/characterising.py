@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +103,7 @@ class Work:
         names = table_names(self.traces)
         if names is not None:
             check_tables(self.traces, names, self.base)
+            _check_parted(names, places, back_test)
         tested: BackTest | None = None
         parts = Regimes()
         asked: Any = {"base": self.base, "settle_s": self.settle_s}
@@ -148,6 +149,16 @@ class Work:
             step("starting Spark")
             with spark.started(self.master, memory=self.memory) as session:
                 yield read_traces(session, self.traces), step
+
+
+def _check_parted(names: Collection[str], places: Places, back_test: float | None) -> None:
+    """Refuse to part in time what cannot be parted: counters and histograms."""
+    whole = sorted({"levels", "histograms"} & set(names))
+    if whole and (back_test is not None or places.regimes is not None or places.replay):
+        raise typer.BadParameter(
+            f"--back-test, --regimes and --replay need traces alone; the folder has {whole[0]}, "
+            "which cannot be parted in time: move it elsewhere"
+        )
 
 
 def say_set_aside(characterisation: Characterisation, quarantine: Path | None) -> None:

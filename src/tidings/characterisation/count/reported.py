@@ -43,6 +43,7 @@ def count_reported(traces: Traces, base: System | None) -> Reported | None:
         queues=_queues(traces, base) if LEVELS.name in there else {},
         buckets=buckets,
         quality=pd.concat(quality, ignore_index=True),
+        window_s=traces.window.seconds,
     )
 
 

@@ -31,7 +31,7 @@ def fit_reported(reported: Reported, observed: Observed, base: System | None) ->
             f"{observed.source}: of no queue two polls can be compared, and no histogram has "
             "counts; wants either"
         )
-    system = base or system_of_queues(reported, observed.window.seconds)
+    system = base or system_of_queues(reported)
     return with_reported(_unmeasured(system, observed), reported)
 
 

@@ -46,6 +46,7 @@ class Reported:
     queues: Mapping[str, Queue] = field(default_factory=dict)
     buckets: Mapping[tuple[str, str], Buckets] = field(default_factory=dict)
     quality: pd.DataFrame = field(default_factory=pd.DataFrame)
+    window_s: float = math.nan  # for how long histograms were watched
 
     @property
     def names(self) -> set[str]:
@@ -78,13 +79,13 @@ def asked_times_s(system: System | None, names: Iterable[str]) -> tuple[float, .
     return tuple(sorted({law.value_s for law in laws if isinstance(law, Deterministic)}))
 
 
-def system_of_queues(reported: Reported, window_s: float) -> System:
+def system_of_queues(reported: Reported) -> System:
     """A system of nothing but these queues: one broker that takes no time, Poisson arrivals."""
     publishers, subscribers = {}, {}
     for name in sorted(reported.names):
         queue = reported.queues.get(name)
         events = [each.events for (of, _), each in reported.buckets.items() if of == name]
-        rate = queue.rate_per_s if queue is not None else max(events) / window_s
+        rate = queue.rate_per_s if queue is not None else max(events) / reported.window_s
         if rate > 0:
             content = {"event": {"queue": name}}
             every = {"exponential": f"{1.0 / rate!r}s"}
@@ -279,7 +280,7 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
         fitted = fit_buckets(buckets)
         counts = np.diff(np.asarray(fitted.law.cdf(EDGES_S)), prepend=0.0) * buckets.events
         in_time = _by_histogram(buckets, fitted.law, laws)
-        rate = queue.rate_per_s if queue is not None else math.nan
+        rate = queue.rate_per_s if queue is not None else buckets.events / reported.window_s
         dropped = queue.dropped if queue is not None else {}
         why = "between the bounds of a histogram the share is open"
         source, mean_s, error_s = HISTOGRAMS, fitted.law.mean_s, math.nan
