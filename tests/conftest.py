@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 pytest_plugins = ["sharing_out"]
 
 # How long an example takes is the machine's affair: two busy cores are slow at times.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any machine")
 
 

@@ -42,7 +42,7 @@ from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
 
-_MOST_STAGES = 9  # passes over the traces, and the fit
+_MOST_STAGES = 8  # passes over the traces, and the fit
 
 
 def characterise(
@@ -70,7 +70,8 @@ def characterise(
         check_base(base)
     check_tables(traces.source, traces.tables, base)
     measured = traces.window.shortened(settle_s)
-    tell = with_step_numbers(progress or (lambda stage: None), _MOST_STAGES)
+    is_reported = bool(set(TABLES) & set(traces.tables))
+    tell = with_step_numbers(progress or (lambda stage: None), _MOST_STAGES + is_reported)
     observed = Observed(
         tables=tuple(traces.tables),
         window=traces.window,
@@ -79,7 +80,7 @@ def characterise(
         sampled=traces.sampled,
     )
     reported = None
-    if set(TABLES) & set(traces.tables):
+    if is_reported:
         tell("counters and histograms")
         reported = count_reported(traces, base)
     if reported is not None and not set(NEEDED) & set(traces.tables):
