@@ -9,12 +9,16 @@ READY := $(VENV)/.ready
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
   $(BIN)/python -m pytest -n 2 --dist loadgroup
 
-.PHONY: demo test quick check nightly lint docs bench clean
+.PHONY: demo prepare test quick check nightly lint docs bench clean
 
 demo: $(READY)  ## the main job: traces to report, on a sample system
 	$(BIN)/tidings demo
 
-test: $(READY) lint  ## everything that CI runs
+prepare: $(READY)  ## compile and keep what first runs would wait for
+	$(BIN)/tidings prepare
+
+test: $(READY)  ## everything that CI runs
+	$(MAKE) -j 2 lint prepare
 	$(PYTEST)
 
 quick: $(READY)  ## what a developer runs between two edits: under two minutes

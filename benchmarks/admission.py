@@ -21,9 +21,8 @@ from recording import add_write_option, record
 
 from tidings.model import reading
 from tidings.model.system import System
-from tidings.planning.admission import Admissions
-from tidings.planning.newcomers import newcomer_like, reached_brokers
-from tidings.planning.targets import Target
+from tidings.planning.admission import Admissions, newcomer_like, reached_brokers
+from tidings.planning.evidence import Target
 
 TOPICS, SUBSCRIBERS, QUESTIONS, JOINS = 10, 200, 200, 100
 T = TypeVar("T")

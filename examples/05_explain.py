@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 import tidings as td
-from tidings.planning.budget import draw_up
-from tidings.planning.scenarios import Scenario, difference, foretell
+from tidings.planning.budget import explain
+from tidings.planning.evidence import foretell
+from tidings.planning.scenarios import Scenario, difference
 
 system = td.load(Path(__file__).parent / "city.yaml")
 
 # What a cause costs is what would be gained without it.
-budget = draw_up(system)
+budget = explain(system)
 for cause, cost in budget.totals:
     print(f"{cost:+.2%} on time without {cause.words}")
 print(f"the busiest broker is {budget.bottleneck['broker']}")

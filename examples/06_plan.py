@@ -4,12 +4,10 @@ import json
 from pathlib import Path
 
 import tidings as td
-from tidings.planning.admission import Admissions
+from tidings.planning.admission import Admissions, newcomer_like
 from tidings.planning.capacity import least_speed
 from tidings.planning.deadlines import shortest_lifetimes
-from tidings.planning.evidence import weigh
-from tidings.planning.newcomers import newcomer_like
-from tidings.planning.targets import Target
+from tidings.planning.evidence import Target, weigh
 from tidings.reporting.annexes import load_annex
 
 system = td.load(Path(__file__).parent / "city.yaml")

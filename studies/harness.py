@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json as json_format
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Formatter
@@ -17,6 +17,8 @@ from typing import Any
 
 import pandas as pd
 from numpy.typing import ArrayLike
+from rich.console import RenderableType
+from rich.text import Text
 
 from studies.commands import words_of
 from tidings.cli import console
@@ -26,7 +28,7 @@ from tidings.model.progress import Progress
 from tidings.model.study import Curves, Finding, Grid, Points, Scatter, Section, Study
 from tidings.model.writing import write_file
 from tidings.reporting.study_page import write_study
-from tidings.reporting.study_tables import study_tables
+from tidings.reporting.terminal import Column, FittingTable
 
 MARKER, PAGE = "reproduction.json", "reproduction.html"  # a folder with the first is ours
 
@@ -209,3 +211,37 @@ def lines(
 def root_of_squares(errors: pd.Series) -> float:
     """Compute the standard error of a mean of independent values from their standard errors."""
     return math.sqrt(float((errors**2).sum())) / len(errors)
+
+
+_HOLDS = {
+    True: ("holds     ", "green"),
+    False: ("does not  ", "red"),
+    None: ("open      ", "yellow"),  # within the noise
+}
+
+
+def study_tables(study: Study) -> Iterator[RenderableType]:
+    """Every table with numbers in it, then the paper's claims."""
+    for section in study.sections:
+        for exhibit in section.exhibits:
+            if isinstance(exhibit, Grid) and exhibit.names < len(exhibit.columns):
+                yield grid_table(exhibit)
+    yield _claims(study.findings)
+
+
+def grid_table(grid: Grid) -> FittingTable:
+    """A grid as a table that fits the terminal."""
+    columns = [
+        Column(title=title, cells=[row[at] for row in grid.rows], left=at < grid.names)
+        for at, title in enumerate(grid.columns)
+    ]
+    return FittingTable(title=grid.title, columns=columns, caption=grid.caption)
+
+
+def _claims(findings: tuple[Finding, ...]) -> Text:
+    text = Text()
+    for each in findings:
+        text.append(*_HOLDS[each.holds])
+        text.append(f"section {each.section}, {each.case}: {each.says}\n")
+        text.append(f"         result: {each.found}\n")
+    return text

@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 import naive_simulator as naive
-from tidings.kernels.ziggurat import exponential
+from tidings.kernels.streams import exponential
 from tidings.model.connectivity_traces import periods_of
 from tidings.model.laws import Deterministic, residual
 

@@ -13,7 +13,8 @@ from collections import Counter, deque
 
 import numpy as np
 
-from tidings.kernels.sampling import draw, encode
+from tidings.kernels.records import encode
+from tidings.kernels.sampling import draw
 from tidings.kernels.streams import stream_states, uniform
 from tidings.model import topology
 from tidings.model.filters import matches

@@ -7,7 +7,15 @@ from functools import cache
 import grimp
 import pytest
 
-LONGEST = {"tidings.prediction": 8, "tidings.characterisation": 9}
+LONGEST = {
+    "tidings.prediction": 8,
+    "tidings.characterisation": 9,
+    "tidings.simulation": 11,
+    "tidings.petri": 7,
+    "tidings.testbed": 10,
+    "tidings.planning": 7,
+    "tidings.reporting": 4,
+}
 
 
 @pytest.mark.parametrize("room", LONGEST)

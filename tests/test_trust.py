@@ -24,7 +24,7 @@ from tidings.cli.characterising import Places
 from tidings.cli.commands import run
 from tidings.demonstration import run as demonstrating
 from tidings.errors import EngineError
-from tidings.kernels import compile as compiling
+from tidings.model import own_folders
 from tidings.model.reading import load, loads
 from tidings.model.routes import route
 from tidings.testbed.layout import layout
@@ -241,7 +241,7 @@ def test_a_demo_replaces_what_is_wholly_of_a_demo(mine, tmp_path, capsys, monkey
 
 def test_compiled_code_of_others_is_not_run(tmp_path, monkeypatch):
     folder = tmp_path / "tidings" / "kernels" / "hash"
-    assert compiling._is_writable(folder)
+    assert own_folders.is_own(folder)
     usual = Path.stat
 
     def of_somebody(path, **options):
@@ -252,19 +252,19 @@ def test_compiled_code_of_others_is_not_run(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "stat", of_somebody)
-        assert not compiling._is_writable(folder)
+        assert not own_folders.is_own(folder)
     for each in (folder, folder.parent, folder.parents[1]):
         for others in (0o770, 0o707):
             each.chmod(others)
-            assert not compiling._is_writable(folder)
+            assert not own_folders.is_own(folder)
         each.chmod(0o755)
-        assert compiling._is_writable(folder)
+        assert own_folders.is_own(folder)
 
 
 def test_folders_for_compiled_code_are_for_one_user_whatever_the_umask(tmp_path):
     usual = os.umask(0)
     try:
-        assert compiling._is_writable(tmp_path / "new" / "tidings" / "kernels" / "hash")
+        assert own_folders.is_own(tmp_path / "new" / "tidings" / "kernels" / "hash")
     finally:
         os.umask(usual)
 
@@ -272,7 +272,7 @@ def test_folders_for_compiled_code_are_for_one_user_whatever_the_umask(tmp_path)
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[1,1,512]", "spark://127.0.0.1:7077"])
 def test_spark_listens_on_the_loopback(master, monkeypatch):
     monkeypatch.setenv("SPARK_LOCAL_IP", "")
-    settings = {**session._CLASSIC, **session._local_settings(master, small=False)}
+    settings = {**session._CLASSIC, **session._settings_here(master, "")}
     assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
     assert settings["spark.ui.enabled"] == "false"
     assert os.environ["SPARK_LOCAL_IP"] == "127.0.0.1"

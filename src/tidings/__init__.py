@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from tidings.petri.reading import load_net as load_net
     from tidings.petri.reading import save_net as save_net
     from tidings.petri.simulating import simulate_net as simulate_net
+    from tidings.planning.budget import explain as explain
     from tidings.planning.changes import changed as changed
     from tidings.planning.verbs import PlanOptions as PlanOptions
-    from tidings.planning.verbs import explain as explain
     from tidings.planning.verbs import gate as gate
     from tidings.planning.verbs import plan_admission as plan_admission
     from tidings.planning.verbs import plan_capacity as plan_capacity
@@ -85,7 +85,7 @@ _HOMES = {
     "compare": "validation.comparison",
     "demonstrate": "demonstration.run",
     "dumps": "model.reading",
-    "explain": "planning.verbs",
+    "explain": "planning.budget",
     "gate": "planning.verbs",
     "generate_net": "petri.generating",
     "generate_traces": "sweeps.generating",

@@ -24,8 +24,9 @@ from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
 from tidings.model.study import Scatter, Study
 from tidings.model.system import System
-from tidings.planning.scenarios import foretell
-from tidings.simulation.run import SimulationOptions, simulate
+from tidings.planning.evidence import foretell
+from tidings.simulation.options import SimulationOptions
+from tidings.simulation.run import simulate
 
 WANTED = 0.02  # mean absolute error with everything on
 TEXTS = Texts("combined")

@@ -12,7 +12,7 @@ from tidings.characterisation.job import characterise, measure_workload
 from tidings.model.laws import Exponential, LogNormal, Uniform
 from tidings.model.reading import loads
 from tidings.simulation.recording import record
-from tidings.simulation.tapes import EPOCH_NS
+from tidings.simulation.trace_rows import EPOCH_NS
 from tidings.sweeps.dirt import CLEAN, Dirt
 from tidings.sweeps.generating import Planting, generate_traces, write_generated
 from tidings.traces.reading import read_traces

@@ -31,8 +31,7 @@ from tidings.model.reading import loads
 from tidings.model.system_workload import workload_of
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.model.workload import NO_TIME
-from tidings.petri.cells import Cells
-from tidings.petri.flattening import flatten
+from tidings.petri.cells import Cells, flatten
 from tidings.petri.generating import generate_net
 from tidings.petri.reading import checked
 from tidings.petri.traffic import solve_traffic

@@ -82,7 +82,7 @@ def test_the_help_lists_commands_by_what_they_are_for(capsys):
     ("line", "offered"),
     [
         ("tidings pred", ["predict"]),
-        ("tidings p", ["petri", "predict", "plan"]),
+        ("tidings p", ["petri", "predict", "prepare", "plan"]),
         ("tidings plan s", ["scheme"]),
         ("tidings --files", ["--files-below"]),
         ("tidings predict --with", ["--within"]),

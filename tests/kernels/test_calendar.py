@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidings.kernels.calendar import LANDING, key_of, pop, push, set_key, tournament
+from tidings.kernels.calendar import LANDING, key_of, merge, pop, push, set_key, tournament
+from tidings.kernels.memory import record
 
 # Few different times, so that ties are met all the time.
 TIMES = st.one_of(st.sampled_from([0.0, 0.5, 1.0, 2.0, math.inf]), st.floats(0.0, 3.0))
@@ -60,3 +61,19 @@ def test_a_cancelled_slot_never_comes_up_and_can_be_set_again():
     assert (nodes[1].key, nodes[1].slot) == (2.0, 2)
     set_key(nodes, 1, 1.5)
     assert (nodes[1].key, nodes[1].slot) == (1.5, 1)
+
+
+def test_a_skew_heap_gives_the_least_key_and_of_equals_the_first():
+    kind = record(left=np.int64, right=np.int64, key=np.float64, order=np.int64)
+    records = np.zeros(200, dtype=kind).view(np.recarray)
+    records.left = records.right = -1
+    records.key = np.random.default_rng(1).integers(0, 20, 200)
+    records.order = np.arange(200)
+    root = -1
+    for index in range(200):
+        root = merge(records, root, index)
+    taken = []
+    while root >= 0:
+        taken.append(int(root))
+        root = merge(records, records[root].left, records[root].right)
+    assert taken == np.lexsort((records.order, records.key)).tolist()

@@ -15,13 +15,14 @@ import pytest
 import tidings
 from tidings.kernels import compile as compiling
 from tidings.kernels.streams import uniform
+from tidings.model import own_folders
 
 PACKAGE = Path(tidings.__file__).parent
 PROGRAM = """
-from tidings.kernels import sampling
+from tidings.kernels import records, sampling
 from tidings.kernels.streams import stream_states
 from tidings.model.laws import Uniform
-kinds, offsets, params = sampling.encode([Uniform(low_s=1.0, high_s=2.0)])
+kinds, offsets, params = records.encode([Uniform(low_s=1.0, high_s=2.0)])
 states = stream_states(0, 0, [("a", "b")])
 print(sampling.draw(kinds[0], offsets[0], params, states, 0))
 print(sum(sampling.draw.stats.cache_hits.values()))
@@ -97,14 +98,14 @@ def test_an_unwritable_cache_folder_is_replaced(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(blocked))
-    monkeypatch.setattr(compiling.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
-    compiling.cache_folder.cache_clear()
+    monkeypatch.setattr(own_folders.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))
+    compiling.kernel_folder.cache_clear()
     try:
-        folder = compiling.cache_folder("petri")
+        folder = compiling.kernel_folder("petri")
         assert folder.is_relative_to(tmp_path / "temporary")
         assert folder.is_dir()
     finally:
-        compiling.cache_folder.cache_clear()
+        compiling.kernel_folder.cache_clear()
 
 
 @pytest.mark.skipif(not compiling.IS_COMPILING, reason="nothing is compiled")

@@ -10,15 +10,10 @@ import pytest
 
 from example_laws import LAWS as EXAMPLES
 from tidings.errors import UnsupportedError
-from tidings.kernels import ziggurat
+from tidings.kernels import streams
 from tidings.kernels.compile import IS_COMPILING
-from tidings.kernels.sampling import (
-    DETERMINISTIC,
-    EXPONENTIAL,
-    UNIFORM,
-    draw,
-    encode,
-)
+from tidings.kernels.records import encode
+from tidings.kernels.sampling import DETERMINISTIC, EXPONENTIAL, UNIFORM, draw
 from tidings.kernels.streams import next_bits, stream_states, uniform
 from tidings.model.laws import (
     Deterministic,
@@ -91,12 +86,12 @@ def test_exponential_draws_are_exact_in_the_tail_and_near_zero():
 
 
 def test_the_layers_of_the_ziggurat_have_one_area():
-    widths, heights = ziggurat._WIDTHS, ziggurat._HEIGHTS
+    widths, heights = streams._WIDTHS, streams._HEIGHTS
     areas = widths[1:-1] * np.diff(heights[1:])
-    np.testing.assert_allclose(areas, ziggurat._AREA, rtol=1e-11)
-    tail_area = ziggurat.TAIL * heights[1] + heights[1]
-    assert tail_area == pytest.approx(ziggurat._AREA, rel=1e-12)
-    assert widths[0] * heights[1] == pytest.approx(ziggurat._AREA, rel=1e-12)
+    np.testing.assert_allclose(areas, streams._AREA, rtol=1e-11)
+    tail_area = streams.TAIL * heights[1] + heights[1]
+    assert tail_area == pytest.approx(streams._AREA, rel=1e-12)
+    assert widths[0] * heights[1] == pytest.approx(streams._AREA, rel=1e-12)
     assert heights[-1] == 1.0
 
 
@@ -106,13 +101,13 @@ def exponential_twin(states, i):
     while True:
         bits = int(next_bits(states, i))
         layer = bits % 256
-        x = (bits >> 11) * 2.0**-53 * float(ziggurat._WIDTHS[layer])
-        if x < ziggurat._WIDTHS[layer + 1]:
+        x = (bits >> 11) * 2.0**-53 * float(streams._WIDTHS[layer])
+        if x < streams._WIDTHS[layer + 1]:
             return base + x
         if layer == 0:
-            base += ziggurat.TAIL
+            base += streams.TAIL
             continue
-        low, high = float(ziggurat._HEIGHTS[layer]), float(ziggurat._HEIGHTS[layer + 1])
+        low, high = float(streams._HEIGHTS[layer]), float(streams._HEIGHTS[layer + 1])
         if low + uniform(states, i) * (high - low) < math.exp(-x):
             return base + x
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidings.kernels.warmup import BATCH, mser
+from tidings.kernels.replications import BATCH, mser
 
 
 def _slow_rule(series):

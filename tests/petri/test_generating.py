@@ -8,8 +8,7 @@ from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
 from tidings.model.system_workload import workload_of
 from tidings.model.workload import Centre, Connection, Flow, Node, Source, Workload
-from tidings.petri.cells import Cells
-from tidings.petri.flattening import flatten
+from tidings.petri.cells import Cells, flatten
 from tidings.petri.generating import colour_of, exit_place, generate_net
 from tidings.petri.reading import checked
 from tidings.petri.simulating import simulate_net

@@ -8,7 +8,7 @@ import pytest
 from tidings.errors import InvalidNetError
 from tidings.model import yaml_text
 from tidings.model.laws import Exponential
-from tidings.petri.flattening import flatten
+from tidings.petri.cells import flatten
 from tidings.petri.net import Arc, Mode, Net, Place, Queue, Transition
 from tidings.petri.reading import (
     checked,

@@ -5,8 +5,7 @@ import math
 import pytest
 
 from tidings.errors import UnstableError
-from tidings.petri.cells import Cells
-from tidings.petri.flattening import flatten
+from tidings.petri.cells import Cells, flatten
 from tidings.petri.reading import loads_net
 from tidings.petri.simulating import simulate_net
 from tidings.petri.traffic import refuse_overload, solve_traffic

@@ -12,13 +12,10 @@ from planning.small_systems import CROWD, INVERTED, QUEUE, TWO
 from planning.truths import played_by
 from tidings.cli.commands import run
 from tidings.model import reading
-from tidings.planning import newcomers
-from tidings.planning.admission import Admissions
+from tidings.planning import admission
+from tidings.planning.admission import Admissions, joined, newcomer_like, reached_brokers
 from tidings.planning.changes import changed
-from tidings.planning.evidence import MEETS, MISSES, OPEN
-from tidings.planning.newcomers import joined, newcomer_like, reached_brokers
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Target, foretell
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +121,7 @@ def test_one_prediction_answers_for_all_brokers_that_have_the_events(monkeypatch
     """Joins there take none, and leave what is known as it is; elsewhere each takes its own."""
     system, predicted = reading.loads(LINE), []
     monkeypatch.setattr(
-        newcomers, "foretell", lambda each: predicted.append(each) or foretell(each)
+        admission, "foretell", lambda each: predicted.append(each) or foretell(each)
     )
     desk = Admissions(system=system, target=Target(share=0.1))
     newcomer = newcomer_like(system, "sx")

@@ -9,7 +9,7 @@ import yaml
 from planning.small_systems import INVERTED, QUEUE, TWO, two_brokers
 from tidings.cli.commands import run
 from tidings.model import reading
-from tidings.planning.budget import draw_up
+from tidings.planning.budget import explain
 from tidings.planning.changes import changed
 from tidings.simulation.run import simulate
 
@@ -79,7 +79,7 @@ def planted(changes):
 @pytest.mark.parametrize("cause", PLANTED)
 def test_a_planted_cause_is_named_first_and_what_it_takes_is_the_best_change(cause):
     changes, remedy = PLANTED[cause]
-    budget = draw_up(planted(changes))
+    budget = explain(planted(changes))
     assert budget.totals[0][0].words == cause
     assert budget.remedies[0].change == remedy
 
@@ -88,7 +88,7 @@ def test_a_planted_cause_is_named_first_and_what_it_takes_is_the_best_change(cau
 def test_the_gain_of_the_best_change_is_that_of_a_simulation(cause):
     changes, remedy = PLANTED[cause]
     system = planted(changes)
-    best = draw_up(system).remedies[0]
+    best = explain(system).remedies[0]
     outcomes = [
         simulate(each, seed=7, replications=8, events=20_000)
         for each in (system, changed(system, [remedy]))
@@ -111,9 +111,9 @@ GONE = {
 @pytest.mark.parametrize("cause", GONE)
 def test_a_cost_is_what_a_second_prediction_gains_without_the_cause(cause):
     system = planted(PLANTED[cause][0])
-    budget = draw_up(system, remedies=False)
+    budget = explain(system, remedies=False)
     before, after = (
-        draw_up(each, remedies=False).outcome.on_time
+        explain(each, remedies=False).outcome.on_time
         for each in (system, changed(system, [GONE[cause]]))
     )
     assert budget.totals[0][1] == pytest.approx(after - before, abs=0.006)
@@ -121,7 +121,7 @@ def test_a_cost_is_what_a_second_prediction_gains_without_the_cause(cause):
 
 def test_costs_of_a_queue_are_what_the_closed_forms_say():
     """M/M/1 with μ = 10, λ = 5, τ = .3 s: as it is, without waiting, without service."""
-    budget = draw_up(changed(reading.loads(QUEUE), ["lifetime all 300ms"]))
+    budget = explain(changed(reading.loads(QUEUE), ["lifetime all 300ms"]))
     now, unwaited, unserved = (1 - math.exp(-0.3 * rate) for rate in (5, 10, math.inf))
     costs = {cause.kind: cost for cause, cost in budget.totals}
     assert costs["waiting"] == pytest.approx(unwaited - now, abs=1e-5)
@@ -137,7 +137,7 @@ def test_costs_of_a_queue_are_what_the_closed_forms_say():
 def test_what_theory_refuses_of_recovery_does_not_hide_the_cause():
     changes, _ = PLANTED["outages of c"]
     system = planted({**changes, "recovery": {"scheme": "periodic", "refresh": "1s"}})
-    budget = draw_up(system, remedies=False)
+    budget = explain(system, remedies=False)
     assert set(budget.outcome.subscribers["by"]) == {"simulation"}
     assert budget.totals[0][0].words == "outages of c"
 
@@ -149,7 +149,7 @@ def test_names_may_be_any_and_subscribers_alike():
     text = text.replace("{at: c, wants: {}}", f'{{at: "d; e, f", {mobile}}}')
     text = text.replace("  p: {", """  "o'p": {link: {reliability: 0.9}, """)
     text = text.replace("  d: {", '  "d; e, f": {').replace("[c, d]", '[c, "d; e, f"]')
-    budget = draw_up(reading.loads(text))
+    budget = explain(reading.loads(text))
     assert budget.untried == {}
     assert budget.totals[0][0].words == "subscribers like s away"
     tried = {each.change for each in budget.remedies}
@@ -158,7 +158,7 @@ def test_names_may_be_any_and_subscribers_alike():
 
 def test_changes_are_as_small_as_reaches_the_target():
     system = planted(PLANTED["waiting at c"][0])
-    budget = draw_up(system, target=0.95)
+    budget = explain(system, target=0.95)
     best = budget.remedies[0]
     assert best.change.startswith("speed 'c' x1.")
     assert best.on_time == pytest.approx(0.95, abs=0.02)
@@ -166,7 +166,7 @@ def test_changes_are_as_small_as_reaches_the_target():
 
 
 def test_remedies_are_of_what_matters():
-    budget = draw_up(two_brokers())
+    budget = explain(two_brokers())
     assert {each.change.split()[0] for each in budget.remedies} >= {"speed", "availability"}
     proven = [each.gain for each in budget.remedies if each.error is not None]
     assert proven == sorted(proven, reverse=True)

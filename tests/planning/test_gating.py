@@ -11,9 +11,8 @@ from planning.small_systems import QUEUE, one_queue
 from planning.truths import played_by
 from tidings.cli.commands import run
 from tidings.model import reading
-from tidings.planning.evidence import MEETS, MISSES, OPEN
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Target
 from tidings.planning.gating import hold
-from tidings.planning.targets import Target
 
 SHARE = 1.0 - math.exp(-5.0)  # of what one queue gives
 # A slow branch for a few events and a quick one for many.

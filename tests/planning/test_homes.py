@@ -10,10 +10,8 @@ from planning.truths import played_by
 from tidings.cli.commands import run
 from tidings.model import reading
 from tidings.planning.changes import changed
-from tidings.planning.home_search import search_for
-from tidings.planning.homes import assign_homes
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
+from tidings.planning.evidence import Target, foretell
+from tidings.planning.homes import assign_homes, search_for
 
 
 def small_random_system(seed):

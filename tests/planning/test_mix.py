@@ -7,10 +7,8 @@ import pytest
 
 import tidings as td
 from tidings.errors import InvalidInputError
-from tidings.planning.evidence import MEETS
+from tidings.planning.evidence import MEETS, Target, foretell
 from tidings.planning.mix import cheapest_mix
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
 from tidings.prediction.theory import network_of
 
 # Two branches behind a hub; only the subscriber of one of them asks for anything.

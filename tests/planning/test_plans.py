@@ -12,18 +12,13 @@ from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.laws import Deterministic
-from tidings.planning.admission import Admissions
+from tidings.planning.admission import Admissions, newcomer_like
 from tidings.planning.capacity import CLOSE as SPEED_CLOSE
 from tidings.planning.capacity import least_copies, least_speed, shared_out
-from tidings.planning.changes import changed
+from tidings.planning.changes import changed, check_whole
 from tidings.planning.deadlines import CLOSE, column, shortest_lifetimes
-from tidings.planning.evidence import MISSES, OPEN, standing, weigh
-from tidings.planning.home_search import search_for
-from tidings.planning.homes import assign_homes
-from tidings.planning.newcomers import newcomer_like
-from tidings.planning.restructuring import check_whole
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
+from tidings.planning.evidence import MISSES, OPEN, Target, foretell, standing, weigh
+from tidings.planning.homes import assign_homes, search_for
 from tidings.prediction.choices import WITHIN
 from tidings.simulation.run import simulate
 

@@ -10,7 +10,8 @@ from tidings.cli import whatif
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model.outcome import LOSSES
-from tidings.planning.scenarios import Scenario, assess, difference, foretell, read_scenarios
+from tidings.planning.evidence import foretell
+from tidings.planning.scenarios import Scenario, assess, difference, read_scenarios
 
 
 def scenario(*changes):

@@ -15,9 +15,8 @@ from tidings.errors import InvalidInputError
 from tidings.model import reading
 from tidings.model.outcome import Outcome, table
 from tidings.model.system import SCHEMES
-from tidings.planning.evidence import MEETS, MISSES, OPEN, deciding, verdict
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Target, deciding, verdict
 from tidings.planning.schemes import _report, compare_schemes, under
-from tidings.planning.targets import Target
 from tidings.prediction.predict import predict
 from tidings.reporting.plans import scheme_tables
 from tidings.simulation.run import SimulationOptions

@@ -7,8 +7,7 @@ from dataclasses import replace
 from tidings.model.outcome import Outcome
 from tidings.model.system import System
 from tidings.planning.changes import changed
-from tidings.planning.evidence import Play
-from tidings.planning.scenarios import foretell
+from tidings.planning.evidence import Play, foretell
 from tidings.simulation.options import Wanted
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tidings.errors import UnsupportedError
 from tidings.model import reading
-from tidings.planning.scenarios import foretell
+from tidings.planning.evidence import foretell
 from tidings.prediction import elsewhere
 from tidings.prediction.elsewhere import Elsewhere
 

@@ -8,10 +8,9 @@ from planning.small_systems import TWO, one_queue
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
 from tidings.model import reading
-from tidings.planning.budget import draw_up
-from tidings.planning.evidence import weigh
-from tidings.planning.scenarios import Scenario, difference, foretell
-from tidings.planning.targets import Target
+from tidings.planning.budget import explain
+from tidings.planning.evidence import Target, foretell, weigh
+from tidings.planning.scenarios import Scenario, difference
 from tidings.prediction.predict import predict
 from tidings.reporting.annexes import grid, load_annex
 from tidings.reporting.page_data import _links
@@ -35,7 +34,7 @@ def test_a_table_of_the_terminal_is_one_of_a_page():
 
 
 def test_a_budget_and_a_what_if(tmp_path):
-    budget = load_annex(saved(tmp_path, draw_up(one_queue()).to_document()))
+    budget = load_annex(saved(tmp_path, explain(one_queue()).to_document()))
     assert [each.title.split()[0] for each in budget.exhibits] == ["Do:", "On", "Worst"]
     assert any(row[0] == "speed 'hub' x2" for row in budget.exhibits[0].rows)
     scenario = Scenario(name="x", changes=("speed hub x2",))
@@ -61,7 +60,7 @@ def test_what_is_none_of_these_is_refused(tmp_path, document):
 
 
 def test_a_number_beyond_all_floats_is_refused(tmp_path):
-    document = draw_up(one_queue(), remedies=False).to_document()
+    document = explain(one_queue(), remedies=False).to_document()
     document["on_time"] = document["subscribers"][0]["on_time"] = 10**400
     with pytest.raises(InvalidInputError, match="missing or wrong"):
         load_annex(saved(tmp_path, document))

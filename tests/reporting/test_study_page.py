@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
+from studies.harness import study_tables
 from tidings.model.study import Curves, Finding, Grid, Scatter, Section, Study, Timeline
 from tidings.reporting import figures
 from tidings.reporting.study_page import render_study, write_study
-from tidings.reporting.study_tables import study_tables
 
 NASTY = "<script>alert(1)</script>&\"'"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidings.testbed.ports import HOST, free_ports
+from tidings.testbed.servers import HOST, free_ports
 
 pytest.importorskip("nats")
 

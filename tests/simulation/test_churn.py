@@ -15,7 +15,7 @@ from tidings.model.system import System
 from tidings.prediction.predict import predict
 from tidings.simulation.recording import Recording, record
 from tidings.simulation.run import simulate
-from tidings.simulation.tapes import EPOCH_NS
+from tidings.simulation.trace_rows import EPOCH_NS
 
 SECOND_NS = 10**9
 

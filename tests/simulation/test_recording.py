@@ -14,7 +14,7 @@ from tidings.model.reading import loads
 from tidings.model.trace_tables import TRACE_TABLES
 from tidings.simulation.recording import record, write_traces
 from tidings.simulation.run import replicate
-from tidings.simulation.tapes import EPOCH_NS, ROWS_AT_ONCE
+from tidings.simulation.trace_rows import EPOCH_NS, ROWS_AT_ONCE
 
 SYSTEM = """
 tidings: 1

@@ -6,7 +6,8 @@ import pytest
 
 from tidings.errors import InvalidInputError
 from tidings.model.reading import load
-from tidings.planning.scenarios import foretell, read_scenarios
+from tidings.planning.evidence import foretell
+from tidings.planning.scenarios import read_scenarios
 from tidings.simulation.world import Window
 from tidings.sweeps import what_if
 from tidings.sweeps.replications import replicate_on

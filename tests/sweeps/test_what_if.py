@@ -7,7 +7,8 @@ import pytest
 from planning.small_systems import one_queue
 from tidings.errors import InvalidInputError
 from tidings.model.json_text import plain
-from tidings.planning.scenarios import Scenario, assess, foretell
+from tidings.planning.evidence import foretell
+from tidings.planning.scenarios import Scenario, assess
 from tidings.sweeps.what_if import assess_all, summaries
 
 NUMBER = 60  # of scenarios: several tasks, some of several scenarios

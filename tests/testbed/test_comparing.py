@@ -12,7 +12,7 @@ from tidings.characterisation.fit.samples import sample_of
 from tidings.errors import UnstableError
 from tidings.model.reading import loads
 from tidings.reporting.study_page import render_study
-from tidings.testbed import calibrating, comparing, drilling
+from tidings.testbed import calibrating, comparing
 from tidings.testbed.calibrating import (
     Bench,
     calibrate,
@@ -127,7 +127,7 @@ def test_a_steady_system_has_nothing_that_fails_comes_or_goes():
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_whole_comparison_leaves_everything_to_look_at(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(drilling, "_REPAIRS", 1)
+    monkeypatch.setattr(calibrating, "_REPAIRS", 1)
     monkeypatch.setattr(comparing, "RUNS_ALIKE", 8)
     failing = "{exponential: 8ms}, failure: {up: {uniform: [500ms, 1s]}, down: 600ms}}"
     system = loads(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidings.model.reading import loads
-from tidings.testbed.drilling import drill_outages
+from tidings.testbed.calibrating import drill_outages
 from tidings.testbed.servers import RECONNECT_S
 
 FAILS = "failure: {mtbf: 5s, mttr: 1s}"

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidings.errors import EngineError
-from tidings.testbed.frames import FrameReader
+from tidings.testbed.relays import FrameReader
 
 HEADER = b"NATS/1.0\r\nTidings-Event: p/7\r\nOther:x\r\n\r\n"
 WIRE = [

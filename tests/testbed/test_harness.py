@@ -24,11 +24,10 @@ from tidings.testbed import running
 from tidings.testbed import servers as servers_module
 from tidings.testbed.carrying import Works
 from tidings.testbed.journal import Journal
-from tidings.testbed.ports import HOST, free_ports
 from tidings.testbed.relays import Lane, Relay
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
-from tidings.testbed.servers import ServerPlan, servers
+from tidings.testbed.servers import HOST, ServerPlan, free_ports, servers
 from tidings.testbed.stations import Station
 from tidings.testbed.tables import doubts, manifest, trace_tables
 

@@ -13,9 +13,9 @@ from tidings.errors import UnsupportedError
 from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Deterministic, Exponential
 from tidings.model.reading import loads
-from tidings.testbed.gates import Gate, gate, periods
 from tidings.testbed.running import run_testbed
 from tidings.testbed.runs import TestbedOptions
+from tidings.testbed.stations import Gate, gate, periods
 from tidings.testbed.tables import lateness, trace_tables
 
 pytestmark = pytest.mark.slow

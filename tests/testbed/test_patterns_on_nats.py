@@ -8,8 +8,7 @@ import itertools
 import pytest
 
 from tidings.model.filters import as_filter, matches
-from tidings.testbed.ports import HOST, free_ports
-from tidings.testbed.servers import ServerPlan, servers
+from tidings.testbed.servers import HOST, ServerPlan, free_ports, servers
 
 nats = pytest.importorskip("nats")
 

@@ -14,8 +14,7 @@ from tidings.errors import UnsupportedError
 from tidings.model.content import AttributeLaw, IndependentContent
 from tidings.model.filters import matches
 from tidings.model.reading import loads
-from tidings.testbed.subjects import _token, contents_of, subjects
-from tidings.testbed.workload import schedule
+from tidings.testbed.workload import _token, contents_of, schedule, subjects
 
 SYSTEM = """
 tidings: 1

@@ -14,10 +14,9 @@ import pytest
 
 from real_servers import LINE
 from tidings.model.reading import loads
-from tidings.testbed.forwarding import forwarding
-from tidings.testbed.precedence import precedence, without_collection
-from tidings.testbed.running import run_testbed
+from tidings.testbed.running import precedence, run_testbed, without_collection
 from tidings.testbed.runs import TestbedOptions
+from tidings.testbed.spreading import forwarding
 from tidings.testbed.tables import doubts, lateness, manifest, trace_tables
 
 

@@ -44,12 +44,12 @@ def test_any_of_several_masters_may_answer():
 
 
 def test_only_local_masters_are_tied_to_the_loopback():
-    local = session._local_settings("local[2]", small=True)
-    cluster = session._local_settings("spark://host:7077", small=True)
+    local = session._settings_here("local[2]", "-Dx=y")
+    cluster = session._settings_here("spark://host:7077", "-Dx=y")
     assert local["spark.driver.host"] == "127.0.0.1"
-    assert "TieredStopAtLevel=1" in local["spark.driver.extraJavaOptions"]
+    assert "-Dx=y" in local["spark.driver.extraJavaOptions"]
     assert not any("host" in key or "bindAddress" in key for key in cluster)
-    assert "TieredStopAtLevel" not in cluster["spark.driver.extraJavaOptions"]
+    assert "-Dx=y" not in cluster["spark.driver.extraJavaOptions"]
     assert "spark.driver.memory" not in cluster
 
 

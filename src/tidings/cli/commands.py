@@ -30,7 +30,7 @@ FAULT = 70
 GROUPS = {
     "Model": ("init", "check", "draw", "export", "petri"),
     "Data": ("capture", "import", "generate", "characterise", "audit", "spread"),
-    "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo"),
+    "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo", "prepare"),
     "Decide": ("explain", "whatif", "catchup", "plan", "gate"),
     "Research": ("testbed", "reproduce"),
 }

@@ -40,12 +40,12 @@ def explain(
 
     loaded_system = reading.load(system)
     # Slow to import: a mistake in the file is reported before.
-    from tidings.planning.budget import draw_up
+    from tidings.planning.budget import explain as explain_system
     from tidings.planning.changes import quoted
     from tidings.reporting.budgets import cause_table, remedy_table, worst_table
 
     with console.progress("explaining") as step:
-        budget = draw_up(loaded_system, remedies=remedies, target=target, progress=step)
+        budget = explain_system(loaded_system, remedies=remedies, target=target, progress=step)
     if json:
         console.show_json(budget.to_document())
         return

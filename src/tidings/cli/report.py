@@ -54,7 +54,7 @@ def report(
     loaded_system = reading.load(system)
     # Slow to import: a mistake in the file is reported before.
     from tidings.model.outcome_files import load_outcome
-    from tidings.planning.budget import draw_up
+    from tidings.planning.budget import explain as explain_system
     from tidings.reporting.annexes import load_annex
     from tidings.reporting.page import Report, write_page
     from tidings.validation.origins import doubts
@@ -77,7 +77,7 @@ def report(
             outcomes=loaded,
             notes=warnings,
             sections=sections,
-            budget=draw_up(loaded_system, progress=step) if remedies else None,
+            budget=explain_system(loaded_system, progress=step) if remedies else None,
         )
         write_page(page, to)
     if json:

@@ -149,7 +149,8 @@ def _played(system: System, scenario: Scenario, seed: int, step: Step) -> Differ
 
 
 def _one_by_one(system: System, scenarios: tuple[Scenario, ...]) -> list[dict[str, Any]]:
-    from tidings.planning.scenarios import assess, foretell
+    from tidings.planning.evidence import foretell
+    from tidings.planning.scenarios import assess
 
     rows = []
     with console.progress("what if") as step:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.job import characterise
-from tidings.demonstration.truth import with_truth
 from tidings.errors import InvalidInputError
 from tidings.model import json_text, reading
+from tidings.model.behaviour import Channel
 from tidings.model.json_text import plain
 from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.outcome_files import save_outcome
@@ -30,6 +31,7 @@ from tidings.validation.parameters import check_parameters
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
+
 
 MARKER, MARK, FORMAT_VERSION = "demo.json", "tidings_demo", 1
 # All that a folder of ours may hold, if it is to be replaced.
@@ -189,3 +191,50 @@ def _write(result: Demonstration, truth: System, place: Path) -> None:
     )
     marker = {MARK: FORMAT_VERSION, **result.to_document()}
     (place / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
+
+
+def with_truth(parameters: pd.DataFrame, truth: System, fitted: System) -> pd.DataFrame:
+    """The table of parameters with a column ``truth``, empty where the true system has none."""
+    known = dict(_true_values(truth, fitted))
+    return parameters.assign(truth=parameters["path"].map(known))
+
+
+def _true_values(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
+    for broker in truth.brokers:
+        if broker.service is not None:
+            mean_s = broker.service.with_stored(truth.stored_subscriptions).mean_s
+            yield f"brokers.{broker.name}.service", mean_s
+    for link in truth.links:
+        first, second = link.between
+        for name, there, back in (
+            (f"{first}--{second}", link.there, link.back),
+            (f"{second}--{first}", link.back, link.there),
+        ):
+            yield from _of_channel(f"links.{name}", there)
+            yield from _of_channel(f"links.{name}.back", back)
+    for publisher in truth.publishers:
+        yield f"publishers.{publisher.name}.rate", publisher.rate_per_s
+        yield from _of_channel(f"publishers.{publisher.name}.link", publisher.link)
+    for subscriber in truth.subscribers:
+        yield from _of_channel(f"subscribers.{subscriber.name}.link", subscriber.link)
+    yield from _of_contents(truth, fitted)
+
+
+def _of_channel(path: str, channel: Channel) -> Iterator[tuple[str, float]]:
+    yield f"{path}.delay", channel.delay.mean_s
+    yield f"{path}.reliability", channel.reliability
+    yield f"{path}.loss_burst", channel.loss_burst
+
+
+def _of_contents(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
+    """Contents are numbered in the order in which they were learnt, so they are found by event."""
+    true_shares = {
+        (publisher.name, row.text): row.probability
+        for publisher in truth.publishers
+        for row in publisher.content.rows()
+    }
+    for publisher in fitted.publishers:
+        for number, row in enumerate(publisher.content.rows(), start=1):
+            share = true_shares.get((publisher.name, row.text))
+            if share is not None:
+                yield f"publishers.{publisher.name}.content.{number}.p", share

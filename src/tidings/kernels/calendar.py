@@ -4,6 +4,9 @@ Everything that has one next moment of its own (a publisher, a server, later a c
 is a *slot* of the tournament and can be re-keyed or cancelled (key +inf) at any time. Copies under
 way on links are many and never re-keyed: they lie in a heap. *Ties*: of slots due at the same
 moment the lowest goes first, of landings the one sent first, and slots go before landings.
+
+Whatever else is served by turns lies in a skew heap (Sleator and Tarjan, 1986) through the records
+themselves, by their ``left`` and ``right``: it needs no room of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.compile import inlined
+from tidings.kernels.compile import inlined, primitive
 
 # A game of the tournament: when the winner is due, and which slot it is.
 NODE = np.dtype([("key", "f8"), ("slot", "i8")], align=True)
@@ -109,3 +112,31 @@ def pop(heap: Any, size: int) -> None:
     heap[hole].time = time
     heap[hole].order = order
     heap[hole].cargo = cargo
+
+
+@inlined
+def _comes_before(one: Any, other: Any) -> bool:
+    return one.key < other.key or (one.key == other.key and one.order < other.order)
+
+
+@primitive
+def merge(records: Any, one: int, other: int) -> int:
+    """Make one skew heap of two, and give its root; −1 is an empty heap."""
+    if one < 0:
+        return other
+    if other < 0:
+        return one
+    if _comes_before(records[other], records[one]):
+        one, other = other, one
+    root = one
+    while True:
+        top = records[one]
+        rest = top.right
+        top.right = top.left
+        if rest < 0:
+            top.left = other
+            return root
+        if _comes_before(records[other], records[rest]):
+            rest, other = other, rest
+        top.left = rest
+        one = rest

@@ -10,8 +10,6 @@ users of numba in the same process are not touched.
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,6 +18,8 @@ from typing import Any, TypeVar
 
 import numba
 from numba.core import caching, ccallback, types
+
+from tidings.model.own_folders import cache_folder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -133,34 +133,9 @@ def source_hash(engine: str) -> str:
 
 
 @cache
-def cache_folder(engine: str) -> Path:
-    """Where an engine's machine code is kept: the user's cache folder, or a temporary one."""
-    user = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    owner = os.getuid() if hasattr(os, "getuid") else "user"
-    fallback = Path(tempfile.gettempdir()) / f"tidings-{owner}"
-    for root in (Path(user) / "tidings", fallback):
-        folder = root / "kernels" / source_hash(engine)
-        if _is_writable(folder):
-            return folder
-    return Path(tempfile.mkdtemp(prefix="tidings-kernels-"))
-
-
-def _is_writable(folder: Path) -> bool:
-    """Whether the folder can be made, only we write to it, and it takes a file.
-
-    Others' code must not be run.
-    """
-    try:
-        folder.parents[2].mkdir(parents=True, exist_ok=True)
-        for each in (*folder.parents[1::-1], folder):  # who writes to one puts another in its place
-            each.mkdir(exist_ok=True, mode=0o700)
-            status = each.stat()
-            if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
-                return False
-        tempfile.TemporaryFile(dir=folder).close()
-    except (OSError, RuntimeError):
-        return False
-    return True
+def kernel_folder(engine: str) -> Path:
+    """Where an engine's machine code is kept."""
+    return cache_folder("kernels", source_hash(engine))
 
 
 class _KernelLocator(caching._CacheLocator):
@@ -173,7 +148,7 @@ class _KernelLocator(caching._CacheLocator):
         self._engine = engine_of(Path(file))
 
     def get_cache_path(self) -> str:
-        return str(cache_folder(self._engine))
+        return str(kernel_folder(self._engine))
 
     def get_source_stamp(self) -> str:
         return source_hash(self._engine)

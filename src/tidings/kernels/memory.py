@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numba
@@ -24,6 +25,16 @@ _WORD = 8
 _llvm: Any = vars(cgutils)["ir"]
 
 
+def record(**fields: type) -> np.dtype[Any]:
+    """The type of a record with these fields, laid out as compiled code reads them fastest."""
+    return np.dtype(list(fields.items()), align=True)
+
+
+def constants(first: int, count: int) -> tuple[Any, ...]:
+    """Whole numbers of NumPy: for Python's, numba would compile every function for each value."""
+    return tuple(map(np.int64, range(first, first + count)))
+
+
 class Layout:
     """The dtype of the world: its own numbers, then an address and a length for each table."""
 
@@ -33,9 +44,9 @@ class Layout:
         tables: Mapping[str, np.dtype[Any]],
         parts: Iterable[str] = (),
     ) -> None:
-        self.tables = dict(tables)
+        self.tables, self.parts = dict(tables), tuple(parts)
         fields: list[tuple[str, Any]] = list(numbers.items())
-        fields += [(f"{name}_code", np.int64) for name in parts]
+        fields += [(f"{name}_code", np.int64) for name in self.parts]
         for name in tables:
             fields += [(f"{name}_address", np.int64), (f"{name}_length", np.int64)]
         self.dtype = np.dtype(fields, align=True)
@@ -112,6 +123,19 @@ class Layout:
 
         return _compiled_accessor(call)
 
+    def records(self) -> Any:
+        """The accessors of all tables of records, by their names."""
+        kinds = self.tables.items()
+        return _named({name: self.table(name) for name, kind in kinds if kind.fields})
+
+    def arrays(self, **columns: int) -> Any:
+        """The accessors of all tables as arrays, by their names; of those named two-dimensional."""
+        return _named({name: self.array(name, columns.get(name, 0)) for name in self.tables})
+
+    def calls(self) -> Any:
+        """The callers of all parts, by their names."""
+        return _named({name: self.part(name) for name in self.parts})
+
     def world(self) -> Callable[[Any], Any]:
         """The accessor (address) -> world, for parts that are compiled on their own."""
         if not IS_COMPILING:
@@ -145,6 +169,13 @@ def _copy_bytes(typing_context: Any, to: Any, source: Any, size: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), code
+
+
+def _named(functions: Mapping[str, Callable[..., Any]]) -> Any:
+    """Functions as those of a module, which is what compiled code looks names up in."""
+    module = ModuleType("accessors")
+    vars(module).update(functions)
+    return module
 
 
 def _compiled_accessor(code: Callable[..., Any]) -> Callable[..., Any]:

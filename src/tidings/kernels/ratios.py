@@ -71,12 +71,6 @@ class Ratio:
         t = float(special.stdtrit(self.replications - 1, 0.5 + confidence / 2))
         return t * (self.share_standard_error if errors is None else errors)
 
-    def half_width(self, confidence: float = 0.95) -> float:
-        """Half the widest confidence interval of the shares (Student's t); NaN if unknown."""
-        if self.replications < 2 or not np.any(self.w > 0):
-            return math.nan
-        return float(np.nanmax(self.half_widths(confidence)))
-
     def relative_half_width(self, chosen: NDArray[np.bool_], confidence: float = 0.95) -> float:
         """Half the widest confidence interval of the chosen ratios, as a share of each."""
         if self.replications < 2 or not chosen.any():

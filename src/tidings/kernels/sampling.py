@@ -20,88 +20,18 @@ empirical             n, n + 1 values of the CDF, n + 1 edges
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from tidings.errors import UnsupportedError
 from tidings.kernels.compile import inlined, primitive
-from tidings.kernels.streams import States, uniform, uniform_open
-from tidings.kernels.ziggurat import exponential
-from tidings.model import laws
-from tidings.model.laws import Law, Reals
+from tidings.kernels.streams import States, exponential, uniform, uniform_open
+from tidings.model.arrays import Floats
 
 DETERMINISTIC, EXPONENTIAL, UNIFORM, GAMMA, HYPEREXPONENTIAL = 0, 1, 2, 3, 4
 LOGNORMAL, WEIBULL, PHASE_TYPE, EMPIRICAL = 5, 6, 7, 8
 
-Integers = npt.NDArray[np.int64]
-
-
-class LawTable(NamedTuple):
-    """Laws as :func:`draw` wants them: law i is ``kinds[i]`` with parameters at ``offsets[i]``."""
-
-    kinds: Integers
-    offsets: Integers
-    params: Reals
-
-
-def encode(times: Iterable[Law]) -> LawTable:
-    """The laws as one table; equal laws share their parameters.
-
-    >>> table = encode([laws.Deterministic(value_s=0.25), laws.Exponential(mean_s=0.5)])
-    >>> table.kinds.tolist(), table.offsets.tolist(), table.params.tolist()
-    ([0, 1], [0, 1], [0.25, 0.0, 0.5])
-    """
-    kinds, offsets = [], []
-    params: list[float] = []
-    known: dict[Law, tuple[int, int]] = {}
-    for law in times:
-        if law not in known:
-            kind, values = _encoded(law)
-            known[law] = kind, len(params)
-            params.extend(values)
-        kind, offset = known[law]
-        kinds.append(kind)
-        offsets.append(offset)
-    return LawTable(
-        np.array(kinds, dtype=np.int64),
-        np.array(offsets, dtype=np.int64),
-        np.array(params, dtype=np.float64),
-    )
-
-
-def _encoded(law: Law) -> tuple[int, list[float]]:
-    """The kind of a law and its parameters, the shift first."""
-    base, shift_s = laws.unshifted(law)
-    match base:
-        case laws.Deterministic():
-            return DETERMINISTIC, [shift_s + base.value_s]
-        case laws.Exponential():
-            return EXPONENTIAL, [shift_s, base.mean_s]
-        case laws.Uniform():
-            return UNIFORM, [shift_s + base.low_s, base.high_s - base.low_s]
-        case laws.Gamma():
-            return GAMMA, [shift_s, base.shape, base.mean_s / base.shape]
-        case laws.LogNormal():
-            return LOGNORMAL, [shift_s, base.mu, base.sigma]
-        case laws.Weibull():
-            return WEIBULL, [shift_s, base.scale_s, 1.0 / base.shape]
-        case laws.HyperExponential():
-            below = laws.cumulative(np.array(base.weights))[1:]
-            return HYPEREXPONENTIAL, [shift_s, len(below), *below, *base.means_s]
-        case laws.PhaseType():
-            start, stay_s, jumps = laws.walk(base)
-            return PHASE_TYPE, [shift_s, len(start), *start, *stay_s, *jumps.ravel()]
-        case laws.Empirical():
-            below = laws.cumulative(np.array(base.weights))
-            return EMPIRICAL, [shift_s, len(base.weights), *below, *base.edges_s]
-    raise UnsupportedError(f"a law of the family {type(base).__name__} cannot be drawn from")
-
 
 @inlined
-def draw(kind: int, offset: int, params: Reals, states: States, i: int) -> float:
+def draw(kind: int, offset: int, params: Floats, states: States, i: int) -> float:
     """A random time in seconds, by the numbers of stream i, which moves on."""
     shift = params[offset]
     if kind == EXPONENTIAL:
@@ -114,7 +44,7 @@ def draw(kind: int, offset: int, params: Reals, states: States, i: int) -> float
 
 
 @primitive
-def _draw_rest(kind: int, at: int, params: Reals, states: States, i: int) -> float:
+def _draw_rest(kind: int, at: int, params: Floats, states: States, i: int) -> float:
     """A draw of the families met less often; kept apart so that the others stay small."""
     if kind == GAMMA:
         return params[at + 1] * _unit_gamma(params[at], states, i)
@@ -158,7 +88,7 @@ def _unit_gamma(shape: float, states: States, i: int) -> float:
 
 
 @primitive
-def _first_above(u: float, at: int, count: int, params: Reals) -> int:
+def _first_above(u: float, at: int, count: int, params: Floats) -> int:
     """The first of ``count`` increasing parameters that lies above u; ``count`` if none does."""
     low, high = 0, count
     while low < high:
@@ -171,7 +101,7 @@ def _first_above(u: float, at: int, count: int, params: Reals) -> int:
 
 
 @primitive
-def _walk(at: int, params: Reals, states: States, i: int) -> float:
+def _walk(at: int, params: Floats, states: States, i: int) -> float:
     """The time a Markov chain takes to leave its phases."""
     count = int(params[at])
     start, stay, jumps = at + 1, at + 1 + count, at + 1 + 2 * count
@@ -184,7 +114,7 @@ def _walk(at: int, params: Reals, states: States, i: int) -> float:
 
 
 @primitive
-def _quantile(at: int, params: Reals, u: float) -> float:
+def _quantile(at: int, params: Floats, u: float) -> float:
     """Where a histogram's CDF passes u, for u in [0, 1)."""
     count = int(params[at])
     below, edges = at + 1, at + 2 + count
@@ -192,3 +122,18 @@ def _quantile(at: int, params: Reals, u: float) -> float:
     low, high = params[below + after - 1], params[below + after]
     left, right = params[edges + after - 1], params[edges + after]
     return left + (right - left) * ((u - low) / (high - low))
+
+
+@inlined
+def choose(records: Any, first: int, last: int, states: States, i: int) -> int:
+    """Draw one of the records [first, last) by their cumulative shares ``below``; of one, none."""
+    low, high = first, last - 1
+    if low < high:
+        share = uniform(states, i)
+        while low < high:
+            middle = (low + high) // 2
+            if records[middle].below > share:
+                high = middle
+            else:
+                low = middle + 1
+    return low

@@ -7,11 +7,62 @@ in the net.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
-from tidings.petri.net import Mode, Net, Place, Queue
+from tidings.petri.net import Arc, Mode, Net, Place, Queue, Transition
+from tidings.petri.reading import SEPARATOR
+
+
+def flatten(net: Net) -> Net:
+    """The same net without subnets; a place ``cpu`` of the subnet ``hub`` becomes ``hub/cpu``."""
+    return replace(
+        net,
+        places=tuple(_places(net.places, "")),
+        transitions=tuple(_transitions(net.places, net.transitions, "")),
+    )
+
+
+def _places(places: tuple[Place, ...], prefix: str) -> Iterator[Place]:
+    for place in places:
+        name = prefix + place.name
+        if place.subnet is None:
+            yield replace(place, name=name)
+        else:
+            yield from _places(place.subnet.places, name + SEPARATOR)
+
+
+def _transitions(
+    places: tuple[Place, ...], transitions: tuple[Transition, ...], prefix: str
+) -> Iterator[Transition]:
+    firsts = {place.name: prefix + end_of(place, "first") for place in places}
+    lasts = {place.name: prefix + end_of(place, "last") for place in places}
+
+    def moved(arcs: tuple[Arc, ...], names: dict[str, str]) -> tuple[Arc, ...]:
+        return tuple(replace(arc, place=names[arc.place]) for arc in arcs)
+
+    for transition in transitions:
+        modes = tuple(
+            replace(mode, take=moved(mode.take, lasts), put=moved(mode.put, firsts))
+            for mode in transition.modes
+        )
+        yield replace(transition, name=prefix + transition.name, modes=modes)
+    for place in places:
+        if place.subnet is not None:
+            inner = f"{prefix}{place.name}{SEPARATOR}"
+            yield from _transitions(place.subnet.places, place.subnet.transitions, inner)
+
+
+def end_of(place: Place, end: str) -> str:
+    """A place's own name, or of a subnet the full name of its ``first`` or ``last`` place."""
+    if place.subnet is None:
+        return place.name
+    chosen = getattr(place.subnet, end)
+    inner = next(each for each in place.subnet.places if each.name == chosen)
+    return f"{place.name}{SEPARATOR}{end_of(inner, end)}"
+
 
 Cell = tuple[str, str]  # place and colour
 
@@ -26,6 +77,11 @@ class Cells:
     def places(self) -> dict[str, Place]:
         """The places by name."""
         return {place.name: place for place in self.net.places}
+
+    @cached_property
+    def queues(self) -> dict[str, Queue]:
+        """The queues, by the names of their places, in the order of places."""
+        return {each.name: each.queue for each in self.net.places if each.queue is not None}
 
     @cached_property
     def modes(self) -> tuple[Mode, ...]:
@@ -121,7 +177,7 @@ class Cells:
 
     def queue_of(self, cell: Cell) -> Queue | None:
         """The queue of a cell's place."""
-        return self.places[cell[0]].queue
+        return self.queues.get(cell[0])
 
     def tokens(self, cell: Cell) -> int:
         """How many tokens a cell has in the beginning."""

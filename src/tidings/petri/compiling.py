@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.bins import bin_tables
-from tidings.kernels.records import make_records
-from tidings.kernels.sampling import encode
+from tidings.kernels.records import Numbering, encode, make_records
 from tidings.model import delay_grid
 from tidings.model.laws import Law, residual
 from tidings.petri import kernel_layout as layout
-from tidings.petri.cells import Cells
-from tidings.petri.flattening import flatten
+from tidings.petri.cells import Cells, flatten
 from tidings.petri.net import Net
 
 MOST_FIRINGS = 1_000_000  # without any time passing, before it is called endless
@@ -27,16 +25,6 @@ _KINDS = {
     "infinite-server": layout.INFINITE,
     "priority": layout.PRIORITY,
 }
-
-
-class _Numbering:
-    """Positions of things in the order in which they are first asked for."""
-
-    def __init__(self) -> None:
-        self.known: dict[Any, int] = {}
-
-    def __call__(self, thing: Any) -> int:
-        return self.known.setdefault(thing, len(self.known))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +41,9 @@ class CompiledNet:
 def compile_net(net: Net) -> CompiledNet:
     """Turn a net (without problems) into arrays; subnets are flattened."""
     cells = Cells(net=flatten(net))
-    streams = _Numbering()
+    streams = Numbering()
     laws: list[Law] = []
-    queue_names = tuple(place.name for place in cells.net.places if place.queue is not None)
+    queue_names = tuple(cells.queues)
     cell_rows, users, choices = _cells(cells, queue_names, laws, streams)
     modes, takes, puts = _modes(cells, streams)
     timed = _timed(cells, laws, streams)
@@ -108,7 +96,7 @@ def _placed(table: Any, law: int) -> list[int]:
 
 
 def _cells(
-    cells: Cells, queue_names: tuple[str, ...], laws: list[Law], streams: _Numbering
+    cells: Cells, queue_names: tuple[str, ...], laws: list[Law], streams: Numbering
 ) -> tuple[list[list[int]], list[tuple[int, int]], list[tuple[float, int]]]:
     """The cells' records (laws by position), users of those that hold, choices of the others."""
     position = {name: number for number, name in enumerate(queue_names)}
@@ -152,15 +140,13 @@ def _cells(
 
 
 def _queues(cells: Cells) -> Iterator[tuple[int, ...]]:
-    for place in cells.net.places:
-        if place.queue is not None:
-            infinite = place.queue.discipline == "infinite-server"
-            servers = NO_LIMIT if infinite else place.queue.servers
-            yield (int(_KINDS[place.queue.discipline]), servers, 0, -1, -1, -1, -1)
+    for queue in cells.queues.values():
+        servers = NO_LIMIT if queue.discipline == "infinite-server" else queue.servers
+        yield (int(_KINDS[queue.discipline]), servers, 0, -1, -1, -1, -1)
 
 
 def _modes(
-    cells: Cells, streams: _Numbering
+    cells: Cells, streams: Numbering
 ) -> tuple[list[tuple[Any, ...]], list[tuple[int, int]], list[tuple[float, int, int]]]:
     modes: list[tuple[Any, ...]] = []
     takes: list[tuple[int, int]] = []
@@ -203,7 +189,7 @@ def _timed_modes(cells: Cells) -> list[int]:
     return [number for number, mode in enumerate(cells.modes) if mode.after is not None]
 
 
-def _timed(cells: Cells, laws: list[Law], streams: _Numbering) -> list[tuple[int, ...]]:
+def _timed(cells: Cells, laws: list[Law], streams: Numbering) -> list[tuple[int, ...]]:
     """Mode, law, law of the first time (by position; −1: none) and stream of every timed mode."""
     rows: list[tuple[int, ...]] = []
     for number in _timed_modes(cells):

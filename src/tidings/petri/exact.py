@@ -1,6 +1,20 @@
-"""Nets solved exactly: queue by queue where there is a product form, else by their Markov chain."""
+"""Nets solved exactly: queue by queue where there is a product form, else by their Markov chain.
+
+Open nets without forks that have a product form are the networks of Baskett, Chandy, Muntz and
+Palacios: Poisson sources, tokens that go from place to place by fixed probabilities, and queues
+that are first come first served with one exponential service for all colours, processor sharing or
+infinite servers with any service. Forks are allowed as long as no place can be reached over two
+branches of one: looking back from any queue, all that led there is then such a network.
+
+What leaves a queue that serves some colours before others is no such stream any more. One with one
+exponential law is solved (Cobham) where no other queue, and not itself, comes behind it.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -10,14 +24,139 @@ from scipy.sparse import linalg as sparse_linalg
 
 from tidings.errors import UnsupportedError
 from tidings.model.arrays import Floats
-from tidings.petri.cells import Cells
-from tidings.petri.flattening import flatten
+from tidings.model.laws import Exponential
+from tidings.model.loads import waiting_probability
+from tidings.petri.cells import Cells, flatten
 from tidings.petri.markings import Event, Marking, Markings
-from tidings.petri.net import Net
-from tidings.petri.outcome import NetOutcome
-from tidings.petri.product_form import ProductForm
+from tidings.petri.net import Mode, Net, Queue
+from tidings.petri.outcome import NetOutcome, queueing_places
 from tidings.petri.reading import checked
-from tidings.petri.traffic import refuse_overload, solve_traffic
+from tidings.petri.traffic import Traffic, refuse_overload, solve_traffic
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductForm:
+    """The populations of an open net, queue by queue, where ``problem`` says nothing against it."""
+
+    cells: Cells
+    traffic: Traffic
+
+    @cached_property
+    def problem(self) -> str:
+        """Why the net has no product form that is known here; "" if it has."""
+        return next(self._problems(), "")
+
+    @cached_property
+    def populations(self) -> Floats:
+        """Mean tokens of every cell."""
+        tokens = np.zeros(len(self.cells.all))
+        for name, queue in self.cells.queues.items():
+            here = [at for at, cell in enumerate(self.cells.all) if cell[0] == name]
+            work = np.array([self._work(queue, at) for at in here])
+            offered, servers = float(work.sum()), queue.servers
+            if queue.discipline == "infinite-server" or offered == 0.0:
+                tokens[here] = work
+                continue
+            # Mean wait in services until a server is free, were nobody let past.
+            wait = waiting_probability(servers, offered) / servers
+            tokens[here] = work * (1.0 + wait * self._queueing(queue, here, work / servers))
+        return tokens
+
+    def _queueing(self, queue: Queue, here: list[int], loads: Floats) -> Floats:
+        """How many times as long colours wait in line as for the first server to become free.
+
+        1/((1 − σ')(1 − σ)), where σ is the load of colours that are served before or in turn with
+        one, σ' of those before it (Cobham, 1954); without priorities σ' = 0.
+        """
+        ranks = np.array([_rank(queue, self.cells.all[at][1]) for at in here])
+        before = np.array([loads[ranks > rank].sum() for rank in ranks])
+        in_turn = np.array([loads[ranks >= rank].sum() for rank in ranks])
+        factors: Floats = 1.0 / ((1.0 - before) * (1.0 - in_turn))
+        return factors
+
+    def busy_servers(self, place: str) -> float:
+        """Mean number of servers at work."""
+        queue = self.cells.queues[place]
+        return sum(
+            self._work(queue, at) for at, cell in enumerate(self.cells.all) if cell[0] == place
+        )
+
+    def _work(self, queue: Queue, cell: int) -> float:
+        law = queue.law_of(self.cells.all[cell][1])
+        return 0.0 if law is None else float(self.traffic.rates_per_s[cell]) * law.mean_s
+
+    def _problems(self) -> Iterator[str]:
+        if any(self.cells.tokens(cell) for cell in self.cells.all):
+            yield "there are tokens at the start"
+        if not all(self.cells.is_plain):
+            yield "some tokens wait for others, or for a timed transition"
+        for mode in self.cells.modes:
+            yield from self._mode_problems(mode)
+        for name, queue in self.cells.queues.items():
+            yield from self._queue_problems(name, queue)
+
+    def _mode_problems(self, mode: Mode) -> Iterator[str]:
+        if mode.after is not None and not isinstance(mode.after, Exponential):
+            yield "a source is not Poisson"
+        if any(arc.count > 1 for arc in mode.put):
+            yield "several tokens are put into one place at once"
+        seen: set[str] = set()
+        for arc in mode.put:
+            behind = self._reached[arc.place]
+            if seen & behind:
+                yield f"copies of one token meet again at '{min(seen & behind)}'"
+            seen |= behind
+
+    def _queue_problems(self, name: str, queue: Queue) -> Iterator[str]:
+        colours = [
+            colour
+            for at, (place, colour) in enumerate(self.cells.all)
+            if place == name and self.traffic.rates_per_s[at] > 0.0
+        ]
+        laws = {queue.law_of(colour) for colour in colours}
+        alike = len(laws) <= 1 and all(isinstance(law, Exponential) for law in laws)
+        any_law = queue.discipline == "infinite-server" or (
+            queue.discipline == "processor-sharing" and queue.servers == 1
+        )
+        if not (any_law or alike):
+            yield f"'{name}' does not serve all colours with the same exponential service time"
+        elif len({_rank(queue, colour) for colour in colours}) > 1:
+            behind = set().union(*(self._reached[place] for place in self._onwards[name]))
+            waits = sorted(place for place in behind if self._has_line(place))
+            if waits:
+                yield f"'{name}' serves by priority, and tokens go on to queue at '{waits[0]}'"
+
+    def _has_line(self, place: str) -> bool:
+        queue = self.cells.queues.get(place)
+        return queue is not None and queue.discipline != "infinite-server"
+
+    @cached_property
+    def _onwards(self) -> dict[str, set[str]]:
+        """The places that tokens of any colour can come to next from each."""
+        next_places: dict[str, set[str]] = {place.name: set() for place in self.cells.net.places}
+        for mode in self.cells.modes:
+            for taken in mode.take:
+                next_places[taken.place] |= {arc.place for arc in mode.put}
+        return next_places
+
+    @cached_property
+    def _reached(self) -> dict[str, set[str]]:
+        """The places that tokens of any colour can come to from each, itself included."""
+        reached = {}
+        for name in self._onwards:
+            seen, waiting = {name}, [name]
+            while waiting:
+                more = self._onwards[waiting.pop()] - seen
+                seen |= more
+                waiting += more
+            reached[name] = seen
+        return reached
+
+
+def _rank(queue: Queue, colour: str) -> int:
+    """Which colours a queue serves first; 0 for all where it heeds no priorities."""
+    return dict(queue.priorities).get(colour, 0) if queue.discipline == "priority" else 0
+
 
 MOST_STATES = 20_000
 
@@ -25,7 +164,7 @@ MOST_STATES = 20_000
 def solve_exactly(net: Net, *, most_states: int = MOST_STATES) -> NetOutcome:
     """Compute throughput, population, residence and utilisation of a net, exactly.
 
-    Open nets need a product form (:mod:`tidings.petri.product_form`). Of any other all times must
+    Open nets need a product form (:class:`ProductForm`). Of any other all times must
     be exponential, and the markings that can be reached few: closed nets, and those whose sources
     stop when something is full. Residence times are by Little's law; quantiles and ages are not
     computed.
@@ -35,8 +174,7 @@ def solve_exactly(net: Net, *, most_states: int = MOST_STATES) -> NetOutcome:
     refuse_overload(traffic)
     form = ProductForm(cells=cells, traffic=traffic)
     if not form.problem:
-        names = [place.name for place in cells.net.places if place.queue is not None]
-        busy = np.array([form.busy_servers(name) for name in names])
+        busy = np.array([form.busy_servers(name) for name in cells.queues])
         return _outcome(cells, traffic.rates_per_s, form.populations, busy, "product form")
     return _by_chain(cells, most_states, form.problem)
 
@@ -141,23 +279,13 @@ def _outcome(
             "age_mean_se_s": none,
         }
     )
-    names = [place.name for place in cells.net.places if place.queue is not None]
-    here = table.groupby("place", sort=False)[["throughput_per_s", "population"]].sum()
-    here = here.reindex(names, fill_value=0.0)
-    queues = [place.queue for place in cells.net.places if place.queue is not None]
-    servers = [1 if queue.discipline == "infinite-server" else queue.servers for queue in queues]
-    places = pd.DataFrame(
-        {
-            "place": names,
-            "servers": servers,
-            "discipline": [queue.discipline for queue in queues],
-            "throughput_per_s": here["throughput_per_s"].to_numpy(),
-            "population": here["population"].to_numpy(),
-            "utilisation": busy / np.array(servers),
-            "utilisation_se": np.zeros(len(names)),
-            "residence_mean_s": (here["population"] / here["throughput_per_s"]).to_numpy(),
-            "residence_mean_se_s": np.zeros(len(names)),
-        }
+    places = queueing_places(cells, table)
+    stays = places["population"] / places["throughput_per_s"]
+    places = places.assign(
+        utilisation=busy / places["servers"].to_numpy(),
+        utilisation_se=0.0,
+        residence_mean_s=stays,
+        residence_mean_se_s=0.0,
     )
     provenance = {"engine": f"exact: {how}", "notes": []}
     return NetOutcome(cells=table, places=places, provenance=provenance)

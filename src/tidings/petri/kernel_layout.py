@@ -12,26 +12,17 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import NODE
-from tidings.kernels.memory import Layout
+from tidings.kernels.memory import Layout, constants, record
 
 _I, _F = np.int64, np.float64
 
 
-def _record(**fields: type) -> np.dtype[Any]:
-    return np.dtype(list(fields.items()), align=True)
-
-
-def _constants(count: int) -> tuple[Any, ...]:
-    """Whole numbers of NumPy: for Python's, numba would compile every function for each value."""
-    return tuple(map(np.int64, range(count)))
-
-
-WHOLE = _record(value=_I)
-BIN = _record(value=_I, lowest=_F, highest=_F)
+WHOLE = record(value=_I)
+BIN = record(value=_I, lowest=_F, highest=_F)
 
 # A queue: tokens in service are a heap by when they are done (of processor sharing: by how much
 # work must have been done for each), those waiting a line, or a heap by priority.
-QUEUE = _record(
+QUEUE = record(
     kind=_I,
     servers=_I,
     active=_I,  # in service; of processor sharing all there are
@@ -43,10 +34,10 @@ QUEUE = _record(
     changed=_F,
     busy=_F,  # server seconds
 )
-FCFS, SHARING, INFINITE, PRIORITY = _constants(4)
+FCFS, SHARING, INFINITE, PRIORITY = constants(0, 4)
 # A cell: its law of service and stream; where it is plain, its choices [first, last); else its
 # users [first, last): transitions and timed modes that take from it.
-CELL = _record(
+CELL = record(
     queue=_I,
     kind=_I,
     offset=_I,
@@ -67,8 +58,8 @@ CELL = _record(
     aged=_I,  # departures of tokens that have an age
     age=_F,
 )
-CHOICE = _record(below=_F, mode=_I)
-MODE = _record(
+CHOICE = record(below=_F, mode=_I)
+MODE = record(
     first_take=_I,
     last_take=_I,
     first_put=_I,
@@ -78,16 +69,16 @@ MODE = _record(
     weight=_F,
     fired=_I,
 )
-TAKE = _record(cell=_I, count=_I)
-PUT = _record(share=_F, cell=_I, count=_I)
+TAKE = record(cell=_I, count=_I)
+PUT = record(share=_F, cell=_I, count=_I)
 # A transition that needs tokens of cells that are not plain: its modes [first, last).
-TRANSITION = _record(weight=_F, priority=_I, first_mode=_I, last_mode=_I, listed=_I)
+TRANSITION = record(weight=_F, priority=_I, first_mode=_I, last_mode=_I, listed=_I)
 # A timed mode: its law, and that of its first time if it takes nothing.
-TIMED = _record(mode=_I, kind=_I, offset=_I, first_kind=_I, first_offset=_I, stream=_I, listed=_I)
+TIMED = record(mode=_I, kind=_I, offset=_I, first_kind=_I, first_offset=_I, stream=_I, listed=_I)
 # A user of a cell: a transition, or a timed mode.
-USER = _record(is_timed=_I, number=_I)
+USER = record(is_timed=_I, number=_I)
 # A token; ``left`` and ``right`` in a heap, ``next`` in a line. Born at +inf: it has no age.
-TOKEN = _record(next=_I, cell=_I, left=_I, right=_I, key=_F, order=_I, entered=_F, born=_F)
+TOKEN = record(next=_I, cell=_I, left=_I, right=_I, key=_F, order=_I, entered=_F, born=_F)
 
 NUMBERS: dict[str, type] = {
     "now": _F,
@@ -135,28 +126,8 @@ TABLES: dict[str, np.dtype[Any]] = {
     "samples": WHOLE,  # tokens in the net at regular moments
 }
 LAYOUT = Layout(NUMBERS, TABLES)
+# By the names above: tables.tokens(world, position) is a record, arrays.nodes(world) a whole table.
+tables, arrays = LAYOUT.records(), LAYOUT.arrays(streams=4)
 
 # How a run comes back.
 DONE, NEEDS_ROOM, ENDLESS = 0, 1, 2
-
-choice_at = LAYOUT.table("choices")
-take_at = LAYOUT.table("takes")
-put_at = LAYOUT.table("puts")
-user_at = LAYOUT.table("users")
-cell_at = LAYOUT.table("cells")
-queue_at = LAYOUT.table("queues")
-mode_at = LAYOUT.table("modes")
-transition_at = LAYOUT.table("transitions")
-timed_at = LAYOUT.table("timed")
-candidate_at = LAYOUT.table("candidates")
-touched_at = LAYOUT.table("touched")
-token_at = LAYOUT.table("tokens")
-node_at = LAYOUT.table("nodes")
-residence_bin_at = LAYOUT.table("residence_bins")
-age_bin_at = LAYOUT.table("age_bins")
-sample_at = LAYOUT.table("samples")
-nodes_of = LAYOUT.array("nodes")
-streams_of = LAYOUT.array("streams", columns=4)
-law_params_of = LAYOUT.array("law_params")
-bin_guess_of = LAYOUT.array("bin_guess")
-bin_edges_of = LAYOUT.array("bin_edges")

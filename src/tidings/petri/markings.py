@@ -51,7 +51,7 @@ class Markings:
 
     def __post_init__(self) -> None:
         for place, colour in self.cells.all:
-            queue = self.cells.places[place].queue
+            queue = self.cells.queues.get(place)
             if queue is not None:
                 _exponential(queue.law_of(colour), f"the service of '{colour}' at '{place}'")
         for number, mode in enumerate(self.cells.modes):
@@ -62,12 +62,12 @@ class Markings:
     @cached_property
     def queues(self) -> tuple[Queue, ...]:
         """The queues, in the order of places."""
-        return tuple(each.queue for each in self.cells.net.places if each.queue is not None)
+        return tuple(self.cells.queues.values())
 
     @cached_property
     def queue_of(self) -> tuple[int, ...]:
         """The queue of every cell; −1 where its place has none."""
-        names = [place.name for place in self.cells.net.places if place.queue is not None]
+        names = list(self.cells.queues)
         return tuple(names.index(place) if place in names else -1 for place, _ in self.cells.all)
 
     @cached_property

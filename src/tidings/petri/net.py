@@ -52,6 +52,11 @@ class Queue:
         default=(),
     )
 
+    @property
+    def counted_servers(self) -> int:
+        """The servers that busy ones are a share of; 1 where there are servers for all."""
+        return 1 if self.discipline == "infinite-server" else self.servers
+
     def law_of(self, colour: str) -> Law | None:
         """The law of the service time of tokens of a colour; None where there is none."""
         return self.service if self.service is not None else dict(self.services).get(colour)

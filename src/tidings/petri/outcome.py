@@ -10,8 +10,21 @@ import pandas as pd
 
 from tidings.errors import InvalidInputError
 from tidings.model.shown import Shown
+from tidings.petri.cells import Cells
 
 QUANTILES = (0.5, 0.95, 0.99)
+
+
+def queueing_places(cells: Cells, table: pd.DataFrame) -> pd.DataFrame:
+    """A row for each place with a queue: what it is, and what all its colours add up to."""
+    here = table.groupby("place", sort=False)[["throughput_per_s", "population"]].sum()
+    own = {
+        "place": list(cells.queues),
+        "servers": [each.counted_servers for each in cells.queues.values()],
+        "discipline": [each.discipline for each in cells.queues.values()],
+    }
+    sums = here.reindex(own["place"], fill_value=0.0).reset_index(drop=True)
+    return pd.DataFrame(own).join(sums)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -35,8 +35,7 @@ def slowest(cells: Cells, traffic: Traffic) -> tuple[str, float]:
 
 def _relaxation_times_s(cells: Cells, traffic: Traffic) -> Iterator[tuple[str, float]]:
     for name, load in traffic.loads.items():
-        queue = cells.places[name].queue
-        assert queue is not None
+        queue = cells.queues[name]
         work = squares = 0.0
         for at, (place, colour) in enumerate(cells.all):
             law, rate = queue.law_of(colour), float(traffic.rates_per_s[at])

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike
 from tidings.errors import InvalidInputError
 from tidings.kernels.replications import (
     PILOT_SAMPLES,
+    Clock,
+    Series,
     detect_warmup,
     side_by_side,
 )
-from tidings.kernels.series import Clock, Series
 from tidings.model.arrays import Bools, Floats
 from tidings.model.progress import Progress
 from tidings.petri.compiling import CompiledNet, compile_net

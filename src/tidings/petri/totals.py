@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,7 @@ from tidings.model import delay_grid
 from tidings.model.arrays import Bools, Floats
 from tidings.model.delay_grid import Histogram
 from tidings.petri.compiling import CompiledNet
-from tidings.petri.outcome import QUANTILES, NetOutcome
+from tidings.petri.outcome import QUANTILES, NetOutcome, queueing_places
 
 RARE = 0.01  # of the departures of the busiest cell; a precision does not wait for fewer
 
@@ -63,7 +62,9 @@ class NetTotals:
         self.age.add(counts.age_s, counts.aged)
         self.stay.add(self._by_queue(counts.residence_s), self._by_queue(counts.departures))
         self.age_at.add(self._by_queue(counts.age_s), self._by_queue(counts.aged))
-        servers = np.array([max(1, each) for each in self._servers()], dtype=np.float64)
+        servers = np.array(
+            [each.counted_servers for each in self.compiled.cells.queues.values()], float
+        )
         self.utilisation.add(counts.busy_s, counts.length_s * servers)
         self.fired += counts.fired
         for name, bins in (("residence", counts.residence_bins), ("age", counts.age_bins)):
@@ -81,13 +82,6 @@ class NetTotals:
         sums: Floats = np.zeros(self.utilisation.x.size)
         np.add.at(sums, self._queue_of[queued], values[queued])
         return sums
-
-    def _servers(self) -> Iterator[int]:
-        places = self.compiled.cells.places
-        for name in self.compiled.queue_names:
-            queue = places[name].queue
-            assert queue is not None
-            yield 1 if queue.discipline == "infinite-server" else queue.servers
 
     def relative_half_width(self) -> float:
         """Half the widest confidence interval of mean residence times, as a share of them.
@@ -122,22 +116,12 @@ class NetTotals:
                 **self._quantiles("age"),
             }
         )
-        busy = self.utilisation
-        names = self.compiled.queue_names
-        here = table.groupby("place", sort=False)[["throughput_per_s", "population"]].sum()
-        places = pd.DataFrame(
-            {
-                "place": names,
-                "servers": list(self._servers()),
-                "discipline": [_discipline(cells, name) for name in names],
-                "throughput_per_s": [_of(here, name, "throughput_per_s") for name in names],
-                "population": [_of(here, name, "population") for name in names],
-                # Of an infinite server: how many are busy, on average.
-                "utilisation": busy.value,
-                "utilisation_se": busy.standard_error,
-                **_columns("residence_mean", self.stay, "_s"),
-                **_columns("age_mean", self.age_at, "_s"),
-            }
+        places = queueing_places(cells, table).assign(
+            # Of an infinite server: how many are busy, on average.
+            utilisation=self.utilisation.value,
+            utilisation_se=self.utilisation.standard_error,
+            **_columns("residence_mean", self.stay, "_s"),
+            **_columns("age_mean", self.age_at, "_s"),
         )
         return NetOutcome(cells=table, places=places, provenance=provenance)
 
@@ -161,11 +145,3 @@ def _empty_bins(shape: tuple[int, int]) -> tuple[Floats, Floats, Floats]:
 
 def _columns(name: str, ratio: Ratio, unit: str) -> dict[str, Floats]:
     return {f"{name}{unit}": ratio.value, f"{name}_se{unit}": ratio.standard_error}
-
-
-def _discipline(cells: Any, name: str) -> str:
-    return str(cells.places[name].queue.discipline)
-
-
-def _of(table: pd.DataFrame, name: str, column: str) -> float:
-    return float(table[column].get(name, 0.0))

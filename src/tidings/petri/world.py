@@ -105,7 +105,7 @@ def _grow(world: World, compiled: CompiledNet, window: Window) -> None:
     old = len(world.tables["tokens"])
     size = min(2 * old, max(window.max_tokens, old))
     if size <= old:
-        raise UnstableError(_too_many(world, compiled, window))
+        raise UnstableError(_too_many(world, compiled))
     table = np.concatenate([world.tables["tokens"], _free_tokens(size - old, old)])
     table["next"][-1] = world.record[0].free_token
     world.record[0].free_token = old
@@ -113,7 +113,7 @@ def _grow(world: World, compiled: CompiledNet, window: Window) -> None:
     world.put("tokens", table)
 
 
-def _too_many(world: World, compiled: CompiledNet, window: Window) -> str:
+def _too_many(world: World, compiled: CompiledNet) -> str:
     """What to say of too many tokens: where most of them are, and which."""
     tokens = world.tables["tokens"]
     counts = np.bincount(tokens.cell[tokens.cell >= 0], minlength=len(compiled.cells.all))

@@ -68,12 +68,11 @@ def adjust(system: System, verb: str, target: str, text: str) -> System:
 
 def change_recovery(system: System, verb: str, text: str) -> System:
     """The system under another scheme of recovery, or with another time of it."""
-    field = RECOVERIES[verb]
-    kind: Kind = records.document_fields(Recovery)[field.key].metadata["kind"]
-    value = None if text == _NOTHING and field.may_be_none else read_value(kind, text)
+    kind: Kind = records.document_fields(Recovery)[verb].metadata["kind"]
+    value = None if verb == "timeout" and text == _NOTHING else read_value(kind, text)
     if verb == "scheme" and value == "none":
         return replace(system, recovery=Recovery(scheme="none"))
-    change: dict[str, Any] = {field.name: value}
+    change: dict[str, Any] = {RECOVERIES[verb]: value}
     return replace(system, recovery=replace(system.used_recovery, **change))
 
 
@@ -227,10 +226,6 @@ def _availability(record: Any, value: float) -> Any:
     return _failure(record, replace(old, up=old.up.scaled(up_s / old.up.mean_s)))
 
 
-def _read_availability(place: Any) -> float | None:
-    return place.share(positive=True)  # type: ignore[no-any-return]
-
-
 def _connected(field: str) -> Callable[[Any, Any], Any]:
     def edit(peer: Any, value: Any) -> Any:
         old = peer.connectivity
@@ -338,7 +333,7 @@ def _with_lifetimes(system: System, value: Any) -> System:
     )
 
 
-_SHARE = Kind(label="a share above 0", read=_read_availability, schema=dict)
+_SHARE = Kind(label="a share above 0", read=lambda place: place.share(positive=True), schema=dict)
 _LINKS = ("links", *PEERS)
 _COMPONENTS = ("brokers", "links")
 
@@ -402,19 +397,10 @@ ADJUSTMENTS: dict[str, Adjustment] = {
     ),
 }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecoveryField:
-    """A field of the recovery, by its names in files and in code."""
-
-    key: str
-    name: str
-    may_be_none: bool = False
-
-
+# What of the recovery can be changed, and the field that holds it.
 RECOVERIES = {
-    "scheme": RecoveryField(key="scheme", name="scheme"),
-    "refresh": RecoveryField(key="refresh", name="refresh_s"),
-    "timeout": RecoveryField(key="timeout", name="timeout_s", may_be_none=True),
-    "detection": RecoveryField(key="detection", name="detection_s"),
+    "scheme": "scheme",
+    "refresh": "refresh_s",
+    "timeout": "timeout_s",
+    "detection": "detection_s",
 }

@@ -25,7 +25,7 @@ from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, System
 from tidings.planning.changes import changed, in_quotes
-from tidings.planning.scenarios import foretell
+from tidings.planning.evidence import foretell
 from tidings.prediction.network.arriving import on_time_and_mean
 from tidings.prediction.predict import predict
 from tidings.prediction.theory import network_of
@@ -125,7 +125,7 @@ def _cause(cause: Cause, cost: float) -> dict[str, Any]:
     return {"cause": cause.kind, "place": cause.place, "words": cause.words, "cost": cost}
 
 
-def draw_up(
+def explain(
     system: System,
     *,
     remedies: bool = True,
@@ -133,10 +133,10 @@ def draw_up(
     of: Collection[str] | None = None,
     progress: Progress = lambda _: None,
 ) -> Budget:
-    """Work out what causes cost by prediction; with ``remedies``, single changes are tried too.
+    """Work out what each cause costs in on-time share, and which single changes help most.
 
-    With a target for the on-time share of all events, the changes are as small as meets it. ``of``
-    names the subscribers whose events count; by default those of all do.
+    With a ``target`` for the on-time share, changes are as small as meets it. ``of`` names the
+    subscribers whose events count; by default those of all do.
     """
     progress("as it is")
     outcome = predict(system, causes=True, delays=False, error_bars=False, seconds=SECONDS)

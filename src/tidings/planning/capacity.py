@@ -15,9 +15,8 @@ from tidings.model.shown import Shown
 from tidings.model.system import Link, Subscriber, System
 from tidings.planning.changes import changed, in_quotes
 from tidings.planning.choices import ALL
-from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Standing, weigh
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Standing, Target, weigh
 from tidings.planning.selections import check_target
-from tidings.planning.targets import Target
 
 SLOWEST, FASTEST = 1 / 64, 64.0
 CLOSE = 0.01  # relative: how near the least speed is to that given, which is the faster one
@@ -69,19 +68,16 @@ class Capacity(Shown):
         """The answer as plain data for JSON."""
         options = [{"size": each.size, **each.evidence.to_document()} for each in self.options]
         chosen = self.choice.evidence.to_document() if self.choice else {}
-        return dict(
-            plain(
-                {
-                    "what": self.what,
-                    "broker": self.broker,
-                    "choice": self.choice.size if self.choice else None,
-                    "best": self.best.size,
-                    "verdict": self.verdict,
-                    "simulated": chosen.get("simulated"),
-                    "options": options,
-                }
-            )
-        )
+        document = {
+            "what": self.what,
+            "broker": self.broker,
+            "choice": self.choice.size if self.choice else None,
+            "best": self.best.size,
+            "verdict": self.verdict,
+            "simulated": chosen.get("simulated"),
+            "options": options,
+        }
+        return dict(plain(document))
 
 
 def least_speed(

@@ -14,9 +14,7 @@ from tidings.model.progress import Progress
 from tidings.model.system import Subscriber, System
 from tidings.planning.capacity import Capacity, Option
 from tidings.planning.changes import changed, in_quotes
-from tidings.planning.evidence import Evidence, Play, weigh
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
+from tidings.planning.evidence import Evidence, Play, Target, foretell, weigh
 from tidings.simulation.network import compile_system
 
 TWICE = 0.001  # share of events handled more than once from which settings are looked for

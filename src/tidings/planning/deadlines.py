@@ -24,14 +24,14 @@ from tidings.planning.evidence import (
     MISSES,
     OPEN,
     Play,
+    Target,
     better,
     errors,
+    foretell,
     played,
     surely_reached,
 )
 from tidings.planning.evidence import verdict as judged
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
 
 LEVELS = (0.95, 0.99, 0.999)
 CLOSE = 1e-3  # relative: how near the shortest lifetime is to that given, which is the longer one

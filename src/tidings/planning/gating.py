@@ -12,10 +12,9 @@ from tidings.model.json_text import plain
 from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import System
-from tidings.planning.budget import Budget, Remedy, draw_up
+from tidings.planning.budget import Budget, Remedy, explain
 from tidings.planning.changes import changed
-from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, errors, weigh
-from tidings.planning.targets import Target
+from tidings.planning.evidence import MEETS, MISSES, OPEN, Evidence, Play, Target, errors, weigh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -80,7 +79,7 @@ def hold(
         return Gate(evidence=evidence, rows=rows)
     missing = [row["subscriber"] for row in rows if row["verdict"] == MISSES]
     open_ = [row["subscriber"] for row in rows if row["verdict"] == OPEN]
-    budget = draw_up(system, of=missing or open_, progress=progress)
+    budget = explain(system, of=missing or open_, progress=progress)
     best = next((each for each in budget.remedies if each.gain > LEAST), None)
     after = ""
     if best is not None:

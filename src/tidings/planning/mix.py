@@ -29,9 +29,7 @@ from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.capacity import FASTEST, faster, narrowed
 from tidings.planning.changes import changed, in_quotes
-from tidings.planning.evidence import MEETS, Evidence, Play, weigh
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
+from tidings.planning.evidence import MEETS, Evidence, Play, Target, foretell, weigh
 from tidings.prediction.network.arriving import on_time_and_mean
 from tidings.prediction.network.network import Network
 from tidings.prediction.theory import network_of
@@ -66,18 +64,15 @@ class Mix(Shown):
 
     def to_document(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
-        return dict(
-            plain(
-                {
-                    "what": "mix",
-                    "mix": list(self.brokers),
-                    "cost": self.cost,
-                    "alike": self.alike,
-                    "alike_cost": self.alike_cost,
-                    **self.evidence.to_document(),
-                }
-            )
-        )
+        document = {
+            "what": "mix",
+            "mix": list(self.brokers),
+            "cost": self.cost,
+            "alike": self.alike,
+            "alike_cost": self.alike_cost,
+            **self.evidence.to_document(),
+        }
+        return dict(plain(document))
 
 
 def cheapest_mix(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from tidings.errors import InvalidInputError, TidingsError, UnsupportedError
+from tidings.errors import InvalidInputError, TidingsError
 from tidings.model import yaml_text
 from tidings.model.json_text import plain
 from tidings.model.named_files import folders_of
@@ -23,12 +23,11 @@ from tidings.model.outcome import CAUSES, LOSSES, Outcome
 from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.planning.changes import changed
-from tidings.prediction.predict import predict
+from tidings.planning.evidence import foretell
 
 REASONS = ("late", *LOSSES)  # what an event that is not on time may be
 SHOWN = ("on_time", "error", *REASONS, "delay_mean_s")
 
-ROUGHLY, FEW_SECONDS = 0.01, 10.0  # error and CPU seconds of what is simulated for want of theory
 
 Engine = Callable[[System], Outcome]
 
@@ -109,17 +108,6 @@ def difference(
     """What a scenario changes, by an engine such as :func:`foretell`."""
     after = engine(changed(system, scenario.changes, scenario.below))
     return Difference(scenario=scenario, before=before or engine(system), after=after)
-
-
-def foretell(system: System) -> Outcome:
-    """Predict as whoever asks hundreds of times needs it: by theory, with its measured errors.
-
-    Simulated, roughly, is only what theory has not.
-    """
-    try:
-        return predict(system, by="theory", delays=False, error_bars=False, causes=False)
-    except UnsupportedError:
-        return predict(system, by="simulation", within=ROUGHLY, seconds=FEW_SECONDS, delays=False)
 
 
 def assess(system: System, scenario: Scenario, before: Outcome) -> dict[str, Any]:

@@ -19,10 +19,18 @@ from tidings.model.progress import Progress
 from tidings.model.shown import Shown
 from tidings.model.system import SCHEMES, Recovery, System
 from tidings.planning.choices import SCHEME_SECONDS
-from tidings.planning.evidence import MEETS, OPEN, better, deciding, errors, verdict
-from tidings.planning.scenarios import foretell
-from tidings.planning.targets import Target
-from tidings.simulation.run import SimulationOptions, simulate
+from tidings.planning.evidence import (
+    MEETS,
+    OPEN,
+    Target,
+    better,
+    deciding,
+    errors,
+    foretell,
+    verdict,
+)
+from tidings.simulation.options import SimulationOptions
+from tidings.simulation.run import simulate
 
 SURELY = 2.0  # standard errors within which costs are not told apart
 QUANTILES = {"worst": 0.0, "p05": 0.05, "p50": 0.5}  # of on-time shares over subscribers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,22 +12,18 @@ from tidings.errors import InvalidInputError
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
 from tidings.model.system import System
-from tidings.planning.admission import Admission, Admissions
-from tidings.planning.budget import Budget, draw_up
+from tidings.planning.admission import Admission, Admissions, newcomer_like
 from tidings.planning.capacity import Capacity, least_copies, least_speed
 from tidings.planning.choices import ALL, SCHEME_SECONDS, SECONDS
 from tidings.planning.consumers import ConsumersPlan, plan_group
 from tidings.planning.deadlines import LEVELS, Deadlines, shortest_lifetimes
-from tidings.planning.evidence import Evidence, Play, weigh
+from tidings.planning.evidence import Evidence, Play, Target, weigh
 from tidings.planning.gating import Gate, hold
-from tidings.planning.home_search import search_for
-from tidings.planning.homes import HomesAdvice, assign_homes
+from tidings.planning.homes import HomesAdvice, assign_homes, search_for
 from tidings.planning.mix import Mix, cheapest_mix
-from tidings.planning.newcomers import newcomer_like
 from tidings.planning.objectives import read_objectives, with_objectives
 from tidings.planning.scenarios import Difference, Scenario, difference
 from tidings.planning.schemes import SchemeAdvice, compare_schemes
-from tidings.planning.targets import Target
 from tidings.prediction.predict import PredictOptions, predict
 from tidings.simulation import run
 from tidings.simulation.options import SimulationOptions, Wanted
@@ -45,22 +41,6 @@ class PlanOptions:
     simulate: bool = True  # what prediction alone leaves open
     seconds: float = SECONDS  # CPU seconds of all simulations together
     seed: int = 1
-
-
-def explain(
-    system: System,
-    *,
-    remedies: bool = True,
-    target: float | None = None,
-    of: Collection[str] | None = None,
-    progress: Progress = lambda _: None,
-) -> Budget:
-    """Work out what each cause costs in on-time share, and which single changes help most.
-
-    With a ``target`` for the on-time share, changes are as small as meets it. ``of`` names the
-    subscribers whose events count; by default those of all do.
-    """
-    return draw_up(system, remedies=remedies, target=target, of=of, progress=progress)
 
 
 def whatif(

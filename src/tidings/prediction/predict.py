@@ -31,7 +31,8 @@ from tidings.prediction.recorded import with_record_errors
 from tidings.prediction.rough_causes import calmed, rough_causes
 from tidings.prediction.theory import answer_by_theory
 from tidings.prediction.wanting import Within, read_within
-from tidings.simulation.run import SimulationOptions, simulate
+from tidings.simulation.options import SimulationOptions
+from tidings.simulation.run import simulate
 
 ENGINES = ("theory", "simulation")
 _UNLIMITED = 1_000_000  # replications; the seconds are the limit

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from tidings.model.study import Curves
 from tidings.reporting import wording
-from tidings.reporting.terminal import Column, FittingTable, hidden, name_column
-from tidings.reporting.what_ifs import number
+from tidings.reporting.terminal import FittingTable, Row, cells, fitting, formatted, names, number
 
-Row = Mapping[str, Any]
 _WIDE, _HIGH = 60, 8  # characters of a curve
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 
@@ -62,21 +58,14 @@ def _events(count: float) -> str:
 
 def late_table(document: Row, limit: int | None = None) -> FittingTable:
     """Subscribers and how many of their events are late or lost until the backlog is gone."""
-    rows = sorted(document["subscribers"], key=lambda row: -(row["late"] + row["lost"]))
-    shown = rows if limit is None else rows[:limit]
-    return FittingTable(
-        title="Published from the stop until then",
-        columns=[
-            name_column([row["subscriber"] for row in shown], "subscriber"),
-            Column(title="wanted", cells=[f"{row['wanted']:,.0f}" for row in shown]),
-            Column(title="late", cells=[f"{row['late']:,.0f}" for row in shown]),
-            Column(title="lost", cells=[f"{row['lost']:,.0f}" for row in shown]),
-            Column(
-                title="late or lost",
-                cells=[wording.percent(_share(row)) for row in shown],
-            ),
-        ],
-        caption=hidden(len(shown), len(rows)),
+    return fitting(
+        "Published from the stop until then",
+        sorted(document["subscribers"], key=lambda row: -(row["late"] + row["lost"])),
+        names("subscriber"),
+        *(formatted(name, name, ",.0f") for name in ("wanted", "late", "lost")),
+        cells("late or lost", lambda row: wording.percent(_share(row))),
+        limit=limit,
+        noun="subscribers",
     )
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from rich.console import RenderableType
 
-from tidings.reporting.terminal import Column, FittingTable
+from tidings.reporting.terminal import FittingTable, Head, Row, cells, fitting, formatted, texts
 from tidings.reporting.wording import UNKNOWN
 
 _HOW = {
@@ -17,63 +16,40 @@ _HOW = {
 }
 
 
-def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
+def diffusion_tables(measured: Row) -> Iterator[RenderableType]:
     """Times to spread with B(t), r by area, f and g, and d by length of stay."""
-    both = {name: measured[name] for name in ("subscriptions", "publications")}
-    yield FittingTable(
-        title="Spreading over brokers",
-        columns=[
-            Column(title="of", cells=list(both), left=True),
-            Column(title="spreads", cells=[f"{each['spreads']:,}" for each in both.values()]),
-            Column(
-                title="partial", spare=1, cells=[f"{each['partial']:,}" for each in both.values()]
-            ),
-            Column(
-                title="nowhere", spare=2, cells=[f"{each['nowhere']:,}" for each in both.values()]
-            ),
-            Column(
-                title="cut off", spare=3, cells=[f"{each['cut_off']:,}" for each in both.values()]
-            ),
-            Column(
-                title="brokers", spare=4, cells=[f"{each['brokers']:.1f}" for each in both.values()]
-            ),
-            _errors("mean", [(each["mean_s"], each["mean_se_s"]) for each in both.values()], " s"),
-            _errors(
-                "last broker, mean",
-                [(each["typical_s"], each["typical_se_s"]) for each in both.values()],
-                " s",
-            ),
-            _errors(
-                "worst", [(each["worst_s"], each["worst_se_s"]) for each in both.values()], " s"
-            ),
-        ],
+    both = [{"of": name, **measured[name]} for name in ("subscriptions", "publications")]
+    yield fitting(
+        "Spreading over brokers",
+        both,
+        texts("of", "of"),
+        formatted("spreads", "spreads", ","),
+        formatted("partial", "partial", ",", spare=1),
+        formatted("nowhere", "nowhere", ",", spare=2),
+        formatted("cut off", "cut_off", ",", spare=3),
+        formatted("brokers", "brokers", ".1f", spare=4),
+        _errors("mean", "mean_s", "mean_se_s", " s"),
+        _errors("last broker, mean", "typical_s", "typical_se_s", " s"),
+        _errors("worst", "worst_s", "worst_se_s", " s"),
         caption="T_sub (subscriptions) and T_diff (publications): time until the last other "
         "broker is reached, on average (last broker, mean) or at worst (worst; ± is its "
         "scatter between recordings of this length). Counted only: partial (reached "
         "fewer brokers than others from there), nowhere, cut off (began too late to be "
         "seen to its end).",
     )
-    points = [(name, point) for name, each in both.items() for point in each["points"]]
-    yield FittingTable(
-        title="B(t): share of the other brokers reached after a time",
-        columns=[
-            Column(title="of", cells=[name for name, _ in points], left=True),
-            Column(title="after", cells=[f"{point['time_s']:.3g} s" for _, point in points]),
-            _errors("reached", [(each["reached"], each["reached_se"]) for _, each in points]),
-        ],
+    yield fitting(
+        "B(t): share of the other brokers reached after a time",
+        [{"of": each["of"], **point} for each in both for point in each["points"]],
+        texts("of", "of"),
+        cells("after", lambda point: f"{point['time_s']:.3g} s"),
+        _errors("reached", "reached", "reached_se"),
     )
-    fits = measured["rapidity"]
-    yield FittingTable(
-        title="Rapidity r, from the area under B(t)",
-        columns=[
-            Column(title="by", cells=[_HOW[name] for name in fits], left=True),
-            _errors(
-                "T_sub + T_diff",
-                [(fit["within_s"], fit["within_se_s"]) for fit in fits.values()],
-                " s",
-            ),
-            _errors("r", [(fit["value"], fit["error"]) for fit in fits.values()]),
-        ],
+    yield fitting(
+        "Rapidity r, from the area under B(t)",
+        [{"by": _HOW[name], **fit} for name, fit in measured["rapidity"].items()],
+        texts("by", "by"),
+        _errors("T_sub + T_diff", "within_s", "within_se_s", " s"),
+        _errors("r", "value", "error"),
     )
     for name, title in (
         ("f", "f: share delivered, by time from subscribe to publication"),
@@ -81,21 +57,14 @@ def diffusion_tables(measured: Mapping[str, Any]) -> Iterator[RenderableType]:
     ):
         rows = [row for row in measured["curves"] if row["curve"] == name]
         if rows:
-            yield _shares(title, [f"{r['from_s']:.3g} – {r['to_s']:.3g} s" for r in rows], rows)
-    rows = measured["shares"]
-    if rows:
-        table = _shares(
+            yield _shares(title, rows, lambda row: f"{row['from_s']:.3g} – {row['to_s']:.3g} s")
+    if measured["shares"]:
+        yield _shares(
             "d: share delivered of what was published during a subscription, by its length",
-            [f"{row['stay_mean_s']:.3g} s" for row in rows],
-            rows,
-        )
-        expected = [
-            Column(title=title, cells=[_share(row[name]) for row in rows])
-            for name, title in (("closed_form", "closed form"), ("by_couples", "by delays"))
-        ]
-        yield FittingTable(
-            title=table.title,
-            columns=[*table.columns, *expected],
+            measured["shares"],
+            lambda row: f"{row['stay_mean_s']:.3g} s",
+            cells("closed form", lambda row: _share(row["closed_form"])),
+            cells("by delays", lambda row: _share(row["by_couples"])),
             caption="By delays: E[(T − X)⁺]/T for the mean length T, where X is the sum of both "
             f"measured delays between two brokers ({measured['couples']:,} pairs), "
             "without the last hop to the subscriber.",
@@ -106,22 +75,24 @@ def _share(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.4f}"
 
 
-def _shares(title: str, times: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> FittingTable:
-    return FittingTable(
-        title=title,
-        columns=[
-            Column(title="time", cells=list(times)),
-            Column(title="events", cells=[f"{row['events']:,.0f}" for row in rows]),
-            _errors("share", [(row["notified"], row["notified_se"]) for row in rows]),
-        ],
+def _shares(
+    title: str, rows: Sequence[Row], time: Callable[[Row], str], *more: Head, caption: str = ""
+) -> FittingTable:
+    return fitting(
+        title,
+        rows,
+        cells("time", time),
+        formatted("events", "events", ",.0f"),
+        _errors("share", "notified", "notified_se"),
+        *more,
+        caption=caption,
     )
 
 
-def _errors(
-    title: str, values: Sequence[tuple[float | None, float | None]], unit: str = ""
-) -> Column:
-    cells = []
-    for value, error in values:
-        known = UNKNOWN if value is None else f"{value:.4g}"
-        cells.append(f"{known} ± {UNKNOWN if error is None else f'{error:.2g}'}{unit}")
-    return Column(title=title, cells=cells)
+def _errors(title: str, key: str, error: str, unit: str = "") -> Head:
+    def write(row: Row) -> str:
+        known = UNKNOWN if row[key] is None else f"{row[key]:.4g}"
+        noise = UNKNOWN if row[error] is None else f"{row[error]:.2g}"
+        return f"{known} ± {noise}{unit}"
+
+    return cells(title, write)

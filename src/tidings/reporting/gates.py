@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 from tidings.reporting import wording
-from tidings.reporting.terminal import Column, FittingTable, hidden, name_column
-from tidings.reporting.what_ifs import number
+from tidings.reporting.budgets import error_text
+from tidings.reporting.terminal import (
+    FittingTable,
+    Row,
+    cells,
+    fitting,
+    hidden,
+    names,
+    number,
+    shares,
+)
 
-Row = Mapping[str, Any]
 WORDS = {"meets": "met", "misses": "not met", "undecided": "undecided"}
 _AFTER = {
     "meets": "all targets are then met",
@@ -30,20 +37,18 @@ def unmet(document: Row) -> list[Row]:
 
 def gate_table(document: Row, limit: int) -> FittingTable:
     """Who does not get its target, and why."""
-    rows = unmet(document)
-    shown = rows[:limit]
-    return FittingTable(
-        title="Below target",
-        columns=[
-            name_column([row["subscriber"] for row in shown], "subscriber"),
-            name_column([row["broker"] for row in shown], "at", spare=2),
-            Column(title="target", cells=[_share(row, "target") for row in shown]),
-            Column(title="on time", cells=[_share(row, "on_time") for row in shown]),
-            Column(title="error", cells=[_error(row) for row in shown]),
-            Column(title="", cells=[WORDS[row["verdict"]] for row in shown], left=True, spare=3),
-            Column(title="main cause", cells=[main_cause(row) for row in shown], left=True),
-        ],
-        caption=hidden(len(shown), len(rows)),
+    return fitting(
+        "Below target",
+        unmet(document),
+        names("subscriber"),
+        names("broker", "at", spare=2),
+        shares("target", "target"),
+        shares("on time", "on_time"),
+        cells("error", error_text),
+        cells("", lambda row: WORDS[row["verdict"]], left=True, spare=3),
+        cells("main cause", main_cause, left=True),
+        limit=limit,
+        noun="subscribers",
     )
 
 
@@ -87,11 +92,10 @@ def markdown(document: Row, title: str, limit: int) -> str:
             "|---|---|--:|--:|---|---|",
         ]
         for row in rows[:limit]:
-            cells = (
-                row["subscriber"], row["broker"], _share(row, "target"),
-                f"{_share(row, 'on_time')} {_error(row)}", WORDS[row["verdict"]], main_cause(row),
-            )  # fmt: skip
-            lines.append("| " + " | ".join(map(_plain, cells)) + " |")
+            share = f"{_share(row, 'on_time')} {error_text(row)}"
+            words = WORDS[row["verdict"]], main_cause(row)
+            written = (row["subscriber"], row["broker"], _share(row, "target"), share, *words)
+            lines.append("| " + " | ".join(map(_plain, written)) + " |")
         parts.append("\n".join(lines))
         if len(rows) > limit:
             parts.append(f"{hidden(limit, len(rows))} below target are shown.")
@@ -113,10 +117,11 @@ def junit(document: Row, title: str) -> str:
     suite = ElementTree.SubElement(root, "testsuite", {"name": _xml(title), **counts})
     advice = " ".join(sentences(document))
     for row in rows:
-        names = {"name": _xml(row["subscriber"]), "classname": _xml(row["broker"])}
-        case = ElementTree.SubElement(suite, "testcase", {**names, "time": "0"})
+        who = {"name": _xml(row["subscriber"]), "classname": _xml(row["broker"])}
+        case = ElementTree.SubElement(suite, "testcase", {**who, "time": "0"})
         if row["verdict"] != "meets":
-            text = f"{_share(row, 'on_time')} {_error(row)} on time, target {_share(row, 'target')}"
+            share = f"{_share(row, 'on_time')} {error_text(row)} on time"
+            text = f"{share}, target {_share(row, 'target')}"
             cause = main_cause(row)
             said = f"{text}: {WORDS[row['verdict']]}{'; ' + cause if cause else ''}"
             mark = ElementTree.SubElement(
@@ -142,10 +147,6 @@ def _counts(document: Row) -> tuple[int, int]:
 
 def _share(row: Row, name: str) -> str:
     return wording.percent(number(row, name))
-
-
-def _error(row: Row) -> str:
-    return "" if row["error"] is None else f"± {100 * number(row, 'error'):.2g} %"
 
 
 def _plain(text: str) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from tidings.model.causes import ARROW
 from tidings.model.outcome import CAUSES, LOSSES, SOURCES, Outcome
-from tidings.planning.budget import Remedy
 from tidings.reporting.reasons import Costs, Explanation, Part, Reasons
 from tidings.reporting.wording import percent, plural, rate, seconds, short, whole_percent
 from tidings.validation.comparison import Comparison, compare
+
+if TYPE_CHECKING:
+    from tidings.planning.budget import Remedy
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 MOST_BELOW = 0.05  # a threshold is worth naming when this share of the subscribers is below it

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -20,13 +21,15 @@ from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.study import Section
 from tidings.model.system import System
 from tidings.model.writing import check_file, write_file
-from tidings.planning.budget import Budget
 from tidings.reporting import headline
 from tidings.reporting.facts import facts
 from tidings.reporting.page_data import page_data, to_script
 from tidings.reporting.reasons import Reasons, explain
 from tidings.reporting.study_page import section_parts
 from tidings.reporting.templates import asset, fill
+
+if TYPE_CHECKING:
+    from tidings.planning.budget import Budget
 
 # In the order in which they need each other.
 _SCRIPTS = (

@@ -7,7 +7,8 @@ that still do not fit are folded. Colours are the caller's console's affair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +95,81 @@ class FittingTable:
         return drawn
 
 
+# ---- tables of rows: what a column is called, and how a row is written in it --------------------
+
+Row = Mapping[str, Any]
+Head = Callable[[Sequence[Row]], Column]  # a column of the rows that are shown
+
+
+def fitting(
+    title: str,
+    rows: Sequence[Row],
+    *heads: Head,
+    limit: int | None = None,
+    noun: str = "",
+    caption: str = "",
+) -> FittingTable:
+    """Write the first rows as a table; with a noun it says below how many of how many these are."""
+    shown = rows[:limit]
+    said = hidden(len(shown), len(rows), noun) if noun else ""
+    return FittingTable(
+        title=title,
+        columns=[head(shown) for head in heads],
+        caption=". ".join(filter(None, (caption, said))),
+    )
+
+
+def cells(title: str, write: Callable[[Row], str], *, left: bool = False, spare: int = 0) -> Head:
+    """Write a column of whatever is written of each row."""
+    return lambda rows: Column(
+        title=title, cells=[write(row) for row in rows], left=left, spare=spare
+    )
+
+
+def names(key: str, title: str = "", *, spare: int = 0, widest: int = _WIDEST_NAME) -> Head:
+    """Write a column of names, cut where they are long."""
+    return lambda rows: name_column([row[key] for row in rows], title or key, spare, widest)
+
+
+def texts(title: str, key: str, *, spare: int = 0) -> Head:
+    """Write a column of words as they are."""
+    return cells(title, lambda row: str(row[key]), left=True, spare=spare)
+
+
+def shares(title: str, key: str, *, spare: int = 0) -> Head:
+    """Write a column of shares in percent."""
+    return cells(title, lambda row: wording.percent(number(row, key)), spare=spare)
+
+
+def times(title: str, key: str, *, spare: int = 0) -> Head:
+    """Write a column of times, given in seconds."""
+    return cells(title, lambda row: wording.seconds(number(row, key)), spare=spare)
+
+
+def rates(title: str, key: str, *, spare: int = 0) -> Head:
+    """Write a column of rates, given per second."""
+    return cells(title, lambda row: wording.rate(number(row, key)), spare=spare)
+
+
+def gains(title: str, key: str, *, spare: int = 0) -> Head:
+    """Write a column of differences of shares, in percentage points with their sign."""
+    return cells(title, lambda row: points(number(row, key)), spare=spare)
+
+
+def formatted(title: str, key: str, form: str, *, spare: int = 0) -> Head:
+    """Write a column of numbers in a form such as ``,.0f``."""
+    return cells(title, lambda row: format(row[key], form), spare=spare)
+
+
+def number(row: Row, key: str) -> float:
+    """A number of a row; NaN where JSON has none."""
+    value = row[key]
+    return math.nan if value is None else float(value)
+
+
+# ---- what commands show --------------------------------------------------------------------------
+
+
 def outcome_table(
     outcome: Outcome, limit: int | None = None, worst_first: bool = True
 ) -> RenderableType:
@@ -148,39 +224,31 @@ def interval_table(
     intervals: pd.DataFrame, level: float, limit: int | None = None
 ) -> RenderableType:
     """Between which shares each subscriber's true one lies with a probability, the worst first."""
-    rows = by_share(intervals)
-    shown = rows if limit is None else rows.head(limit)
-    shares = {"on time": "on_time", "at least": "low", "at most": "high"}
-    return FittingTable(
-        title=f"{wording.percent(level)} intervals of on-time shares",
-        columns=[
-            name_column(shown["subscriber"], "subscriber"),
-            *(
-                Column(title=title, cells=_cells(wording.percent, shown[name]))
-                for title, name in shares.items()
-            ),
-        ],
-        caption=hidden(len(shown), len(rows)),
+    return fitting(
+        f"{wording.percent(level)} intervals of on-time shares",
+        by_share(intervals).to_dict("records"),
+        names("subscriber"),
+        shares("on time", "on_time"),
+        shares("at least", "low"),
+        shares("at most", "high"),
+        limit=limit,
+        noun="subscribers",
     )
 
 
 def broker_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
     """How busy each broker is and how long events wait and are served there, the busiest first."""
     rows = outcome.brokers.sort_values("utilisation", ascending=False, kind="stable")
-    shown = rows if limit is None else rows.head(limit)
-    busy = _cells(wording.percent, shown["utilisation"], shown["utilisation_se"])
-    wait = _cells(wording.seconds, shown["wait_mean_s"], shown["wait_mean_se_s"])
-    columns = [
-        name_column(shown["broker"], "broker"),
-        Column(title="busy", cells=busy),
-        Column(title="arrivals", cells=_cells(wording.rate, shown["arrivals_per_s"]), spare=2),
-        Column(title="mean wait", cells=wait),
-        Column(title="service", cells=_cells(wording.seconds, shown["service_mean_s"]), spare=1),
-    ]
-    return FittingTable(
-        title=f"Brokers, {outcome.source}",
-        columns=columns,
-        caption=hidden(len(shown), len(rows), "brokers"),
+    return fitting(
+        f"Brokers, {outcome.source}",
+        rows.to_dict("records"),
+        names("broker"),
+        cells("busy", lambda row: wording.percent(row["utilisation"], row["utilisation_se"])),
+        rates("arrivals", "arrivals_per_s", spare=2),
+        cells("mean wait", lambda row: wording.seconds(row["wait_mean_s"], row["wait_mean_se_s"])),
+        times("service", "service_mean_s", spare=1),
+        limit=limit,
+        noun="brokers",
     )
 
 
@@ -188,20 +256,17 @@ def link_table(outcome: Outcome, limit: int | None = None) -> RenderableType:
     """What each link carries, loses and takes, the lossiest first."""
     carried = outcome.links["events_per_s"] != 0.0  # what carries nothing loses nothing
     rows = outcome.links.assign(lost=outcome.links["lost"].where(carried))
-    rows = rows.sort_values("lost", ascending=False, kind="stable")
-    shown = rows if limit is None else rows.head(limit)
-    columns = [
-        name_column(shown["source"], "from"),
-        name_column(shown["target"], "to"),
-        Column(title="events", cells=_cells(wording.rate, shown["events_per_s"])),
-        Column(title="lost", cells=_cells(wording.percent, shown["lost"])),
-        Column(title="mean delay", cells=_cells(wording.seconds, shown["delay_mean_s"]), spare=1),
-        Column(title="busy", cells=_cells(wording.percent, shown["utilisation"]), spare=2),
-    ]
-    return FittingTable(
-        title=f"Links, {outcome.source}",
-        columns=columns,
-        caption=hidden(len(shown), len(rows), "links"),
+    return fitting(
+        f"Links, {outcome.source}",
+        rows.sort_values("lost", ascending=False, kind="stable").to_dict("records"),
+        names("source", "from"),
+        names("target", "to"),
+        rates("events", "events_per_s"),
+        shares("lost", "lost"),
+        times("mean delay", "delay_mean_s", spare=1),
+        shares("busy", "utilisation", spare=2),
+        limit=limit,
+        noun="links",
     )
 
 
@@ -209,17 +274,15 @@ def comparison_table(comparison: Comparison, limit: int = 10) -> RenderableType:
     """How far two outcomes are apart, and the subscribers for which they are farthest apart."""
     a, b = comparison.source_a, comparison.source_b
     a, b = (f"{a} A", f"{b} B") if a == b else (a, b)
-    rows = comparison.worst(limit)
-    columns = [
-        name_column(rows["subscriber"], "subscriber"),
-        name_column(rows["broker"], "at", spare=2),
-        Column(title=a, cells=_cells(wording.percent, rows["on_time_a"])),
-        Column(title=b, cells=_cells(wording.percent, rows["on_time_b"])),
-        Column(title="difference", cells=[f"{100 * d:+.2f} %" for d in rows["on_time_difference"]]),
-        Column(title="in standard errors", cells=[_signed(z) for z in rows["on_time_z"]], spare=1),
-    ]
-    worst = FittingTable(
-        title=f"Largest differences, of {len(comparison.subscribers)}", columns=columns
+    worst = fitting(
+        f"Largest differences, of {len(comparison.subscribers)}",
+        comparison.worst(limit).to_dict("records"),
+        names("subscriber"),
+        names("broker", "at", spare=2),
+        shares(a, "on_time_a"),
+        shares(b, "on_time_b"),
+        cells("difference", lambda row: f"{100 * row['on_time_difference']:+.2f} %"),
+        cells("in standard errors", lambda row: _signed(row["on_time_z"]), spare=1),
     )
     return Group(Text(agreement(comparison)), worst)
 
@@ -290,73 +353,69 @@ def side_by_side(outcomes: Sequence[Outcome], limit: int | None = 10) -> Rendera
 
 def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> RenderableType:
     """Fitted parameters with their standard errors; with the truth, where it is known, and z."""
-    shown = parameters if limit is None else parameters.head(limit)
-    units = shown["unit"].fillna("").astype(str)
-    estimated, errors = shown["estimate"].astype(float), shown["standard_error"].astype(float)
-    estimates = _cells(wording.quantity, estimated, units, errors)
-    columns = [
-        name_column(shown["path"], "parameter", widest=60),
-        Column(title="estimate", cells=estimates),
-        name_column(shown["family"], "family", spare=2),
-        Column(title="from", cells=[wording.number(n) for n in shown["count"]], spare=3),
-        Column(title="misfit", cells=[wording.number(d) for d in shown["goodness"]], spare=4),
+
+    def quantity(title: str, key: str, error: str | None = None, spare: int = 0) -> Head:
+        def write(row: Row) -> str:
+            se = math.nan if error is None else float(row[error])
+            return wording.quantity(float(row[key]), str(row["unit"]), se)
+
+        return cells(title, write, spare=spare)
+
+    heads = [
+        names("path", "parameter", widest=60),
+        quantity("estimate", "estimate", "standard_error"),
+        names("family", spare=2),
+        cells("from", lambda row: wording.number(row["count"]), spare=3),
+        cells("misfit", lambda row: wording.number(row["goodness"]), spare=4),
     ]
-    if "source" in shown and (shown["source"] != "traces").any():
-        bounds = _cells(wording.quantity, shown["bound"].astype(float), units)
-        columns.append(name_column(shown["source"], "source", spare=1))
-        columns.append(Column(title="bound", cells=bounds, spare=1))
-    if "truth" in shown:
-        truths = _cells(wording.quantity, shown["truth"].astype(float), units)
-        columns.append(Column(title="truth", cells=truths, spare=1))
-        columns.append(Column(title="z", cells=[_signed(z) for z in parameter_z(shown)]))
-    return FittingTable(
-        title="Fitted parameters",
-        columns=columns,
-        caption=hidden(len(shown), len(parameters), "parameters"),
-    )
+    rows = parameters.assign(unit=parameters["unit"].fillna("").astype(str))
+    if "source" in parameters and (parameters["source"] != "traces").any():
+        heads += [names("source", spare=1), quantity("bound", "bound", spare=1)]
+    if "truth" in parameters:
+        heads.append(quantity("truth", "truth", spare=1))
+        heads.append(cells("z", lambda row: _signed(row["z"])))
+        rows["z"] = parameter_z(parameters)
+    listed = rows.to_dict("records")
+    return fitting("Fitted parameters", listed, *heads, limit=limit, noun="parameters")
 
 
 def quality_table(quality: pd.DataFrame) -> RenderableType:
     """What became of the rows of every trace table: used, set aside and why, or one too many."""
-    return FittingTable(
-        title="Rows of the traces",
-        columns=[
-            name_column(quality["table"], "table"),
-            Column(title="rows", cells=[f"{rows:,}" for rows in quality["rows"]]),
-            name_column(quality["fate"], "fate"),
-            name_column(quality["reason"], "reason", widest=60),
-        ],
+    return fitting(
+        "Rows of the traces",
+        quality.to_dict("records"),
+        names("table"),
+        formatted("rows", "rows", ","),
+        names("fate"),
+        names("reason", widest=60),
     )
 
 
 def coverage_table(coverage: pd.DataFrame) -> RenderableType:
     """How much of what was published could be followed to those who want it."""
-    shares = ["—" if pd.isna(share) else f"{share:.2%}" for share in coverage["share"]]
-    return FittingTable(
-        title="Coverage",
-        columns=[
-            name_column(coverage["what"], "what", widest=60),
-            Column(title="number", cells=[f"{number:,}" for number in coverage["number"]]),
-            Column(title="of", cells=[f"{whole:,}" for whole in coverage["of"]], spare=1),
-            Column(title="share", cells=shares),
-        ],
+    return fitting(
+        "Coverage",
+        coverage.to_dict("records"),
+        names("what", widest=60),
+        formatted("number", "number", ","),
+        formatted("of", "of", ",", spare=1),
+        cells("share", lambda row: "—" if pd.isna(row["share"]) else f"{row['share']:.2%}"),
     )
 
 
 def traffic_table(traffic: pd.DataFrame, *, limit: int) -> RenderableType:
     """Which kind of traffic publishers are, and how far counts of their events vary."""
-    shown = traffic.head(limit)
-    return FittingTable(
-        title="Traffic that is not independent intervals",
-        caption=hidden(len(shown), len(traffic)),
-        columns=[
-            name_column(shown["publisher"], "publisher"),
-            name_column(shown["kind"], "kind", widest=32),
-            Column(title="over", cells=_cells(wording.seconds, shown["scale_s"]), spare=2),
-            Column(title="dispersion", cells=[f"{each:.3g}" for each in shown["dispersion"]]),
-            Column(title="expected", cells=[f"{each:.3g}" for each in shown["expected"]], spare=1),
-            name_column(shown["why"], "why", spare=3, widest=60),
-        ],
+    return fitting(
+        "Traffic that is not independent intervals",
+        traffic.to_dict("records"),
+        names("publisher"),
+        names("kind"),
+        times("over", "scale_s", spare=2),
+        formatted("dispersion", "dispersion", ".3g"),
+        formatted("expected", "expected", ".3g", spare=1),
+        names("why", spare=3, widest=60),
+        limit=limit,
+        noun="subscribers",
     )
 
 

@@ -26,7 +26,7 @@ from tidings.model.shown import Shown
 from tidings.model.system import System
 from tidings.model.units import format_seconds
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.kernel_stops import go_on, stop
+from tidings.simulation.kernel_members import go_on, stop
 from tidings.simulation.network import CompiledSystem, compile_system
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.run import HANDLED, refuse_overload
@@ -42,6 +42,10 @@ FEW = 100  # events that chance may add to any backlog
 USUAL_SAMPLES = 1_000  # of the usual backlog in each replication
 USUAL_PART = 0.2  # of a replication's usual length
 PILOT = -2_000  # a number apart from those of other pilots
+_TOLD = (
+    *("gone_s", "gone_error_s", "fluid_s", "late", "late_error"),
+    *("replications", "caught_up", "waited_s", "seed"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,19 +75,19 @@ class CatchUp(Shown):
     queue: WatchedQueue
     asked: str  # the state that it starts from
     backlog: float  # events that wait when it goes on
-    usual: int  # events that wait as a rule, at most; with no more than these, it is gone
     stopped_s: float  # how long it stood still
-    gone_s: float  # from when it goes on
-    gone_error_s: float
-    fluid_s: float | None  # the same if arrivals and services were steady flows
-    late: float  # events, of all subscribers
-    late_error: float
-    subscribers: tuple[Late, ...]
-    curve: tuple[tuple[float, float, float], ...]  # seconds, events that wait, half-width
-    replications: int
-    caught_up: int  # of these
-    waited_s: float  # after which a replication was given up
     seed: int
+    usual: int = 0  # events that wait as a rule, at most; with no more than these, it is gone
+    gone_s: float = math.inf  # from when it goes on
+    gone_error_s: float = math.nan
+    fluid_s: float | None = None  # the same if arrivals and services were steady flows
+    late: float = math.inf  # events, of all subscribers
+    late_error: float = math.nan
+    subscribers: tuple[Late, ...] = ()
+    curve: tuple[tuple[float, float, float], ...] = ()  # seconds, events that wait, half-width
+    replications: int = 0
+    caught_up: int = 0  # of these
+    waited_s: float = 0.0  # after which a replication was given up
 
     def headline(self) -> str:
         """Say how long it takes."""
@@ -106,21 +110,9 @@ class CatchUp(Shown):
                 "stopped_s": self.stopped_s,
                 "rate_per_s": self.queue.rate_per_s,
                 "capacity_per_s": self.queue.capacity_per_s,
-                "gone_s": self.gone_s,
-                "gone_error_s": self.gone_error_s,
-                "fluid_s": self.fluid_s,
-                "late": self.late,
-                "late_error": self.late_error,
-                "replications": self.replications,
-                "caught_up": self.caught_up,
-                "waited_s": self.waited_s,
-                "seed": self.seed,
+                **{name: getattr(self, name) for name in _TOLD},
             },
-            "subscribers": [
-                {"subscriber": each.subscriber, "wanted": each.wanted, "late": each.late}
-                | {"lost": each.lost}
-                for each in self.subscribers
-            ],
+            "subscribers": [dataclasses.asdict(each) for each in self.subscribers],
             "curve": [
                 {"after_s": after_s, "backlog": backlog, "backlog_error": error}
                 for after_s, backlog, error in self.curve
@@ -212,18 +204,7 @@ def _never(queue: WatchedQueue, state: CatchUpOptions) -> CatchUp:
         queue=queue,
         asked=str(state),
         backlog=state.expected(queue),
-        usual=0,
         stopped_s=state.expected_s(queue),
-        gone_s=math.inf,
-        gone_error_s=math.nan,
-        fluid_s=None,
-        late=math.inf,
-        late_error=math.nan,
-        subscribers=(),
-        curve=(),
-        replications=0,
-        caught_up=0,
-        waited_s=0.0,
         seed=state.seed,
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from tidings.model.arrays import Floats, Ints
 from tidings.model.routes import Routes
 from tidings.model.system import System
-from tidings.simulation.stations import Stations
+
+if TYPE_CHECKING:
+    from tidings.simulation.stations import Stations
 
 _MOST_ROUNDS, _SETTLED = 10_000, 1e-13
 

@@ -11,12 +11,12 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidings.errors import UnsupportedError
-from tidings.kernels.records import make_records
+from tidings.kernels.records import make_records, more_records
 from tidings.model.arrays import Bools, Ints
 from tidings.model.covering import covers
 from tidings.model.laws import Deterministic, Law, residual
@@ -24,7 +24,9 @@ from tidings.model.record_tables import column
 from tidings.model.routes import Routes
 from tidings.model.system import Subscriber, System
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.cells import Cells
+
+if TYPE_CHECKING:
+    from tidings.simulation.cells import Cells
 
 MOST_ENTRIES = 50_000_000  # of routing tables, followed in one replication
 SPARE_MESSAGES = 256  # room for messages under way in the beginning, beside what one step can send
@@ -223,14 +225,10 @@ def _churner_tables(
     return {
         "churners": make_records(layout.CHURNER, churners),
         **_listed("churners", classes, who, churn.routes.class_count),
-        "switches": _joined(before["switches"], layout.SWITCH, switches),
-        "places": _joined(before["places"], layout.PLACE, places),
+        "switches": more_records(before["switches"], layout.SWITCH, switches),
+        "places": more_records(before["places"], layout.PLACE, places),
         "receivers": receivers,
     }
-
-
-def _joined(before: Any, kind: np.dtype[Any], rows: list[tuple[Any, ...]]) -> Any:
-    return np.concatenate([before, make_records(kind, rows)])
 
 
 def _listed(name: str, keys: Ints, values: Ints, count: int) -> dict[str, Ints]:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.records import make_records
+from tidings.kernels.records import make_records, more_records
 from tidings.model.batches import Fetch
 from tidings.model.consumers import CHOICES, LONGEST_WAITING, WHEN_FULL, Consumers, Member
 from tidings.model.laws import Law, residual
 from tidings.model.system import Subscriber
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.audience import is_instant
-from tidings.simulation.peers import NO_LIMIT
 
 MESSAGE_COPIES = 3  # that one event at a group can make at once: the message, a delivery, a clock
 _ONE_BY_ONE = Fetch(size=0)  # members that do not fetch
@@ -203,11 +202,11 @@ class _Tables:
                 first["group_queues"],
                 self._next("group_queues"),
                 group.choice,
-                consumers.buffer if bounded else NO_LIMIT,
+                consumers.buffer if bounded else layout.NO_LIMIT,
                 consumers.when_full == WHEN_FULL[1],
-                consumers.prefetch or NO_LIMIT,
-                consumers.in_flight or NO_LIMIT,
-                consumers.deliveries or NO_LIMIT,
+                consumers.prefetch or layout.NO_LIMIT,
+                consumers.in_flight or layout.NO_LIMIT,
+                consumers.deliveries or layout.NO_LIMIT,
                 first_backoff,
                 len(self.backoffs),
                 rebalance_s,
@@ -232,8 +231,8 @@ class _Tables:
         station, server = self._next("stations"), self._next("servers")
         name = f"{group.name}, member {member.name}"
         law, stream = self.laws(group.processing(member)), self.streams(name, "processing")
-        row = (place, law, stream, server, 1, NO_LIMIT, 1, server, -1, -1, 0)
-        counts = (0, 0, 0.0, 0.0, 0.0, 0)  # up to whether what expires is kept
+        row = (place, law, stream, server, 1, layout.NO_LIMIT, 1, server, -1, -1, 0)
+        counts = (0, 0, 0.0, 0.0, 0)  # up to whether what expires is kept
         self.rows["stations"].append((*row, *counts, 1))
         self.rows["servers"].append((station, -1, -1, 0.0))
         if member.failure is not None:
@@ -275,7 +274,7 @@ class _Tables:
     def finished(self) -> dict[str, Any]:
         """All tables, as far as groups have a part in them."""
         joined = {
-            name: np.concatenate([self.before[name], make_records(kind, self.rows[name])])
+            name: more_records(self.before[name], kind, self.rows[name])
             for name, kind in _JOINED.items()
         }
         own = {name: make_records(kind, self.rows[name]) for name, kind in _OWN.items()}

@@ -1,4 +1,9 @@
-"""Copies of events: how they come to be, travel, are lost and forgotten."""
+"""Copies of events: how they come to be, travel, are lost and forgotten.
+
+An event takes a place in every buffer on its way that blocks publishers, a *limit*, before it
+leaves its publisher, and gives it back when it leaves the buffer. Of an event that is lost all
+places are free again when no copy of it is left.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,8 @@ from tidings.kernels.calendar import push
 from tidings.kernels.compile import inlined, merged, primitive
 from tidings.kernels.sampling import draw
 from tidings.kernels.streams import uniform
-from tidings.simulation.kernel_calls import call_settle
 from tidings.simulation.kernel_layout import (
     BESIDE,
-    BY_EXPIRY,
-    BY_PATH_DOWN,
     FIRST_HAND,
     FROM_PUBLISHER,
     HAS_PLACES,
@@ -20,33 +22,97 @@ from tidings.simulation.kernel_layout import (
     LOST,
     LOST_THERE,
     RESTORED,
-)
-from tidings.simulation.kernel_limits import pass_by, vacate_all
-from tidings.simulation.kernel_tables import (
-    cell_of_at,
-    channel_at,
-    copy_at,
-    flight_of,
-    label_at,
-    law_at,
-    law_params_of,
-    loss_at,
-    loss_here_at,
-    mark_at,
-    passage_at,
-    place_at,
-    publication_at,
-    publisher_at,
-    receipt_at,
-    receiver_at,
-    row_at,
-    size_at,
-    step_at,
-    streams_of,
-    wire_at,
+    arrays,
+    calls,
+    tables,
 )
 from tidings.simulation.kernel_walks import walk_tree
-from tidings.simulation.kernel_wanting import count_missed, stop_wanting
+from tidings.simulation.kernel_wanting import count_cause, count_missed, stop_wanting
+
+
+@inlined
+def pass_by(world: Any, index: int) -> None:
+    """Let a copy enter its place at this very moment, after those that do so already."""
+    tables.copies(world, index).next = -1
+    if world.passing_head < 0:
+        world.passing_head = index
+    else:
+        tables.copies(world, world.passing_tail).next = index
+    world.passing_tail = index
+
+
+@inlined
+def append(world: Any, queue: Any, index: int) -> None:
+    """Put a copy behind all others of a queue, a linked list with a head and a tail."""
+    tables.copies(world, index).next = -1
+    if queue.head < 0:
+        queue.head = index
+    else:
+        tables.copies(world, queue.tail).next = index
+    queue.tail = index
+
+
+@inlined
+def launch(world: Any, due: float, cargo: int) -> None:
+    """Let a copy land when it is due; below 0, a message or a moment that somebody waits for."""
+    world.order += 1
+    push(arrays.flight(world), world.in_flight, due, world.order, cargo)
+    world.in_flight += 1
+
+
+@inlined
+def full_limit(world: Any, row: int) -> int:
+    """Find a limit that has no place for an event of this row; −1: all have one."""
+    for position in range(
+        tables.limits_first(world, row).value, tables.limits_first(world, row + 1).value
+    ):
+        number = tables.limits_of(world, position).value
+        if tables.limits(world, number).taken >= tables.limits(world, number).capacity:
+            return number
+    return -1
+
+
+@inlined
+def take_places(world: Any, index: int) -> None:
+    """Take a place for a publication in every limit on its way; all of them have one."""
+    publication = tables.publications(world, index)
+    row = publication.row
+    for position in range(
+        tables.limits_first(world, row).value, tables.limits_first(world, row + 1).value
+    ):
+        number = tables.limits_of(world, position).value
+        tables.limits(world, number).taken += 1
+        tables.holds(world, index * world.limits_length + number).value = 1
+        publication.noted |= HAS_PLACES
+
+
+@primitive
+def vacate(world: Any, index: int, number: int) -> None:
+    """Give back the place of a publication in a limit, if it has one."""
+    hold = tables.holds(world, index * world.limits_length + number)
+    if hold.value:
+        hold.value = 0
+        tables.limits(world, number).taken -= 1
+        wake(world)
+
+
+@primitive
+def vacate_all(world: Any, index: int) -> None:
+    """Give back all places of a publication of which there are no copies any more."""
+    row = tables.publications(world, index).row
+    for position in range(
+        tables.limits_first(world, row).value, tables.limits_first(world, row + 1).value
+    ):
+        vacate(world, index, tables.limits_of(world, position).value)
+
+
+@inlined
+def wake(world: Any) -> None:
+    """Let it be seen who is blocked no more, as the next that happens at this very moment."""
+    if world.blocked_count > 0 and not world.is_waking:
+        world.is_waking = 1
+        pass_by(world, world.waker)
+
 
 # Times are meant to the nanosecond: what is late by less than half of one is on time. Otherwise
 # rounding would decide wherever delay and lifetime are equal by construction.
@@ -56,36 +122,36 @@ SLACK_S = 0.5e-9
 @primitive
 def draw_time(world: Any, law: int, stream: int) -> float:
     """A random time by one of the world's laws, in seconds."""
-    chosen = law_at(world, law)
-    return draw(chosen.kind, chosen.offset, law_params_of(world), streams_of(world), stream)
+    chosen = tables.laws(world, law)
+    return draw(chosen.kind, chosen.offset, arrays.law_params(world), arrays.streams(world), stream)
 
 
 @inlined
 def new_copy(world: Any, publication: int, place: int, channel: int) -> int:
     """A copy on its way to a place; the loop has made sure that there is room."""
     index = world.free_copy
-    copy = copy_at(world, index)
+    copy = tables.copies(world, index)
     world.free_copy = copy.next
     world.free_copies -= 1
     copy.publication = publication
     copy.place = place
     copy.channel = channel
     if world.failing:
-        label = label_at(world, index)
+        label = tables.labels(world, index)
         label.kind = FIRST_HAND
         label.via = -1
-    publication_at(world, publication).copies += 1
+    tables.publications(world, publication).copies += 1
     return index
 
 
 @inlined
 def release(world: Any, index: int) -> None:
     """Forget a copy, and its publication with the last one."""
-    copy = copy_at(world, index)
+    copy = tables.copies(world, index)
     copy.next = world.free_copy
     world.free_copy = index
     world.free_copies += 1
-    publication = publication_at(world, copy.publication)
+    publication = tables.publications(world, copy.publication)
     publication.copies -= 1
     if publication.copies == 0:
         forget(world, copy.publication)
@@ -94,9 +160,9 @@ def release(world: Any, index: int) -> None:
 @inlined
 def forget(world: Any, index: int) -> None:
     """Forget a publication of which there are no copies any more."""
-    publication = publication_at(world, index)
+    publication = tables.publications(world, index)
     if publication.noted:
-        call_settle(world, index, 0)
+        calls.settle(world, index, 0)
     world.measured_alive -= publication.measured
     publication.next = world.free_publication
     world.free_publication = index
@@ -105,18 +171,18 @@ def forget(world: Any, index: int) -> None:
 @inlined
 def count_loss(world: Any, index: int, broker: int, cause: int) -> None:
     """Count that a publication was lost on its way to a broker, or there, for all behind it too."""
-    row = publication_at(world, index).row
-    cell = cell_of_at(world, row * world.broker_count + broker).value
-    loss_at(world, cell * world.cause_count + cause).value += world.weight
+    row = tables.publications(world, index).row
+    cell = tables.cell_of(world, row * world.broker_count + broker).value
+    tables.losses(world, cell * world.cause_count + cause).value += world.weight
     if world.churning:
-        passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
+        tables.passages(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
 
 @primitive
 def lose(world: Any, index: int, cause: int) -> None:
     """A copy is lost at its place, and with it everything it would have become."""
-    copy = copy_at(world, index)
-    publication = publication_at(world, copy.publication)
+    copy = tables.copies(world, index)
+    publication = tables.publications(world, copy.publication)
     if publication.measured:
         if copy.place >= world.broker_count:
             count_loss_of_peer(world, index, cause)
@@ -124,9 +190,9 @@ def lose(world: Any, index: int, cause: int) -> None:
             note_loss_behind(world, index, cause)
         else:
             broker = copy.place
-            if world.bypassing and label_at(world, index).via >= 0:
+            if world.bypassing and tables.labels(world, index).via >= 0:
                 # What is lost on a detour is lost for those at its end and behind that.
-                broker = channel_at(world, label_at(world, index).via).target
+                broker = tables.channels(world, tables.labels(world, index).via).target
             count_loss(world, copy.publication, broker, cause)
     release(world, index)
 
@@ -134,43 +200,38 @@ def lose(world: Any, index: int, cause: int) -> None:
 @merged
 def count_loss_of_peer(world: Any, index: int, cause: int) -> None:
     """Count that an event was lost in a peer's queue: for all, or for this subscriber."""
-    copy = copy_at(world, index)
-    place = place_at(world, copy.place)
+    copy = tables.copies(world, index)
+    place = tables.places(world, copy.place)
     if place.kind == FROM_PUBLISHER:
-        count_loss(world, copy.publication, publisher_at(world, place.owner).home, cause)
+        count_loss(world, copy.publication, tables.publishers(world, place.owner).home, cause)
         return
-    churner = receiver_at(world, place.owner).churner
+    churner = tables.receivers(world, place.owner).churner
     if churner >= 0 and not stop_wanting(world, copy.publication, churner) > 0.0:
         return
-    publisher = row_at(world, publication_at(world, copy.publication).row).publisher
-    counts = receipt_at(world, place.owner * world.publisher_count + publisher)
-    if cause == BY_EXPIRY:
-        counts.expired += 1
-    elif cause == BY_PATH_DOWN:
-        counts.path_down += 1
-    else:
-        counts.dropped += 1
+    publisher = tables.rows(world, tables.publications(world, copy.publication).row).publisher
+    counts = tables.receipts(world, place.owner * world.publisher_count + publisher)
+    count_cause(counts, cause)
 
 
 @primitive
 def count_loss_here(world: Any, index: int, broker: int, cause: int) -> None:
     """Count that an event was lost for the subscribers at a broker, but not for those behind."""
-    publication = publication_at(world, index)
+    publication = tables.publications(world, index)
     if not publication.measured:
         return
     if world.buffering and world.bypassing:
         note_loss(world, index, broker, cause)
     else:
-        cell = cell_of_at(world, publication.row * world.broker_count + broker).value
-        loss_here_at(world, cell * world.cause_count + cause).value += world.weight
+        cell = tables.cell_of(world, publication.row * world.broker_count + broker).value
+        tables.losses_here(world, cell * world.cause_count + cause).value += world.weight
         if world.churning:
-            passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
+            tables.passages(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
 
 @primitive
 def settle(world: Any, index: int) -> None:
     """Count what was noted of a publication, now that no copy of it can come any more."""
-    noted = publication_at(world, index).noted
+    noted = tables.publications(world, index).noted
     if noted >= HAS_PLACES:
         vacate_all(world, index)
     if world.churning and noted & 1:
@@ -185,44 +246,44 @@ def settle(world: Any, index: int) -> None:
 @primitive
 def note_loss(world: Any, index: int, broker: int, cause: int) -> None:
     """Note the first cause of loss of an event at a broker that has not got it yet."""
-    mark = mark_at(world, index * world.broker_count + broker)
+    mark = tables.marks(world, index * world.broker_count + broker)
     if mark.value == 0:
         mark.value = LOST + cause
-        publication_at(world, index).noted |= 1
+        tables.publications(world, index).noted |= 1
         if world.churning:
-            passage_at(world, index * world.broker_count + broker).value = LOST_THERE - cause
+            tables.passages(world, index * world.broker_count + broker).value = LOST_THERE - cause
 
 
 @primitive
 def note_loss_behind(world: Any, index: int, cause: int) -> None:
     """Note a loss at a broker and behind it; the loss of a copy sent beside another is none."""
-    if label_at(world, index).kind == BESIDE:
+    if tables.labels(world, index).kind == BESIDE:
         return
-    copy = copy_at(world, index)
-    publication = publication_at(world, copy.publication)
+    copy = tables.copies(world, index)
+    publication = tables.publications(world, copy.publication)
     start = world.broker_count  # the first half of the steps may be in use
     kind = publication.content_class
     end = walk_tree(world, start, publication.tree, copy.place, copy.channel, kind)
     for position in range(start, end):
-        note_loss(world, copy.publication, step_at(world, position).broker, cause)
+        note_loss(world, copy.publication, tables.walk(world, position).broker, cause)
 
 
 @merged
 def count_noted(world: Any, index: int) -> None:
     """Count the losses noted of a publication, at every broker that has not got it."""
-    row = publication_at(world, index).row
+    row = tables.publications(world, index).row
     for broker in range(world.broker_count):
-        mark = mark_at(world, index * world.broker_count + broker).value
+        mark = tables.marks(world, index * world.broker_count + broker).value
         if mark >= LOST:
-            cell = cell_of_at(world, row * world.broker_count + broker).value
+            cell = tables.cell_of(world, row * world.broker_count + broker).value
             at = cell * world.cause_count + mark - LOST
-            loss_here_at(world, at).value += world.weight
+            tables.losses_here(world, at).value += world.weight
 
 
 @inlined
 def is_expired(world: Any, index: int) -> bool:
     """Whether the event of a copy is past its lifetime."""
-    publication = publication_at(world, copy_at(world, index).publication)
+    publication = tables.publications(world, tables.copies(world, index).publication)
     return world.now - publication.born > publication.lifetime + SLACK_S
 
 
@@ -231,14 +292,14 @@ def has_waited(world: Any, index: int) -> bool:
     """Whether the event of a copy was kept in a buffer on its way."""
     if not world.buffering:
         return False
-    kind = label_at(world, index).kind
+    kind = tables.labels(world, index).kind
     return bool(kind in (KEPT, RESTORED))
 
 
 @primitive
 def loses_in_bursts(world: Any, channel: Any) -> bool:
     """Whether a channel loses what is sent now, where that hangs on what was sent before."""
-    streams = streams_of(world)
+    streams = arrays.streams(world)
     if channel.fate < 0 or uniform(streams, channel.loss_stream) < channel.anew:
         is_lost = uniform(streams, channel.loss_stream) >= channel.reliability
         channel.fate = 1 if is_lost else 0
@@ -252,7 +313,7 @@ def loses(world: Any, channel: Any) -> bool:
         return False
     if channel.anew < 1.0:
         return loses_in_bursts(world, channel)
-    return uniform(streams_of(world), channel.loss_stream) >= channel.reliability
+    return uniform(arrays.streams(world), channel.loss_stream) >= channel.reliability
 
 
 @primitive
@@ -261,8 +322,8 @@ def time_on_wire(world: Any, index: int, channel: Any) -> float:
 
     What the channel loses has used it too.
     """
-    wire = wire_at(world, channel.wire)
-    size = size_at(world, publication_at(world, index).row).value
+    wire = tables.wires(world, channel.wire)
+    size = tables.sizes(world, tables.publications(world, index).row).value
     wire.free = max(wire.free, world.now) + size * channel.seconds_per_byte
     return wire.free - world.now
 
@@ -270,7 +331,7 @@ def time_on_wire(world: Any, index: int, channel: Any) -> float:
 @inlined
 def travel(world: Any, index: int, channel: Any) -> float:
     """Put a copy on its way over a channel; its delay in seconds."""
-    copy = copy_at(world, index)
+    copy = tables.copies(world, index)
     copy.stamp = channel.generation
     if channel.instant:
         pass_by(world, index)
@@ -278,7 +339,5 @@ def travel(world: Any, index: int, channel: Any) -> float:
     delay = draw_time(world, channel.delay, channel.delay_stream)
     if channel.wire >= 0:
         delay += time_on_wire(world, copy.publication, channel)
-    world.order += 1
-    push(flight_of(world), world.in_flight, world.now + delay, world.order, index)
-    world.in_flight += 1
+    launch(world, world.now + delay, index)
     return delay

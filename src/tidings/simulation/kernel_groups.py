@@ -13,18 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.calendar import push
 from tidings.kernels.compile import inlined, merged, primitive
+from tidings.kernels.sampling import choose
 from tidings.kernels.streams import uniform
 from tidings.simulation.kernel_copies import (
+    append,
     has_waited,
     is_expired,
+    launch,
     loses,
     new_copy,
+    pass_by,
     release,
     time_on_wire,
     travel,
+    vacate,
 )
+from tidings.simulation.kernel_deliveries import receipt_of, take_in
 from tidings.simulation.kernel_layout import (
     ACKNOWLEDGED,
     AT_MEMBER,
@@ -39,24 +44,10 @@ from tidings.simulation.kernel_layout import (
     HANDLED,
     LEAST_BUSY,
     TO_GROUP,
+    arrays,
+    tables,
 )
-from tidings.simulation.kernel_limits import pass_by, vacate
-from tidings.simulation.kernel_receipts import receipt_of, take_in
-from tidings.simulation.kernel_tables import (
-    backoff_at,
-    channel_at,
-    copy_at,
-    flight_of,
-    group_at,
-    group_queue_at,
-    member_at,
-    parcel_at,
-    place_at,
-    publication_at,
-    receiver_at,
-    request_at,
-    streams_of,
-)
+from tidings.simulation.kernel_wanting import count_cause
 
 ROOM = 4  # copies that must be free before one more event is handed out
 
@@ -64,9 +55,13 @@ ROOM = 4  # copies that must be free before one more event is handed out
 @primitive
 def visit_group(world: Any, index: int) -> bool:
     """Whether a copy has come to some place of a group, and was seen to there."""
-    place = place_at(world, copy_at(world, index).place)
-    delivery = parcel_at(world, index)
-    if place.kind == AT_MEMBER and not delivery.cut_off and member_at(world, delivery.member).is_on:
+    place = tables.places(world, tables.copies(world, index).place)
+    delivery = tables.parcels(world, index)
+    if (
+        place.kind == AT_MEMBER
+        and not delivery.cut_off
+        and tables.members(world, delivery.member).is_on
+    ):
         part_with_mates(world, index)
         return False  # it is there, and queues
     if place.kind == TO_GROUP:
@@ -81,7 +76,7 @@ def visit_group(world: Any, index: int) -> bool:
         acknowledge(world, index)
     else:
         be_overdue(world, index, place.owner)
-    hand_out(world, receiver_at(world, place.owner).group)
+    hand_out(world, tables.receivers(world, place.owner).group)
     return True
 
 
@@ -91,92 +86,63 @@ def visit_group(world: Any, index: int) -> bool:
 @merged
 def offer(world: Any, index: int, receiver: int) -> None:
     """An event comes to a group's queue: it is handed out, waits, or finds the queue full."""
-    number = receiver_at(world, receiver).group
-    group = group_at(world, number)
-    message = parcel_at(world, index)
+    number = tables.receivers(world, receiver).group
+    group = tables.groups(world, number)
+    message = tables.parcels(world, index)
     message.tries = 0
     message.handled = 0
     message.settled = 0
     message.known_by = 1
-    message.queue = choose_queue(world, group)
-    queue = group_queue_at(world, message.queue)
+    queues, streams = arrays.group_queues(world), arrays.streams(world)
+    message.queue = choose(queues, group.first_queue, group.last_queue, streams, group.stream)
+    queue = tables.group_queues(world, message.queue)
     if group.waiting >= group.buffer:
         if not group.drops_old or queue.head < 0:
             settle(world, number, index, BY_OVERFLOW)
             return
         settle(world, number, take_first(world, group, queue), BY_OVERFLOW)
-    copy = copy_at(world, index)
-    copy.arrived = world.now
-    copy.next = -1
-    if queue.head < 0:
-        queue.head = index
-    else:
-        copy_at(world, queue.tail).next = index
-    queue.tail = index
+    tables.copies(world, index).arrived = world.now
+    append(world, queue, index)
     queue.waiting += 1
     group.waiting += 1
     world.backlog += group.urgency
 
 
 @inlined
-def choose_queue(world: Any, group: Any) -> int:
-    """Draw the partition that an event falls into."""
-    low, high = group.first_queue, group.last_queue - 1
-    if low < high:
-        share = uniform(streams_of(world), group.stream)
-        while low < high:
-            middle = (low + high) // 2
-            if group_queue_at(world, middle).below > share:
-                high = middle
-            else:
-                low = middle + 1
-    return low
-
-
-@inlined
 def take_first(world: Any, group: Any, queue: Any) -> int:
     """Take the first message out of those that wait for their first delivery."""
     index = queue.head
-    queue.head = copy_at(world, index).next
+    queue.head = tables.copies(world, index).next
     queue.waiting -= 1
     group.waiting -= 1
     world.backlog -= group.urgency
     if group.limit > 0:
-        vacate(world, copy_at(world, index).publication, group.limit - 1)
+        vacate(world, tables.copies(world, index).publication, group.limit - 1)
     return index
 
 
 @primitive
 def settle(world: Any, number: int, index: int, cause: int) -> None:
     """A message is done with: acknowledged (cause −1), or given up."""
-    message = parcel_at(world, index)
+    message = tables.parcels(world, index)
     message.settled = 1
     message.cause = cause
     if message.tries > 0:
-        group_at(world, number).in_flight -= 1
+        tables.groups(world, number).in_flight -= 1
     know_less(world, number, index)
 
 
 @primitive
 def know_less(world: Any, number: int, index: int) -> None:
     """One place fewer knows of a message; with the last it is forgotten, and counted if lost."""
-    message = parcel_at(world, index)
+    message = tables.parcels(world, index)
     message.known_by -= 1
     if message.known_by > 0:
         return
-    publication = publication_at(world, copy_at(world, index).publication)
+    publication = tables.publications(world, tables.copies(world, index).publication)
     if publication.measured and message.handled == 0:
-        counts = receipt_of(world, publication, group_at(world, number).receiver)
-        if message.cause == BY_LINK:
-            counts.lost += 1.0
-        elif message.cause == BY_PATH_DOWN:
-            counts.path_down += 1
-        elif message.cause == BY_OVERFLOW:
-            counts.dropped += 1
-        elif message.cause == BY_EXPIRY:
-            counts.expired += 1
-        else:
-            counts.dead_letter += 1
+        counts = receipt_of(world, publication, tables.groups(world, number).receiver)
+        count_cause(counts, message.cause)
     release(world, index)
 
 
@@ -186,7 +152,7 @@ def know_less(world: Any, number: int, index: int) -> None:
 @primitive
 def hand_out(world: Any, number: int) -> None:
     """Hand out what waits at a group, as long as there is a member with room for it."""
-    group = group_at(world, number)
+    group = tables.groups(world, number)
     if world.now < group.paused_until or group.stopped:
         return
     while world.free_copies > ROOM:
@@ -195,11 +161,11 @@ def hand_out(world: Any, number: int) -> None:
         oldest = np.inf
         for at in range(group.first_queue, group.last_queue):
             index = first_due(world, number, at)
-            if index < 0 or copy_at(world, index).arrived >= oldest:
+            if index < 0 or tables.copies(world, index).arrived >= oldest:
                 continue
             if group.linger > 0.0 and lingers(world, group, at):
                 continue
-            owner = group_queue_at(world, at).owner
+            owner = tables.group_queues(world, at).owner
             if owner < 0:
                 owner = choose_member(world, group)
             elif not has_room(world, group, owner):
@@ -207,7 +173,7 @@ def hand_out(world: Any, number: int) -> None:
             if owner >= 0:
                 chosen = at
                 to = owner
-                oldest = copy_at(world, index).arrived
+                oldest = tables.copies(world, index).arrived
         if chosen < 0:
             break
         fetch(world, number, chosen, to)
@@ -218,14 +184,14 @@ def hand_out(world: Any, number: int) -> None:
 @merged
 def fetch(world: Any, number: int, at: int, to: int) -> None:
     """Send a member the next message of a queue, and others as its mates if it fetches several."""
-    group = group_at(world, number)
+    group = tables.groups(world, number)
     first = deliver_to(world, number, take_due(world, group, at), to)
     last = first
     for _ in range(1, group.fetch):
         if first_due(world, number, at) < 0:
             break
         following = deliver_to(world, number, take_due(world, group, at), to)
-        parcel_at(world, last).mate = following
+        tables.parcels(world, last).mate = following
         last = following
     send(world, number, first)
 
@@ -233,13 +199,13 @@ def fetch(world: Any, number: int, at: int, to: int) -> None:
 @inlined
 def due_at(world: Any, group: Any, queue: Any) -> float:
     """When the first message of a queue, which is not empty, has waited for others long enough."""
-    return copy_at(world, queue.head).arrived + group.linger
+    return tables.copies(world, queue.head).arrived + group.linger
 
 
 @inlined
 def lingers(world: Any, group: Any, at: int) -> bool:
     """Whether the messages of a queue wait for others to be fetched with them."""
-    queue = group_queue_at(world, at)
+    queue = tables.group_queues(world, at)
     if queue.again_head >= 0 or queue.waiting >= group.fetch:
         return False
     return world.now < due_at(world, group, queue)
@@ -248,18 +214,16 @@ def lingers(world: Any, group: Any, at: int) -> bool:
 @inlined
 def await_lingerers(world: Any, number: int) -> None:
     """Come back to a group when the next of its queues has lingered; it has one moment at most."""
-    group = group_at(world, number)
+    group = tables.groups(world, number)
     due = np.inf
     for at in range(group.first_queue, group.last_queue):
-        queue = group_queue_at(world, at)
+        queue = tables.group_queues(world, at)
         if queue.head >= 0 and due_at(world, group, queue) > world.now:
             due = min(due, due_at(world, group, queue))
     if due < np.inf:
         group.is_timed = 1
-        world.order += 1
         cargo: Any = -1 - (FIRST_MOMENT + world.groups_length + number)
-        push(flight_of(world), world.in_flight, due, world.order, cargo)
-        world.in_flight += 1
+        launch(world, due, cargo)
 
 
 @primitive
@@ -269,17 +233,17 @@ def first_due(world: Any, number: int, at: int) -> int:
     What was delivered before goes first, and needs no room among those in flight. What nobody waits
     for any more is taken out on the way.
     """
-    group = group_at(world, number)
-    queue = group_queue_at(world, at)
+    group = tables.groups(world, number)
+    queue = tables.group_queues(world, at)
     while queue.again_head >= 0:
         index = queue.again_head
-        if not parcel_at(world, index).settled and not (
+        if not tables.parcels(world, index).settled and not (
             world.expiry == 2 and is_expired(world, index)
         ):
             return index
-        queue.again_head = copy_at(world, index).next
+        queue.again_head = tables.copies(world, index).next
         world.backlog -= group.urgency
-        if not parcel_at(world, index).settled:
+        if not tables.parcels(world, index).settled:
             settle(world, number, index, BY_EXPIRY)
         know_less(world, number, index)
     if group.in_flight >= group.most_in_flight:
@@ -295,20 +259,20 @@ def first_due(world: Any, number: int, at: int) -> int:
 @inlined
 def take_due(world: Any, group: Any, at: int) -> int:
     """Take the message out of a queue that :func:`first_due` found."""
-    queue = group_queue_at(world, at)
+    queue = tables.group_queues(world, at)
     if queue.again_head < 0:
         return take_first(world, group, queue)
     index = queue.again_head
-    queue.again_head = copy_at(world, index).next
+    queue.again_head = tables.copies(world, index).next
     world.backlog -= group.urgency
-    parcel_at(world, index).known_by -= 1
+    tables.parcels(world, index).known_by -= 1
     return index
 
 
 @inlined
 def has_room(world: Any, group: Any, index: int) -> bool:
     """Whether a member is there and may hold one event more; to fetch, it must hold none."""
-    member = member_at(world, index)
+    member = tables.members(world, index)
     return member.is_on and member.held < (1 if group.fetch > 0 else group.prefetch)
 
 
@@ -324,7 +288,7 @@ def choose_member(world: Any, group: Any) -> int:
             having += has_room(world, group, index)
         if having == 0:
             return -1
-        skip = int(having * uniform(streams_of(world), group.stream))
+        skip = int(having * uniform(arrays.streams(world), group.stream))
         for index in range(group.first_member, group.last_member):
             if has_room(world, group, index):
                 if skip == 0:
@@ -338,7 +302,7 @@ def choose_member(world: Any, group: Any) -> int:
         if group.choice != LEAST_BUSY:
             chosen = index
             break
-        if chosen < 0 or member_at(world, index).held < member_at(world, chosen).held:
+        if chosen < 0 or tables.members(world, index).held < tables.members(world, chosen).held:
             chosen = index
     if chosen >= 0:
         group.turn = (chosen - group.first_member + 1) % count
@@ -352,7 +316,7 @@ def serve_request(world: Any, group: Any) -> int:
         return -1
     request = take_request(world, group)
     index = request.member
-    member_at(world, index).asked -= 1
+    tables.members(world, index).asked -= 1
     if request.left > 1:
         put_request(world, group, index, request.left - 1)
     return index
@@ -364,7 +328,7 @@ def take_request(world: Any, group: Any) -> Any:
     at = group.first_request + group.request_head
     group.request_head = (group.request_head + 1) % group.request_room
     group.requests -= 1
-    return request_at(world, at)
+    return tables.requests(world, at)
 
 
 @inlined
@@ -372,7 +336,7 @@ def put_request(world: Any, group: Any, index: int, count: int) -> None:
     """Let a request of a member for so many events wait behind all others."""
     at = group.first_request + (group.request_head + group.requests) % group.request_room
     group.requests += 1
-    request = request_at(world, at)
+    request = tables.requests(world, at)
     request.member = index
     request.left = count
 
@@ -380,8 +344,8 @@ def put_request(world: Any, group: Any, index: int, count: int) -> None:
 @primitive
 def ask_for_more(world: Any, index: int) -> None:
     """Let a member ask for as many events as it may hold, if few are left of what it asked for."""
-    member = member_at(world, index)
-    group = group_at(world, member.group)
+    member = tables.members(world, index)
+    group = tables.groups(world, member.group)
     left = member.held + member.asked
     if group.choice == BY_REQUEST and member.is_on and left < group.refill:
         put_request(world, group, index, group.prefetch - left)
@@ -391,8 +355,8 @@ def ask_for_more(world: Any, index: int) -> None:
 @primitive
 def drop_requests(world: Any, index: int) -> None:
     """Forget what a member has asked for that is no longer there."""
-    member = member_at(world, index)
-    group = group_at(world, member.group)
+    member = tables.members(world, index)
+    group = tables.groups(world, member.group)
     member.asked = 0
     for _ in range(group.requests):
         request = take_request(world, group)
@@ -403,20 +367,20 @@ def drop_requests(world: Any, index: int) -> None:
 @primitive
 def deliver_to(world: Any, number: int, index: int, to: int) -> int:
     """Make a delivery of a message to a member, and set its clock."""
-    group = group_at(world, number)
-    message = parcel_at(world, index)
+    group = tables.groups(world, number)
+    message = tables.parcels(world, index)
     if message.tries == 0:
         group.in_flight += 1
     message.tries += 1
     message.known_by += 1
-    member_at(world, to).held += 1
-    publication = copy_at(world, index).publication
-    channel_number = receiver_at(world, group.receiver).channel
-    delivery = new_copy(world, publication, member_at(world, to).place, channel_number)
-    parcel_at(world, delivery).message = index
-    parcel_at(world, delivery).member = to
-    parcel_at(world, delivery).cut_off = 0
-    parcel_at(world, delivery).mate = -1
+    tables.members(world, to).held += 1
+    publication = tables.copies(world, index).publication
+    channel_number = tables.receivers(world, group.receiver).channel
+    delivery = new_copy(world, publication, tables.members(world, to).place, channel_number)
+    tables.parcels(world, delivery).message = index
+    tables.parcels(world, delivery).member = to
+    tables.parcels(world, delivery).cut_off = 0
+    tables.parcels(world, delivery).mate = -1
     if group.last_backoff > group.first_backoff:
         set_clock(world, group, index)
     return delivery
@@ -425,22 +389,24 @@ def deliver_to(world: Any, number: int, index: int, to: int) -> int:
 @merged
 def send(world: Any, number: int, index: int) -> None:
     """Send a delivery and its mates to their member over the group's link, as one."""
-    channel = channel_at(world, receiver_at(world, group_at(world, number).receiver).channel)
+    channel = tables.channels(
+        world, tables.receivers(world, tables.groups(world, number).receiver).channel
+    )
     lost = channel.is_down > 0 or loses(world, channel)
-    each = parcel_at(world, index).mate if not lost else index
+    each = tables.parcels(world, index).mate if not lost else index
     measured = 0
     while each >= 0:  # the first uses the wire when it travels, behind its mates
-        publication = copy_at(world, each).publication
-        measured += publication_at(world, publication).measured
+        publication = tables.copies(world, each).publication
+        measured += tables.publications(world, publication).measured
         if channel.wire >= 0 and not channel.is_down:
             time_on_wire(world, publication, channel)
-        each = parcel_at(world, each).mate
+        each = tables.parcels(world, each).mate
     if lost:
         channel.sent += measured
         channel.lost += measured
         lose_delivery(world, index, BY_PATH_DOWN if channel.is_down else BY_LINK)
         return
-    measured += publication_at(world, copy_at(world, index).publication).measured
+    measured += tables.publications(world, tables.copies(world, index).publication).measured
     channel.sent += measured
     channel.delay_sum += measured * travel(world, index, channel)
 
@@ -448,12 +414,12 @@ def send(world: Any, number: int, index: int) -> None:
 @inlined
 def part_with_mates(world: Any, index: int) -> None:
     """Let the mates of a delivery that has come to its member queue there too, one by one."""
-    member = member_at(world, parcel_at(world, index).member)
-    if group_at(world, member.group).together:
+    member = tables.members(world, tables.parcels(world, index).member)
+    if tables.groups(world, member.group).together:
         return
-    while parcel_at(world, index).mate >= 0:
-        following = parcel_at(world, index).mate
-        parcel_at(world, index).mate = -1
+    while tables.parcels(world, index).mate >= 0:
+        following = tables.parcels(world, index).mate
+        tables.parcels(world, index).mate = -1
         index = following
         pass_by(world, index)
 
@@ -461,13 +427,13 @@ def part_with_mates(world: Any, index: int) -> None:
 @primitive
 def lose_delivery(world: Any, index: int, cause: int) -> None:
     """A delivery and its mates do not reach their member: clocks tell, or the events are lost."""
-    number = member_at(world, parcel_at(world, index).member).group
-    group = group_at(world, number)
+    number = tables.members(world, tables.parcels(world, index).member).group
+    group = tables.groups(world, number)
     silent = group.last_backoff == group.first_backoff
     while index >= 0:
-        delivery = parcel_at(world, index)
+        delivery = tables.parcels(world, index)
         following = delivery.mate
-        if silent and not parcel_at(world, delivery.message).settled:
+        if silent and not tables.parcels(world, delivery.message).settled:
             settle(world, number, delivery.message, cause)
         end_delivery(world, number, index)
         index = following
@@ -476,23 +442,23 @@ def lose_delivery(world: Any, index: int, cause: int) -> None:
 @inlined
 def set_clock(world: Any, group: Any, index: int) -> None:
     """Set the moment at which a delivery is overdue that was not acknowledged."""
-    message = parcel_at(world, index)
+    message = tables.parcels(world, index)
     message.known_by += 1
-    clock = new_copy(world, copy_at(world, index).publication, group.overdue_at, group.ack_channel)
-    parcel_at(world, clock).message = index
-    copy_at(world, clock).stamp = channel_at(world, group.ack_channel).generation
+    clock = new_copy(
+        world, tables.copies(world, index).publication, group.overdue_at, group.ack_channel
+    )
+    tables.parcels(world, clock).message = index
+    tables.copies(world, clock).stamp = tables.channels(world, group.ack_channel).generation
     which = min(group.first_backoff + message.tries - 1, group.last_backoff - 1)
-    world.order += 1
-    due = world.now + backoff_at(world, which).value
-    push(flight_of(world), world.in_flight, due, world.order, clock)
-    world.in_flight += 1
+    due = world.now + tables.backoffs(world, which).value
+    launch(world, due, clock)
 
 
 @inlined
 def end_delivery(world: Any, number: int, index: int) -> None:
     """A delivery is over, and its member may hold one event more."""
-    delivery = parcel_at(world, index)
-    member_at(world, delivery.member).held -= 1
+    delivery = tables.parcels(world, index)
+    tables.members(world, delivery.member).held -= 1
     ask_for_more(world, delivery.member)
     message = delivery.message
     release(world, index)
@@ -502,33 +468,33 @@ def end_delivery(world: Any, number: int, index: int) -> None:
 @merged
 def be_handled(world: Any, index: int) -> None:
     """A member has handled events, for the first time or again, and acknowledges them."""
-    group = group_at(world, member_at(world, parcel_at(world, index).member).group)
+    group = tables.groups(world, tables.members(world, tables.parcels(world, index).member).group)
     each = index
     while each >= 0:
-        delivery = parcel_at(world, each)
-        message = parcel_at(world, delivery.message)
+        delivery = tables.parcels(world, each)
+        message = tables.parcels(world, delivery.message)
         message.handled += 1
-        publication = publication_at(world, copy_at(world, each).publication)
+        publication = tables.publications(world, tables.copies(world, each).publication)
         if publication.measured and message.handled == 1:
             waited = has_waited(world, delivery.message)
             take_in(world, publication, group.receiver, world.now, waited)
         elif publication.measured and message.handled == 2:
             receipt_of(world, publication, group.receiver).handled_again += 1
         each = delivery.mate
-    copy = copy_at(world, index)
+    copy = tables.copies(world, index)
     copy.place = group.acknowledged_at
     copy.channel = group.ack_channel
-    travel(world, index, channel_at(world, group.ack_channel))
+    travel(world, index, tables.channels(world, group.ack_channel))
 
 
 @merged
 def acknowledge(world: Any, index: int) -> None:
     """An acknowledgement reaches the broker: what was handled is done with, the member is free."""
-    number = member_at(world, parcel_at(world, index).member).group
+    number = tables.members(world, tables.parcels(world, index).member).group
     while index >= 0:
-        delivery = parcel_at(world, index)
+        delivery = tables.parcels(world, index)
         following = delivery.mate
-        if not parcel_at(world, delivery.message).settled:
+        if not tables.parcels(world, delivery.message).settled:
             settle(world, number, delivery.message, -1)
         end_delivery(world, number, index)
         index = following
@@ -537,16 +503,16 @@ def acknowledge(world: Any, index: int) -> None:
 @merged
 def be_overdue(world: Any, index: int, receiver: int) -> None:
     """A clock comes due: if its message was not acknowledged, it is delivered again or given up."""
-    number = receiver_at(world, receiver).group
-    group = group_at(world, number)
-    at = parcel_at(world, index).message
+    number = tables.receivers(world, receiver).group
+    group = tables.groups(world, number)
+    at = tables.parcels(world, index).message
     release(world, index)
-    message = parcel_at(world, at)
+    message = tables.parcels(world, at)
     if not message.settled:
         if message.tries < group.deliveries:
             wait_again(world, group, at)
         else:
-            publication = publication_at(world, copy_at(world, at).publication)
+            publication = tables.publications(world, tables.copies(world, at).publication)
             if publication.measured:
                 receipt_of(world, publication, group.receiver).dead_letters += 1
             settle(world, number, at, BY_DEAD_LETTER)
@@ -556,27 +522,27 @@ def be_overdue(world: Any, index: int, receiver: int) -> None:
 @inlined
 def wait_again(world: Any, group: Any, index: int) -> None:
     """Let a message wait for another delivery, before all that wait for their first."""
-    message = parcel_at(world, index)
+    message = tables.parcels(world, index)
     message.known_by += 1
     world.backlog += group.urgency
-    queue = group_queue_at(world, message.queue)
-    copy_at(world, index).next = -1
+    queue = tables.group_queues(world, message.queue)
+    tables.copies(world, index).next = -1
     if queue.again_head < 0:
         queue.again_head = index
     else:
-        copy_at(world, queue.again_tail).next = index
+        tables.copies(world, queue.again_tail).next = index
     queue.again_tail = index
 
 
 @primitive
 def drop_delivery(world: Any, index: int) -> None:
     """A member has crashed over deliveries: their clocks tell, or the broker sees at once."""
-    number = member_at(world, parcel_at(world, index).member).group
-    group = group_at(world, number)
+    number = tables.members(world, tables.parcels(world, index).member).group
+    group = tables.groups(world, number)
     while index >= 0:
-        delivery = parcel_at(world, index)
+        delivery = tables.parcels(world, index)
         following, at = delivery.mate, delivery.message
-        if group.last_backoff == group.first_backoff and not parcel_at(world, at).settled:
+        if group.last_backoff == group.first_backoff and not tables.parcels(world, at).settled:
             wait_again(world, group, at)
         end_delivery(world, number, index)
         index = following

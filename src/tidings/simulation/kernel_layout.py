@@ -12,34 +12,25 @@ from typing import Any
 import numpy as np
 
 from tidings.kernels.calendar import LANDING, NODE
-from tidings.kernels.memory import Layout
+from tidings.kernels.memory import Layout, constants, record
 
 _I, _F = np.int64, np.float64
 
 
-def _record(**fields: type) -> np.dtype[Any]:
-    return np.dtype(list(fields.items()), align=True)
-
-
-def _constants(first: int, count: int) -> tuple[Any, ...]:
-    """Whole numbers of NumPy: for Python's, numba would compile every function for each value."""
-    return tuple(map(np.int64, range(first, first + count)))
-
-
-WHOLE, SMALL, TINY = _record(value=_I), _record(value=np.int32), _record(value=np.int8)
-MOMENT = _record(value=_F)
+WHOLE, SMALL, TINY = record(value=_I), record(value=np.int32), record(value=np.int8)
+MOMENT = record(value=_F)
 # A bin of a histogram of delays: how many, and between which the delays in it lie.
-BIN = _record(value=_I, lowest=_F, highest=_F)
+BIN = record(value=_I, lowest=_F, highest=_F)
 # How much there is in the system at a moment.
-SAMPLE = _record(copies=_I, backlog=_I)
+SAMPLE = record(copies=_I, backlog=_I)
 
 # ---- the network -------------------------------------------------------------------------------
 
-LAW = _record(kind=_I, offset=_I)
+LAW = record(kind=_I, offset=_I)
 # A publisher: home broker, its rows [first, last) of contents, laws of its intervals (or its day of
 # rates, or its schedule, as −2, −3, ...; −1: neither), the place where its events wait for it to
 # connect (−1: it is always there), its channel and its streams.
-PUBLISHER = _record(
+PUBLISHER = record(
     home=_I,
     first_row=_I,
     last_row=_I,
@@ -55,31 +46,31 @@ PUBLISHER = _record(
 )
 # A row: events of one publisher alike in class and lifetime. ``below`` is the cumulative share of
 # the publisher's events up to and including this row.
-ROW = _record(below=_F, publisher=_I, content_class=_I, tree=_I, lifetime=_I, published=_I)
+ROW = record(below=_F, publisher=_I, content_class=_I, tree=_I, lifetime=_I, published=_I)
 # A day: rates [first, last) of events, one a slot of so many seconds; ``total`` events are expected
 # of it. ``position`` is the slot, of all since the first day began, in which the last event fell.
-DAY = _record(slot=_F, total=_F, first=_I, last=_I, repeats=_I, position=_I)
+DAY = record(slot=_F, total=_F, first=_I, last=_I, repeats=_I, position=_I)
 # A schedule: the next of its times, and where they end.
-SCHEDULE = _record(position=_I, last=_I)
+SCHEDULE = record(position=_I, last=_I)
 # A place with its stations [first, last), in the order an event passes them: a broker, or a queue
 # of a publisher or receiver, its owner.
-PLACE = _record(first_station=_I, last_station=_I, kind=_I, owner=_I)
+PLACE = record(first_station=_I, last_station=_I, kind=_I, owner=_I)
 # Kinds of places: a broker; where events wait for their publisher to connect; where they wait for
 # their subscriber to connect; where a subscriber takes them in. Of a consumer group: where events
 # come to its queue; where a member handles them, and is done with them; where it is heard that one
 # was; where it is seen that none was in time.
-AT_BROKER, FROM_PUBLISHER, TO_SUBSCRIBER, AT_SUBSCRIBER = _constants(0, 4)
-TO_GROUP, AT_MEMBER, HANDLED, ACKNOWLEDGED, OVERDUE = _constants(4, 5)
+AT_BROKER, FROM_PUBLISHER, TO_SUBSCRIBER, AT_SUBSCRIBER = constants(0, 4)
+TO_GROUP, AT_MEMBER, HANDLED, ACKNOWLEDGED, OVERDUE = constants(4, 5)
 # Of publishers that are blocked or send in batches: where events come to be sent; where it is seen
 # who is blocked no more.
-TO_SENDER, TO_BLOCKED = _constants(9, 2)
+TO_SENDER, TO_BLOCKED = constants(9, 2)
 # A channel: one direction of a link, or a client's link. ``instant``: no delay at all. A failure
 # begins a new generation of the channel, and what was sent in an older one never arrives; of a
 # client's link that fails it is also known whether it ``is_down``. Each
 # event meets the fate of the one before (``fate``: lost or not; −1 at first), unless it is decided
 # anew, which happens with probability ``anew``: 1 where losses do not come in bursts. What is sent
 # over a channel with a wire (−1: there is none) keeps it busy for so many seconds per byte.
-CHANNEL = _record(
+CHANNEL = record(
     reliability=_F,
     instant=_I,
     delay=_I,
@@ -97,13 +88,13 @@ CHANNEL = _record(
     delay_sum=_F,
 )
 # A wire: when all that was sent over it will be through; whether several links share it.
-WIRE = _record(free=_F, shared=_I)
+WIRE = record(free=_F, shared=_I)
 # A receiver: a subscriber that is followed on its own, because its link loses or delays events or
 # because it has a lifetime of its own (a law, or −1), or because it has queues of its own: events
 # wait for it to connect at one place and are taken in at another (−1: there is none), or because
 # its subscription comes and goes (its churner; −1: it is always there), or because it is a group of
 # consumers (−1: it is not).
-RECEIVER = _record(
+RECEIVER = record(
     channel=_I, lifetime=_I, lifetime_stream=_I, waits_at=_I, taken_in_at=_I, churner=_I, group=_I
 )
 
@@ -112,7 +103,7 @@ RECEIVER = _record(
 # A station: one queue of a broker. Its waiting copies are a linked list, its idle servers another.
 # A closed gate stops its servers, which keep what is left of their work. ``urgency`` is what a
 # waiting copy adds to the backlog of the system.
-STATION = _record(
+STATION = record(
     place=_I,
     law=_I,
     stream=_I,
@@ -128,29 +119,28 @@ STATION = _record(
     served=_I,
     busy=_F,
     wait=_F,
-    wait_square=_F,
     urgency=_I,
     keeps_expired=_I,  # whether what expires in it is served all the same
     limit=_I,  # 1 + that of its buffer; 0: nobody is blocked by it
 )
-SERVER = _record(station=_I, serves=_I, next_idle=_I, left=_F)
+SERVER = record(station=_I, serves=_I, next_idle=_I, left=_F)
 # A line: what makes a station of a broker other than plain; its idle servers, here alone, and the
 # root of its heap: of those that wait in turn, or of those in service, so many ``active``. Of
 # shared servers also the work that each copy there since the last idle moment has had so far, as
 # of when it ``changed``. Its laws and priorities by event type begin at ``first_demand``.
-LINE = _record(kind=_I, first_demand=_I, idle=_I, root=_I, active=_I, work=_F, changed=_F)
+LINE = record(kind=_I, first_demand=_I, idle=_I, root=_I, active=_I, work=_F, changed=_F)
 # Kinds of lines: none at all; served in turn, by priority; by shared servers; all at once.
-PLAIN, IN_TURN, SHARING, UNLIMITED = _constants(0, 4)
-DEMAND = _record(law=_I, priority=_I)
+PLAIN, IN_TURN, SHARING, UNLIMITED = constants(0, 4)
+DEMAND = record(law=_I, priority=_I)
 # The place of a copy in the heap of a line, and the work it needs, in seconds.
-RANK = _record(left=_I, right=_I, order=_I, key=_F, need=_F)
+RANK = record(left=_I, right=_I, order=_I, key=_F, need=_F)
 # A copy: at (or on its way to) a place, a broker mostly, over a channel. ``stamp`` is the
 # generation in which it was sent.
-COPY = _record(
+COPY = record(
     next=_I, publication=_I, place=_I, channel=_I, stamp=_I, entered=_F, arrived=_F, started=_F
 )
 # A publication: an event, kept as long as there are copies of it.
-PUBLICATION = _record(
+PUBLICATION = record(
     next=_I,
     number=_I,
     row=_I,
@@ -167,13 +157,13 @@ PUBLICATION = _record(
 
 # What else there is to know of a copy where things fail: its kind, and, on a detour, the arc of the
 # tree whose end it is bound for instead (−1 on the tree).
-LABEL = _record(kind=_I, via=_I)
+LABEL = record(kind=_I, via=_I)
 # Kinds of copies: first-hand; released from a buffer; sent on a detour beside a buffered one; kept
 # for the subscribers of its broker and about to be handed to them.
-FIRST_HAND, KEPT, BESIDE, RESTORED = _constants(0, 4)
+FIRST_HAND, KEPT, BESIDE, RESTORED = constants(0, 4)
 # A switch: on and off by turns, and with it its members [first, last), which are components, or the
 # gate of a station (−1: none), for a time by a law each, or for the periods [first, last) in turn.
-SWITCH = _record(
+SWITCH = record(
     availability=_F,
     on=_I,
     off=_I,
@@ -192,18 +182,18 @@ SWITCH = _record(
 # A component: the brokers, then the links, then clients' links that fail. It is down while any
 # switch is off that it hangs on; ``seen`` is what other brokers believe: whether it was up when
 # they last noticed.
-COMPONENT = _record(down_by=_I, seen=_I)
+COMPONENT = record(down_by=_I, seen=_I)
 # A home: a broker with subscribers, who send their subscriptions again at regular moments from
 # ``phase`` on. ``rounds`` so far, and how many of them have timed out.
-HOME = _record(broker=_I, first_bundle=_I, last_bundle=_I, stream=_I, phase=_F, rounds=_I, ended=_I)
+HOME = record(broker=_I, first_bundle=_I, last_bundle=_I, stream=_I, phase=_F, rounds=_I, ended=_I)
 # A bundle: all subscriptions of one home for one tree, by class [first, last).
-BUNDLE = _record(home=_I, tree=_I, first_class=_I, last_class=_I)
-WANTED = _record(content_class=_I, count=_I)
+BUNDLE = record(home=_I, tree=_I, first_class=_I, last_class=_I)
+WANTED = record(content_class=_I, count=_I)
 # A buffer: copies kept for an arc, or (after those of the arcs) for the subscribers of a broker.
-BUFFER = _record(head=_I, tail=_I)
+BUFFER = record(head=_I, tail=_I)
 # A step of a walk over a tree: the broker, the arc into it, the step before, how many brokers at
 # and behind it want the event as far as is known, and whether a detour leads to it or before it.
-STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
+STEP = record(broker=_I, into=_I, before=_I, covered=_I)
 
 # ---- consumer groups -----------------------------------------------------------------------------
 
@@ -213,7 +203,7 @@ STEP = _record(broker=_I, into=_I, before=_I, covered=_I)
 # event is delivered once. Members that ``fetch`` so many at a time (0: they do not) wait for more
 # as long as they ``linger``. ``paused_until``: nobody is handed anything before; ``stopped``: nor
 # until it goes on again. ``urgency`` is what a waiting event adds to the backlog of the system.
-GROUP = _record(
+GROUP = record(
     receiver=_I,
     first_member=_I,
     last_member=_I,
@@ -251,17 +241,17 @@ GROUP = _record(
     stopped=_I,
     urgency=_I,
 )
-BY_TURNS, LEAST_BUSY, AT_RANDOM, BY_REQUEST = _constants(0, 4)
+BY_TURNS, LEAST_BUSY, AT_RANDOM, BY_REQUEST = constants(0, 4)
 # A member: its group, its place, whether it is there, how many events it holds, and how many it has
 # asked for beside these.
-MEMBER = _record(group=_I, place=_I, is_on=_I, held=_I, asked=_I)
+MEMBER = record(group=_I, place=_I, is_on=_I, held=_I, asked=_I)
 # A request of a member for so many events. Each event goes to the request that waits longest, which
 # then waits behind all others for the rest of what it asks for.
-REQUEST = _record(member=_I, left=_I)
+REQUEST = record(member=_I, left=_I)
 # A queue of a group, one a partition: the cumulative share of the events up to and including it,
 # the member that has it as a rule and the one that has it now (−1: any), what waits for its first
 # delivery and what for another one, each a linked list.
-GROUP_QUEUE = _record(
+GROUP_QUEUE = record(
     below=_F,
     usual_owner=_I,
     owner=_I,
@@ -276,7 +266,7 @@ GROUP_QUEUE = _record(
 # given up, by which cause), and how many copies and lists know of it. Of a delivery, of its
 # acknowledgement and of its clock: the message; of a delivery also the member, whether it was cut
 # off on its way, and the next one of those that were fetched with it and go where it goes (−1).
-PARCEL = _record(
+PARCEL = record(
     message=_I,
     member=_I,
     cut_off=_I,
@@ -296,14 +286,14 @@ FIRST_MOMENT = np.int64(2**40)
 
 # A limit: a buffer that blocks publishers. Its places, those taken by events in it or on their way
 # to it; how many measured events waited for one, and how long in all.
-LIMIT = _record(capacity=_I, taken=_I, blocked=_I, blocked_sum=_F)
+LIMIT = record(capacity=_I, taken=_I, blocked=_I, blocked_sum=_F)
 HAS_PLACES = np.int64(2)
 # A sender: how a publisher sends. Its place; the station whose gate must be open (−1: it is always
 # connected); batches by size and time; whether it makes no events while it is blocked. What waits
 # for places, a linked list; whether it is among the blocked, and who is after it there; since when
 # its first event waits, for which limit (−1: it does not); what is left of its interval, if it is
 # paused. What is gathered for a batch, a linked list, and when that is due.
-SENDER = _record(
+SENDER = record(
     place=_I,
     gate=_I,
     batch=_I,
@@ -330,14 +320,14 @@ SENDER = _record(
 # messages to its home broker (those of one way keep their order: none lands before ``latest``), and
 # its receiver (−1: it is not watched, another one stands for it). Its switch has the same position
 # among those of churners.
-CHURNER = _record(
+CHURNER = record(
     home=_I, first_piece=_I, last_piece=_I, delay=_I, stream=_I, receiver=_I, latest=_F
 )
 # A piece: a subscription as far as one tree is concerned. Its *subject* is tree and filter, its
 # classes [first, last) those of the tree that the filter wants. Churner −1: it is there for ever.
-PIECE = _record(home=_I, tree=_I, subject=_I, first_class=_I, last_class=_I, churner=_I)
+PIECE = record(home=_I, tree=_I, subject=_I, first_class=_I, last_class=_I, churner=_I)
 # A message over an arc (−1: from the subscriber): that a piece is there from now on, or no more.
-MESSAGE = _record(next=_I, piece=_I, arc=_I, is_on=_I, since=_F)
+MESSAGE = record(next=_I, piece=_I, arc=_I, is_on=_I, since=_F)
 # What a broker knows of a piece: 0 nothing, or where it heard of it: ...
 FROM_HERE = np.int64(1)  # ... from the subscriber itself, or ...
 FROM_ARC = np.int64(2)  # ... from this on, over which arc.
@@ -351,7 +341,7 @@ LOST_THERE = -2.0  # ... from here down, lost there by which cause
 # else counts in the first trial alone.
 
 # A cell: a row of contents at a broker. What its plain subscribers got.
-CELL = _record(delivered=_I, late=_F, delay_sum=_F)
+CELL = record(delivered=_I, late=_F, delay_sum=_F)
 KERNEL_CAUSES = (
     "link",
     "overflow",
@@ -364,18 +354,18 @@ KERNEL_CAUSES = (
     "unsubscribed",
     "dead_letter",
 )
-BY_LINK, BY_OVERFLOW, BY_EXPIRY = _constants(0, 3)
+BY_LINK, BY_OVERFLOW, BY_EXPIRY = constants(0, 3)
 PLAIN_CAUSES = 3  # the causes that there are where nothing fails
-BY_BROKER_DOWN, BY_PATH_DOWN, BY_EXPIRY_IN_BUFFER, BY_NOT_RESTORED = _constants(PLAIN_CAUSES, 4)
+BY_BROKER_DOWN, BY_PATH_DOWN, BY_EXPIRY_IN_BUFFER, BY_NOT_RESTORED = constants(PLAIN_CAUSES, 4)
 FAILING_CAUSES = PLAIN_CAUSES + 4
 # By receipt only: of churners, of consumer groups.
-BY_NOT_KNOWN, BY_UNSUBSCRIBED, BY_DEAD_LETTER = _constants(FAILING_CAUSES, 3)
+BY_NOT_KNOWN, BY_UNSUBSCRIBED, BY_DEAD_LETTER = constants(FAILING_CAUSES, 3)
 # What is known of an event at a broker, where copies may come twice: 0, or ...
-DELIVERED, LOST = _constants(1, 2)  # ... from LOST on, the first cause
+DELIVERED, LOST = constants(1, 2)  # ... from LOST on, the first cause
 # What one receiver got of one publisher's events; losses on its link and in its queues, by cause;
 # of a churner all losses there are, and how many events were published while it was there; of a
 # group what was handled more than once, and what was given up, handled or not.
-RECEIPT = _record(
+RECEIPT = record(
     lost=_F,
     dropped=_I,
     expired=_I,
@@ -398,21 +388,22 @@ RECEIPT = _record(
 
 # A level: its trials begin where the backlog reaches ``upper``, as many as ``trials``, of which
 # ``left`` are to come, and end where it falls below ``lower``.
-LEVEL = _record(upper=_I, lower=_I, trials=_I, left=_I)
+LEVEL = record(upper=_I, lower=_I, trials=_I, left=_I)
 # A stretch of memory that retrials begin with as it was, and where it is kept for the first level.
-SPAN = _record(address=_I, length=_I, kept=_I)
+SPAN = record(address=_I, length=_I, kept=_I)
 NEVER = 2**62  # a backlog that is never reached
+NO_LIMIT = np.iinfo(np.int64).max  # of a buffer, or of what is held at once
 
 # ---- what is recorded --------------------------------------------------------------------------
 
-TAPED_PUBLICATION = _record(number=_I, row=_I, born=_F, lifetime=_F)
-TAPED_HOP = _record(number=_I, broker=_I, channel=_I, sent=_I, entered=_F, started=_F, left=_F)
+TAPED_PUBLICATION = record(number=_I, row=_I, born=_F, lifetime=_F)
+TAPED_HOP = record(number=_I, broker=_I, channel=_I, sent=_I, entered=_F, started=_F, left=_F)
 # ``place``: a broker (all plain subscribers there), or −1 − receiver.
-TAPED_DELIVERY = _record(number=_I, content_class=_I, place=_I, received=_F)
+TAPED_DELIVERY = record(number=_I, content_class=_I, place=_I, received=_F)
 # ``what``: a component, or −1 − switch for a peer. Also how each is in the beginning.
-TAPED_TURN = _record(what=_I, is_on=_I, turned=_F)
+TAPED_TURN = record(what=_I, is_on=_I, turned=_F)
 # When a broker heard of a piece whose churner had come at ``since``.
-TAPED_LEARNT = _record(piece=_I, broker=_I, since=_F, learnt=_F)
+TAPED_LEARNT = record(piece=_I, broker=_I, since=_F, learnt=_F)
 
 NUMBERS: dict[str, type] = {
     "now": _F,
@@ -609,7 +600,9 @@ TABLES: dict[str, np.dtype[Any]] = {
     "tape_turns": TAPED_TURN,
     "tape_learnt": TAPED_LEARNT,
 }
-# What is compiled on its own: see kernel_calls.
+# What only some systems do (failures, peers, groups, lines) is compiled on its own and called by
+# address: plain systems then need not wait for it to be compiled. Each of these is called with
+# (world, one, other), two whole numbers that mean what kernel_parts says.
 PARTS = (
     "start",
     "queue_up",
@@ -629,6 +622,9 @@ PARTS = (
     "settle",
 )
 LAYOUT = Layout(NUMBERS, TABLES, PARTS)
+# By the names above: tables.copies(world, position) is a record, arrays.nodes(world) a whole table,
+# calls.start(world, one, other) a call of a part.
+tables, arrays, calls = LAYOUT.records(), LAYOUT.arrays(streams=4), LAYOUT.calls()
 
 # How a run comes back.
 DONE, NEEDS_ROOM, TAPE_FULL, BACKLOG_REACHED = 0, 1, 2, 3

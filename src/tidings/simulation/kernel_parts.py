@@ -1,7 +1,7 @@
 """Parts of the kernel that are compiled on their own: what only some systems do.
 
 Each is a function of the address of the world and of two whole numbers, of which the second is
-often not used. They are called as :mod:`kernel_calls` has them.
+often not used. They are called as ``calls`` in :mod:`kernel_layout`.
 """
 
 from __future__ import annotations
@@ -11,21 +11,17 @@ from typing import Any
 
 from tidings.kernels.compile import Part, apart
 from tidings.simulation.kernel_brokers import finish_in_line, is_let_in, leaves_otherwise
-from tidings.simulation.kernel_buffers import turn_away
-from tidings.simulation.kernel_calls import call_hear, call_ring
 from tidings.simulation.kernel_copies import settle
-from tidings.simulation.kernel_failures import start_failing
 from tidings.simulation.kernel_forwarding import leave_among_failures
 from tidings.simulation.kernel_groups import visit_group
-from tidings.simulation.kernel_layout import FIRST_MOMENT, LAYOUT, TO_SENDER
-from tidings.simulation.kernel_members import turn_member
-from tidings.simulation.kernel_moments import ring
+from tidings.simulation.kernel_layout import FIRST_MOMENT, LAYOUT, TO_SENDER, calls, tables
+from tidings.simulation.kernel_members import ring, turn_member
 from tidings.simulation.kernel_peers import approach, queue_up
+from tidings.simulation.kernel_recovery import turn_away
 from tidings.simulation.kernel_senders import visit_sender
 from tidings.simulation.kernel_spreading import fill_tables, hear
 from tidings.simulation.kernel_stations import joins_otherwise
-from tidings.simulation.kernel_switches import change, start_switches
-from tidings.simulation.kernel_tables import copy_at, place_at
+from tidings.simulation.kernel_switches import change, start_failing, start_switches
 from tidings.simulation.kernel_wanting import note_wanted
 
 world_at = LAYOUT.world()
@@ -68,7 +64,7 @@ def let_in_part(address: Any, index: int, other: int) -> int:
 def visit_part(address: Any, index: int, other: int) -> int:
     """Whether a copy was seen to at a place of a consumer group or of a sender."""
     world = world_at(address)
-    if place_at(world, copy_at(world, index).place).kind >= TO_SENDER:
+    if tables.places(world, tables.copies(world, index).place).kind >= TO_SENDER:
         visit_sender(world, index)
         return 1
     return int(visit_group(world, index))
@@ -114,9 +110,9 @@ def land_otherwise_part(address: Any, cargo: int, other: int) -> int:
     if cargo >= 0:
         turn_away(world, cargo)
     elif -1 - cargo >= FIRST_MOMENT:
-        call_ring(world, -1 - cargo - int(FIRST_MOMENT), 0)
+        calls.ring(world, -1 - cargo - int(FIRST_MOMENT), 0)
     else:
-        call_hear(world, -1 - cargo, 0)
+        calls.hear(world, -1 - cargo, 0)
     return 0
 
 
@@ -167,6 +163,14 @@ _BEYOND_BARE = {
 }
 _OF_GROUPS = {"visit": visit_part, "ring": ring_part, "turn_member": turn_member_part}
 _OF_CHURN = {"hear": hear_part, "note_wanted": note_wanted_part}
+EVERY_PART = (
+    *_BEYOND_BARE.values(),
+    *_OF_GROUPS.values(),
+    *_OF_CHURN.values(),
+    leave_among_failures_part,
+    join_otherwise_part,
+    finish_in_line_part,
+)
 
 
 def parts_of(numbers: Mapping[str, float], tables: Mapping[str, Any]) -> dict[str, Part]:

@@ -18,10 +18,12 @@ from tidings.simulation.kernel_copies import (
     lose,
     loses,
     new_copy,
+    pass_by,
     release,
     time_on_wire,
     travel,
 )
+from tidings.simulation.kernel_deliveries import receipt_of, take_in
 from tidings.simulation.kernel_layout import (
     AT_MEMBER,
     AT_SUBSCRIBER,
@@ -31,23 +33,10 @@ from tidings.simulation.kernel_layout import (
     FROM_PUBLISHER,
     KEPT,
     TO_GROUP,
+    tables,
 )
-from tidings.simulation.kernel_limits import pass_by
-from tidings.simulation.kernel_receipts import receipt_of, take_in
 from tidings.simulation.kernel_spreading import is_known_at_home
 from tidings.simulation.kernel_stations import join
-from tidings.simulation.kernel_tables import (
-    channel_at,
-    copy_at,
-    group_at,
-    label_at,
-    place_at,
-    publication_at,
-    publisher_at,
-    receiver_at,
-    sender_at,
-    switch_at,
-)
 from tidings.simulation.kernel_tapes import tape_delivery
 from tidings.simulation.kernel_wanting import stop_wanting
 
@@ -55,7 +44,7 @@ from tidings.simulation.kernel_wanting import stop_wanting
 @primitive
 def queue_up(world: Any, index: int) -> None:
     """A copy comes to a peer's queue, or to a subscriber that has none."""
-    place = place_at(world, copy_at(world, index).place)
+    place = tables.places(world, tables.copies(world, index).place)
     if place.first_station == place.last_station:
         leave_peer(world, index)
     elif world.expiry == 2 and place.kind != AT_MEMBER and is_expired(world, index):
@@ -67,13 +56,13 @@ def queue_up(world: Any, index: int) -> None:
 @primitive
 def leave_peer(world: Any, index: int) -> None:
     """A copy is done with at a peer's queue, and goes where it goes from there."""
-    copy = copy_at(world, index)
-    place = place_at(world, copy.place)
+    copy = tables.copies(world, index)
+    place = tables.places(world, copy.place)
     if place.kind == FROM_PUBLISHER:
         set_out(world, index, place.owner)
     elif place.kind == AT_SUBSCRIBER:
-        publication = publication_at(world, copy.publication)
-        if publication.measured and receiver_at(world, place.owner).churner >= 0:
+        publication = tables.publications(world, copy.publication)
+        if publication.measured and tables.receivers(world, place.owner).churner >= 0:
             welcome(world, copy.publication, place.owner, has_waited(world, index))
         elif publication.measured:
             take_in(world, publication, place.owner, world.now, has_waited(world, index))
@@ -82,8 +71,8 @@ def leave_peer(world: Any, index: int) -> None:
         # Groups and senders are seen to by the loop: called from here, their code would be compiled
         # as a part of everything that may hand an event to a peer.
         if place.kind == AT_MEMBER:
-            number = receiver_at(world, place.owner).group
-            copy.place = group_at(world, number).handled_at
+            number = tables.receivers(world, place.owner).group
+            copy.place = tables.groups(world, number).handled_at
         pass_by(world, index)
     else:
         cross(world, index, place.owner)
@@ -92,15 +81,15 @@ def leave_peer(world: Any, index: int) -> None:
 @merged
 def set_out(world: Any, index: int, owner: int) -> None:
     """A publisher sends a copy that has waited over its link to its home broker."""
-    copy = copy_at(world, index)
+    copy = tables.copies(world, index)
     if world.senders_length > 0:
-        copy.place = sender_at(world, owner).place
+        copy.place = tables.senders(world, owner).place
         pass_by(world, index)
         return
-    publisher = publisher_at(world, owner)
-    channel = channel_at(world, publisher.channel)
+    publisher = tables.publishers(world, owner)
+    channel = tables.channels(world, publisher.channel)
     copy.place = publisher.home
-    publication = publication_at(world, copy.publication)
+    publication = tables.publications(world, copy.publication)
     channel.sent += publication.measured
     if not channel.is_down and not loses(world, channel):
         delay = travel(world, index, channel)
@@ -119,7 +108,7 @@ def set_out(world: Any, index: int, owner: int) -> None:
 @merged
 def approach(world: Any, publication: int, index: int, waited: bool) -> None:
     """An event sets out from its home broker to a receiver with queues, or one that is known."""
-    receiver = receiver_at(world, index)
+    receiver = tables.receivers(world, index)
     if receiver.churner >= 0 and not is_known_at_home(world, publication, receiver.churner):
         return
     if receiver.waits_at >= 0:
@@ -127,7 +116,7 @@ def approach(world: Any, publication: int, index: int, waited: bool) -> None:
     else:
         copy = new_copy(world, publication, receiver.taken_in_at, receiver.channel)
     if waited:
-        label_at(world, copy).kind = KEPT
+        tables.labels(world, copy).kind = KEPT
     if receiver.waits_at >= 0:
         queue_up(world, copy)
     else:
@@ -140,25 +129,25 @@ def welcome(world: Any, index: int, owner: int, waited: bool) -> None:
 
     What comes in a later stay is a notification, but not one of what was wanted then.
     """
-    publication = publication_at(world, index)
-    churner = receiver_at(world, owner).churner
+    publication = tables.publications(world, index)
+    churner = tables.receivers(world, owner).churner
     until = stop_wanting(world, index, churner)
     if until > world.now:
         take_in(world, publication, owner, world.now, waited)
         return
     if until > 0.0:
         receipt_of(world, publication, owner).unsubscribed += 1
-    if world.recording and switch_at(world, world.first_churner + churner).is_on:
+    if world.recording and tables.switches(world, world.first_churner + churner).is_on:
         tape_delivery(world, publication, -1 - owner, world.now)
 
 
 @primitive
 def cross(world: Any, index: int, owner: int) -> None:
     """A copy goes over the link of a receiver."""
-    receiver = receiver_at(world, owner)
-    channel = channel_at(world, receiver.channel)
-    copy = copy_at(world, index)
-    publication = publication_at(world, copy.publication)
+    receiver = tables.receivers(world, owner)
+    channel = tables.channels(world, receiver.channel)
+    copy = tables.copies(world, index)
+    publication = tables.publications(world, copy.publication)
     measured = publication.measured
     channel.sent += measured
     delay = 0.0

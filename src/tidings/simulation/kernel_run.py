@@ -1,4 +1,13 @@
-"""The simulator's loop: whatever is due next, until every measured event has met its end."""
+"""The simulator's loop: whatever is due next, until every measured event has met its end.
+
+Publishers by the clock have rates by time of day, or schedules made before the run.
+
+*Splitting*: what may lead to misses is tried again and again, and counts for less each time. Where
+the backlog rises to a level, a run is split into trials that begin alike and end apart. All but the
+last end where the backlog has fallen again; the last goes on below (RESTART, Villén-Altamirano
+1991). A miss counts by the weight of its trial, so that sums are right in the mean whatever the
+levels are.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +17,10 @@ import numpy as np
 
 from tidings.kernels.calendar import pop, set_key
 from tidings.kernels.compile import merged, primitive
-from tidings.kernels.streams import uniform
+from tidings.kernels.memory import copy_bytes
+from tidings.kernels.sampling import choose
+from tidings.kernels.streams import exponential
 from tidings.simulation.kernel_brokers import enter, finish
-from tidings.simulation.kernel_calls import (
-    call_change,
-    call_finish_in_line,
-    call_land_otherwise,
-    call_note_wanted,
-    call_queue_up,
-    call_start,
-)
 from tidings.simulation.kernel_copies import (
     count_loss,
     draw_time,
@@ -27,7 +30,6 @@ from tidings.simulation.kernel_copies import (
     time_on_wire,
     travel,
 )
-from tidings.simulation.kernel_days import next_by_clock
 from tidings.simulation.kernel_layout import (
     BACKLOG_REACHED,
     BY_LINK,
@@ -35,23 +37,99 @@ from tidings.simulation.kernel_layout import (
     DONE,
     NEEDS_ROOM,
     TAPE_FULL,
+    arrays,
+    calls,
+    tables,
 )
-from tidings.simulation.kernel_splitting import split, try_again
-from tidings.simulation.kernel_tables import (
-    channel_at,
-    copy_at,
-    flight_of,
-    landing_at,
-    mark_at,
-    node_at,
-    nodes_of,
-    publication_at,
-    publisher_at,
-    row_at,
-    sample_at,
-    streams_of,
-    taped_publication_at,
-)
+
+
+@primitive
+def next_of_day(world: Any, index: int, stream: int) -> float:
+    """When the next event of a day of rates comes, after now, in seconds; +inf: never again.
+
+    The number of events expected until then is exponential of mean 1: it is used up slot by slot.
+    """
+    day, rates = tables.days(world, index), arrays.day_rates(world)
+    count = day.last - day.first
+    left = exponential(arrays.streams(world), stream)
+    time = world.now
+    if day.repeats and left > day.total:
+        days = int(left / day.total)
+        left -= days * day.total
+        time += days * count * day.slot
+        day.position += days * count
+    while day.repeats or day.position < count:
+        rate = 0.0
+        if day.repeats or day.position >= 0:
+            rate = rates[day.first + day.position % count]
+        end = world.day_start + (day.position + 1) * day.slot
+        expected = rate * (end - time)
+        if rate > 0.0 and expected >= left:
+            return time + left / rate
+        left -= max(expected, 0.0)
+        time = max(time, end)
+        day.position += 1
+    return np.inf
+
+
+@primitive
+def next_by_clock(world: Any, publisher: Any) -> float:
+    """When the next event of a day of rates or of a schedule comes, in seconds; +inf: never."""
+    if publisher.day >= 0:
+        return next_of_day(world, publisher.day, publisher.interval_stream)
+    schedule = tables.schedules(world, -2 - publisher.day)
+    if schedule.position >= schedule.last:
+        return np.inf
+    due = arrays.schedule_times(world)[schedule.position]
+    schedule.position += 1
+    return due
+
+
+@primitive
+def move_to(world: Any, level: int) -> None:
+    """Let a trial be of a level from now on."""
+    world.level = level
+    world.weight = 1.0
+    for below in range(level):
+        world.weight /= tables.levels(world, below).trials
+    world.lower = tables.levels(world, level - 1).lower if level > 0 else 0
+    world.upper = tables.levels(world, level).upper  # the last is never reached
+
+
+@primitive
+def split(world: Any) -> None:
+    """Keep everything as it is, and begin the first trial of the next level."""
+    for number in range(world.spans_length):
+        span = tables.spans(world, number)
+        copy_bytes(span.kept + world.level * world.kept_stride, span.address, span.length)
+    level = tables.levels(world, world.level)
+    level.left = level.trials - 1
+    move_to(world, world.level + 1)
+    world.is_retrial = 1
+
+
+@primitive
+def try_again(world: Any, is_over: bool) -> bool:
+    """Begin the next trial after one that ends, or go on below with the last; False: all is over.
+
+    ``is_over``: every measured event has met its end; else the backlog has fallen.
+    """
+    while world.level > 0:
+        below = world.level - 1
+        level = tables.levels(world, below)
+        if level.left > 0:
+            level.left -= 1
+            for number in range(world.spans_length):
+                span = tables.spans(world, number)
+                copy_bytes(span.address, span.kept + below * world.kept_stride, span.length)
+            move_to(world, below + 1)
+            if level.left > 0:
+                world.is_retrial = 1
+            return True
+        move_to(world, below)
+        if not is_over:
+            return True
+    return False
 
 
 @primitive
@@ -59,14 +137,14 @@ def schedule_first(worlds: Any) -> int:
     """Give every publisher its first moment, as if all had been going on for ever."""
     world = worlds[0]
     for index in range(world.publisher_count):
-        publisher = publisher_at(world, index)
+        publisher = tables.publishers(world, index)
         if publisher.day != -1:
             first = next_by_clock(world, publisher)
         else:
             first = draw_time(world, publisher.residual, publisher.phase_stream)
-        set_key(nodes_of(world), index, first)
+        set_key(arrays.nodes(world), index, first)
     if not world.bare:
-        call_start(world, 0, 0)
+        calls.start(world, 0, 0)
     return DONE
 
 
@@ -88,12 +166,12 @@ def run(worlds: Any) -> int:
             return TAPE_FULL
         index = world.passing_head
         if index >= 0:
-            world.passing_head = copy_at(world, index).next
+            world.passing_head = tables.copies(world, index).next
         else:
-            now = node_at(world, 1).key
-            landing = world.in_flight > 0 and landing_at(world, 0).time < now
+            now = tables.nodes(world, 1).key
+            landing = world.in_flight > 0 and tables.flight(world, 0).time < now
             if landing:
-                now = landing_at(world, 0).time
+                now = tables.flight(world, 0).time
             if now > world.end and world.measured_alive <= world.may_stay:
                 if not try_again(world, True):
                     return DONE
@@ -104,7 +182,7 @@ def run(worlds: Any) -> int:
             if landing:
                 index = land(world)
             else:
-                strike(world, node_at(world, 1).slot)
+                strike(world, tables.nodes(world, 1).slot)
         if index >= 0:
             enter(world, index)
         if world.backlog >= world.upper:
@@ -125,9 +203,9 @@ def strike(world: Any, slot: int) -> None:
     elif slot < world.first_line:
         finish(world, slot - world.publisher_count)
     elif slot < world.first_switch:
-        call_finish_in_line(world, slot - world.publisher_count, 0)
+        calls.finish_in_line(world, slot - world.publisher_count, 0)
     else:
-        call_change(world, slot, 0)
+        calls.change(world, slot, 0)
 
 
 @merged
@@ -146,7 +224,7 @@ def tape_is_short(world: Any) -> bool:
 @merged
 def sample(world: Any) -> None:
     """Note how many copies there are at a regular moment, and the backlog."""
-    sample = sample_at(world, world.samples_taken)
+    sample = tables.samples(world, world.samples_taken)
     sample.copies = world.copies_length - world.free_copies
     sample.backlog = world.backlog
     world.samples_taken += 1
@@ -161,48 +239,33 @@ def land(world: Any) -> int:
 
     Or a message, which is heard at once, or a moment that somebody waits for: −1 as well.
     """
-    index = landing_at(world, 0).cargo
-    pop(flight_of(world), world.in_flight)
+    index = tables.flight(world, 0).cargo
+    pop(arrays.flight(world), world.in_flight)
     world.in_flight -= 1
     if index >= 0:
-        copy = copy_at(world, index)
-        if channel_at(world, copy.channel).generation == copy.stamp:
+        copy = tables.copies(world, index)
+        if tables.channels(world, copy.channel).generation == copy.stamp:
             return index
-    call_land_otherwise(world, index, 0)
+    calls.land_otherwise(world, index, 0)
     return -1
-
-
-@merged
-def choose_row(world: Any, publisher: Any) -> int:
-    """What a publisher publishes now: a row of its contents."""
-    low, high = publisher.first_row, publisher.last_row - 1
-    if low < high:
-        share = uniform(streams_of(world), publisher.content_stream)
-        while low < high:
-            middle = (low + high) // 2
-            if row_at(world, middle).below > share:
-                high = middle
-            else:
-                low = middle + 1
-    return low
 
 
 @merged
 def publish(world: Any, index: int) -> None:
     """A publisher publishes an event and sends it to its home broker, if it is connected."""
-    publisher = publisher_at(world, index)
+    publisher = tables.publishers(world, index)
     if publisher.day != -1:
         due = next_by_clock(world, publisher)
     else:
         due = world.now + draw_time(world, publisher.interval, publisher.interval_stream)
-    set_key(nodes_of(world), index, due)
+    set_key(arrays.nodes(world), index, due)
     number = create(world, publisher)
     if publisher.waits_at >= 0:
         copy = new_copy(world, number, publisher.waits_at, publisher.channel)
-        call_queue_up(world, copy, 0)
+        calls.queue_up(world, copy, 0)
         return
-    publication = publication_at(world, number)
-    channel = channel_at(world, publisher.channel)
+    publication = tables.publications(world, number)
+    channel = tables.channels(world, publisher.channel)
     lost = channel.is_down > 0 or loses(world, channel)
     delay = 0.0
     if not lost:
@@ -225,10 +288,13 @@ def publish(world: Any, index: int) -> None:
 def create(world: Any, publisher: Any) -> int:
     """A new publication, measured if it is born in the window; its position."""
     index = world.free_publication
-    publication = publication_at(world, index)
+    publication = tables.publications(world, index)
     world.free_publication = publication.next
-    publication.row = choose_row(world, publisher)
-    row = row_at(world, publication.row)
+    rows, streams = arrays.rows(world), arrays.streams(world)
+    publication.row = choose(
+        rows, publisher.first_row, publisher.last_row, streams, publisher.content_stream
+    )
+    row = tables.rows(world, publication.row)
     publication.number = world.published
     world.published += 1
     publication.content_class = row.content_class
@@ -237,7 +303,7 @@ def create(world: Any, publisher: Any) -> int:
     publication.noted = 0
     if world.buffering and world.bypassing:
         for broker in range(world.broker_count):
-            mark_at(world, index * world.broker_count + broker).value = 0
+            tables.marks(world, index * world.broker_count + broker).value = 0
     publication.born = world.now
     publication.lifetime = np.inf
     if row.lifetime >= 0:
@@ -247,12 +313,12 @@ def create(world: Any, publisher: Any) -> int:
         world.measured_alive += 1
         row.published += 1
         if world.recording:
-            taped = taped_publication_at(world, world.taped_publications)
+            taped = tables.tape_publications(world, world.taped_publications)
             world.taped_publications += 1
             taped.number = publication.number
             taped.row = publication.row
             taped.born = publication.born
             taped.lifetime = publication.lifetime
         if world.churning:
-            call_note_wanted(world, index, 0)
+            calls.note_wanted(world, index, 0)
     return index

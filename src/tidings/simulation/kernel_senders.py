@@ -11,40 +11,40 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.calendar import key_of, push, set_key
+from tidings.kernels.calendar import key_of, set_key
 from tidings.kernels.compile import inlined, merged, primitive
-from tidings.simulation.kernel_copies import count_loss, draw_time, loses, release, time_on_wire
-from tidings.simulation.kernel_layout import BY_LINK, BY_PATH_DOWN, FIRST_MOMENT, TO_BLOCKED
-from tidings.simulation.kernel_limits import full_limit, pass_by, take_places
-from tidings.simulation.kernel_tables import (
-    channel_at,
-    copy_at,
-    flight_of,
-    limit_at,
-    nodes_of,
-    place_at,
-    publication_at,
-    publisher_at,
-    sender_at,
-    station_at,
+from tidings.simulation.kernel_copies import (
+    append,
+    count_loss,
+    draw_time,
+    full_limit,
+    launch,
+    loses,
+    pass_by,
+    release,
+    take_places,
+    time_on_wire,
+)
+from tidings.simulation.kernel_layout import (
+    BY_LINK,
+    BY_PATH_DOWN,
+    FIRST_MOMENT,
+    TO_BLOCKED,
+    arrays,
+    tables,
 )
 
 
 @primitive
 def visit_sender(world: Any, index: int) -> None:
     """An event comes to be sent by its publisher, or there is room for those that are blocked."""
-    place = place_at(world, copy_at(world, index).place)
+    place = tables.places(world, tables.copies(world, index).place)
     if place.kind == TO_BLOCKED:
         world.is_waking = 0
         let_go(world)
         return
-    sender = sender_at(world, place.owner)
-    copy_at(world, index).next = -1
-    if sender.head < 0:
-        sender.head = index
-    else:
-        copy_at(world, sender.tail).next = index
-    sender.tail = index
+    sender = tables.senders(world, place.owner)
+    append(world, sender, index)
     if not sender.is_blocked and not advances(world, place.owner):
         block(world, place.owner)
 
@@ -58,7 +58,7 @@ def let_go(world: Any) -> None:
     tries = world.blocked_count
     while tries > 0:
         number = world.blocked_head
-        sender = sender_at(world, number)
+        sender = tables.senders(world, number)
         world.blocked_head = sender.next
         world.blocked_count -= 1
         sender.is_blocked = 0
@@ -74,13 +74,13 @@ def let_go(world: Any) -> None:
 @inlined
 def block(world: Any, number: int) -> None:
     """Put a sender behind all others that are blocked."""
-    sender = sender_at(world, number)
+    sender = tables.senders(world, number)
     sender.is_blocked = 1
     sender.next = -1
     if world.blocked_count == 0:
         world.blocked_head = number
     else:
-        sender_at(world, world.blocked_tail).next = number
+        tables.senders(world, world.blocked_tail).next = number
     world.blocked_tail = number
     world.blocked_count += 1
 
@@ -88,50 +88,50 @@ def block(world: Any, number: int) -> None:
 @inlined
 def is_away(world: Any, sender: Any) -> bool:
     """Whether a publisher is disconnected."""
-    return sender.gate >= 0 and not station_at(world, sender.gate).is_open
+    return sender.gate >= 0 and not tables.stations(world, sender.gate).is_open
 
 
 @primitive
 def advances(world: Any, number: int) -> bool:
     """Whether a sender gets on: its batch leaves, or its first event has the places it needs."""
-    sender = sender_at(world, number)
+    sender = tables.senders(world, number)
     if is_away(world, sender):
         return False
     if is_overdue(world, sender):
         send_batch(world, number)
         return True
     index = sender.head
-    publication = publication_at(world, copy_at(world, index).publication)
+    publication = tables.publications(world, tables.copies(world, index).publication)
     full = full_limit(world, publication.row)
     if full >= 0:
         await_place(world, number, full)
         return False
     if sender.waits_for >= 0:
-        limit = limit_at(world, sender.waits_for)
+        limit = tables.limits(world, sender.waits_for)
         limit.blocked += publication.measured
         limit.blocked_sum += publication.measured * (world.now - sender.since)
         sender.waits_for = -1
-    take_places(world, copy_at(world, index).publication)
-    sender.head = copy_at(world, index).next
+    take_places(world, tables.copies(world, index).publication)
+    sender.head = tables.copies(world, index).next
     gather(world, number, index)
     if sender.is_paused and sender.head < 0:
         sender.is_paused = 0
-        set_key(nodes_of(world), number, world.now + sender.rest)
+        set_key(arrays.nodes(world), number, world.now + sender.rest)
     return True
 
 
 @inlined
 def await_place(world: Any, number: int, full: int) -> None:
     """Note since when the first event of a sender waits; whoever pauses makes no other."""
-    sender = sender_at(world, number)
+    sender = tables.senders(world, number)
     if sender.waits_for >= 0:
         return
     sender.waits_for = full
     sender.since = world.now
     if sender.pauses and not sender.is_paused:
         sender.is_paused = 1
-        sender.rest = key_of(nodes_of(world), number) - world.now
-        set_key(nodes_of(world), number, np.inf)
+        sender.rest = key_of(arrays.nodes(world), number) - world.now
+        set_key(arrays.nodes(world), number, np.inf)
 
 
 # ---- batches -------------------------------------------------------------------------------------
@@ -146,13 +146,13 @@ def is_overdue(world: Any, sender: Any) -> bool:
 @inlined
 def gather(world: Any, number: int, index: int) -> None:
     """Add an event to the batch of a sender, which is connected."""
-    sender = sender_at(world, number)
-    copy_at(world, index).next = -1
+    sender = tables.senders(world, number)
+    tables.copies(world, index).next = -1
     if sender.gathered == 0:
         sender.batch_head = index
         sender.due = world.now + sender.linger
     else:
-        copy_at(world, sender.batch_tail).next = index
+        tables.copies(world, sender.batch_tail).next = index
     sender.batch_tail = index
     sender.gathered += 1
     if is_overdue(world, sender):
@@ -164,18 +164,16 @@ def gather(world: Any, number: int, index: int) -> None:
 @inlined
 def await_due(world: Any, number: int) -> None:
     """Come back to a sender when its batch is due; it has one such moment at most."""
-    sender = sender_at(world, number)
+    sender = tables.senders(world, number)
     sender.is_timed = 1
-    world.order += 1
     cargo: Any = -1 - (FIRST_MOMENT + 2 * world.groups_length + number)
-    push(flight_of(world), world.in_flight, sender.due, world.order, cargo)
-    world.in_flight += 1
+    launch(world, sender.due, cargo)
 
 
 @primitive
 def end_linger(world: Any, number: int) -> None:
     """A batch may be due: it leaves, or waits for its publisher to connect."""
-    sender = sender_at(world, number)
+    sender = tables.senders(world, number)
     sender.is_timed = 0
     if sender.gathered == 0:
         return
@@ -190,9 +188,9 @@ def end_linger(world: Any, number: int) -> None:
 @primitive
 def send_batch(world: Any, number: int) -> None:
     """Send all that a sender has gathered over its link, as one."""
-    sender = sender_at(world, number)
-    publisher = publisher_at(world, number)
-    channel = channel_at(world, publisher.channel)
+    sender = tables.senders(world, number)
+    publisher = tables.publishers(world, number)
+    channel = tables.channels(world, publisher.channel)
     lost = channel.is_down > 0 or loses(world, channel)
     delay = 0.0
     if not channel.instant and not lost:
@@ -202,9 +200,9 @@ def send_batch(world: Any, number: int) -> None:
     index = sender.batch_head
     sender.gathered = 0
     while index >= 0:
-        copy = copy_at(world, index)
+        copy = tables.copies(world, index)
         following = copy.next
-        measured = publication_at(world, copy.publication).measured
+        measured = tables.publications(world, copy.publication).measured
         channel.sent += measured
         copy.place = publisher.home
         copy.stamp = channel.generation
@@ -218,9 +216,7 @@ def send_batch(world: Any, number: int) -> None:
             pass_by(world, index)
         else:
             channel.delay_sum += measured * delay
-            world.order += 1
-            push(flight_of(world), world.in_flight, world.now + delay, world.order, index)
-            world.in_flight += 1
+            launch(world, world.now + delay, index)
         index = following
 
 
@@ -229,6 +225,6 @@ def time_of_all(world: Any, index: int, channel: Any) -> float:
     """Send all copies of a list over a wire; how long until the last is through, in seconds."""
     last = 0.0
     while index >= 0:
-        last = time_on_wire(world, copy_at(world, index).publication, channel)
-        index = copy_at(world, index).next
+        last = time_on_wire(world, tables.copies(world, index).publication, channel)
+        index = tables.copies(world, index).next
     return last

@@ -12,42 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidings.kernels.calendar import pop, push
+from tidings.kernels.calendar import pop
 from tidings.kernels.compile import inlined, merged, primitive
-from tidings.kernels.sampling import draw
-from tidings.simulation.kernel_layout import FROM_ARC, FROM_HERE
-from tidings.simulation.kernel_tables import (
-    channel_at,
-    churner_at,
-    component_at,
-    flight_of,
-    interest_at,
-    known_at,
-    landing_at,
-    latest_at,
-    law_at,
-    law_params_of,
-    message_at,
-    message_stream_at,
-    narrower_first_at,
-    narrower_of_at,
-    out_arc_at,
-    out_first_at,
-    piece_at,
-    piece_class_at,
-    piece_of_at,
-    pieces_first_at,
-    place_at,
-    publication_at,
-    receiver_at,
-    sent_at,
-    sent_subject_at,
-    station_at,
-    streams_of,
-    switch_at,
-    wider_first_at,
-    wider_of_at,
-)
+from tidings.simulation.kernel_copies import draw_time, launch
+from tidings.simulation.kernel_layout import FROM_ARC, FROM_HERE, arrays, tables
 from tidings.simulation.kernel_tapes import tape_learnt
 from tidings.simulation.kernel_walks import first_arc, link_of
 
@@ -60,12 +28,12 @@ def fill_tables(world: Any) -> None:
     """Let brokers know of everybody who is there when the run begins, one after the other."""
     world.starting = 1
     for number in range(world.pieces_length):
-        churner = piece_at(world, number).churner
-        if churner < 0 or switch_at(world, world.first_churner + churner).is_on:
+        churner = tables.pieces(world, number).churner
+        if churner < 0 or tables.switches(world, world.first_churner + churner).is_on:
             post(world, number, -1, 1, world.now)
             while world.in_flight > 0:
-                index = -1 - landing_at(world, 0).cargo
-                pop(flight_of(world), world.in_flight)
+                index = -1 - tables.flight(world, 0).cargo
+                pop(arrays.flight(world), world.in_flight)
                 world.in_flight -= 1
                 hear(world, index)
     world.starting = 0
@@ -74,7 +42,7 @@ def fill_tables(world: Any) -> None:
 @merged
 def announce(world: Any, number: int, is_on: int) -> None:
     """A churner tells its home broker that it has come, or that it goes."""
-    churner = churner_at(world, number)
+    churner = tables.churners(world, number)
     for piece in range(churner.first_piece, churner.last_piece):
         post(world, piece, -1, is_on, world.now)
 
@@ -83,7 +51,7 @@ def announce(world: Any, number: int, is_on: int) -> None:
 def post(world: Any, piece: int, arc: int, is_on: int, since: float) -> None:
     """Send a message on its way; the loop has made sure that there is room."""
     index = world.free_message
-    message = message_at(world, index)
+    message = tables.messages(world, index)
     world.free_message = message.next
     world.free_messages -= 1
     message.piece = piece
@@ -96,36 +64,33 @@ def post(world: Any, piece: int, arc: int, is_on: int, since: float) -> None:
         if arc >= 0 and world.warmup <= world.now <= world.end:
             world.subscribes += is_on
             world.unsubscribes += 1 - is_on
-    world.order += 1
-    push(flight_of(world), world.in_flight, due, world.order, -1 - index)
-    world.in_flight += 1
+    launch(world, due, -1 - index)
 
 
 @merged
 def arrival(world: Any, piece: int, arc: int) -> float:
     """When a message that is sent now is heard: not before those sent before it."""
     if arc >= 0:
-        law = law_at(world, channel_at(world, arc).delay)
-        stream = message_stream_at(world, arc).value
-        before = latest_at(world, arc).value
+        law = tables.channels(world, arc).delay
+        stream = tables.message_streams(world, arc).value
+        before = tables.latest(world, arc).value
     else:
-        churner = churner_at(world, piece_at(world, piece).churner)
-        law = law_at(world, churner.delay)
+        churner = tables.churners(world, tables.pieces(world, piece).churner)
+        law = churner.delay
         stream = churner.stream
         before = churner.latest
-    delay = draw(law.kind, law.offset, law_params_of(world), streams_of(world), stream)
-    due = max(world.now + delay, before)
+    due = max(world.now + draw_time(world, law, stream), before)
     if arc >= 0:
-        latest_at(world, arc).value = due
+        tables.latest(world, arc).value = due
     else:
-        churner_at(world, piece_at(world, piece).churner).latest = due
+        tables.churners(world, tables.pieces(world, piece).churner).latest = due
     return due
 
 
 @primitive
 def hear(world: Any, index: int) -> None:
     """A message arrives at a broker."""
-    message = message_at(world, index)
+    message = tables.messages(world, index)
     piece, arc, is_on, since = message.piece, message.arc, message.is_on, message.since
     lost = False
     if not world.starting:
@@ -141,8 +106,8 @@ def hear(world: Any, index: int) -> None:
     world.free_messages += 1
     if lost:
         return
-    broker = channel_at(world, arc).target if arc >= 0 else piece_at(world, piece).home
-    known = known_at(world, piece * world.broker_count + broker)
+    broker = tables.channels(world, arc).target if arc >= 0 else tables.pieces(world, piece).home
+    known = tables.known(world, piece * world.broker_count + broker)
     was_known = known.value > 0
     known.value = 0
     if is_on:
@@ -151,13 +116,13 @@ def hear(world: Any, index: int) -> None:
             tape_learnt(world, piece, broker, since)
     if arc >= 0 and was_known != (is_on > 0):  # a round may have told it before
         expect(world, piece, arc ^ 1, 1 if is_on else -1)
-    at = piece_at(world, piece).tree * world.broker_count + broker
-    for position in range(out_first_at(world, at).value, out_first_at(world, at + 1).value):
-        onwards = out_arc_at(world, position).value
+    at = tables.pieces(world, piece).tree * world.broker_count + broker
+    for position in range(tables.out_first(world, at).value, tables.out_first(world, at + 1).value):
+        onwards = tables.out_arcs(world, position).value
         if arc >= 0 and onwards == arc ^ 1:
             continue
         if is_on:
-            if not is_covered(world, onwards, piece_at(world, piece).subject):
+            if not is_covered(world, onwards, tables.pieces(world, piece).subject):
                 pass_on(world, piece, onwards, since)
             elif is_repeated(world, piece, onwards):
                 post(world, piece, onwards, 1, since)
@@ -173,44 +138,44 @@ def is_repeated(world: Any, piece: int, arc: int) -> bool:
     """
     if not world.forgetting or world.refresh > 0.0:
         return False
-    return sent_at(world, piece * world.arc_count + arc).value > 0
+    return tables.sent(world, piece * world.arc_count + arc).value > 0
 
 
 @inlined
 def is_offline(world: Any, piece: int) -> bool:
     """Whether the subscriber of a piece has to wait until it is connected again."""
-    receiver = churner_at(world, piece_at(world, piece).churner).receiver
+    receiver = tables.churners(world, tables.pieces(world, piece).churner).receiver
     if receiver < 0:
         return False
-    if channel_at(world, receiver_at(world, receiver).channel).is_down:
+    if tables.channels(world, tables.receivers(world, receiver).channel).is_down:
         return True
-    if receiver_at(world, receiver).waits_at < 0:
+    if tables.receivers(world, receiver).waits_at < 0:
         return False
-    place = place_at(world, receiver_at(world, receiver).waits_at)
-    return station_at(world, place.first_station).is_open == 0
+    place = tables.places(world, tables.receivers(world, receiver).waits_at)
+    return tables.stations(world, place.first_station).is_open == 0
 
 
 @primitive
 def gets_through(world: Any, piece: int, arc: int) -> bool:
     """Whether a message gets over an arc, or from its subscriber home, as things are now."""
     if arc < 0:
-        return component_at(world, piece_at(world, piece).home).down_by == 0
-    target = channel_at(world, arc).target
-    if component_at(world, target).down_by > 0:
+        return tables.components(world, tables.pieces(world, piece).home).down_by == 0
+    target = tables.channels(world, arc).target
+    if tables.components(world, target).down_by > 0:
         return False
     if world.bypassing:
-        return first_arc(world, channel_at(world, arc ^ 1).target, target) >= 0
-    return component_at(world, link_of(world, arc)).down_by == 0
+        return first_arc(world, tables.channels(world, arc ^ 1).target, target) >= 0
+    return tables.components(world, link_of(world, arc)).down_by == 0
 
 
 @inlined
 def hold(world: Any, index: int) -> None:
     """Let a message wait, behind all others."""
-    message_at(world, index).next = -1
+    tables.messages(world, index).next = -1
     if world.held_head < 0:
         world.held_head = index
     else:
-        message_at(world, world.held_tail).next = index
+        tables.messages(world, world.held_tail).next = index
     world.held_tail = index
 
 
@@ -220,28 +185,29 @@ def let_go(world: Any) -> None:
     index = world.held_head
     world.held_head = -1
     while index >= 0:
-        world.order += 1
-        push(flight_of(world), world.in_flight, world.now, world.order, -1 - index)
-        world.in_flight += 1
-        index = message_at(world, index).next
+        launch(world, world.now, -1 - index)
+        index = tables.messages(world, index).next
 
 
 @primitive
 def expect(world: Any, number: int, arc: int, change: int) -> None:
     """What is wanted behind an arc, as far as its broker knows, grows or shrinks by a piece."""
-    piece = piece_at(world, number)
+    piece = tables.pieces(world, number)
     for position in range(piece.first_class, piece.last_class):
-        content_class = piece_class_at(world, position).value
-        interest_at(world, arc * world.class_count + content_class).value += change
+        content_class = tables.piece_classes(world, position).value
+        tables.interest(world, arc * world.class_count + content_class).value += change
 
 
 @primitive
 def is_covered(world: Any, arc: int, subject: int) -> bool:
     """Whether something was sent over an arc that contains all of a subject."""
-    first, last = wider_first_at(world, subject).value, wider_first_at(world, subject + 1).value
+    first, last = (
+        tables.wider_first(world, subject).value,
+        tables.wider_first(world, subject + 1).value,
+    )
     for position in range(first, last):
-        wider = wider_of_at(world, position).value
-        if sent_subject_at(world, arc * world.subject_count + wider).value > 0:
+        wider = tables.wider_of(world, position).value
+        if tables.sent_subjects(world, arc * world.subject_count + wider).value > 0:
             return True
     return False
 
@@ -249,24 +215,24 @@ def is_covered(world: Any, arc: int, subject: int) -> bool:
 @primitive
 def pass_on(world: Any, number: int, arc: int, since: float) -> None:
     """Send a piece over an arc."""
-    sent_at(world, number * world.arc_count + arc).value = 1
-    at = arc * world.subject_count + piece_at(world, number).subject
-    sent_subject_at(world, at).value += 1
+    tables.sent(world, number * world.arc_count + arc).value = 1
+    at = arc * world.subject_count + tables.pieces(world, number).subject
+    tables.sent_subjects(world, at).value += 1
     post(world, number, arc, 1, since)
 
 
 @merged
 def take_back(world: Any, number: int, arc: int, broker: int) -> None:
     """A piece has ended: where it was sent, first send what it alone had covered there."""
-    sent = sent_at(world, number * world.arc_count + arc)
+    sent = tables.sent(world, number * world.arc_count + arc)
     if not sent.value:
         return
     sent.value = 0
-    subject = piece_at(world, number).subject
-    sent_subject_at(world, arc * world.subject_count + subject).value -= 1
-    first = narrower_first_at(world, subject).value
-    for position in range(first, narrower_first_at(world, subject + 1).value):
-        narrower = narrower_of_at(world, position).value
+    subject = tables.pieces(world, number).subject
+    tables.sent_subjects(world, arc * world.subject_count + subject).value -= 1
+    first = tables.narrower_first(world, subject).value
+    for position in range(first, tables.narrower_first(world, subject + 1).value):
+        narrower = tables.narrower_of(world, position).value
         if not is_covered(world, arc, narrower):
             uncovered = find_known(world, narrower, arc, broker)
             if uncovered >= 0:
@@ -277,10 +243,10 @@ def take_back(world: Any, number: int, arc: int, broker: int) -> None:
 @merged
 def find_known(world: Any, subject: int, arc: int, broker: int) -> int:
     """A piece of a subject that a broker knows, and not from the other end of an arc; or −1."""
-    first = pieces_first_at(world, subject).value
-    for position in range(first, pieces_first_at(world, subject + 1).value):
-        piece = piece_of_at(world, position).value
-        known = known_at(world, piece * world.broker_count + broker).value
+    first = tables.pieces_first(world, subject).value
+    for position in range(first, tables.pieces_first(world, subject + 1).value):
+        piece = tables.pieces_of(world, position).value
+        known = tables.known(world, piece * world.broker_count + broker).value
         if known == FROM_HERE or (known >= FROM_ARC and known - FROM_ARC != arc ^ 1):
             return piece
     return -1
@@ -289,9 +255,9 @@ def find_known(world: Any, subject: int, arc: int, broker: int) -> int:
 @primitive
 def is_known_at_home(world: Any, publication: int, number: int) -> bool:
     """Whether a churner's home broker knows what it wants of the tree of an event."""
-    churner = churner_at(world, number)
-    tree = publication_at(world, publication).tree
+    churner = tables.churners(world, number)
+    tree = tables.publications(world, publication).tree
     for piece in range(churner.first_piece, churner.last_piece):
-        if piece_at(world, piece).tree == tree:
-            return known_at(world, piece * world.broker_count + churner.home).value > 0
+        if tables.pieces(world, piece).tree == tree:
+            return tables.known(world, piece * world.broker_count + churner.home).value > 0
     return False

@@ -5,29 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.compile import primitive
-from tidings.simulation.kernel_tables import (
-    publication_at,
-    taped_delivery_at,
-    taped_hop_at,
-    taped_learnt_at,
-    taped_send_at,
-    taped_turn_at,
-)
+from tidings.simulation.kernel_layout import tables
 
 
 @primitive
 def tape_send(world: Any, arc: int) -> None:
     """Record that a copy of the event at hand is sent over an arc; its hop is recorded next."""
-    taped_send_at(world, world.taped_sends).value = arc
+    tables.tape_sends(world, world.taped_sends).value = arc
     world.taped_sends += 1
 
 
 @primitive
 def tape_hop(world: Any, copy: Any, channel: int, first_send: int) -> None:
     """Record that a broker is done with a copy, which came over a channel."""
-    hop = taped_hop_at(world, world.taped_hops)
+    hop = tables.tape_hops(world, world.taped_hops)
     world.taped_hops += 1
-    hop.number = publication_at(world, copy.publication).number
+    hop.number = tables.publications(world, copy.publication).number
     hop.broker = copy.place
     hop.channel = channel
     hop.sent = world.taped_sends - first_send
@@ -39,7 +32,7 @@ def tape_hop(world: Any, copy: Any, channel: int, first_send: int) -> None:
 @primitive
 def tape_delivery(world: Any, publication: Any, place: int, received: float) -> None:
     """Record a delivery to all plain subscribers of a broker, or to one receiver."""
-    delivery = taped_delivery_at(world, world.taped_deliveries)
+    delivery = tables.tape_deliveries(world, world.taped_deliveries)
     world.taped_deliveries += 1
     delivery.number = publication.number
     delivery.content_class = publication.content_class
@@ -50,7 +43,7 @@ def tape_delivery(world: Any, publication: Any, place: int, received: float) -> 
 @primitive
 def tape_turn(world: Any, what: int, is_on: int) -> None:
     """Record how a component or a peer is from now on."""
-    turn = taped_turn_at(world, world.taped_turns)
+    turn = tables.tape_turns(world, world.taped_turns)
     world.taped_turns += 1
     turn.what = what
     turn.is_on = is_on
@@ -60,7 +53,7 @@ def tape_turn(world: Any, what: int, is_on: int) -> None:
 @primitive
 def tape_learnt(world: Any, piece: int, broker: int, since: float) -> None:
     """Record that a broker has heard of a piece."""
-    row = taped_learnt_at(world, world.taped_learnt)
+    row = tables.tape_learnt(world, world.taped_learnt)
     world.taped_learnt += 1
     row.piece = piece
     row.broker = broker

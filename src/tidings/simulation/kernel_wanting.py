@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from tidings.kernels.calendar import key_of
-from tidings.kernels.compile import merged, primitive
+from tidings.kernels.compile import inlined, merged, primitive
 from tidings.simulation.kernel_layout import (
     BY_BROKER_DOWN,
+    BY_DEAD_LETTER,
     BY_EXPIRY,
     BY_EXPIRY_IN_BUFFER,
     BY_LINK,
@@ -23,61 +24,48 @@ from tidings.simulation.kernel_layout import (
     BY_UNSUBSCRIBED,
     LOST_THERE,
     NOT_THERE,
-)
-from tidings.simulation.kernel_tables import (
-    came_from_at,
-    cell_of_at,
-    churner_at,
-    churner_of_at,
-    churners_first_at,
-    copy_at,
-    nodes_of,
-    passage_at,
-    publication_at,
-    receipt_at,
-    row_at,
-    switch_at,
-    wanted_at,
+    arrays,
+    tables,
 )
 
 
 @merged
 def note_wanted(world: Any, index: int) -> None:
     """Note who is there and wants a measured event that is published now, and until when."""
-    publication = publication_at(world, index)
+    publication = tables.publications(world, index)
     publication.noted |= 1
     for broker in range(world.broker_count):
-        passage_at(world, index * world.broker_count + broker).value = NOT_THERE
+        tables.passages(world, index * world.broker_count + broker).value = NOT_THERE
     at = publication.content_class
-    publisher = row_at(world, publication.row).publisher
+    publisher = tables.rows(world, publication.row).publisher
     for position in range(
-        churners_first_at(world, at).value, churners_first_at(world, at + 1).value
+        tables.churners_first(world, at).value, tables.churners_first(world, at + 1).value
     ):
-        churner = churner_of_at(world, position).value
+        churner = tables.churners_of(world, position).value
         switch = world.first_churner + churner
         until = 0.0
-        if switch_at(world, switch).is_on:
-            until = key_of(nodes_of(world), world.first_switch + switch)
-            receipt = churner_at(world, churner).receiver * world.publisher_count + publisher
-            receipt_at(world, receipt).wanted += 1
-        wanted_at(world, index * world.watched_count + churner).value = until
+        if tables.switches(world, switch).is_on:
+            until = key_of(arrays.nodes(world), world.first_switch + switch)
+            receipt = tables.churners(world, churner).receiver * world.publisher_count + publisher
+            tables.receipts(world, receipt).wanted += 1
+        tables.wanted(world, index * world.watched_count + churner).value = until
 
 
 @primitive
 def note_passage(world: Any, index: int) -> None:
     """Note that a broker is done with a copy, and matches it now."""
-    copy = copy_at(world, index)
-    if publication_at(world, copy.publication).measured:
+    copy = tables.copies(world, index)
+    if tables.publications(world, copy.publication).measured:
         at = copy.publication * world.broker_count + copy.place
-        passage_at(world, at).value = world.now
+        tables.passages(world, at).value = world.now
 
 
 @primitive
 def stop_wanting(world: Any, index: int, churner: int) -> float:
     """What becomes of an event for a churner is decided: the end of its stay, 0 if not wanted."""
-    if not publication_at(world, index).measured:
+    if not tables.publications(world, index).measured:
         return 0.0
-    wanted = wanted_at(world, index * world.watched_count + churner)
+    wanted = tables.wanted(world, index * world.watched_count + churner)
     until = wanted.value
     wanted.value = 0.0
     return until
@@ -86,22 +74,22 @@ def stop_wanting(world: Any, index: int, churner: int) -> float:
 @merged
 def count_missed(world: Any, index: int) -> None:
     """Count, with its cause, what churners miss of an event of which no copy is left."""
-    publication = publication_at(world, index)
+    publication = tables.publications(world, index)
     at = publication.content_class
-    publisher = row_at(world, publication.row).publisher
+    publisher = tables.rows(world, publication.row).publisher
     for position in range(
-        churners_first_at(world, at).value, churners_first_at(world, at + 1).value
+        tables.churners_first(world, at).value, tables.churners_first(world, at + 1).value
     ):
-        churner = churner_of_at(world, position).value
-        until = wanted_at(world, index * world.watched_count + churner).value
+        churner = tables.churners_of(world, position).value
+        until = tables.wanted(world, index * world.watched_count + churner).value
         if until > 0.0:
-            record = churner_at(world, churner)
+            record = tables.churners(world, churner)
             cause = why_missed(world, index, record.home, until)
             at_receipt = record.receiver * world.publisher_count + publisher
-            count_cause(receipt_at(world, at_receipt), cause)
+            count_cause(tables.receipts(world, at_receipt), cause)
 
 
-@merged
+@inlined
 def count_cause(receipt: Any, cause: int) -> None:
     """Count one event that a receiver missed, by its cause."""
     if cause == BY_LINK:
@@ -120,6 +108,8 @@ def count_cause(receipt: Any, cause: int) -> None:
         receipt.not_restored += 1
     elif cause == BY_NOT_KNOWN:
         receipt.not_known += 1
+    elif cause == BY_DEAD_LETTER:
+        receipt.dead_letter += 1
     else:
         receipt.unsubscribed += 1
 
@@ -127,14 +117,14 @@ def count_cause(receipt: Any, cause: int) -> None:
 @merged
 def why_missed(world: Any, index: int, home: int, until: float) -> int:
     """Why an event did not come to a home: from there back to where it was last."""
-    row = publication_at(world, index).row
+    row = tables.publications(world, index).row
     broker = home
     while broker >= 0:
-        passage = passage_at(world, index * world.broker_count + broker).value
+        passage = tables.passages(world, index * world.broker_count + broker).value
         if passage <= LOST_THERE:
             return int(LOST_THERE - passage)
         if passage >= 0.0:
             return BY_NOT_KNOWN if passage < until else BY_UNSUBSCRIBED
-        cell = cell_of_at(world, row * world.broker_count + broker).value
-        broker = came_from_at(world, cell).value
+        cell = tables.cell_of(world, row * world.broker_count + broker).value
+        broker = tables.came_from(world, cell).value
     return BY_UNSUBSCRIBED

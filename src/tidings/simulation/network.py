@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidings.kernels.bins import bin_tables
-from tidings.kernels.records import make_records
-from tidings.kernels.sampling import encode
+from tidings.kernels.records import Numbering, encode, make_records
 from tidings.model import delay_grid
 from tidings.model.arrays import Floats, Ints
 from tidings.model.behaviour import Channel
@@ -175,21 +174,10 @@ class CompiledSystem:
         return carried(self.cells, len(self.system.brokers), self.stations)
 
 
-class _Numbering:
-    """Positions of things in the order in which they are first asked for."""
-
-    def __init__(self) -> None:
-        self.known: dict[Any, int] = {}
-
-    def __call__(self, *thing: Any) -> int:
-        key = thing[0] if len(thing) == 1 else thing
-        return self.known.setdefault(key, len(self.known))
-
-
 def compile_system(system: System) -> CompiledSystem:
     """Turn a system into arrays. The caller has made sure that the simulator handles it."""
     routes = route(system)
-    laws, streams = _Numbering(), _Numbering()
+    laws, streams = Numbering(), Numbering()
     rows, first_rows = _rows(system, routes, laws)
     publishers = _publishers(system, routes, first_rows, laws, streams)
     representatives, receiver_of = find_receivers(system, routes)
@@ -259,7 +247,7 @@ def _with_own_arrivals(wires: Wires, faults: Faults, receivers: int) -> list[int
     return list(np.flatnonzero(matters[matters.size - receivers :]).tolist())
 
 
-def _law_tables(laws: _Numbering) -> dict[str, Any]:
+def _law_tables(laws: Numbering) -> dict[str, Any]:
     table = encode(laws.known)
     guess, edges = bin_tables()
     records = make_records(layout.LAW, list(zip(table.kinds, table.offsets, strict=True)))

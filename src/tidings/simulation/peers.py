@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tidings.kernels.records import make_records
+from tidings.kernels.records import make_records, more_records
 from tidings.model.connectivity_traces import Periods, periods_of
 from tidings.model.laws import Deterministic, Law, residual
 from tidings.model.system import Subscriber, System
 from tidings.simulation import kernel_layout as layout
 
-NO_LIMIT = np.iinfo(np.int64).max
 SETTLING = 5.0  # cycles of ON and OFF before the state of a peer's queue is as in the long run
 _AT_ONCE = Deterministic(value_s=0.0)
 _KINDS = {
@@ -104,7 +103,7 @@ def peer_tables(
         table, field = _OWNERS[queue.kind]
         owners[table][field][queue.owner] = place
         purpose = "processing" if queue.periods is None else "handing over"
-        limit = NO_LIMIT if queue.buffer is None else queue.buffer
+        limit = layout.NO_LIMIT if queue.buffer is None else queue.buffer
         law, stream = laws(queue.service), streams(queue.peer, purpose)
         rows["places"].append((station, station + 1, queue.kind, queue.owner))
         rows["stations"].append((place, law, stream, server, 1, limit, 1, server, -1, -1, 0))
@@ -117,10 +116,7 @@ def peer_tables(
             all_four = (*map(laws, chosen), *(laws(rest(law)) for law in chosen))
             switch = (queue.periods.connected, *all_four, stream, 0, 0, station, *ends)
             rows["switches"].append(switch)
-    joined = {
-        name: np.concatenate([before[name], make_records(kind, rows[name])])
-        for name, kind in _KINDS.items()
-    }
+    joined = {name: more_records(before[name], kind, rows[name]) for name, kind in _KINDS.items()}
     return joined | owners | {"periods": np.array(periods, dtype=np.float64)}
 
 

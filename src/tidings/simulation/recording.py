@@ -26,15 +26,21 @@ from tidings.model.system import System
 from tidings.model.trace_files import subscription_table, write_trace_folder
 from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.simulation.network import CompiledSystem, compile_system
-from tidings.simulation.probe_rows import probe_rows
-from tidings.simulation.provenance import provenance_of, remarks_of
-from tidings.simulation.results import outcome_of
-from tidings.simulation.run import HANDLED, SimulationOptions, refuse_overload
-from tidings.simulation.subscription_rows import subscription_rows
+from tidings.simulation.options import SimulationOptions
+from tidings.simulation.results import outcome_of, provenance_of, remarks_of
+from tidings.simulation.run import HANDLED, refuse_overload
 from tidings.simulation.tally import count_world, find_units
-from tidings.simulation.tapes import EPOCH_NS, ROWS_AT_ONCE, nanoseconds, tapes_of
 from tidings.simulation.totals import Totals
-from tidings.simulation.trace_rows import TraceRows, turn_tables
+from tidings.simulation.trace_rows import (
+    EPOCH_NS,
+    ROWS_AT_ONCE,
+    TraceRows,
+    nanoseconds,
+    probe_rows,
+    subscription_rows,
+    tapes_of,
+    turn_tables,
+)
 from tidings.simulation.windows import find_window
 from tidings.simulation.world import Window, make_world
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -10,20 +11,18 @@ from typing import Any
 import numpy as np
 
 from tidings.errors import UnstableError
-from tidings.kernels.replications import side_by_side
-from tidings.kernels.series import Clock
+from tidings.kernels.replications import Clock, Series, side_by_side
 from tidings.model.arrays import Floats
 from tidings.model.features import require_only
 from tidings.model.loads import FULL_LOAD, overload
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
+from tidings.model.record_tables import names
 from tidings.model.remarks import Remark
 from tidings.model.system import System
 from tidings.simulation.network import CompiledSystem, compile_system
-from tidings.simulation.options import SimulationOptions as SimulationOptions
-from tidings.simulation.precision import Shares
-from tidings.simulation.provenance import provenance_of, remarks_of
-from tidings.simulation.results import outcome_of
+from tidings.simulation.options import SimulationOptions
+from tidings.simulation.results import outcome_of, provenance_of, remarks_of
 from tidings.simulation.splitting import Splitting, can_split, find_splitting, run_with_trials
 from tidings.simulation.tally import Counts, count_world, find_units
 from tidings.simulation.totals import Totals
@@ -35,6 +34,74 @@ from tidings.simulation.world import (
     overload_of_peer,
     run_world,
 )
+
+
+class Shares(Series[Counts]):
+    """Replications of a system, and how far the shares that matter are from what is wanted."""
+
+    def __init__(
+        self,
+        totals: Totals,
+        run: Callable[[range], Iterator[Counts]],
+        options: SimulationOptions,
+        clock: Clock,
+        tell: Progress,
+    ) -> None:
+        super().__init__(totals, run, clock, tell)
+        self.totals, self.options = totals, options
+
+    @property
+    def times_wanted(self) -> Floats:
+        """[subscriber]: its half-width, in units of what is wanted of it."""
+        unit = self.totals.units.of_subscriber
+        wanted = self.options.wanted(self.totals.on_time.value[unit])
+        times: Floats = self.totals.half_widths[unit] / wanted
+        return times
+
+    @property
+    def shortfall(self) -> float:
+        """The largest half-width in units of what is wanted of it; NaN where none is known."""
+        times = self.times_wanted
+        return float(np.nanmax(times)) if np.any(~np.isnan(times)) else math.nan
+
+    @property
+    def needed_s(self) -> float:
+        """Estimate the CPU seconds after which all is known as well as is wanted."""
+        unit = self.totals.units.of_subscriber
+        wanted = self.options.wanted(self.totals.on_time.value[unit])
+        return self.spent_s * float(np.nanmax(self.totals.seen_widths[unit] / wanted)) ** 2
+
+    def until_precise(self) -> list[Remark]:
+        """Add replications until all that matters is known well enough, or no more are allowed."""
+        if self.options.precision is None:
+            return []
+        if not self.until(lambda: self.shortfall, self.options.max_replications):
+            return [self._not_held()]
+        unknown = math.isnan(self.shortfall) and self.totals.replications > 1
+        return [_NOBODY] if unknown else []
+
+    def _not_held(self) -> Remark:
+        widths = self.totals.half_widths[self.totals.units.of_subscriber]
+        rows = np.flatnonzero(self.times_wanted > 1.0)
+        rows = rows[np.argsort(-widths[rows], kind="stable")]
+        named = names(self.totals.compiled.system.subscribers)
+        bound = "seconds" if self.clock.is_over else "replications"
+        return Remark(
+            kind="not held",
+            what=f"on-time shares are less precise than asked: the allowed {bound} ran out",
+            where=tuple(named[row] for row in rows[:20]),
+            size=float(widths[rows].max()),
+            unit="at worst (half-width, 95 %)",
+            do=f"allow more {bound}, or accept a larger error",
+        )
+
+
+_NOBODY = Remark(
+    kind="nobody",
+    what="no subscriber wants anything that is published, so there are no on-time shares",
+    do="compare the subscribers' filters with the contents that are published",
+)
+
 
 HANDLED = frozenset(
     {

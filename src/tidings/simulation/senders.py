@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tidings.kernels.records import make_records
+from tidings.kernels.records import make_records, more_records
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.groups import Group
+
+if TYPE_CHECKING:
+    from tidings.simulation.groups import Group
 
 _KINDS = {"limits": layout.LIMIT, "senders": layout.SENDER}
 
@@ -70,7 +72,7 @@ class Senders:
             places.append((0, 0, layout.TO_SENDER, index))
             senders.append((place, gate, size, linger_s, publisher.pauses, -1, -1, -1, -1, -1, -1))
         places.append((0, 0, layout.TO_BLOCKED, -1))
-        joined = np.concatenate([before["places"], make_records(layout.PLACE, places)])
+        joined = more_records(before["places"], layout.PLACE, places)
         own = {"limits": capacities, "senders": senders}
         own_tables = {name: make_records(kind, own[name]) for name, kind in _KINDS.items()}
         return lists | changed | own_tables | {"places": joined}

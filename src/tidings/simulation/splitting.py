@@ -8,6 +8,7 @@ level is reached a quarter as often as the one below.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +17,11 @@ from tidings.kernels.memory import World
 from tidings.model.arrays import Bools, Floats, Ints
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_run import run
-from tidings.simulation.network import CompiledSystem
-from tidings.simulation.tally import Units
 from tidings.simulation.world import ALLOW_MORE, Window, make_world, run_world
+
+if TYPE_CHECKING:
+    from tidings.simulation.network import CompiledSystem
+    from tidings.simulation.tally import Units
 
 TRIALS = 4  # at each level
 FIRST = 0.05  # share of the time above the first level

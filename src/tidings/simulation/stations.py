@@ -17,7 +17,6 @@ from tidings.model.laws import Law
 from tidings.model.routes import Routes, type_of
 from tidings.model.system import System
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.peers import NO_LIMIT
 
 _KINDS = {
     "fcfs": layout.IN_TURN,
@@ -92,7 +91,7 @@ class Stations:
                 own = [laws(law) for law in self.laws[number]]
                 kind = _kind(station)
                 stream = streams(f"broker {broker.name}", f"service {place}")
-                limit = NO_LIMIT if station.buffer is None else station.buffer
+                limit = layout.NO_LIMIT if station.buffer is None else station.buffer
                 idle = at if kind == layout.PLAIN else -1  # those of a line are known to it alone
                 stations.append(
                     (index, own[0], stream, at, station.servers, limit, 1, idle, -1, -1, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,9 @@ from tidings.simulation.kernel_layout import (
     BY_UNSUBSCRIBED,
     KERNEL_CAUSES,
 )
-from tidings.simulation.network import CompiledSystem
+
+if TYPE_CHECKING:
+    from tidings.simulation.network import CompiledSystem
 
 Numbers = NDArray[Any]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from tidings.kernels.ratios import Ratio
@@ -10,10 +12,12 @@ from tidings.model.arrays import Bools, Floats, Ints
 from tidings.model.delay_grid import Histogram
 from tidings.model.outcome import REDELIVERED
 from tidings.simulation.kernel_layout import KERNEL_CAUSES
-from tidings.simulation.network import CompiledSystem
-from tidings.simulation.splitting import Splitting
-from tidings.simulation.tally import Counts, Units
-from tidings.simulation.windows import Span
+
+if TYPE_CHECKING:
+    from tidings.simulation.network import CompiledSystem
+    from tidings.simulation.splitting import Splitting
+    from tidings.simulation.tally import Counts, Units
+    from tidings.simulation.windows import Span
 
 # What deliveries cost in messages between brokers: those of events (each attempt one), of brokers
 # that have taken an event over, of subscriptions sent again (a home's for one tree over one link),

@@ -1,24 +1,85 @@
-"""From what the kernel taped to rows of the canonical trace tables, part by part."""
+"""From what the kernel taped to rows of the canonical trace tables, part by part.
+
+Probes of every link meet its delay and loss and nothing else. Of subscriptions that come and go
+every stay is a subscription of its own. Recorded is how new subscriptions spread, not what brokers
+are sent later because a subscription that covered it has ended. Who comes and goes is followed to
+the last event, beyond the window: else the last notifications would seem illegal.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tidings.kernels.memory import World
 from tidings.kernels.streams import stream_states
 from tidings.model.arrays import Floats, Ints
+from tidings.model.behaviour import Channel
 from tidings.model.connectivity_traces import STATES
 from tidings.model.routes import classes_of, type_of
-from tidings.model.trace_files import trace_table
-from tidings.simulation.network import CompiledSystem
-from tidings.simulation.tapes import ROWS_AT_ONCE, Tapes, nanoseconds, turns_in_window
-from tidings.simulation.world import Window
+from tidings.model.system import System
+from tidings.model.trace_files import subscription_table, trace_table
+from tidings.simulation.world import run_in_parts
+
+if TYPE_CHECKING:
+    from tidings.simulation.network import CompiledSystem
+    from tidings.simulation.world import Window
+
+EPOCH_NS = 1_767_225_600_000_000_000  # 2026-01-01T00:00:00Z: when a recorded window begins
+ROWS_AT_ONCE = 1 << 16  # of each table in one part
+_KINDS = ("publications", "hops", "sends", "deliveries", "turns", "learnt")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tapes:
+    """What the kernel taped of a part of a run, as arrays of its records, and when it halted."""
+
+    publications: Any
+    hops: Any
+    sends: Any
+    deliveries: Any
+    turns: Any
+    learnt: Any
+    now_s: float
+
+
+def tapes_of(world: World, compiled: CompiledSystem, window: Window) -> Iterator[Tapes]:
+    """Run a world to its end and give what is taped, a part whenever the tape is full."""
+    for _ in run_in_parts(world, compiled, window):
+        taken = {}
+        for kind in _KINDS:
+            rows = int(world.record[0][f"taped_{kind}"])
+            taken[kind] = world.tables[f"tape_{kind}"][:rows].copy()
+            world.record[0][f"taped_{kind}"] = 0
+        yield Tapes(**taken, now_s=float(world.record[0].now))
+
+
+def nanoseconds(times_s: NDArray[np.float64], window: Window) -> Ints:
+    """Moments of the simulation as whole nanoseconds since the Unix epoch."""
+    since = np.floor((times_s - window.warmup_s) * 1e9 + 0.5)
+    return EPOCH_NS + window.starts_ns + since.astype(np.int64)
+
+
+def turns_in_window(
+    turns: Any, window: Window, until_s: float | None = None
+) -> tuple[Ints, Ints, Ints]:
+    """What turned, to what, and when; what did before the window, as if at its beginning."""
+    taped = turns[turns["turned"] <= (window.end_s if until_s is None else until_s)]
+    taped = taped[np.lexsort((taped["turned"], taped["what"]))]
+    again = (taped["what"][1:] == taped["what"][:-1]) & (taped["turned"][1:] <= window.warmup_s)
+    taped = np.delete(taped, np.flatnonzero(again))  # the next one counts, not this
+    at_ns = nanoseconds(np.maximum(taped["turned"], window.warmup_s), window)
+    order = np.argsort(at_ns, kind="stable")
+    return taped["what"][order], taped["is_on"][order], at_ns[order]
 
 
 def names_at(names: Sequence[str], positions: NDArray[Any]) -> pa.Array:
@@ -198,3 +259,99 @@ def turn_tables(compiled: CompiledSystem, tapes: Tapes, window: Window) -> dict[
         }
         tables["sessions"] = trace_table("sessions", columns)
     return tables
+
+
+def probe_rows(
+    system: System, window: Window, seed: int, replication: int, count: int
+) -> Iterator[pa.Table]:
+    """So many test messages at regular moments over each link, from a moment of its own."""
+    for source, target, channel in _links(system):
+        generator = generator_of(seed, replication, f"probe {source}--{target}", "probe")
+        part = (generator.random() + np.arange(count)) / max(count, 1)
+        sent_ns = nanoseconds(window.warmup_s + part * window.length_s, window)
+        lost = _lost(channel, generator, count)
+        took_ns = np.floor(channel.delay.sample(generator, count) * 1e9 + 0.5).astype(np.int64)
+        columns = {
+            "source": [source] * count,
+            "target": [target] * count,
+            "sent_ns": sent_ns,
+            "received_ns": pa.array(sent_ns + took_ns, mask=lost),
+        }
+        yield trace_table("probes", columns)
+
+
+def _lost(channel: Channel, generator: np.random.Generator, count: int) -> NDArray[np.bool_]:
+    """Which probes are lost: alone, or in a row."""
+    decides = generator.random(count) < channel.decided_anew
+    fails = generator.random(count) >= channel.reliability
+    return fails[np.maximum.accumulate(np.where(decides, np.arange(count), 0))]
+
+
+def _links(system: System) -> Iterator[tuple[str, str, Channel]]:
+    """Every direction in which events go."""
+    for link in system.links:
+        one, other = link.between
+        yield one, other, link.there
+        yield other, one, link.back
+    for publisher in system.publishers:
+        yield publisher.name, publisher.at, publisher.link
+    for subscriber in system.subscribers:
+        yield subscriber.at, subscriber.name, subscriber.link
+
+
+def subscription_rows(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pa.Table:
+    """The table ``subscriptions`` where some come and go, in the order of time."""
+    everyone = compiled.system.subscribers
+    lasting = subscription_table([each for each in everyone if each.stays is None], EPOCH_NS)
+    turns = _turns(compiled, tapes, window)
+    rows = pd.concat([turns, _learnt(compiled, tapes, window, turns)], ignore_index=True)
+    churners = [everyone[index] for index, _ in compiled.churn.churners]
+    names = np.array([each.name for each in churners], dtype=object)[rows["churner"]]
+    filters = subscription_table(churners, EPOCH_NS)["filter"].to_numpy()[rows["churner"]]
+    columns = {
+        "subscription": names + "/" + rows["stay"].astype(str).to_numpy(),
+        "subscriber": names,
+        "broker": rows["broker"],
+        "action": rows["action"],
+        "at_ns": rows["at_ns"],
+        "filter": np.where(rows["action"] == "subscribe", filters, None),
+    }
+    return pa.concat_tables([lasting, trace_table("subscriptions", columns)]).sort_by("at_ns")
+
+
+def _turns(compiled: CompiledSystem, tapes: Tapes, window: Window) -> pd.DataFrame:
+    """Every coming and going, by churner and number of the stay."""
+    what, is_on, at_ns = turns_in_window(tapes.turns, window, until_s=math.inf)
+    churner = -1 - what - int(compiled.numbers["first_churner"])
+    turns = pd.DataFrame({"churner": churner, "is_on": is_on, "at_ns": at_ns})[churner >= 0]
+    turns["stay"] = turns.groupby("churner")["is_on"].cumsum()
+    # Whoever is away when the window begins has not been seen to leave.
+    turns = turns[turns["stay"] > 0].reset_index(drop=True)
+    homes = [compiled.system.subscribers[index].at for index, _ in compiled.churn.churners]
+    turns["broker"] = np.array(homes, dtype=object)[turns["churner"]]
+    turns["action"] = np.where(turns["is_on"] == 1, "subscribe", "unsubscribe")
+    return turns
+
+
+def _learnt(
+    compiled: CompiledSystem, tapes: Tapes, window: Window, turns: pd.DataFrame
+) -> pd.DataFrame:
+    """When brokers learnt of what was subscribed in the window, by churner and number of the stay.
+
+    What began so late that the run may have ended before all had heard of it is left out.
+    """
+    taped = tapes.learnt[tapes.learnt["since"] > window.warmup_s]
+    longest_s = (taped["learnt"] - taped["since"]).max(initial=0.0)
+    taped = taped[taped["since"] <= tapes.now_s - longest_s]
+    brokers = np.array([each.name for each in compiled.system.brokers], dtype=object)
+    learnt = pd.DataFrame(
+        {
+            "churner": compiled.tables["pieces"]["churner"][taped["piece"]],
+            "since_ns": nanoseconds(taped["since"], window),
+            "broker": brokers[taped["broker"]],
+            "action": "learnt",
+            "at_ns": nanoseconds(taped["learnt"], window),
+        }
+    )
+    began = turns[turns["is_on"] == 1][["churner", "at_ns", "stay"]]
+    return learnt.merge(began.rename(columns={"at_ns": "since_ns"}), on=["churner", "since_ns"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
@@ -18,9 +19,11 @@ from tidings.errors import InvalidInputError
 from tidings.kernels.replications import PILOT_SAMPLES, PILOTS, detect_warmup
 from tidings.model.progress import Progress
 from tidings.model.remarks import Remark
-from tidings.simulation.network import CompiledSystem
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.world import Window, make_world, run_world
+
+if TYPE_CHECKING:
+    from tidings.simulation.network import CompiledSystem
 
 USUAL_EVENTS = 50_000  # published in each replication when nothing else is asked for
 MOST_EVENTS = 1e12  # the same; so many take days

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidings.errors import InvalidInputError, UnsupportedError
-from tidings.kernels.records import make_records
+from tidings.kernels.records import make_records, more_records
 from tidings.model.arrays import Floats, Ints
 from tidings.model.behaviour import Channel
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.simulation import kernel_layout as layout
-from tidings.simulation.cells import Cells
+
+if TYPE_CHECKING:
+    from tidings.simulation.cells import Cells
 
 Key = tuple[str, str, str]  # what it is, its name, and the direction if there are two
 
@@ -141,5 +143,5 @@ def landing_tables(receivers: Sequence[int], before: Mapping[str, Any]) -> dict[
         if table["taken_in_at"][receiver] < 0:
             table["taken_in_at"][receiver] = len(before["places"]) + len(places)
             places.append((station, station, layout.AT_SUBSCRIBER, receiver))
-    joined = np.concatenate([before["places"], make_records(layout.PLACE, places)])
+    joined = more_records(before["places"], layout.PLACE, places)
     return {"receivers": table, "places": joined}

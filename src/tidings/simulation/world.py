@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +18,11 @@ from tidings.model.loads import FULL_LOAD, overload
 from tidings.simulation import kernel_layout as layout
 from tidings.simulation.kernel_parts import parts_of
 from tidings.simulation.kernel_run import run, schedule_first
-from tidings.simulation.network import CompiledSystem
 from tidings.simulation.options import MOST_COPIES
 from tidings.simulation.schedules import schedule_tables
+
+if TYPE_CHECKING:
+    from tidings.simulation.network import CompiledSystem
 
 ALLOW_MORE = "allow more with --max-copies"
 FIRST_ROOM = 4096  # copies and publications there is room for in the beginning

@@ -38,7 +38,7 @@ from tidings.simulation.network import CompiledSystem, compile_system
 from tidings.simulation.options import SimulationOptions
 from tidings.simulation.recording import RECORDED, RecordedRun, recorded_tables
 from tidings.simulation.run import refuse_overload
-from tidings.simulation.tapes import EPOCH_NS
+from tidings.simulation.trace_rows import EPOCH_NS
 from tidings.simulation.windows import cycles, find_window
 from tidings.simulation.world import Window
 from tidings.sweeps.dirt import CLEAN, Dirt, spoil

@@ -12,7 +12,8 @@ import pyarrow as pa
 from tidings.errors import EngineError
 from tidings.model import reading
 from tidings.model.system import System
-from tidings.planning.scenarios import SUBSCRIBER_FIELDS, Scenario, assess, foretell, unique_names
+from tidings.planning.evidence import foretell
+from tidings.planning.scenarios import SUBSCRIBER_FIELDS, Scenario, assess, unique_names
 from tidings.traces.actions import reason_of
 
 if TYPE_CHECKING:

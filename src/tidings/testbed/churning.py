@@ -17,10 +17,10 @@ from tidings.model import topology
 from tidings.model.laws import Deterministic
 from tidings.model.routes import Routes
 from tidings.testbed.carrying import Works
-from tidings.testbed.gates import periods
 from tidings.testbed.journal import Journal
 from tidings.testbed.layout import lane_name
 from tidings.testbed.runs import Run, Stay
+from tidings.testbed.stations import periods
 
 _PURPOSE = 23  # of random numbers
 _NONE = Deterministic(value_s=0.0)

@@ -13,16 +13,22 @@ from nats.errors import OutboundBufferLimitError
 from tidings.errors import EngineError
 from tidings.model.progress import Progress
 from tidings.model.system import Publisher
-from tidings.testbed import tracing
 from tidings.testbed.breaking import follow_outages, plain_change
 from tidings.testbed.carrying import Works
 from tidings.testbed.churning import Visitor
-from tidings.testbed.clients import Clients
+from tidings.testbed.clients import (
+    DESTINATION,
+    QUEUE,
+    Clients,
+    begin,
+    drain,
+    publish_on_schedule,
+    until,
+)
 from tidings.testbed.consuming import ConsumerGroup, takes_time
 from tidings.testbed.ending import end_all
 from tidings.testbed.layout import lane_name
 from tidings.testbed.mobile import MobilePublisher, MobileSubscriber, Presence
-from tidings.testbed.pacing import begin, drain, publish_on_schedule, until
 from tidings.testbed.relays import EVENT
 from tidings.testbed.runs import Delivery, Run
 from tidings.testbed.servers import Servers
@@ -62,7 +68,7 @@ class Conductor:
         await until(lambda: not self._servers.unlinked(), self._unlinked, self._clients.check)
         for plan in self._run.layout.servers.values():
             collector = await self._clients.connect(plan.client_port, f"collector at {plan.name}")
-            await collector.subscribe(tracing.DESTINATION, queue=tracing.QUEUE, cb=self._collect)
+            await collector.subscribe(DESTINATION, queue=QUEUE, cb=self._collect)
         self._run.subscribed_s = asyncio.get_running_loop().time()
         for index in range(len(self._run.system.subscribers)):
             await self._subscribe(index)
@@ -109,7 +115,7 @@ class Conductor:
     async def _publish(self, each: Publication) -> None:
         publisher = self._publishers[each.publisher]
         subject = self._names.of_content[each.content.text]
-        headers = {_HEADER: each.event, "Nats-Trace-Dest": tracing.DESTINATION}
+        headers = {_HEADER: each.event, "Nats-Trace-Dest": DESTINATION}
         content = each.content.text.encode()
         if not isinstance(publisher, MobilePublisher):
             with contextlib.suppress(OutboundBufferLimitError):  # its broker is down: lost

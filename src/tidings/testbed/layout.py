@@ -12,9 +12,8 @@ from tidings.model.behaviour import Channel
 from tidings.model.routes import Routes
 from tidings.model.system import System
 from tidings.testbed.journal import Journal
-from tidings.testbed.ports import free_ports
 from tidings.testbed.relays import Lane, Relay
-from tidings.testbed.servers import ServerPlan
+from tidings.testbed.servers import ServerPlan, free_ports
 from tidings.testbed.stations import Station, draws
 
 

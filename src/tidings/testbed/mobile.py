@@ -19,12 +19,11 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
 from nats.js.errors import APIError
 
-from tidings.testbed.carrying import Works
+from tidings.testbed.carrying import ONCE, Works
 from tidings.testbed.clients import Clients
-from tidings.testbed.gates import Gate, gate
 from tidings.testbed.relays import EVENT, Lane
 from tidings.testbed.runs import Delivery, SessionChange
-from tidings.testbed.stores import ONCE
+from tidings.testbed.stations import Gate, gate
 
 _HEADER, _ARRIVED = EVENT.decode(), "Tidings-Arrived"
 _AGAIN_S = 0.02

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import os
 import selectors
 import time
 from collections.abc import Iterator, Sequence
@@ -11,15 +13,15 @@ from contextlib import contextmanager
 from nats.errors import Error as NatsError
 
 from tidings.errors import EngineError, InvalidInputError, UnsupportedError
+from tidings.model import topology
 from tidings.model.features import FEATURES, require_only
 from tidings.model.progress import Progress
-from tidings.model.routes import route
+from tidings.model.routes import Routes, route
 from tidings.model.system import System
 from tidings.testbed.conducting import Conductor
-from tidings.testbed.consuming import check_consumers
+from tidings.testbed.consuming import check_consumers, takes_time
 from tidings.testbed.ending import end_all
-from tidings.testbed.interest import interest_by_lane
-from tidings.testbed.layout import layout
+from tidings.testbed.layout import lane_name, layout
 from tidings.testbed.outages import (
     Outage,
     compressed,
@@ -27,12 +29,72 @@ from tidings.testbed.outages import (
     expected_outages,
     failing,
 )
-from tidings.testbed.precedence import precedence, without_collection
 from tidings.testbed.runs import Run, Stop, TestbedOptions
 from tidings.testbed.servers import servers
 from tidings.testbed.storing import StoringConductor
-from tidings.testbed.subjects import contents_of, subjects
-from tidings.testbed.workload import schedule
+from tidings.testbed.workload import Subjects, contents_of, schedule, subjects
+
+
+def interest_by_lane(system: System, routes: Routes, names: Subjects) -> dict[str, set[str]]:
+    """By lane, from homes towards publishers and from subscribers to homes: what is asked for."""
+    subjects: dict[str, set[str]] = {}
+    brokers = [broker.name for broker in system.brokers]
+    wanted: dict[int, set[str]] = {}
+    homes = routes.home_of_subscriber.tolist()
+    for one, home, mine in zip(system.subscribers, homes, names.of_subscriber, strict=True):
+        if one.stays is None:  # else it asks, and no longer asks, in the course of the run
+            wanted.setdefault(home, set()).update(mine)
+    for home, asked in wanted.items():
+        for _, into in topology.walk(routes.trees[0], routes.arcs, home):
+            if into >= 0:
+                arc = routes.arcs[into]
+                lane = lane_name(brokers[arc.source], brokers[arc.target])
+                subjects.setdefault(lane, set()).update(asked)
+    for one, mine in zip(system.subscribers, names.of_subscriber, strict=True):
+        stays = one.connectivity is None and one.stays is None
+        if stays and not takes_time(one):  # else its broker asks for it, or it asks later
+            subjects[lane_name(one.name, one.at)] = set(mine)
+    return subjects
+
+
+@contextmanager
+def precedence() -> Iterator[bool]:
+    """Run what is inside before all other programs; tells whether the system grants that.
+
+    It holds for this thread and for the threads and processes that it starts, so for servers too.
+    Real time, not niceness: Linux may weigh sessions against each other whatever their programs'
+    niceness, and every server has a session of its own. The least priority of real time will do.
+    """
+    if not hasattr(os, "sched_setscheduler"):
+        yield False
+        return
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    least = os.sched_param(os.sched_get_priority_min(os.SCHED_RR))
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, least)
+    except OSError:  # only who may administer the machine may do that
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        os.sched_setscheduler(0, *before)
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Run what is inside without pauses of several milliseconds to collect garbage.
+
+    It is collected afterwards; a run is bounded, and so is what it leaves.
+    """
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
 
 HANDLED = frozenset(
     {

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tidings.errors import InvalidInputError
-from tidings.model.routes import Routes
-from tidings.model.system import System
-from tidings.testbed.layout import Layout
-from tidings.testbed.outages import Outage
-from tidings.testbed.subjects import Subjects
-from tidings.testbed.workload import Publication
+
+if TYPE_CHECKING:
+    from tidings.model.routes import Routes
+    from tidings.model.system import System
+    from tidings.testbed.layout import Layout
+    from tidings.testbed.outages import Outage
+    from tidings.testbed.workload import Publication, Subjects
 
 MOST_EVENTS = 50_000
 

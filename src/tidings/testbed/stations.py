@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from tidings.model.behaviour import Connectivity
 from tidings.model.laws import Law
 
 _AT_ONCE = 1024
@@ -41,3 +42,69 @@ class Station:
         begin_s = max(arrival_s, self.free_s)
         self.free_s = begin_s + self.service()
         return begin_s, self.free_s
+
+
+_CYCLES_BEFORE = 20.0  # so long before the run periods begin, so that it starts in no special state
+
+Period = tuple[float, float]
+
+
+@dataclass(slots=True, kw_only=True)
+class Gate:
+    """A queue that is served only while its peer is connected; times in seconds from the start.
+
+    As with a broker's station, what is handed over when follows from arrivals, services and periods
+    alone, never from timers. What a period interrupts goes on in the next.
+    """
+
+    service: Callable[[], float]
+    periods: Iterator[Period]  # connected, in order, without end
+    seen: list[Period] = field(default_factory=list)  # those drawn so far
+    free_s: float = -np.inf  # when the work accepted so far is done
+
+    def period(self, number: int) -> Period:
+        """The period of a number, drawn when it is first asked for."""
+        while len(self.seen) <= number:
+            self.seen.append(next(self.periods))
+        return self.seen[number]
+
+    def serve(self, arrival_s: float) -> float:
+        """When an event that arrives now has been handed over.
+
+        >>> gate = Gate(service=lambda: 2.0, periods=iter([(0.0, 3.0), (10.0, 20.0)]))
+        >>> gate.serve(2.0), gate.serve(2.5)
+        (11.0, 13.0)
+        """
+        now_s, left_s, number = max(arrival_s, self.free_s), self.service(), 0
+        while True:
+            begin_s, end_s = self.period(number)
+            now_s = max(now_s, begin_s)
+            if now_s + left_s <= end_s:
+                self.free_s = now_s + left_s
+                return self.free_s
+            left_s -= max(0.0, end_s - now_s)
+            now_s, number = max(now_s, end_s), number + 1
+
+
+def gate(connectivity: Connectivity, seeds: tuple[int, ...]) -> Gate:
+    """The queue of a peer; it has been coming and going for ever when the run begins."""
+    assert connectivity.on is not None  # periods from traces are refused before
+    assert connectivity.off is not None
+    spent = connectivity.service
+    return Gate(
+        service=(lambda: 0.0)
+        if spent is None
+        else draws(spent, np.random.default_rng([*seeds, 1])),
+        periods=periods(connectivity.on, connectivity.off, np.random.default_rng([*seeds, 2])),
+    )
+
+
+def periods(on: Law, off: Law, generator: np.random.Generator) -> Iterator[Period]:
+    """Times ON that reach into the run, without end; it begins in no special state."""
+    draw_on, draw_off = draws(on, generator), draws(off, generator)
+    now_s = -(on.mean_s + off.mean_s) * (_CYCLES_BEFORE + generator.random())
+    while True:
+        begin_s = now_s + draw_off()
+        now_s = begin_s + draw_on()
+        if now_s > 0.0:
+            yield max(begin_s, 0.0), now_s

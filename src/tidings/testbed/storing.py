@@ -12,14 +12,12 @@ import asyncio
 
 from tidings.model.progress import Progress
 from tidings.testbed.breaking import follow_outages
-from tidings.testbed.carrying import Carrier, Receiver, Works, pass_over
-from tidings.testbed.clients import Clients
+from tidings.testbed.carrying import Carrier, Part, Receiver, Store, StoredEvent, Works, pass_over
+from tidings.testbed.clients import Clients, begin, drain, publish_on_schedule
 from tidings.testbed.layout import lane_name
-from tidings.testbed.pacing import begin, drain, publish_on_schedule
 from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Rejoining, Run
 from tidings.testbed.servers import Servers
-from tidings.testbed.stores import Part, Store, StoredEvent
 from tidings.testbed.workload import Publication
 
 _LOCAL = "local"

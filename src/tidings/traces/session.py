@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tidings.errors import EngineError
+from tidings.traces.class_archive import archive_options
 from tidings.traces.java import ensure_java
 
 EMBEDDED = "local[*]"
@@ -60,13 +61,16 @@ def spark_session(
     memory: str | None = None,
     small: bool = False,
     settings: Mapping[str, str] | None = None,
+    java_options: str | None = None,
 ) -> SparkSession:
     """A Spark session: embedded in this process unless ``master`` names a cluster.
 
     ``master`` is ``local[2]``, ``spark://host:7077``, ``yarn`` and so on, or ``sc://host`` for
     Spark Connect; ``memory`` is the driver's, such as ``4g``; ``small`` tunes an embedded JVM for
-    jobs of seconds rather than minutes; ``settings`` are Spark's own and win over ours. Use it as a
-    context manager, or call ``stop()``. Raises :class:`EngineError` when Spark cannot be had.
+    jobs of seconds rather than minutes; ``settings`` are Spark's own and win over ours;
+    ``java_options`` are further ones of an embedded JVM, which else uses the archive of classes if
+    there is one. Use it as a context manager, or call ``stop()``. Raises :class:`EngineError` when
+    Spark cannot be had.
     """
     where = master or EMBEDDED
     own = dict(settings or {})
@@ -75,9 +79,12 @@ def spark_session(
         return _connect(where, {**_ANYWHERE, **own})
     if where.startswith("spark://"):
         _check_reachable(where)
-    ensure_java()
+    home = ensure_java()
     _name_python(local=where.startswith("local"))
-    chosen = {**_ANYWHERE, **_CLASSIC, **_local_settings(where, small=small), **own}
+    tuning = f"{_LOCAL_JVM} {_SMALL_JVM}" if small else _LOCAL_JVM
+    more = archive_options(home) if java_options is None else java_options
+    ours = _settings_here(where, f"{tuning} {more}")
+    chosen = {**_ANYWHERE, **_CLASSIC, **ours, **own}
     if memory is not None:
         chosen["spark.driver.memory"] = memory
     return _start(SparkConf(loadDefaults=False).setAll(list(chosen.items())), where, app)
@@ -135,7 +142,7 @@ def _launch(conf: SparkConf, said: IO[bytes]) -> Any:
         module.Popen = usual
 
 
-def _local_settings(master: str, *, small: bool) -> dict[str, str]:
+def _settings_here(master: str, java_options: str) -> dict[str, str]:
     logging = f"-Dlog4j2.configurationFile={_log_settings().as_uri()}"
     warehouse = Path(tempfile.gettempdir()) / f"tidings-warehouse-{os.getpid()}"
     everywhere = {"spark.sql.warehouse.dir": warehouse.as_uri()}
@@ -145,10 +152,9 @@ def _local_settings(master: str, *, small: bool) -> dict[str, str]:
         everywhere |= dict.fromkeys(ends, LOOPBACK)
     if not master.startswith("local"):
         return {**everywhere, "spark.driver.extraJavaOptions": logging}
-    tuning = f"{_LOCAL_JVM} {_SMALL_JVM}" if small else _LOCAL_JVM
     return {
         **everywhere,
-        "spark.driver.extraJavaOptions": f"{logging} {tuning}",
+        "spark.driver.extraJavaOptions": f"{logging} {java_options}",
         "spark.driver.memory": f"{_default_memory_mib()}m",
         "spark.sql.shuffle.partitions": str(max(4, 2 * (os.cpu_count() or 1))),
     }

@@ -24,8 +24,7 @@ def check(
 
     Example: tidings petri check net.yaml
     """
-    from tidings.petri.cells import Cells
-    from tidings.petri.flattening import flatten
+    from tidings.petri.cells import Cells, flatten
     from tidings.petri.reading import load_net, net_schema
     from tidings.petri.traffic import refuse_overload, solve_traffic
 

@@ -53,8 +53,7 @@ def admission(
     Example: tidings plan admission city.yaml --like alice --count 1000 --target 0.95
     """
     loaded_system, wanted = asked(system, slo, target, of)
-    from tidings.planning.admission import Admissions
-    from tidings.planning.newcomers import newcomer_like
+    from tidings.planning.admission import Admissions, newcomer_like
     from tidings.reporting.plans import admission_table
 
     newcomer = newcomer_like(loaded_system, like, count)

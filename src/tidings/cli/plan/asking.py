@@ -15,8 +15,7 @@ from tidings.reporting import wording
 if TYPE_CHECKING:
     from tidings.model.progress import Progress
     from tidings.model.system import System
-    from tidings.planning.evidence import Evidence, Play, Standing
-    from tidings.planning.targets import Target
+    from tidings.planning.evidence import Evidence, Play, Standing, Target
 
 
 Share = Annotated[
@@ -49,8 +48,8 @@ def asked(system: Path, slo: Path | None, share: float | None, of: float) -> tup
 
     loaded_system = reading.load(system)
     # Slow to import: a mistake in the file is reported before.
+    from tidings.planning.evidence import Target
     from tidings.planning.objectives import read_objectives, with_objectives
-    from tidings.planning.targets import Target
 
     if slo is not None:
         loaded_system = with_objectives(loaded_system, read_objectives(slo))

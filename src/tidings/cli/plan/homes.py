@@ -60,8 +60,7 @@ def homes(
     Example: tidings plan homes city.yaml --who group:desk --most 50 --target 0.95
     """
     loaded_system, wanted = asked(system, slo, target, of)
-    from tidings.planning.home_search import search_for
-    from tidings.planning.homes import assign_homes
+    from tidings.planning.homes import assign_homes, search_for
     from tidings.reporting.plans import homes_table
 
     with console.progress("assigning homes") as step:
