@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidings.characterisation.fit.fitting import Characterisation as Characterisation
+    from tidings.characterisation.fit.fitted import Characterisation as Characterisation
     from tidings.characterisation.job import characterise as characterise
     from tidings.characterisation.job import measure_workload as measure_workload
     from tidings.demonstration.run import demonstrate as demonstrate
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CatchUpOptions": "simulation.catching_up",
-    "Characterisation": "characterisation.fit.fitting",
+    "Characterisation": "characterisation.fit.fitted",
     "Outcome": "model.outcome",
     "PlanOptions": "planning.verbs",
     "PredictOptions": "prediction.predict",

@@ -76,7 +76,12 @@ def of_cells(name, table):
 
 def of_fit(fitted):
     """What was fitted and measured."""
-    tables = {name: of_frame(getattr(fitted, name)) for name in TABLES}
+    frames = {name: getattr(fitted, name) for name in TABLES}
+    for name in ("parameters", "waits"):  # of traces alone these two say nothing new
+        assert set(frames[name]["source"]) == {"traces"}
+        assert not frames[name]["bound"].any()
+        frames[name] = frames[name].drop(columns=["source", "bound"])
+    tables = {name: of_frame(frame) for name, frame in frames.items()}
     measured = {name: of_frame(getattr(fitted.measured, name)) for name in MEASURED}
     document = json.loads(json.dumps(system_document(fitted.system)))
     return {**tables, "measured": measured, "system": document, "notes": list(fitted.notes)}

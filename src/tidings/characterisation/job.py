@@ -11,6 +11,7 @@ import pandas as pd
 from tidings.characterisation.count.cells import copies_among, each_row_once, good_rows
 from tidings.characterisation.count.gathering import gather
 from tidings.characterisation.count.publications import each_once, interval_statistics
+from tidings.characterisation.count.reported import TABLES, count_reported
 from tidings.characterisation.count.routing import (
     client_statistics,
     link_statistics,
@@ -21,8 +22,10 @@ from tidings.characterisation.count.routing import (
 from tidings.characterisation.count.set_aside import SetAside, look_at, rows_set_aside
 from tidings.characterisation.fit.assembling import check_base
 from tidings.characterisation.fit.collected import Statistics, statistics_of
+from tidings.characterisation.fit.combining import fit_reported, with_reported
 from tidings.characterisation.fit.counting import Observed
-from tidings.characterisation.fit.fitting import Characterisation, fit
+from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.fitting import fit
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.fit.workloads import (
     MeasuredWorkload,
@@ -55,7 +58,9 @@ def characterise(
     which also gives whatever else the traces do not tell. An event that was published and not
     received by the end of the traces is lost. Where recording simply stopped at the end of the
     window, ``settle_s`` leaves out the events published in that many last seconds, which may still
-    have been on their way. ``progress`` is called with the name of each stage.
+    have been on their way. Counters and histograms that brokers report (levels, histograms) say
+    what traces do not, and are enough by themselves. ``progress`` is called with the name of each
+    stage.
 
     The system is always valid. Raises :class:`InvalidTracesError` where the traces and ``base``
     together do not make one, and :class:`UnsupportedError` for a ``base`` whose brokers have more
@@ -65,9 +70,8 @@ def characterise(
         check_base(base)
     check_tables(traces.source, traces.tables, base)
     measured = traces.window.shortened(settle_s)
-    tell = with_step_numbers(progress or (lambda stage: None), _MOST_STAGES)
-    seen = collect(traces, measured, tell, base)
-    tell("fitting")
+    is_reported = bool(set(TABLES) & set(traces.tables))
+    tell = with_step_numbers(progress or (lambda stage: None), _MOST_STAGES + is_reported)
     observed = Observed(
         tables=tuple(traces.tables),
         window=traces.window,
@@ -75,11 +79,22 @@ def characterise(
         notes=traces.notes,
         sampled=traces.sampled,
     )
-    return fit(observed, seen, measured, base)
+    reported = None
+    if is_reported:
+        tell("counters and histograms")
+        reported = count_reported(traces, base)
+    if reported is not None and not set(NEEDED) & set(traces.tables):
+        return fit_reported(reported, observed, base)
+    seen = collect(traces, measured, tell, base)
+    tell("fitting")
+    fitted = fit(observed, seen, measured, base)
+    return fitted if reported is None else with_reported(fitted, reported)
 
 
 def check_tables(source: str, tables: Collection[str], base: System | None) -> None:
     """Raise :class:`InvalidTracesError` where tables are missing that nothing can stand for."""
+    if set(TABLES) & set(tables) and not set(NEEDED) & set(tables):
+        return  # what brokers report is enough
     if base is not None:
         require_tables(source, NEEDED, tables)
     else:

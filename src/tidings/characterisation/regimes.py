@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tidings.characterisation.count.publications import hourly_counts
-from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.stationarity import (
     CANNOT_TELL,
     DRIFTS,

@@ -12,7 +12,7 @@ import numpy as np
 
 from tidings.characterisation.count.publications import checked_publications
 from tidings.characterisation.fit.blocks import MOST_PART, block_batches
-from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.traffic import BY_DAY, Traffic
 from tidings.characterisation.fit.traffic_notes import KEEP
 from tidings.errors import InvalidTracesError

@@ -22,7 +22,8 @@ from tidings.characterisation.fit.assembling import check_base
 from tidings.characterisation.fit.collected import statistics_of, wanted_throughout
 from tidings.characterisation.fit.contents import asked_attributes
 from tidings.characterisation.fit.counting import Observed
-from tidings.characterisation.fit.fitting import Characterisation, fit
+from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.fitting import fit
 from tidings.characterisation.fit.subscribers import changed_subscribers, find_subscribers
 from tidings.characterisation.job import check_tables
 from tidings.characterisation.statistics import (

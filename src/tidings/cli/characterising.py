@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ import pandas as pd
 import typer
 
 from tidings.characterisation.count.adding import add_traces
-from tidings.characterisation.fit.fitting import Characterisation
+from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.fit.traffic import COMMON
 from tidings.characterisation.job import characterise as characterise_traces
@@ -103,6 +103,7 @@ class Work:
         names = table_names(self.traces)
         if names is not None:
             check_tables(self.traces, names, self.base)
+            _check_parted(names, places, back_test)
         tested: BackTest | None = None
         parts = Regimes()
         asked: Any = {"base": self.base, "settle_s": self.settle_s}
@@ -150,6 +151,16 @@ class Work:
                 yield read_traces(session, self.traces), step
 
 
+def _check_parted(names: Collection[str], places: Places, back_test: float | None) -> None:
+    """Refuse to part in time what cannot be parted: counters and histograms."""
+    whole = sorted({"levels", "histograms"} & set(names))
+    if whole and (back_test is not None or places.regimes is not None or places.replay):
+        raise typer.BadParameter(
+            f"--back-test, --regimes and --replay need traces alone; the folder has {whole[0]}, "
+            "which cannot be parted in time: move it elsewhere"
+        )
+
+
 def say_set_aside(characterisation: Characterisation, quarantine: Path | None) -> None:
     """Say where rows that were set aside can be looked at, if there are any."""
     quality = characterisation.quality
@@ -189,7 +200,8 @@ def _figure(tested: BackTest) -> Figure:
 
 def _numbers_with_errors(characterisation: Characterisation) -> pd.DataFrame:
     """All numbers that have a standard error: those of the system, and waits at its brokers."""
-    return pd.concat([characterisation.parameters, characterisation.waits], ignore_index=True)
+    parts = [characterisation.parameters, characterisation.waits]
+    return pd.concat([each for each in parts if len(each)] or parts[:1], ignore_index=True)
 
 
 def document(
@@ -234,8 +246,9 @@ def show(characterisation: Characterisation, tested: BackTest | None, limit: int
         terminal.parameters_table(_numbers_with_errors(characterisation), limit=limit),
         terminal.outcome_table(characterisation.measured, limit=limit),
         terminal.quality_table(characterisation.quality),
-        terminal.coverage_table(characterisation.coverage),
     )
+    if len(characterisation.coverage):
+        console.show(terminal.coverage_table(characterisation.coverage))
     uncommon = characterisation.traffic[~characterisation.traffic["kind"].isin(COMMON)]
     if len(uncommon):
         console.show(terminal.traffic_table(uncommon, limit=limit))

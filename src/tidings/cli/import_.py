@@ -27,6 +27,12 @@ class Format(StrEnum):
     UP_DOWN = "updown"
     CONNECTIVITY = "connectivity"
     PROBES = "probes"
+    JSZ = "jsz"
+    PROMETHEUS = "prometheus"
+    RABBITMQ = "rabbitmq"
+    BURROW = "burrow"
+    OMB = "omb"
+    CSV = "csv"
 
 
 def import_(
@@ -35,7 +41,9 @@ def import_(
         typer.Argument(
             metavar="FORMAT",
             help="table (CSV, JSON Lines or Parquet with --mapping), otlp (OpenTelemetry spans), "
-            "nats (message-trace events), updown (Failure Trace Archive), connectivity, probes.",
+            "nats (message-trace events), updown (Failure Trace Archive), connectivity, probes, "
+            "and counters and histograms: jsz (NATS), prometheus, rabbitmq, burrow (Kafka), "
+            "omb (OpenMessaging Benchmark), csv (columns by name).",
         ),
     ],
     sources: Annotated[
@@ -74,6 +82,20 @@ def import_(
             "secret in this file; the same secret gives the same pseudonyms.",
         ),
     ] = None,
+    poll: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="jsz, rabbitmq, burrow: first poll this server into SOURCE, a folder, a file each "
+            "time; http://HOST:PORT (of Burrow with /v3/kafka/CLUSTER/consumer/GROUP).",
+        ),
+    ] = None,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="With --poll: how often.")
+    ] = "15s",
+    time: Annotated[
+        str, typer.Option("--for", metavar="TIME", help="With --poll: for how long.")
+    ] = "1h",
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite tables that already exist in the folder.")
     ] = False,
@@ -100,9 +122,11 @@ def import_(
             "--mapping is required for the format 'table', and only used with it"
         )
     columns = read_mapping(mapping) if mapping is not None else None
-    files = expand(sources)
     secret = Pseudonyms.from_file(pseudonyms) if pseudonyms is not None else None
     importing.check_destination(to, _tables(format_, columns, broker), replace_old=replace)
+    if poll is not None:
+        _poll(poll, format_, sources, options.seconds(every), options.seconds(time))
+    files = expand(sources)
     with console.progress("importing") as step:
         step("starting Spark")
         with spark.started(master, memory=memory) as session:
@@ -131,9 +155,26 @@ def import_(
     console.warn(imported.notes)
 
 
+def _poll(url: str, format_: Format, sources: list[str], every_s: float, for_s: float) -> None:
+    """Poll a server into the one folder that is the source."""
+    from tidings.running import polling
+
+    if format_ not in polling.PAGES or len(sources) != 1:
+        raise typer.BadParameter(
+            f"--poll is for {', '.join(polling.PAGES)}, with one folder as SOURCE that polls go to"
+        )
+    with console.progress("polling") as step:
+        polled = polling.poll(
+            url, format_, Path(sources[0]), every_s=every_s, for_s=for_s, tell=step
+        )
+    failed = dict.fromkeys(polled.problems)
+    console.note(f"{polled.polls} polls in {sources[0]}, {len(polled.problems)} failed")
+    console.warn(tuple(failed))
+
+
 def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
     """The tables that an import will write."""
-    from tidings.traces.readers import nats, otlp
+    from tidings.traces.readers import nats, omb, otlp, prometheus
     from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN
 
     if columns is None:
@@ -143,6 +184,9 @@ def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -
             Format.UP_DOWN: (UP_AND_DOWN.table,),
             Format.CONNECTIVITY: (CONNECTIVITY.table,),
             Format.PROBES: ("probes",),
+            Format.PROMETHEUS: prometheus.TABLES,
+            Format.OMB: omb.TABLES,
+            **dict.fromkeys((Format.JSZ, Format.RABBITMQ, Format.BURROW, Format.CSV), ("levels",)),
         }[format_]
     names = tuple(table.name for table in columns.tables)
     return (*names, "hops") if broker is not None and "publications" in names else names
@@ -155,11 +199,17 @@ def _reader(
     columns: TraceMapping | None,
     unit: str,
 ) -> Callable[[Keep], Reading]:
+    from tidings.traces.readers.burrow import read_burrow
     from tidings.traces.readers.flat import read_flat
+    from tidings.traces.readers.jsz import read_jsz
+    from tidings.traces.readers.level_columns import read_level_columns
     from tidings.traces.readers.nats import read_nats
+    from tidings.traces.readers.omb import read_omb
     from tidings.traces.readers.otlp import read_otlp
     from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN, read_periods
     from tidings.traces.readers.probes import read_probes
+    from tidings.traces.readers.prometheus import read_prometheus
+    from tidings.traces.readers.rabbitmq import read_rabbitmq_polls
 
     readers: dict[Format, Callable[[Keep], Reading]] = {
         Format.OTLP: lambda keep: read_otlp(session, files, keep),
@@ -167,6 +217,12 @@ def _reader(
         Format.UP_DOWN: lambda _: read_periods(session, files, UP_AND_DOWN, unit),
         Format.CONNECTIVITY: lambda _: read_periods(session, files, CONNECTIVITY, unit),
         Format.PROBES: lambda _: read_probes(session, files, unit),
+        Format.JSZ: lambda _: read_jsz(session, files),
+        Format.PROMETHEUS: lambda keep: read_prometheus(session, files, keep),
+        Format.RABBITMQ: lambda _: read_rabbitmq_polls(session, files),
+        Format.BURROW: lambda _: read_burrow(session, files),
+        Format.OMB: lambda _: read_omb(session, files),
+        Format.CSV: lambda _: read_level_columns(session, files, unit),
     }
     if columns is not None:
         return lambda _: read_flat(session, files, columns)

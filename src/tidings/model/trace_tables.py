@@ -122,6 +122,28 @@ UTILISATION = _table(
     ("interval_ns", "bigint", "its length"),
     ("busy", "double", "share of the interval in which the resource was busy"),
 )
+LEVELS = _table(
+    "levels",
+    "one poll of the counters of a queue",
+    ("queue", "string", "the queue: the subscriber that it belongs to"),
+    ("part", "string?", "which partition of it, where it has several: each is first in, first out"),
+    ("at_ns", "bigint", "when it was polled"),
+    ("entered", "bigint", "how many events had entered by then"),
+    ("done", "bigint", "how many had left by then: acknowledged, or dropped"),
+    ("in_flight", "bigint?", "how many were handed out and not acknowledged"),
+    ("redelivered", "bigint?", "how many had been handed out again by then"),
+    ("dropped", "string?", "how many had been dropped by then, by cause, as canonical JSON"),
+)
+HISTOGRAMS = _table(
+    "histograms",
+    "one bound of a histogram as it stood at one moment",
+    ("name", "string", "the subscriber or broker that it is about"),
+    ("what", "string", "delay, from publication to the subscriber; or service, of one event"),
+    ("series", "string?", "which of several that add up, such as an instance"),
+    ("at_ns", "bigint", "when it was read"),
+    ("up_to_s", "double", "the bound in seconds; Infinity is the last one"),
+    ("events", "bigint", "how many had taken at most so long by then"),
+)
 
 TRACE_TABLES = {
     table.name: table
@@ -134,5 +156,7 @@ TRACE_TABLES = {
         SESSIONS,
         SUBSCRIPTIONS,
         UTILISATION,
+        LEVELS,
+        HISTOGRAMS,
     )
 }

@@ -301,7 +301,7 @@ def _parameters(parameters: pd.DataFrame) -> list[dict[str, Any]]:
     table = parameters.copy()
     if "truth" in table:
         table["z"] = parameter_z(table)
-    texts = ("path", "family", "unit", "verdict")
+    texts = ("path", "family", "unit", "verdict", "source")
     return [
         {
             str(key): ("" if pd.isna(value) else str(value)) if key in texts else number(value)

@@ -369,6 +369,8 @@ def parameters_table(parameters: pd.DataFrame, limit: int | None = None) -> Rend
         cells("misfit", lambda row: wording.number(row["goodness"]), spare=4),
     ]
     rows = parameters.assign(unit=parameters["unit"].fillna("").astype(str))
+    if "source" in parameters and (parameters["source"] != "traces").any():
+        heads += [names("source", spare=1), quantity("bound", "bound", spare=1)]
     if "truth" in parameters:
         heads.append(quantity("truth", "truth", spare=1))
         heads.append(cells("z", lambda row: _signed(row["z"])))

@@ -70,3 +70,10 @@ def _contradictions(table: str) -> Iterator[tuple[str, str]]:
         case "utilisation":
             yield "busy not between 0d and 1d", "busy is not a share"
             yield "interval_ns = 0", "its interval has no length"
+        case "levels":
+            yield "done > entered", "more are done than have entered"
+            no_object = "dropped is not null and json_object_keys(dropped) is null"
+            yield no_object, "dropped is not an object in JSON"
+        case "histograms":
+            yield "what not in ('delay', 'service')", "what is not delay or service"
+            yield "up_to_s < 0d", "up_to_s is negative"

@@ -75,7 +75,7 @@ def read_traces(spark: SparkSession, folder: str | os.PathLike[str]) -> Traces:
         window = _window_of(tables, name)
         notes = (
             f"there is no {MANIFEST}: the recorded time is taken from the first to the last "
-            "publication",
+            f"{'publication' if 'publications' in tables else 'poll'}",
         )
     if sampled < 1:
         notes = (
@@ -229,16 +229,19 @@ def parse_manifest(text: str, where: str = MANIFEST) -> TraceWindow:
 
 
 def _window_of(tables: Mapping[str, DataFrame], name: str) -> TraceWindow:
-    if "publications" not in tables:
+    """From the first to the last publication; without any, of what brokers reported."""
+    moments = {"publications": "published_ns", "levels": "at_ns", "histograms": "at_ns"}
+    table = next((each for each in moments if each in tables), None)
+    if table is None:
         raise InvalidTracesError(
             f"{name}: neither {MANIFEST} nor publications; wants one of them for the window"
         )
-    good = with_reasons(tables["publications"], TRACE_TABLES["publications"])
-    times = good.where(F.col(REASON).isNull()).agg(F.min("published_ns"), F.max("published_ns"))
-    first, last = run_action(times.collect, f"{name}: the table publications")[0]
+    good = with_reasons(tables[table], TRACE_TABLES[table]).where(F.col(REASON).isNull())
+    times = good.agg(F.min(moments[table]), F.max(moments[table]))
+    first, last = run_action(times.collect, f"{name}: the table {table}")[0]
     if first is None or first == last:
+        what = "publication times" if table == "publications" else f"times of {table}"
         raise InvalidTracesError(
-            f"{name}: no {MANIFEST}, and fewer than two publication times to take the "
-            "recorded time from"
+            f"{name}: no {MANIFEST}, and fewer than two {what} to take the recorded time from"
         )
     return TraceWindow(from_ns=first, until_ns=last + 1)

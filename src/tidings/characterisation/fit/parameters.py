@@ -14,8 +14,11 @@ from tidings.model.laws import Law
 if TYPE_CHECKING:
     from tidings.characterisation.fit.laws import FittedLaw
 
+# What numbers are learnt from, the surest first.
+TRACES, HISTOGRAMS, LEVELS = "traces", "histograms", "levels"
 PARAMETER_COLUMNS = (
     "path", "estimate", "standard_error", "count", "family", "goodness", "unit", "verdict",
+    "source", "bound",
 )  # fmt: skip
 
 
@@ -24,6 +27,8 @@ class Parameter:
     """One fitted number: its path in the system, its estimate, and from how many observations.
 
     ``goodness`` is the Kolmogorov distance of a law from the histogram (0: none is smaller).
+    ``source`` says what it was learnt from, ``bound`` how far off it can be at most for what that
+    source leaves open (half of the width): 0 for traces, which leave nothing open.
     """
 
     path: str
@@ -36,6 +41,8 @@ class Parameter:
     verdict: str = ""
     nearest: float = 0.0  # the distance of the nearest family, where none is near enough
     fitted: FittedLaw | None = None  # the law whose mean, or rate, it is
+    source: str = TRACES
+    bound: float = 0.0
 
 
 def law_parameter(path: str, fitted: FittedLaw) -> Parameter:

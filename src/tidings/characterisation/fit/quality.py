@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tidings.characterisation.fit.collected import Statistics
 from tidings.characterisation.statistics import (
     ARRIVED_OUTSIDE,
     BAD_CONTENT,
@@ -21,6 +21,9 @@ from tidings.characterisation.statistics import (
     UNASKED,
     UNPUBLISHED,
 )
+
+if TYPE_CHECKING:
+    from tidings.characterisation.fit.collected import Statistics
 
 SET_ASIDE = "set aside"
 NAMELESS = "no event"  # the reason of rows without the id of one

@@ -56,12 +56,26 @@ def for_spark(path: str) -> str:
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 
-def read_lines(spark: SparkSession, files: Sequence[str]) -> DataFrame:
-    """Every line that is not empty: ``text``, ``file``, ``block`` and ``place``."""
-    lines = spark.read.text([for_spark(file) for file in files]).select(
-        F.col("value").alias(TEXT), *origin_of_lines()
-    )
+def read_lines(
+    spark: SparkSession, files: Sequence[str], separator: str | None = None
+) -> DataFrame:
+    """Every line that is not empty: ``text``, ``file``, ``block`` and ``place``.
+
+    With a ``separator``, what lies between two of these counts as a line.
+    """
+    lines = _split(spark, files, separator).select(F.col("value").alias(TEXT), *origin_of_lines())
     return lines.where(F.trim(TEXT) != "")
+
+
+def read_dated_lines(
+    spark: SparkSession, files: Sequence[str], separator: str | None = None
+) -> DataFrame:
+    """The same with when the file of each was last written, ``written_ns``."""
+    written = F.unix_micros(F.col("_metadata.file_modification_time")) * 1000
+    dated = _split(spark, files, separator).select(
+        F.col("value").alias(TEXT), *origin_of_lines(), written.alias("written_ns")
+    )
+    return dated.where(F.trim(TEXT) != "")
 
 
 def first_line(spark: SparkSession, file: str) -> str:
@@ -111,13 +125,12 @@ def not_utf8() -> Column:
     return F.when(~F.is_valid_utf8(TEXT) | F.col(TEXT).contains("\0"), F.lit(NOT_UTF8))
 
 
-def numbered(rows: DataFrame, files: Sequence[str]) -> DataFrame:
+def numbered(rows: DataFrame, files: Sequence[str], separator: str | None = None) -> DataFrame:
     """The rows with the number of their ``line``, counted from 1 as editors do.
 
     Reads the files once more, for the number of lines in every block only.
     """
-    read = rows.sparkSession.read
-    lines = read.text([for_spark(file) for file in files]).select(*origin_of_lines())
+    lines = _split(rows.sparkSession, files, separator).select(*origin_of_lines())
     blocks = lines.groupBy(FILE, BLOCK).agg(
         F.min(PLACE).alias("first_place"), F.count(F.lit(1)).alias("lines")
     )
@@ -132,14 +145,22 @@ def numbered(rows: DataFrame, files: Sequence[str]) -> DataFrame:
     return rows.join(F.broadcast(starts), [FILE, BLOCK], "left").withColumn("line", line)
 
 
-def found_again(rows: DataFrame, files: Sequence[str] | None) -> DataFrame:
+def found_again(
+    rows: DataFrame, files: Sequence[str] | None, separator: str | None = None
+) -> DataFrame:
     """The rows as people look for them: ``reason``, ``file``, ``line`` and ``text``.
 
     Of text files, which have to be named, the line; of others, which of their rows it is.
     """
     counted = F.col(PLACE) + 1
-    placed = rows.withColumn("line", counted) if files is None else numbered(rows, files)
+    placed = rows.withColumn("line", counted) if files is None else numbered(rows, files, separator)
     return placed.select(REASON, FILE, "line", F.make_valid_utf8(F.col(TEXT)).alias(TEXT))
+
+
+def _split(spark: SparkSession, files: Sequence[str], separator: str | None) -> DataFrame:
+    """Text files, line by line or by another separator."""
+    reader = spark.read if separator is None else spark.read.option("lineSep", separator)
+    return reader.text([for_spark(file) for file in files])
 
 
 def _local_files(name: str) -> Iterator[str]:

@@ -1,0 +1,412 @@
+"""What counters and histograms add to a fit: traces are surer than these, and these than those.
+
+A number is taken from the surest source that tells it. Histograms give laws of service and delay;
+counters of a queue give its rate, the time that events spend in it and, while it is never out of
+work, how fast it is worked off. What no source tells stays as the base system has it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tidings.characterisation.fit.censored import Buckets, CensoredFit, fit_buckets
+from tidings.characterisation.fit.parameters import HISTOGRAMS, LEVELS, Parameter
+from tidings.characterisation.fit.queues import InTime, Queue
+from tidings.characterisation.fit.sojourns import service_of_sojourn_s
+from tidings.model.behaviour import Service
+from tidings.model.delay_grid import EDGES_S, Histogram
+from tidings.model.laws import Deterministic, Exponential, Law
+from tidings.model.naming import few
+from tidings.model.outcome import CAUSES, QUANTILES, table
+from tidings.model.reading import from_document
+from tidings.model.standard_errors import share_se
+from tidings.model.system import Subscriber, System
+
+DELAY, SERVICE = "delay", "service"
+_ENOUGH = 100  # departures of a queue that was never out of work, to know how fast it is
+_BROKER = "broker"
+_WIDE = 0.2  # of a share: with a wider bound the curves do not tell
+# What brokers call their causes, as outcomes have them.
+_CAUSES = {
+    "expired": "expired", "ttl": "expired", "overflow": "overflow", "full": "overflow",
+    "maxlen": "overflow", "rejected": "dead_letter", "delivery_limit": "dead_letter",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """What brokers report: queues, histograms by name and what they are of, rows by fate."""
+
+    queues: Mapping[str, Queue] = field(default_factory=dict)
+    buckets: Mapping[tuple[str, str], Buckets] = field(default_factory=dict)
+    quality: pd.DataFrame = field(default_factory=pd.DataFrame)
+    window_s: float = math.nan  # for how long histograms were watched
+
+    @property
+    def names(self) -> set[str]:
+        """Everybody whom it is about."""
+        return {*self.queues, *(name for name, _ in self.buckets)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What was added to a system: the system, its numbers, measured rows, what is to be said."""
+
+    system: System
+    parameters: tuple[Parameter, ...]
+    rows: tuple[dict[str, Any], ...]
+    delays: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+def deadlines_of(system: System | None, name: str) -> tuple[Law, ...]:
+    """For how long events of a queue are of use: by its subscriber, and by the system."""
+    if system is None:
+        return ()
+    own = next((each.lifetime for each in system.subscribers if each.name == name), None)
+    return tuple(law for law in (own, system.lifetime) if law is not None)
+
+
+def asked_times_s(system: System | None, names: Iterable[str]) -> tuple[float, ...]:
+    """All fixed times within which anybody wants events, in seconds."""
+    laws = {law for name in names for law in deadlines_of(system, name)}
+    return tuple(sorted({law.value_s for law in laws if isinstance(law, Deterministic)}))
+
+
+def system_of_queues(reported: Reported) -> System:
+    """A system of nothing but these queues: one broker that takes no time, Poisson arrivals."""
+    publishers, subscribers = {}, {}
+    for name in sorted(reported.names):
+        queue = reported.queues.get(name)
+        events = [each.events for (of, _), each in reported.buckets.items() if of == name]
+        rate = queue.rate_per_s if queue is not None else max(events) / reported.window_s
+        if rate > 0:
+            content = {"event": {"queue": name}}
+            every = {"exponential": f"{1.0 / rate!r}s"}
+            publishers[f"into {name}"] = {"at": _BROKER, "every": every, "content": content}
+            subscribers[name] = {"at": _BROKER, "wants": {"queue": name}}
+    document = {
+        "tidings": 1,
+        "brokers": {_BROKER: {}},
+        "publishers": publishers,
+        "subscribers": subscribers,
+    }
+    return from_document(document, "the system of the queues that were reported")
+
+
+def add_reported(
+    system: System, reported: Reported, *, traced: Collection[str], learnt: Collection[str]
+) -> Added:
+    """Add what brokers report to a system, where traces say nothing: ``learnt`` are their paths.
+
+    ``traced`` are subscribers whose deliveries were recorded.
+    """
+    parameters: list[Parameter] = []
+    rows: list[dict[str, Any]] = []
+    delays: list[pd.DataFrame] = []
+    notes: list[str] = []
+    brokers = []
+    for broker in system.brokers:
+        buckets = reported.buckets.get((broker.name, SERVICE))
+        path = f"brokers.{broker.name}.service"
+        if buckets is not None and path not in learnt:
+            fitted = fit_buckets(buckets)
+            parameters.append(_of_histogram(path, buckets, fitted))
+            broker = replace(broker, service=Service(law=fitted.law))
+        brokers.append(broker)
+    subscribers = []
+    for each in system.subscribers:
+        if each.name in reported.names:
+            found = _learn(each, reported, is_traced=each.name in traced)
+            parameters += found.parameters
+            notes += found.notes
+            each = found.subscriber
+            if each.name not in traced:
+                measured = _measured(each, system, reported)
+                if measured is not None:
+                    rows.append(measured.row)
+                    delays.append(measured.delays)
+        subscribers.append(each)
+    known = {each.name for each in system.brokers} | {each.name for each in system.subscribers}
+    strangers = sorted(reported.names - known)
+    if strangers:
+        notes.append(
+            f"counters and histograms of {few(strangers)} are not used: no subscriber or broker "
+            "of the system has such a name"
+        )
+    changed = replace(system, brokers=tuple(brokers), subscribers=tuple(subscribers))
+    return Added(
+        system=replace(
+            changed,
+            standard_errors=_errors(system, parameters),
+            remarks=(*system.remarks, *_outages(reported)),
+        ),
+        parameters=tuple(parameters),
+        rows=tuple(rows),
+        delays=pd.concat(delays, ignore_index=True) if delays else table("delays"),
+        notes=(*notes, *_resets(reported), *_outages(reported)),
+    )
+
+
+# ---- one subscriber ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Learnt:
+    subscriber: Subscriber
+    parameters: list[Parameter]
+    notes: list[str]
+
+
+def _learn(subscriber: Subscriber, reported: Reported, *, is_traced: bool) -> _Learnt:
+    """The subscriber with its rate, handling time or delay, each from the surest source."""
+    name = subscriber.name
+    queue = reported.queues.get(name)
+    served, delayed = (reported.buckets.get((name, what)) for what in (SERVICE, DELAY))
+    parameters: list[Parameter] = []
+    notes: list[str] = []
+    if queue is not None:
+        parameters += _of_counters(queue)
+    if served is not None:
+        fitted = fit_buckets(served)
+        parameters.append(_of_histogram(f"subscribers.{name}.processing", served, fitted))
+        subscriber = replace(subscriber, processing=fitted.law)
+    elif queue is not None and queue.events > 0 and queue.mean_s > 0:
+        parameter, law = _handling(queue, subscriber)
+        parameters.append(parameter)
+        subscriber = replace(subscriber, processing=law)
+    elif delayed is not None and not is_traced:
+        fitted = fit_buckets(delayed)
+        parameters.append(_of_histogram(f"subscribers.{name}.link.delay", delayed, fitted))
+        subscriber = replace(subscriber, link=replace(subscriber.link, delay=fitted.law))
+        notes.append(
+            f"subscriber '{name}': the whole delay of its histogram is told of its own link; "
+            "what brokers on the path take is counted besides"
+        )
+    return _Learnt(subscriber=subscriber, parameters=parameters, notes=notes)
+
+
+def _of_counters(queue: Queue) -> Iterator[Parameter]:
+    """The rate and the mean time in the queue, which are no numbers of the system itself."""
+    yield Parameter(
+        path=f"queues.{queue.name}.rate",
+        estimate=queue.rate_per_s,
+        standard_error=queue.rate_se,
+        count=queue.events,
+        unit="1/s",
+        source=LEVELS,
+    )
+    yield Parameter(
+        path=f"queues.{queue.name}.time",
+        estimate=queue.mean_s,
+        standard_error=queue.mean_se_s,
+        count=queue.events,
+        unit="s",
+        verdict="by Little's law",
+        source=LEVELS,
+        bound=queue.bound_s,
+    )
+
+
+def _handling(queue: Queue, subscriber: Subscriber) -> tuple[Parameter, Law]:
+    """The time to handle an event: by how fast a backlog shrinks, else by the model's mean wait."""
+    shape = subscriber.processing or Exponential(mean_s=1.0)
+    scv = shape.scv
+    servers = 1 if subscriber.consumers is None else sum(1 for _ in subscriber.consumers.each())
+    if queue.busy_events >= _ENOUGH:
+        mean_s = servers / queue.busy_per_s
+        bound_s, error_s = 0.0, mean_s * math.sqrt(scv / queue.busy_events)
+        verdict = "by how fast it is worked off"
+    else:
+        times_s = (queue.mean_s, queue.least_mean_s, queue.most_mean_s)
+        means_s = [service_of_sojourn_s(queue.rate_per_s, t, scv, servers) for t in times_s]
+        mean_s, bound_s = means_s[0], (means_s[2] - means_s[1]) / 2.0
+        above = service_of_sojourn_s(queue.rate_per_s, queue.mean_s + queue.mean_se_s, scv, servers)
+        error_s = abs(above - mean_s) if math.isfinite(queue.mean_se_s) else math.nan
+        verdict = "so that the model's mean time in the queue is the one measured"
+    law = shape.scaled(mean_s / shape.mean_s) if shape.mean_s > 0 else Exponential(mean_s=mean_s)
+    parameter = Parameter(
+        path=f"subscribers.{queue.name}.processing",
+        estimate=mean_s,
+        standard_error=error_s,
+        count=queue.busy_events if queue.busy_events >= _ENOUGH else queue.events,
+        unit="s",
+        family=type(law).__name__.lower(),
+        verdict=verdict,
+        source=LEVELS,
+        bound=bound_s,
+    )
+    return parameter, law
+
+
+def _of_histogram(path: str, buckets: Buckets, fitted: CensoredFit) -> Parameter:
+    low_s, high_s = buckets.mean_s()
+    events = buckets.events
+    return Parameter(
+        path=path,
+        estimate=fitted.law.mean_s,
+        standard_error=fitted.law.mean_s * math.sqrt(max(fitted.law.scv, 0.0) / events),
+        count=int(events),
+        unit="s",
+        family=fitted.family,
+        goodness=fitted.distance,
+        verdict="fitted between the bounds of a histogram",
+        source=HISTOGRAMS,
+        bound=(high_s - low_s) / 2.0,
+    )
+
+
+# ---- what was measured ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    row: dict[str, Any]
+    delays: pd.DataFrame
+
+
+def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Measured | None:
+    """One row of the outcome: by a histogram of delays, else by the two curves of a queue."""
+    name = subscriber.name
+    laws = deadlines_of(system, name)
+    buckets, queue = reported.buckets.get((name, DELAY)), reported.queues.get(name)
+    if buckets is not None:
+        fitted = fit_buckets(buckets)
+        counts = np.diff(np.asarray(fitted.law.cdf(EDGES_S)), prepend=0.0) * buckets.events
+        in_time = _by_histogram(buckets, fitted.law, laws)
+        rate = queue.rate_per_s if queue is not None else buckets.events / reported.window_s
+        dropped = queue.dropped if queue is not None else {}
+        why = "between the bounds of a histogram the share is open"
+        source, mean_s, error_s = HISTOGRAMS, fitted.law.mean_s, math.nan
+    elif queue is not None and queue.delays.get("drawn", np.zeros(1)).sum() > 0:
+        counts = queue.delays["drawn"]
+        in_time = _by_curves(queue, laws)
+        rate, dropped = queue.rate_per_s, queue.dropped
+        why = f"polled every {queue.apart_s:.3g} s"
+        if in_time.high - in_time.low > _WIDE:
+            why += ", too far apart for this lifetime: believe the prediction instead"
+        source, mean_s, error_s = LEVELS, queue.mean_s, queue.mean_se_s
+    else:
+        return None
+    lost: dict[str, float] = {}
+    for cause, share in dropped.items():
+        kind = f"lost_{_cause(cause)}"
+        lost[kind] = lost.get(kind, 0.0) + share
+    delivered = max(1.0 - sum(lost.values()), 0.0)
+    quantiles = Histogram.between_edges(counts).quantiles(list(QUANTILES.values()))
+    redelivered = {} if queue is None else {"handled_again": min(queue.redelivered, 1.0)}
+    row = {
+        "subscriber": name,
+        "broker": subscriber.at,
+        "count": 1.0,
+        "wanted_per_s": rate if math.isfinite(rate) else 0.0,
+        "events": in_time.events,
+        "on_time": in_time.share * delivered,
+        "on_time_se": in_time.standard_error,
+        "error": (in_time.high - in_time.low) / 2.0,
+        "by": source,
+        "why": why,
+        "delivered": delivered,
+        "late": (1.0 - in_time.share) * delivered,
+        **lost,
+        **redelivered,
+        "delay_mean_s": mean_s,
+        "delay_mean_se_s": error_s,
+        **dict(zip(QUANTILES, quantiles, strict=True)),
+    }
+    filled = np.flatnonzero(counts > 0)
+    arrived = np.cumsum(counts)[filled] / max(counts.sum(), 1e-300) * delivered
+    return _Measured(
+        row=row,
+        delays=pd.DataFrame(
+            {"subscriber": name, "delay_s": EDGES_S[filled], "arrived": np.minimum(arrived, 1.0)}
+        ),
+    )
+
+
+def _cause(told: str) -> str:
+    """A cause of a broker as outcomes name it.
+
+    >>> _cause("expired"), _cause("link"), _cause("odd")
+    ('expired', 'link', 'unexplained')
+    """
+    return _CAUSES.get(told, told if told in CAUSES else "unexplained")
+
+
+def _by_histogram(buckets: Buckets, law: Law, laws: tuple[Law, ...]) -> InTime:
+    fixed = [each.value_s for each in laws if isinstance(each, Deterministic)]
+    if len(fixed) == len(laws):
+        within_s = min(fixed, default=math.inf)
+        low, high = (1.0, 1.0) if math.isinf(within_s) else buckets.share(within_s)
+        share = 1.0 if math.isinf(within_s) else float(np.asarray(law.cdf(within_s)))
+        share = min(max(share, low), high)
+    else:
+        mass = np.diff(np.asarray(law.cdf(EDGES_S)), prepend=0.0)
+        share, low, high = _weighed(mass, laws), 0.0, 1.0
+    return InTime(
+        share=share,
+        standard_error=float(share_se(share * buckets.events, buckets.events)),
+        low=low,
+        high=high,
+        events=buckets.events,
+    )
+
+
+def _by_curves(queue: Queue, laws: tuple[Law, ...]) -> InTime:
+    fixed = [each.value_s for each in laws if isinstance(each, Deterministic)]
+    if laws and len(fixed) == len(laws) and min(fixed) in queue.in_time:
+        return queue.in_time[min(fixed)]
+    events = float(queue.delays["drawn"].sum())
+    share, low, high = (
+        _weighed(queue.delays.get(which, np.zeros(EDGES_S.size)) / events, laws)
+        for which in ("drawn", "most", "least")
+    )
+    return InTime(share=share, standard_error=math.nan, low=low, high=high, events=events)
+
+
+def _weighed(mass: Any, laws: tuple[Law, ...]) -> float:
+    """The share of delays on the grid that are within random times; all where there are none."""
+    lasts = np.ones(EDGES_S.size)
+    for law in laws:
+        lasts = lasts * (1.0 - np.asarray(law.cdf(EDGES_S)))
+    return float(min(mass @ lasts, 1.0)) if laws else 1.0
+
+
+# ---- what is to be said --------------------------------------------------------------------------
+
+
+def _errors(system: System, parameters: Iterable[Parameter]) -> tuple[tuple[str, float], ...]:
+    """Standard errors by path, those of links' delays added: handling times have none there."""
+    added = {
+        each.path: each.standard_error
+        for each in parameters
+        if each.path.endswith((".link.delay", ".service")) and math.isfinite(each.standard_error)
+    }
+    return tuple(sorted((dict(system.standard_errors) | added).items()))
+
+
+def _resets(reported: Reported) -> list[str]:
+    reset = [each for each in reported.queues.values() if each.resets]
+    if not reset:
+        return []
+    return [
+        f"counters went down {sum(each.resets for each in reset)} times (restarts): "
+        f"{few([each.name for each in reset])}; what lies before and after is not compared"
+    ]
+
+
+def _outages(reported: Reported) -> list[str]:
+    """That queues stood still: the description of a system knows of no such time."""
+    return [
+        f"queue '{each.name}' stood still for {each.stalled_s:.3g} s although events were waiting "
+        f"(between {each.stalls} polls): such outages are in what was measured, and not in the "
+        "fitted system unless you add how its consumers fail"
+        for each in reported.queues.values()
+        if each.stalls
+    ]

@@ -1,0 +1,68 @@
+"""Pages of a running broker polled into a folder, one file a poll, as importers read them.
+
+Every poll is a file of its own, so that whatever was read stays, also when polling is stopped, and
+can be read again. A poll that fails is told and left out: the next one comes all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidings.errors import EngineError
+from tidings.running.asking import Pages
+
+# What is asked of each kind of broker: the page and its options.
+PAGES: dict[str, tuple[str, dict[str, str | int]]] = {
+    "jsz": ("jsz", {"consumers": "true", "stream-leader-only": "true"}),
+    "rabbitmq": ("api/queues", {}),
+    "burrow": ("lag", {}),  # below the address of a group
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polled:
+    """How many polls were written, and what came of those that failed."""
+
+    polls: int
+    problems: tuple[str, ...]
+
+
+def poll(
+    url: str,
+    kind: str,
+    folder: Path,
+    *,
+    every_s: float,
+    for_s: float,
+    tell: Callable[[str], None] = lambda stage: None,
+) -> Polled:
+    """Read a page every so many seconds, for so long, each into a file of its own.
+
+    Polls keep their beat: one that is late does not delay those that follow.
+    """
+    page, options = PAGES[kind]
+    pages = Pages(url, [])
+    folder.mkdir(parents=True, exist_ok=True)
+    problems: list[str] = []
+    polls, planned = 0, int(for_s / every_s + 1e-9) + 1
+    begin = time.monotonic()
+    for number in range(planned):
+        time.sleep(max(0.0, begin + number * every_s - time.monotonic()))
+        tell(f"poll {number + 1} of {planned}")
+        polled_ns = time.time_ns()
+        try:
+            document = pages.read(page, **options)
+        except EngineError as problem:
+            problems.append(str(problem))
+            continue
+        whole = document if isinstance(document, dict) else {"page": document}
+        text = json.dumps({"polled_ns": polled_ns, **whole})
+        (folder / f"{polled_ns}.json").write_text(text + "\n", encoding="utf-8")
+        polls += 1
+    if not polls:
+        raise EngineError(f"not one poll of {planned} could be read: {problems[0]}")
+    return Polled(polls=polls, problems=tuple(problems))

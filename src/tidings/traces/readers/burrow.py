@@ -1,0 +1,46 @@
+"""Answers of Burrow, ``/v3/kafka/CLUSTER/consumer/GROUP/lag``: offsets and lag by partition.
+
+Of every partition the first and the last commit of Burrow's window are told: how far the group was,
+and how far behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tidings.traces.readers.pages import POLLED, levels_reading, read_pages
+from tidings.traces.readers.reading import Reading
+
+_COMMIT = "struct<offset: bigint, timestamp: bigint, lag: bigint>"
+_PARTITION = f"struct<topic: string, partition: bigint, start: {_COMMIT}, `end`: {_COMMIT}>"
+PAGE = f"{POLLED}, status struct<`group`: string, partitions: array<{_PARTITION}>>"
+
+
+def read_burrow(spark: SparkSession, files: Sequence[str]) -> Reading:
+    """Read candidate levels; a queue is called by its group, a part by topic and partition."""
+    pages = read_pages(spark, files, PAGE)
+    commits = F.flatten(
+        F.transform(
+            "page.status.partitions",
+            lambda each: F.transform(
+                F.filter(F.array(each["start"], each["end"]), lambda commit: commit.isNotNull()),
+                lambda commit: F.struct(
+                    F.concat_ws("/", each["topic"], each["partition"]).alias("part"),
+                    commit.alias("at"),
+                ),
+            ),
+        )
+    )
+    return levels_reading(
+        pages,
+        commits,
+        files,
+        F.col("page.status.group").alias("queue"),
+        F.col("each.part").alias("part"),
+        F.try_multiply(F.col("each.at.timestamp"), F.lit(10**6)).alias("at_ns"),
+        F.try_add("each.at.offset", "each.at.lag").alias("entered"),
+        F.col("each.at.offset").alias("done"),
+    )

@@ -1,0 +1,53 @@
+"""Polls of a NATS server's page ``/jsz?consumers=true``: two counters of every consumer.
+
+A consumer counts its hand-outs; those not yet acknowledged and those still to come are told of the
+same moment. Entered is what was handed out and what is to come, done what was handed out and is not
+waiting for an acknowledgement; a redelivery adds one to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from tidings.traces.readers.pages import POLLED, levels_reading, moment_of, read_pages
+from tidings.traces.readers.reading import Reading
+
+_SEQUENCES = "struct<consumer_seq: bigint, stream_seq: bigint>"
+_CONSUMER = (
+    f"struct<stream_name: string, name: string, delivered: {_SEQUENCES}, num_ack_pending: bigint, "
+    "num_redelivered: bigint, num_pending: bigint, cluster: struct<leader: string>>"
+)
+PAGE = (
+    f"now string, {POLLED}, server_name string, account_details array<struct<"
+    f"stream_detail: array<struct<consumer_detail: array<{_CONSUMER}>>>>>"
+)
+
+
+def read_jsz(spark: SparkSession, files: Sequence[str]) -> Reading:
+    """Read candidate levels from polls; the queue of a consumer is called stream-consumer.
+
+    Consumers that another server leads are left out, where the poll says of which server it is.
+    """
+    pages = read_pages(spark, files, PAGE)
+    streams = F.flatten(F.transform("page.account_details", lambda each: each["stream_detail"]))
+    consumers = F.flatten(F.transform(streams, lambda each: each["consumer_detail"]))
+    leads = F.filter(
+        consumers,
+        lambda each: F.coalesce(
+            each["cluster"]["leader"] == F.col("page.server_name"), F.lit(True)
+        ),
+    )
+    handed, pending = F.col("each.delivered.consumer_seq"), F.col("each.num_pending")
+    return levels_reading(
+        pages,
+        leads,
+        files,
+        F.concat_ws("-", "each.stream_name", "each.name").alias("queue"),
+        moment_of("page.now"),
+        (handed + pending).alias("entered"),
+        (handed - F.col("each.num_ack_pending")).alias("done"),
+        F.col("each.num_ack_pending").alias("in_flight"),
+    )

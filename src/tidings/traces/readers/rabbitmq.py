@@ -1,0 +1,56 @@
+"""Polls of RabbitMQ's management API, ``/api/queues``: what came in, and what is there.
+
+The page tells neither when it was read nor how many have left: the first is the time of the file,
+unless whoever polls has added it; what left is what came in less what is there, so that both curves
+fit together whatever became of the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from tidings.traces.readers.json_text import object_json
+from tidings.traces.readers.pages import POLLED, levels_reading, read_pages
+from tidings.traces.readers.reading import Reading
+
+_QUEUE = (
+    "struct<name: string, messages: bigint, messages_unacknowledged: bigint, message_stats: "
+    "struct<publish: bigint, redeliver: bigint, drop_unroutable: bigint>>"
+)
+PAGE = f"{POLLED}, rows array<{_QUEUE}>, page array<{_QUEUE}>, items array<{_QUEUE}>"
+# Messages that were there before counting began: both counters are ahead, so that none is negative.
+_AHEAD = 2**40
+_DATED = (
+    "pages of RabbitMQ do not say when they were read: where nobody added polled_ns, it is when "
+    "their file was written, so that each needs a file of its own"
+)
+
+
+def read_rabbitmq_polls(spark: SparkSession, files: Sequence[str]) -> Reading:
+    """Read candidate levels from polls; queues are called as they are."""
+    pages = read_pages(spark, files, PAGE)
+    entered = F.coalesce(F.col("each.message_stats.publish"), F.lit(0).cast("bigint"))
+    return levels_reading(
+        pages,
+        F.coalesce("page.rows", "page.page", "page.items"),
+        files,
+        F.col("each.name").alias("queue"),
+        F.coalesce("page.polled_ns", "written_ns").alias("at_ns"),
+        *_counters(entered, F.col("each.messages")),
+        F.col("each.messages_unacknowledged").alias("in_flight"),
+        F.col("each.message_stats.redeliver").alias("redelivered"),
+        object_json(
+            {"unroutable": F.col("each.message_stats.drop_unroutable").cast("string")}
+        ).alias("dropped"),
+        notes=(_DATED,),
+    )
+
+
+def _counters(entered: Column, there: Column) -> tuple[Column, Column]:
+    """Both counters; before the first publication that is counted, more may be there than came."""
+    return (entered + F.lit(_AHEAD)).alias("entered"), (entered + F.lit(_AHEAD) - there).alias(
+        "done"
+    )
