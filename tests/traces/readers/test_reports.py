@@ -109,6 +109,7 @@ SCRAPE = """\
 jetstream_consumer_delivered_consumer_seq{stream_name="S",consumer_name="c"} 40 1700000001000
 jetstream_consumer_num_pending{stream_name="S",consumer_name="c"} 7 1700000001000
 jetstream_consumer_num_ack_pending{consumer_name="c",stream_name="S",a="}"} 3 1700000001000
+jetstream_consumer_num_pending{stream_name="S",consumer_name="c",is_consumer_leader="false"} 5
 kafka_consumergroup_current_offset{consumergroup="g",topic="t",partition="0"} 100 1700000001.5
 kafka_consumergroup_lag{consumergroup="g",topic="t",partition="0"} 9 1700000001.5
 messaging_process_duration_seconds_bucket{queue="q",le="0.1"} 5 1700000001 # {id="x"} 0.05 1.0
@@ -134,6 +135,7 @@ def test_scrapes_become_levels_and_histograms(spark: SparkSession, tmp_path: Pat
         ("lines", USED, ""): 10,
         ("lines", ASIDE, prometheus.NOT_A_SAMPLE): 1,
         ("lines", PASSED, prometheus.A_COMMENT): 3,
+        ("lines", PASSED, prometheus.A_COPY): 1,
         ("lines", PASSED, prometheus.ANOTHER): 2,
         ("levels", USED, ""): 2,
         ("levels", ASIDE, "no entered"): 1,

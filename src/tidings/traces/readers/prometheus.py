@@ -20,6 +20,7 @@ from tidings.traces.readers.reading import Keep, Reading, candidates
 TABLES = ("levels", "histograms")
 NOT_A_SAMPLE = 'not a sample: name{label="value"} number, and perhaps a time'
 A_COMMENT, ANOTHER = "a comment", "a metric of something else"
+A_COPY = "of a server that follows the consumer's leader"
 NO_RESULT = "not a result of the query API"
 _DATED = "scrapes without times are taken to be of when their file was written"
 
@@ -72,7 +73,7 @@ def read_prometheus(spark: SparkSession, files: Sequence[str], keep: Keep) -> Re
     else:
         samples, records, noun = _scrapes(spark, files)
         separator = None
-    samples = keep(samples.where(_is_counter() | _is_bucket()), "samples")
+    samples = keep(samples.where((_is_counter() | _is_bucket()) & ~_is_copy()), "samples")
     return Reading(
         tables={
             "levels": candidates(_levels(samples), "levels", files[0]),
@@ -81,7 +82,7 @@ def read_prometheus(spark: SparkSession, files: Sequence[str], keep: Keep) -> Re
         records=records,
         noun=noun,
         separator=separator,
-        passed_over=(A_COMMENT, ANOTHER),
+        passed_over=(A_COMMENT, A_COPY, ANOTHER),
         notes=() if separator else (_DATED,),
     )
 
@@ -109,6 +110,7 @@ def _scrapes(spark: SparkSession, files: Sequence[str]) -> tuple[DataFrame, Data
         F.col("no_text"),
         F.when(comment, F.lit(A_COMMENT)),
         F.when(no_sample, F.lit(NOT_A_SAMPLE)),
+        F.when(_is_copy(), F.lit(A_COPY)),
         F.when(~(_is_counter() | _is_bucket()), F.lit(ANOTHER)),
     )
     records = named.withColumn(REASON, reason)
@@ -162,6 +164,11 @@ def _label(*names: str) -> Column:
 
 def _is_counter() -> Column:
     return F.col("metric").isin(*_COUNTERS)
+
+
+def _is_copy() -> Column:
+    """Whether another server leads the consumer: every replica exports it, the leader rightly."""
+    return F.coalesce(_label("is_consumer_leader") == "false", F.lit(False))
 
 
 def _is_bucket() -> Column:
