@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidings.errors import EngineError
+from tidings.model.writing import write_file
 from tidings.running.asking import Pages
 
 # What is asked of each kind of broker: the page and its options.
@@ -60,8 +61,8 @@ def poll(
             problems.append(str(problem))
             continue
         whole = document if isinstance(document, dict) else {"page": document}
-        text = json.dumps({"polled_ns": polled_ns, **whole})
-        (folder / f"{polled_ns}.json").write_text(text + "\n", encoding="utf-8")
+        text = json.dumps({**whole, "polled_ns": polled_ns})
+        write_file(folder / f"{polled_ns}.json", f"{text}\n".encode())
         polls += 1
     if not polls:
         raise EngineError(f"not one poll of {planned} could be read: {problems[0]}")
