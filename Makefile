@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Bytecode is kept, whatever the environment says: tests start dozens of processes, and to compile
 # what one imports takes seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
-  $(BIN)/python -m pytest -n 2 --dist loadgroup --durations 60
+  $(BIN)/python -m pytest -n 2 --dist loadfile --durations 60
 
 .PHONY: demo prepare test quick check nightly lint docs bench clean
 

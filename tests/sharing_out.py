@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+import tempfile
 from collections.abc import Generator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,14 +25,41 @@ def pytest_collect_file(
     return collectors
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests that need Spark go to one process, which starts it once; others by their file."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Whatever uses the session needs Spark; the process that shares tests out is told so."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
-        needs_spark = item.get_closest_marker("spark") is not None
-        group = "spark" if needs_spark else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+    if hasattr(config, "workerinput"):
+        needs_spark = [each.nodeid for each in items if each.get_closest_marker("spark")]
+        place = _list_of(os.getppid())
+        draft = place.with_name(f"{place.name}-{os.getpid()}")
+        draft.write_text(json.dumps(needs_spark), encoding="utf-8")
+        draft.replace(place)
+
+
+def _list_of(process: int) -> Path:
+    """Where those who run tests tell the process that shares them out which need Spark."""
+    return Path(tempfile.gettempdir()) / f"tidings-tests-{process}.json"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """All tests that need Spark go to one process, which starts it once; others by their file."""
+    from xdist.scheduler import LoadFileScheduling
+
+    @cache
+    def needs_spark() -> frozenset[str]:
+        place = _list_of(os.getpid())
+        told = frozenset(json.loads(place.read_text(encoding="utf-8")))
+        place.unlink()
+        return told
+
+    class ByNeed(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "spark" if nodeid in needs_spark() else super()._split_scope(nodeid)
+
+    return ByNeed(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)
