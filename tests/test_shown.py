@@ -152,7 +152,7 @@ def test_what_was_learnt_shows_its_numbers_and_draws_what_was_measured():
     system = td.loads(CALM)
     measured = td.predict(system, by="theory")
     empty = pd.DataFrame()
-    row = ["brokers.<hub>", 0.123456789, 0.001, 9, "exponential", 0.5, "s", ""]
+    row = ["brokers.<hub>", 0.123456789, 0.001, 9, "exponential", 0.5, "s", "", "traces", 0.0]
     learnt = td.Characterisation(
         system=system, measured=measured, waits=empty, quality=empty, coverage=empty,
         parameters=pd.DataFrame([row], columns=list(PARAMETER_COLUMNS)), clocks=empty,

@@ -48,6 +48,21 @@ CASES = {
             (("s1", "s", "b", "nonsense", 0, None), "action is unknown"),
         ],
     ),
+    "levels": (
+        [("q", None, 0, 5, 5, None, None, None), ("q", "0", 0, 5, 3, 1, 0, '{"expired":"1"}')],
+        [
+            (("q", None, 0, 5, 6, None, None, None), "more are done than have entered"),
+            (("q", None, 0, 5, 5, None, None, "[]"), "dropped is not an object in JSON"),
+            (("q", None, 0, 5, -1, None, None, None), "done is negative"),
+        ],
+    ),
+    "histograms": (
+        [("s", "delay", None, 0, 0.5, 3), ("b", "service", "x", 0, float("inf"), 3)],
+        [
+            (("s", "other", None, 0, 0.5, 3), "what is not delay or service"),
+            (("s", "delay", None, 0, -0.5, 3), "up_to_s is negative"),
+        ],
+    ),
     "utilisation": ([("b", "cpu", 9, 5, 1.0)], [(("b", "cpu", 9, 5, 1.1), "busy is not a share")]),
 }
 

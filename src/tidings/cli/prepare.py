@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from tidings.cli import console
+from tidings.cli import console, options
 
 _SECONDS = 20.0  # of traffic, to warm Spark up
 
 
-def prepare() -> None:
+def prepare(json: options.Json = False) -> None:
     """Compile the simulator and keep Spark's classes, so that no other command waits for that.
 
     Takes a few minutes, once after each installation, and some 200 MB in the user's cache folder.
@@ -23,11 +23,16 @@ def prepare() -> None:
         _compile_simulator()
         step("compiling the simulator of Petri nets, step 2 of 3")
         _compile_petri_nets()
-        if find_spec("pyspark") is None:
-            kept = "Spark is not installed (pip install 'tidings[spark]')."
-        else:
+        archive = None
+        if find_spec("pyspark") is not None:
             step("keeping Spark's classes, step 3 of 3")
-            kept = f"Spark's classes are in {_keep_classes()}."
+            archive = _keep_classes()
+    if json:
+        console.show_json({"archive": None if archive is None else str(archive)})
+        return
+    kept = "Spark is not installed (pip install 'tidings[spark]')."
+    if archive is not None:
+        kept = f"Spark's classes are in {archive}."
     console.show(f"The simulators are compiled. {kept}")
 
 
