@@ -68,7 +68,7 @@ def _flags(java):
 @pytest.mark.nightly
 def test_spark_starts_from_it(tmp_path):
     """All of it: what it compiles and keeps, other commands use."""
-    tidings = [sys.executable, "-m", "tidings.cli.main"]
+    tidings = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
     environment = {"XDG_CACHE_HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run(
         [*tidings, "prepare"], env=environment, capture_output=True, text=True, check=False
