@@ -25,7 +25,7 @@ from tidings.errors import InvalidTracesError
 from tidings.model.arrays import Floats
 from tidings.model.delay_grid import BINS
 from tidings.model.laws import Exponential
-from tidings.model.reading import from_document
+from tidings.model.reading import from_document, system_document
 from tidings.model.system import System
 from tidings.model.trace_files import trace_table
 from tidings.model.trace_tables import HISTOGRAMS
@@ -253,3 +253,17 @@ def test_counters_add_to_traces_what_these_do_not_tell(characterised: Characteri
     assert numbers.loc[f"subscribers.{name}.processing", "source"] == "levels"
     assert (numbers["source"] == "traces").sum() == len(characterised.parameters)
     assert (characterised.parameters["bound"] == 0.0).all()
+
+
+@pytest.mark.parametrize("is_bare", [True, False])
+def test_a_whole_delay_is_not_added_to_times_of_the_path(is_bare: bool) -> None:
+    reported = Reported(buckets={("silent", "delay"): counted(times_of("exponential"))})
+    system = base()
+    if is_bare:
+        document = {"brokers": {"hub": {}}, "links": [], "tidings": 1}
+        system = from_document(system_document(system) | document)
+    added = add_reported(system, reported, traced=set(), learnt=set())
+    fitted = {each.path for each in added.parameters}
+    assert fitted == ({"subscribers.silent.link.delay"} if is_bare else set())
+    assert any("not fitted" in note for note in added.notes) != is_bare
+    assert [row["subscriber"] for row in added.rows] == ["silent"]  # measured all the same

@@ -107,8 +107,8 @@ def poll_statistics(polls: DataFrame) -> DataFrame:
 
 def drop_statistics(polls: DataFrame) -> DataFrame:
     """Give the first and last counts of drops of each stretch, by cause."""
-    told = polls.where(F.col("dropped").isNotNull())
-    return told.groupBy(*_QUEUE, "stretch").agg(
+    with_drops = polls.where(F.col("dropped").isNotNull())
+    return with_drops.groupBy(*_QUEUE, "stretch").agg(
         F.min_by("dropped", "at_ns").alias("first"), F.max_by("dropped", "at_ns").alias("last")
     )
 
@@ -199,7 +199,7 @@ def curve_statistics(pieces: DataFrame) -> DataFrame:
     """
     step = (F.col("number") + 0.5) / _STEPS
     drawn_s = F.col("first_s") + step * (F.col("last_s") - F.col("first_s"))
-    told = F.array(
+    delays = F.array(
         *(
             F.struct(F.lit(name).alias("statistic"), delay.alias("delay_s"))
             for name, delay in (
@@ -213,7 +213,7 @@ def curve_statistics(pieces: DataFrame) -> DataFrame:
     return (
         pieces.where(~F.col("is_open"))
         .withColumn("number", numbers)
-        .select("queue", (F.col("events") / _STEPS).alias("events"), F.inline(told))
+        .select("queue", (F.col("events") / _STEPS).alias("events"), F.inline(delays))
         .groupBy("queue", "statistic", delay_bin(F.col("delay_s")).alias("bin"))
         .agg(F.sum("events").alias("events"))
     )

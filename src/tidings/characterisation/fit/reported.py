@@ -26,7 +26,7 @@ from tidings.model.naming import few
 from tidings.model.outcome import CAUSES, QUANTILES, table
 from tidings.model.reading import from_document
 from tidings.model.standard_errors import share_se
-from tidings.model.system import Subscriber, System
+from tidings.model.system import Broker, Subscriber, System
 
 DELAY, SERVICE = "delay", "service"
 _ENOUGH = 100  # departures of a queue that was never out of work, to know how fast it is
@@ -120,10 +120,11 @@ def add_reported(
             parameters.append(_of_histogram(path, buckets, fitted))
             broker = replace(broker, service=Service(law=fitted.law))
         brokers.append(broker)
+    takes_no_time = not system.links and all(each == Broker(name=each.name) for each in brokers)
     subscribers = []
     for each in system.subscribers:
         if each.name in reported.names:
-            found = _learn(each, reported, is_traced=each.name in traced)
+            found = _learn(each, reported, of_path=each.name not in traced and takes_no_time)
             parameters += found.parameters
             notes += found.notes
             each = found.subscriber
@@ -164,8 +165,12 @@ class _Learnt:
     notes: list[str]
 
 
-def _learn(subscriber: Subscriber, reported: Reported, *, is_traced: bool) -> _Learnt:
-    """The subscriber with its rate, handling time or delay, each from the surest source."""
+def _learn(subscriber: Subscriber, reported: Reported, *, of_path: bool) -> _Learnt:
+    """The subscriber with its rate, handling time or delay, each from the surest source.
+
+    ``of_path`` is whether a whole delay may become that of its own link: nothing else on the path
+    takes time, which would be counted twice.
+    """
     name = subscriber.name
     queue = reported.queues.get(name)
     served, delayed = (reported.buckets.get((name, what)) for what in (SERVICE, DELAY))
@@ -181,13 +186,15 @@ def _learn(subscriber: Subscriber, reported: Reported, *, is_traced: bool) -> _L
         parameter, law = _handling(queue, subscriber)
         parameters.append(parameter)
         subscriber = replace(subscriber, processing=law)
-    elif delayed is not None and not is_traced:
+    elif delayed is not None and of_path:
         fitted = fit_buckets(delayed)
         parameters.append(_of_histogram(f"subscribers.{name}.link.delay", delayed, fitted))
         subscriber = replace(subscriber, link=replace(subscriber.link, delay=fitted.law))
+    elif delayed is not None:
         notes.append(
-            f"subscriber '{name}': the whole delay of its histogram is told of its own link; "
-            "what brokers on the path take is counted besides"
+            f"subscriber '{name}': its histogram of delays is measured and not fitted, because "
+            "brokers and links on its path have times of their own; compare what is predicted "
+            "with what is measured"
         )
     return _Learnt(subscriber=subscriber, parameters=parameters, notes=notes)
 
@@ -288,9 +295,9 @@ def _measured(subscriber: Subscriber, system: System, reported: Reported) -> _Me
         counts = queue.delays["drawn"]
         in_time = _by_curves(queue, laws)
         rate, dropped = queue.rate_per_s, queue.dropped
-        why = f"polled every {queue.apart_s:.3g} s"
+        why = f"polled every {queue.apart_s:.3g} s; holds if events leave in the order they came"
         if in_time.high - in_time.low > _WIDE:
-            why += ", too far apart for this lifetime: believe the prediction instead"
+            why += "; polls are too far apart for this lifetime: use the prediction instead"
         source, mean_s, error_s = LEVELS, queue.mean_s, queue.mean_se_s
     else:
         return None
