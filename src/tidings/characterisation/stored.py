@@ -11,6 +11,7 @@ import pandas as pd
 from tidings.characterisation.count.store import (
     Catalogue,
     Part,
+    counted_subscriptions,
     load_partial,
     locked,
     read_catalogue,
@@ -32,7 +33,6 @@ from tidings.characterisation.statistics import (
     batch_lengths_s,
     batches_of,
     in_stretch,
-    merge_rows,
     merged,
     shifted,
 )
@@ -41,11 +41,20 @@ from tidings.model.system import System
 from tidings.traces.window import TraceWindow
 
 
-def characterise_store(store: Path, base: System | None = None) -> Characterisation:
+def characterise_store(
+    store: Path,
+    base: System | None = None,
+    *,
+    since_ns: int | None = None,
+    measured_ns: tuple[int, int] | None = None,
+) -> Characterisation:
     """Fit a system to all parts of a store together, with the outcome and how far to trust both.
 
     Needs no Spark: everything has been counted. A store may come from somebody else: what of it
-    cannot be put together is refused, whatever it makes of the arithmetic.
+    cannot be put together is refused, whatever it makes of the arithmetic. Of a store that grows,
+    only parts that begin at ``since_ns`` or later may be asked for, and the outcome of events
+    published between two moments, both ends of batches (:func:`end_of_batches`): later ones may be
+    on their way. Times up and down, connected and away are always those of the whole store.
     """
     if base is not None:
         check_base(base)
@@ -56,7 +65,7 @@ def characterise_store(store: Path, base: System | None = None) -> Characterisat
                 f"{store}: not a store; wants a folder written by characterise --into"
             )
         try:
-            return _characterised(store, catalogue, base)
+            return _characterised(store, catalogue, base, since_ns or 0, measured_ns)
         except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as problem:
             if isinstance(problem, TidingsError):
                 raise
@@ -67,15 +76,26 @@ def characterise_store(store: Path, base: System | None = None) -> Characterisat
             ) from problem
 
 
-def _characterised(store: Path, catalogue: Catalogue, base: System | None) -> Characterisation:
-    counted = _whole(store, catalogue)
+def _characterised(
+    store: Path,
+    catalogue: Catalogue,
+    base: System | None,
+    since_ns: int,
+    measured_ns: tuple[int, int] | None,
+) -> Characterisation:
+    earlier = [part for part in catalogue.parts if part.from_ns < since_ns]
+    catalogue = _since(store, catalogue, since_ns)
+    counted = _whole(store, catalogue, earlier, measured_ns)
     stretches = stretches_of(catalogue.parts)
-    tables = tuple(dict.fromkeys(name for part in catalogue.parts for name in part.tables))
+    every = (*earlier, *catalogue.parts)
+    tables = tuple(dict.fromkeys(name for part in every for name in part.tables))
     check_tables(str(store), tables, base)
     window = window_of(catalogue.parts)
     measured = window.shortened(catalogue.settle_s)
     more_ns = round(catalogue.settle_s * 1e9) * (len(stretches) - 1)
     measured = replace(measured, unobserved_ns=measured.unobserved_ns + more_ns)
+    if measured_ns is not None:
+        measured = TraceWindow(from_ns=measured_ns[0], until_ns=measured_ns[1])
     _check_folding(counted, store, base, window)
     said = (
         []
@@ -101,8 +121,26 @@ def _batches_s(
     return batch_lengths_s(lengths_ns, counted_ns)
 
 
-def _whole(store: Path, catalogue: Catalogue) -> Partial:
-    """The statistics of all parts, and of the seams between them, as one."""
+def _since(store: Path, catalogue: Catalogue, since_ns: int) -> Catalogue:
+    """What belongs to the parts that begin at a moment or later."""
+    parts = tuple(part for part in catalogue.parts if part.from_ns >= since_ns)
+    if not parts:
+        raise InvalidTracesError(f"{store}: got no part that begins at {since_ns} ns or later")
+    folders = {part.folder for part in parts}
+    seams = tuple(each for each in catalogue.seams if each.before in folders)
+    return replace(catalogue, parts=parts, seams=seams)
+
+
+def _whole(
+    store: Path,
+    catalogue: Catalogue,
+    earlier: Sequence[Part] = (),
+    measured_ns: tuple[int, int] | None = None,
+) -> Partial:
+    """The statistics of all parts, and of the seams between them, as one.
+
+    Of ``earlier`` parts only who had subscribed.
+    """
     numbers = {part.folder: number for number, part in enumerate(catalogue.parts)}
     stretch_of = {
         part.folder: number
@@ -116,11 +154,17 @@ def _whole(store: Path, catalogue: Catalogue) -> Partial:
     tables = {part.folder: part.tables for part in catalogue.parts}
     loaded = {folder: load_partial(store / folder, tables.get(folder)) for folder in owner}
     _check_columns(store, loaded)
-    loaded |= _with_those_who_stayed(loaded, catalogue.parts)
+    steps = counted_subscriptions(store, (*earlier, *catalogue.parts))
+    loaded |= _with_those_who_stayed(loaded, catalogue.parts, steps)
     partials = [
         in_stretch(shifted(loaded[folder], BATCHES * numbers[part]), stretch_of[part])
         for folder, part in owner.items()
     ]
+    if measured_ns is not None:
+        begin, end = (_batches_until(catalogue.parts, at_ns) for at_ns in measured_ns)
+        partials = [_measured_between(each, begin, end) for each in partials]
+    if earlier and (before := counted_subscriptions(store, earlier)) is not None:
+        partials.append(Partial(tables={"subscriptions": before}))
     if catalogue.periods is not None:
         every = {name for part in catalogue.parts for name in part.tables}
         partials.append(load_partial(store / catalogue.periods, every, periods=True))
@@ -147,15 +191,58 @@ def _check_columns(store: Path, loaded: Mapping[str, Partial]) -> None:
                 )
 
 
+def end_of_batches(parts: Sequence[Part], at_ns: int) -> int:
+    """When the last batch of these parts ends that ends by a moment; their beginning if none does.
+
+    >>> part = Part(folder="", from_ns=0, until_ns=64, source="", tables=())
+    >>> end_of_batches([part], 13)
+    12
+    """
+    ends = [
+        min(part.from_ns + (batch + 1) * _batch_ns(part), part.until_ns)
+        for part in parts
+        for batch in range(BATCHES)
+    ]
+    return max((end for end in ends if end <= at_ns), default=parts[0].from_ns)
+
+
+def _batches_until(parts: Sequence[Part], at_ns: int) -> int:
+    """How many batches of these parts end by a moment."""
+    whole = [
+        BATCHES if part.until_ns <= at_ns else max((at_ns - part.from_ns) // _batch_ns(part), 0)
+        for part in parts
+    ]
+    return sum(whole)
+
+
+def _batch_ns(part: Part) -> int:
+    return -(-(part.until_ns - part.from_ns) // BATCHES)
+
+
+def _measured_between(partial: Partial, begin: int, end: int) -> Partial:
+    """The same, with only what was published in some batches in what became of events."""
+    tables = dict(partial.tables)
+    if "publications" in tables:
+        rows = tables["publications"]
+        outside = (rows["statistic"] == "batches") & ~rows["batch"].between(begin, end - 1)
+        tables["publications"] = rows.assign(batch=rows["batch"].mask(outside))
+    if "deliveries" in tables:
+        rows = tables["deliveries"]
+        kept = (rows["statistic"] != "pairs") | rows["batch"].between(begin, end - 1)
+        tables["deliveries"] = rows[kept]
+    return replace(partial, tables=tables)
+
+
 def _with_those_who_stayed(
-    loaded: Mapping[str, Partial], parts: Sequence[Part]
+    loaded: Mapping[str, Partial], parts: Sequence[Part], rows: pd.DataFrame | None
 ) -> dict[str, Partial]:
-    """The parts, each with what those wanted in it who came or went in others only."""
-    tables = [loaded[part.folder].tables for part in parts]
-    steps = [each["subscriptions"] for each in tables if "subscriptions" in each]
-    if not steps:
+    """The parts, each with what those wanted in it who came or went in others only.
+
+    ``rows`` are all steps of subscriptions, counted.
+    """
+    if rows is None:
         return {}
-    rows, window = merge_rows("subscriptions", steps), window_of(parts)
+    window = window_of(parts)
     churners = set(changed_subscribers(rows, window))
     wants = {each.name: each.wants for each in find_subscribers(rows, None, window).subscribers}
     begun = rows[rows["action"] == "subscribe"].groupby("subscriber")["first_ns"].min()

@@ -29,7 +29,7 @@ FAULT = 70
 # ``app`` for a group of them; a word of Python's own has an underscore there.
 GROUPS = {
     "Model": ("init", "check", "draw", "export", "petri"),
-    "Data": ("capture", "import", "generate", "characterise", "audit", "spread"),
+    "Data": ("capture", "import", "generate", "characterise", "audit", "spread", "watch"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo", "prepare"),
     "Decide": ("explain", "whatif", "catchup", "plan", "gate"),
     "Research": ("testbed", "reproduce"),

@@ -12,10 +12,10 @@ from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.job import characterise
 from tidings.errors import InvalidInputError
 from tidings.model import json_text, reading
-from tidings.model.behaviour import Channel
 from tidings.model.json_text import plain
 from tidings.model.outcome import SOURCES, Outcome
 from tidings.model.outcome_files import save_outcome
+from tidings.model.parameter_values import parameter_values
 from tidings.model.plain_files import read_text
 from tidings.model.progress import Progress
 from tidings.model.system import System
@@ -200,30 +200,8 @@ def with_truth(parameters: pd.DataFrame, truth: System, fitted: System) -> pd.Da
 
 
 def _true_values(truth: System, fitted: System) -> Iterator[tuple[str, float]]:
-    for broker in truth.brokers:
-        if broker.service is not None:
-            mean_s = broker.service.with_stored(truth.stored_subscriptions).mean_s
-            yield f"brokers.{broker.name}.service", mean_s
-    for link in truth.links:
-        first, second = link.between
-        for name, there, back in (
-            (f"{first}--{second}", link.there, link.back),
-            (f"{second}--{first}", link.back, link.there),
-        ):
-            yield from _of_channel(f"links.{name}", there)
-            yield from _of_channel(f"links.{name}.back", back)
-    for publisher in truth.publishers:
-        yield f"publishers.{publisher.name}.rate", publisher.rate_per_s
-        yield from _of_channel(f"publishers.{publisher.name}.link", publisher.link)
-    for subscriber in truth.subscribers:
-        yield from _of_channel(f"subscribers.{subscriber.name}.link", subscriber.link)
+    yield from parameter_values(truth)
     yield from _of_contents(truth, fitted)
-
-
-def _of_channel(path: str, channel: Channel) -> Iterator[tuple[str, float]]:
-    yield f"{path}.delay", channel.delay.mean_s
-    yield f"{path}.reliability", channel.reliability
-    yield f"{path}.loss_burst", channel.loss_burst
 
 
 def _of_contents(truth: System, fitted: System) -> Iterator[tuple[str, float]]:

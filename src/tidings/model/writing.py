@@ -1,7 +1,8 @@
 """Files and folders that appear whole or not at all.
 
 What is new is built aside, under a name of its own in the same folder (so on the same file system),
-and then put in place. What cannot be written is an error of the input: the place was given.
+and then put in place. What a file holds is on the disk before its name is. What cannot be written
+is an error of the input: the place was given.
 """
 
 from __future__ import annotations
@@ -30,10 +31,30 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
         try:
             with draft.open("xb") as stream:
                 stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())  # a name must not outlive a power cut without its data
             os.replace(draft, target)
+            keep_on_disk(target.parent)
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
+
+
+def keep_on_disk(path: Path) -> None:
+    """Wait until a file, or a folder's list of names, is on the disk: it outlives a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def keep_below(folder: Path) -> None:
+    """Wait until all that is in a folder is on the disk, so that it can be put in place."""
+    for place, _, files in os.walk(folder):
+        for name in files:
+            keep_on_disk(Path(place) / name)
+        keep_on_disk(Path(place))
 
 
 @contextmanager

@@ -4,7 +4,8 @@ A store is a folder. ``store.json`` names what belongs to it: of every part of t
 usually) a folder with its statistics and its first and last rows, of every seam between two parts a
 folder with what lies on it. Whatever is new is written under names that were not used before; then
 ``store.json`` is replaced in one step. So a run that is killed leaves the store as it was, and what
-it had written is cleared away by the next one.
+it had written is cleared away by the next one. All of it is on the disk before ``store.json`` says
+so: a power cut is no worse than a kill.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tidings.characterisation.statistics import Partial, merge_rows
 from tidings.errors import InvalidTracesError
 from tidings.model import json_text
 from tidings.model.plain_files import check_below, open_plain, read_text
-from tidings.model.writing import write_file
+from tidings.model.writing import keep_below, write_file
 from tidings.traces.actions import run_action
 from tidings.traces.window import TraceWindow
 
@@ -156,10 +157,21 @@ def _check_folders(store: Path, catalogue: Catalogue) -> None:
 def write_catalogue(store: Path, catalogue: Catalogue) -> None:
     """Make this what belongs to the store, in one step; then clear away what no longer does."""
     document = {"version": _VERSION, **asdict(catalogue)}
+    for name in catalogue.folders - _named_before(store):
+        keep_below(store / name)  # before anything says that it is there
     write_file(store / STORE_FILE, json.dumps(document, indent=1).encode())
     for path in store.iterdir():
         if _NAME.fullmatch(path.name) and path.name not in catalogue.folders:
             shutil.rmtree(path, ignore_errors=True)  # a link is left alone
+
+
+def _named_before(store: Path) -> set[str]:
+    """The folders that belonged to the store so far; none where that cannot be read."""
+    try:
+        known = read_catalogue(store)
+    except InvalidTracesError:
+        known = None
+    return set() if known is None else known.folders
 
 
 @contextmanager

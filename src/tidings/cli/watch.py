@@ -1,0 +1,158 @@
+"""``tidings watch``: keep an eye on a running system, and say so when it breaks its promise."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tidings.cli import console, interrupts, options, spark
+from tidings.cli.plan.asking import Slo
+
+if TYPE_CHECKING:
+    from tidings.watching.state import Alarm, State
+
+
+def watch(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            help="A folder that trace tables come into, file by file: hops/0001.parquet and so "
+            "on; also CSV and JSON Lines.",
+        ),
+    ],
+    system: Annotated[
+        Path,
+        typer.Option(
+            "--system", metavar="SYSTEM", help="The system as it is known: what to expect of it."
+        ),
+    ],
+    store: Annotated[
+        Path,
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help="Folder of statistics, the same as of characterise --into.",
+        ),
+    ],
+    slo: Slo = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state", metavar="FOLDER", help="Where the state is written; STORE/watch by default."
+        ),
+    ] = None,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="How often to look.")
+    ] = "1min",
+    part: Annotated[
+        str,
+        typer.Option("--part", metavar="TIME", help="Count whole periods of this length."),
+    ] = "1min",
+    margin: Annotated[
+        str,
+        typer.Option(
+            "--margin",
+            metavar="TIME",
+            help="How late rows may come in, and how long events may travel; at most --part.",
+        ),
+    ] = "10s",
+    window: Annotated[
+        str, typer.Option("--window", metavar="TIME", help="Measure on-time shares over this time.")
+    ] = "1h",
+    time: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time.")
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Take in what is there, look once, and stop.")
+    ] = False,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            "--webhook",
+            metavar="URL",
+            help="Post every alarm as JSON to this address, when it begins and when it ends.",
+        ),
+    ] = None,
+    master: options.Master = None,
+    memory: options.Memory = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print alarms, and any error, as JSON, one a line.")
+    ] = False,
+) -> None:
+    """Watch a running system: promised, measured and predicted on-time shares, with alarms.
+
+    Learns from every file that comes into a folder, on Spark Structured Streaming, and alarms when
+    a target is being missed, when the system is no longer the one described, or when events pile
+    up. Runs until Ctrl-C; may be killed and started again at any time.
+
+    Example: tidings watch traces/ --system city.yaml --slo slo.yaml --store store/
+    """
+    from tidings.model import reading
+    from tidings.planning.objectives import read_objectives, with_objectives
+
+    known = reading.load(system)
+    if slo is not None:
+        known = with_objectives(known, read_objectives(slo))
+    from tidings.watching.closing import Closing
+    from tidings.watching.rounds import Plan, watching
+    from tidings.watching.rounds import watch as watch_on
+    from tidings.watching.telling import Webhook
+
+    plan = Plan(
+        closing=Closing(
+            source=source,
+            store=store,
+            base=known,
+            period_s=options.seconds(part),
+            margin_s=options.seconds(margin),
+        ),
+        system=known,
+        name=str(known.description or system.stem),
+        folder=state or store / "watch",
+        every_s=options.seconds(every),
+        window_s=options.seconds(window),
+    )
+    for_s = None if time is None else options.seconds(time)
+    hook = None if webhook is None else Webhook(webhook, lambda text: console.warn((text,)))
+
+    def tell(alarm: Alarm) -> None:
+        _show_alarm(alarm, json=json)
+        if hook is not None:
+            hook(alarm)
+
+    with (
+        spark.started(master, memory=memory) as session,
+        watching(plan, session, tell, lambda _: None) as watcher,
+    ):
+        interrupts.heed()  # Structured Streaming has taken Ctrl-C over
+        watch_on(watcher, for_s=for_s, once=once, show=_show_state)
+
+
+def _show_alarm(alarm: Alarm, *, json: bool) -> None:
+    from tidings.watching.telling import alarm_document
+
+    if json:
+        typer.echo(json_module.dumps(alarm_document(alarm)))
+    else:
+        said = "alarm" if alarm.until_ns is None else "over "
+        console.show(f"{said}: {alarm.sentence()}")
+
+
+def _show_state(state: State) -> None:
+    """Say on stderr, in a line, how everybody stands; and what went wrong in the watching."""
+    health, everybody = state.health, state.standings[0]
+    measured = everybody.measured
+    share = "nothing measured yet" if measured is None else f"{100 * measured.share:.2f} % on time"
+    lasting = sum(alarm.until_ns is None for alarm in state.alarms)
+    late = f", {health.late_rows} rows came too late" if health.late_rows else ""
+    alarms = f"{lasting} alarm{'' if lasting == 1 else 's'}"
+    console.note(
+        f"batch {health.batch}: {health.rows:,} rows in {health.batch_s:.1f} s{late}; "
+        f"{share}, {alarms}"
+    )
+    if health.problem:
+        console.warn((health.problem,))

@@ -1,0 +1,122 @@
+"""Periods whose rows have all come in, counted and added to a store.
+
+What is counted is told by the store alone: from where its last part ends. So a run that is killed
+before or after the store has changed goes on from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.count.store import Part, read_catalogue
+from tidings.characterisation.statistics import NEEDED
+from tidings.errors import InvalidTracesError
+from tidings.model.progress import Progress
+from tidings.model.system import System
+from tidings.model.trace_tables import MANIFEST
+from tidings.traces.reading import Traces, parse_manifest
+from tidings.traces.window import TraceWindow
+from tidings.watching.staging import Batch, Limits, Staging
+
+FIRST_SHARE = 0.1  # of a period; a shorter first part waits for the next one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closing:
+    """Where periods are counted to, and by which rules.
+
+    ``margin_s`` is both how long an event may travel and how much later than the newest publication
+    a row may come in. It is no longer than a period, so that no event meets three parts.
+    """
+
+    source: Path
+    store: Path
+    base: System
+    period_s: float = 60.0
+    margin_s: float = 10.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.margin_s <= self.period_s:
+            raise InvalidTracesError(
+                f"the margin is {self.margin_s:g} s and parts are {self.period_s:g} s long; wants "
+                "a margin above 0 and at most as long as a part, so that no event meets three parts"
+            )
+
+    @property
+    def period_ns(self) -> int:
+        """How long a period is."""
+        return round(self.period_s * 1e9)
+
+    def parts(self) -> tuple[Part, ...]:
+        """What the store has, in the order of time."""
+        catalogue = read_catalogue(self.store)
+        if catalogue is None:
+            return ()
+        if catalogue.margin_s != self.margin_s:
+            raise InvalidTracesError(
+                f"{self.store} keeps {catalogue.margin_s:g} s at the ends of its parts, but the "
+                f"margin is {self.margin_s:g} s; give --margin {catalogue.margin_s:g}s, or a new "
+                "--store"
+            )
+        return catalogue.parts
+
+    def counted_until_ns(self) -> int:
+        """Until when the store has counted; 0 where it has nothing yet."""
+        return max((part.until_ns for part in self.parts()), default=0)
+
+    def limits(self, now_ns: int) -> Limits:
+        """What decides where a row goes."""
+        return Limits(
+            period_ns=self.period_ns,
+            counted_until_ns=self.counted_until_ns(),
+            now_ns=now_ns + round(self.margin_s * 1e9),
+        )
+
+    def close(
+        self, spark: SparkSession, staging: Staging, latest: Batch, tell: Progress
+    ) -> TraceWindow | None:
+        """Count all periods that are due, as one part, and forget their rows; None: none is due.
+
+        A period is due when the newest publication is a margin beyond its end.
+        """
+        counted_ns = self.counted_until_ns()
+        due_ns = latest.newest_ns - round(self.margin_s * 1e9)
+        until_ns = due_ns // self.period_ns * self.period_ns
+        begin_ns = counted_ns or self._begin_ns(staging)
+        staging.forget(counted_ns, self.period_ns)  # a run was killed between adding and this
+        least_ns = round(FIRST_SHARE * self.period_ns)
+        if begin_ns is None or until_ns - begin_ns < least_ns:
+            return None
+        if not set(NEEDED) <= set(latest.tables):
+            return None  # as of a source whose tables come one after the other
+        window = TraceWindow(from_ns=begin_ns, until_ns=until_ns)
+        add_traces(
+            self._traces(spark, staging, latest, window),
+            self.store,
+            base=self.base,
+            margin_s=self.margin_s,
+            progress=tell,
+        )
+        staging.forget(until_ns, self.period_ns)
+        return window
+
+    def _traces(
+        self, spark: SparkSession, staging: Staging, latest: Batch, window: TraceWindow
+    ) -> Traces:
+        tables = {  # rows of periods that are counted have been forgotten
+            table: staging.rows(spark, table, window.until_ns, self.period_ns)
+            for table in latest.tables
+        }
+        return Traces(tables=tables, window=window, source=str(self.source))
+
+    def _begin_ns(self, staging: Staging) -> int | None:
+        """When watching began: as a manifest says, or with the first publication."""
+        first_ns = staging.first_publication_ns()
+        manifest = self.source / MANIFEST
+        if first_ns is None or not manifest.is_file():
+            return first_ns
+        return parse_manifest(manifest.read_text(encoding="utf-8"), str(manifest)).from_ns

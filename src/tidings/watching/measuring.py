@@ -1,0 +1,93 @@
+"""What was measured of a watched system: counts of events, stretch by stretch, and parameters.
+
+Events published less than a margin before the end of what is counted may still be on their way, so
+that they wait to be measured. A stretch that is measured stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tidings.characterisation.count.store import Part
+from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.stored import characterise_store, end_of_batches
+from tidings.model import json_text
+from tidings.model.plain_files import read_text
+from tidings.model.system import System
+from tidings.model.writing import write_file
+from tidings.watching.counts import Counts, Stretch
+
+MEASURED_FILE = "measured.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The file of stretches that were measured, as far back as somebody asks."""
+
+    path: Path
+    keep_s: float
+
+    def read(self) -> list[Stretch]:
+        """All stretches, in the order of time; none where nothing can be read."""
+        try:
+            lines = read_text(self.path).splitlines()
+            return [_stretch(json_text.parse(line)) for line in lines]
+        except (OSError, ValueError, LookupError, TypeError):
+            return []  # measured anew from here on
+
+    def add(self, stretch: Stretch) -> list[Stretch]:
+        """Write one more stretch, and leave those out that are too old; gives what is left."""
+        oldest_ns = stretch.until_ns - round(self.keep_s * 1e9)
+        kept = [each for each in self.read() if each.until_ns > oldest_ns]
+        kept.append(stretch)
+        text = "".join(json.dumps(_document(each)) + "\n" for each in kept)
+        write_file(self.path, text.encode())
+        return kept
+
+
+def measure(
+    store: Path, base: System, parts: Sequence[Part], measured_until_ns: int, margin_s: float
+) -> tuple[Characterisation, Stretch] | None:
+    """Fit the newest parts, and count what became of events since a moment; None: nothing is new.
+
+    Parameters are of the part in which that moment lies and of all after it.
+    """
+    ready_ns = end_of_batches(parts, parts[-1].until_ns - round(margin_s * 1e9))
+    begin_ns = max(measured_until_ns, parts[0].from_ns)
+    if ready_ns <= begin_ns:
+        return None
+    since_ns = max(part.from_ns for part in parts if part.from_ns <= begin_ns)
+    found = characterise_store(store, base, since_ns=since_ns, measured_ns=(begin_ns, ready_ns))
+    rows = found.measured.subscribers
+    counts = {
+        str(row.subscriber): Counts(
+            wanted=round(row.events),
+            delivered=_share(row.delivered, row.events),
+            on_time=_share(row.on_time, row.events),
+        )
+        for row in rows.itertuples()
+        if row.events > 0
+    }
+    return found, Stretch(from_ns=begin_ns, until_ns=ready_ns, counts=counts)
+
+
+def _share(share: float, events: float) -> int:
+    return round(share * events)
+
+
+def _document(stretch: Stretch) -> dict[str, object]:
+    counts = {
+        name: [each.wanted, each.delivered, each.on_time] for name, each in stretch.counts.items()
+    }
+    return {"from_ns": stretch.from_ns, "until_ns": stretch.until_ns, "counts": counts}
+
+
+def _stretch(document: Mapping[str, object]) -> Stretch:
+    stretch = Stretch(**{**document, "counts": {}})  # type: ignore[arg-type]
+    counts: Mapping[str, Sequence[int]] = document["counts"]  # type: ignore[assignment]
+    names = ("wanted", "delivered", "on_time")
+    read = {name: Counts(**dict(zip(names, each, strict=True))) for name, each in counts.items()}
+    return replace(stretch, counts=read)

@@ -1,0 +1,279 @@
+"""Watch a system, round by round: take in what is new, count what is complete, judge, and tell.
+
+A round asks the stream for all new files, counts all periods that are complete as one part of the
+store, measures, judges, and writes the state. Whatever is kept is in the store and in the state
+folder: a process that is killed at any moment goes on where it was.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidings.characterisation.count.store import locked
+from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.quality import SET_ASIDE
+from tidings.characterisation.stored import characterise_store
+from tidings.errors import InvalidInputError, InvalidTracesError, TidingsError
+from tidings.model import reading
+from tidings.model.outcome import Outcome
+from tidings.model.progress import Progress
+from tidings.model.system import System
+from tidings.planning.budget import explain
+from tidings.prediction.predict import predict
+from tidings.watching import judging
+from tidings.watching.closing import Closing
+from tidings.watching.measuring import MEASURED_FILE, Ledger, measure
+from tidings.watching.recording import write_state
+from tidings.watching.staging import Batch, Staging
+from tidings.watching.standing import CHANGED, Look, alarms, queues, standings, travelled_longer
+from tidings.watching.state import Alarm, Health, State, read_state
+from tidings.watching.stream import take_new_files
+from tidings.watching.telling import Tell, Turn, turned
+
+FITTED_FILE = "fitted.yaml"
+PREDICT_S = 10.0  # CPU seconds of simulation for a prediction, at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is watched, by which rules, and where what is learnt is kept."""
+
+    closing: Closing
+    system: System  # with its targets
+    name: str
+    folder: Path  # of the state
+    every_s: float = 60.0
+    window_s: float = 3600.0  # over which shares are measured
+    refit_s: float = 3600.0
+    most_files: int = 1000
+
+
+@dataclass(slots=True, kw_only=True)
+class Watcher:
+    """A system under watch; :meth:`round` looks once."""
+
+    plan: Plan
+    spark: SparkSession
+    tell: Tell  # of alarms that begin and end
+    progress: Progress
+    _staging: Staging = field(init=False)
+    _alarms: tuple[Alarm, ...] = field(init=False, default=())
+    _predicted: Outcome | None = field(init=False, default=None)
+    _fitted: str = field(init=False, default="")
+    _fitted_ns: int = field(init=False, default=0)
+    _known_ns: int = field(init=False, default=0)  # since when the prediction stands
+    _found: Characterisation | None = field(init=False, default=None)
+    _problem: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        self._staging = Staging(self.plan.folder / "staged")
+        before = read_state(self.plan.folder)
+        self._alarms = () if before is None else before.alarms
+        self._predict(self._known())
+
+    def round(self) -> State:
+        """Take in, count and judge all that is new; gives the state, which is also written."""
+        started, self._problem = time.monotonic(), ""
+        latest = self._take_in()
+        window = None
+        if latest is not None:
+            window = self.plan.closing.close(self.spark, self._staging, latest, self.progress)
+        if window is not None:
+            self._measure()
+        state = self._judge(latest, started)
+        write_state(self.plan.folder, state)
+        return state
+
+    def _take_in(self) -> Batch | None:
+        """Stage the rows of all new files; gives the latest batch there has ever been."""
+        limits = self.plan.closing.limits(time.time_ns())
+
+        def take(number: int, files: list[str]) -> None:
+            self.progress(f"taking in {len(files)} files")
+            batch = self._staging.take(self.spark, number, files, limits)
+            for file, why in batch.refused.items():
+                self._problem = f"{file} cannot be read and is left out: {why}"
+
+        take_new_files(
+            self.spark,
+            self.plan.closing.source,
+            self.plan.folder / "checkpoint",
+            take,
+            most_files=self.plan.most_files,
+        )
+        return self._staging.latest()
+
+    def _measure(self) -> None:
+        closing, ledger = self.plan.closing, self._ledger()
+        known = ledger.read()
+        try:
+            measured = measure(
+                closing.store,
+                self.plan.system,
+                closing.parts(),
+                known[-1].until_ns if known else 0,
+                closing.margin_s,
+            )
+        except InvalidTracesError as problem:
+            self._problem = f"nothing can be measured: {problem}"
+            return
+        if measured is not None:
+            self._found, stretch = measured
+            ledger.add(stretch)
+
+    def _judge(self, latest: Batch | None, started: float) -> State:
+        look = Look(
+            system=self.plan.system,
+            predicted=self._predicted,
+            stretches=self._ledger().read(),
+            found=self._found,
+            window_s=self.plan.window_s,
+            look_s=max(self.plan.every_s, self.plan.closing.period_s),
+            lasting=self._alarms,
+        )
+        turn = turned(self._alarms, alarms(look), look.at_ns)
+        self._refit(look, turn)
+        begun = self._advised(turn.begun)
+        advised = {each.name: each for each in begun}
+        self._alarms = tuple(
+            advised.get(each.name, each) if each.until_ns is None else each for each in turn.alarms
+        )
+        if self._found is not None:
+            late = travelled_longer(self._found, self.plan.closing.margin_s)
+            if late:
+                self._problem = (
+                    f"events to {', '.join(late[:3])} travelled longer than the margin of "
+                    f"{self.plan.closing.margin_s:g} s: such events may count as lost; watch with "
+                    "a longer --margin and a new --store"
+                )
+        look = replace(look, predicted=self._predicted)
+        state = self._state(look, latest, started)
+        for alarm in (*begun, *turn.ended):
+            self.tell(alarm)
+        return state
+
+    def _state(self, look: Look, latest: Batch | None, started: float) -> State:
+        now_ns = time.time_ns()
+        newest_ns = -1 if latest is None else latest.newest_ns
+        return State(
+            at_ns=now_ns,
+            system=self.plan.name,
+            window_s=self.plan.window_s,
+            standings=standings(look),
+            alarms=self._alarms,
+            backlogs={each.name: round(each.waiting) for each in queues(look)},
+            system_file=self._fitted,
+            health=Health(
+                batch=-1 if latest is None else latest.number,
+                rows=0 if latest is None else latest.rows,
+                late_rows=0 if latest is None else latest.late_rows,
+                set_aside_rows=_set_aside(self._found),
+                batch_s=time.monotonic() - started,
+                trigger_s=self.plan.every_s,
+                behind_s=0.0 if newest_ns < 0 else (now_ns - newest_ns) / 1e9,
+                fitted_ns=self._fitted_ns,
+                problem=self._problem,
+            ),
+        )
+
+    def _refit(self, look: Look, turn: Turn) -> None:
+        """Fit anew where the system has changed, and every hour; and predict what was fitted."""
+        changed = any(each.kind == CHANGED for each in turn.begun)
+        self._known_ns = self._known_ns or look.at_ns
+        due = look.at_ns - self._known_ns > self.plan.refit_s * 1e9
+        if self._found is None or not (changed or due):
+            return
+        found = self._found
+        if not changed:
+            parts = self.plan.closing.parts()
+            since_ns = look.at_ns - round(self.plan.refit_s * 1e9)
+            begins = [part.from_ns for part in parts if part.from_ns >= since_ns]
+            if begins:
+                found = characterise_store(
+                    self.plan.closing.store, self.plan.system, since_ns=min(begins)
+                )
+        path = self.plan.folder / FITTED_FILE
+        try:
+            reading.save(found.system, path)
+        except TidingsError as problem:
+            self._problem = f"the fitted system cannot be kept: {problem}"
+            return
+        self._fitted, self._fitted_ns, self._known_ns = str(path), look.at_ns, look.at_ns
+        self._predict(found.system)
+
+    def _predict(self, system: System) -> None:
+        self.progress("predicting")
+        try:
+            self._predicted = predict(
+                system, causes=True, delays=False, error_bars=True, seconds=PREDICT_S
+            )
+        except TidingsError as problem:
+            self._problem = f"nothing can be predicted: {problem}"
+
+    def _advised(self, begun: tuple[Alarm, ...]) -> tuple[Alarm, ...]:
+        """Alarms that begin, each with the dearest cause and the single change that helps most."""
+        if not begun or self._found is None:
+            return begun
+        self.progress("explaining")
+        try:
+            budget = explain(self._found.system)
+        except TidingsError as problem:
+            self._problem = f"nothing can be advised: {problem}"
+            return begun
+        cause = budget.totals[0][0].words if budget.totals else ""
+        best = next((each for each in budget.remedies if each.gain > 0), None)
+        do = "" if best is None else f"best single change: {best.change}"
+        return tuple(replace(each, cause=each.cause or cause, do=do) for each in begun)
+
+    def _known(self) -> System:
+        """The system that was fitted last, or the one that was given."""
+        path = self.plan.folder / FITTED_FILE
+        if path.is_file():
+            try:
+                system = reading.load(path)
+            except TidingsError:
+                return self.plan.system
+            self._fitted = str(path)
+            return system
+        return self.plan.system
+
+    def _ledger(self) -> Ledger:
+        longest_s = max(*judging.WINDOWS_S.values(), self.plan.window_s)
+        return Ledger(path=self.plan.folder / MEASURED_FILE, keep_s=longest_s)
+
+
+@contextmanager
+def watching(plan: Plan, spark: SparkSession, tell: Tell, progress: Progress) -> Iterator[Watcher]:
+    """A watcher with its state folder to itself."""
+    if not plan.closing.source.is_dir():
+        raise InvalidInputError(
+            f"{plan.closing.source}: there is no such folder; wants one that trace tables come into"
+        )
+    with locked(plan.folder, alone=True):
+        yield Watcher(plan=plan, spark=spark, tell=tell, progress=progress)
+
+
+def watch(
+    watcher: Watcher, *, for_s: float | None, once: bool, show: Callable[[State], None]
+) -> None:
+    """Look at every trigger until the time is up; ``once``, look a single time."""
+    begun = time.monotonic()
+    while True:
+        due = time.monotonic() + watcher.plan.every_s
+        show(watcher.round())
+        if once or (for_s is not None and due - begun >= for_s):
+            return
+        time.sleep(max(due - time.monotonic(), 0.0))
+
+
+def _set_aside(found: Characterisation | None) -> int:
+    if found is None:
+        return 0
+    rows = found.quality
+    return int(rows.loc[rows["fate"] == SET_ASIDE, "rows"].sum())

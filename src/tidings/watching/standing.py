@@ -1,0 +1,291 @@
+"""How a watched system stands: who gets what was promised and predicted, and what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tidings.characterisation.fit.fitted import Characterisation
+from tidings.model.causes import causes_of
+from tidings.model.outcome import Outcome
+from tidings.model.system import System
+from tidings.watching import judging
+from tidings.watching.counts import Stretch
+from tidings.watching.reference import known_values, learnt_values
+from tidings.watching.state import EVERYBODY, Alarm, Share, Standing
+
+MOST_STANDINGS = 1000  # subscribers that are told of, the worst
+CHANGED, TARGET, BACKLOG = "changed", "target", "backlog"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """All that is known when a system is looked at."""
+
+    system: System  # as given, with its targets
+    predicted: Outcome | None
+    stretches: Sequence[Stretch]  # measured, in the order of time, the newest last
+    found: Characterisation | None  # of the newest parts
+    window_s: float  # over which shares are measured
+    look_s: float  # time between two looks
+    lasting: Sequence[Alarm] = field(default=())
+
+    @property
+    def at_ns(self) -> int:
+        """Until when events were measured; 0 where none were."""
+        return self.stretches[-1].until_ns if self.stretches else 0
+
+    @property
+    def looks_per_day(self) -> float:
+        """How often a day it is looked at."""
+        return judging.DAY_S / self.look_s
+
+
+def standings(look: Look) -> tuple[Standing, ...]:
+    """How everybody stands, and then every subscriber, the worst first."""
+    since_ns = look.at_ns - round(look.window_s * 1e9)
+    recent = [each for each in look.stretches if each.until_ns > since_ns]
+    promised = {each.name: each.target for each in look.system.subscribers}
+    delays = _delays(look.found)
+    causes = {} if look.predicted is None else causes_of(look.predicted)
+    foretold = predicted_shares(look.predicted)
+    found = []
+    for name in (EVERYBODY, *promised):
+        target = _common(promised.values()) if name == EVERYBODY else promised[name]
+        counts = judging.counts_of(recent, name)
+        wanted = sum(each.wanted for each in counts)
+        median_s, p99_s = delays.get(name, (None, None))
+        found.append(
+            Standing(
+                name=name,
+                promised=target,
+                measured=judging.measured_share(counts) if wanted else None,
+                predicted=foretold.get(name),
+                wanted=wanted,
+                burn_rates=None
+                if target is None
+                else judging.burn_rates(look.stretches, name, target, look.at_ns),
+                median_s=median_s,
+                p99_s=p99_s,
+                cause=causes[name][0][0].words if causes.get(name) else "",
+            )
+        )
+    worst = sorted(found[1:], key=_badness)
+    return (found[0], *worst[:MOST_STANDINGS])
+
+
+def alarms(look: Look) -> list[Alarm]:
+    """Everything that is wrong now."""
+    if not look.stretches:
+        return []
+    changed = list(_changed(look))
+    return [*_broken_promises(look), *(changed or _unforeseen(look)), *_backlogs(look)]
+
+
+def queues(look: Look) -> list[judging.Queue]:
+    """What waits at brokers."""
+    if look.found is None:
+        return []
+    servers = {each.name: each.servers for each in look.system.brokers}
+    return [
+        judging.Queue(
+            name=str(row.broker),
+            rate_per_s=float(row.arrivals_per_s),
+            service_s=float(row.service_mean_s),
+            wait_s=float(row.wait_mean_s),
+            servers=servers.get(str(row.broker), 1),
+        )
+        for row in look.found.measured.brokers.itertuples()
+        if math.isfinite(row.wait_mean_s)
+    ]
+
+
+def predicted_shares(outcome: Outcome | None) -> dict[str, Share]:
+    """Predicted on-time shares with their intervals, by subscriber and of everybody."""
+    if outcome is None:
+        return {}
+    rows = outcome.subscribers[outcome.subscribers["on_time"].notna()]
+    shares = {
+        str(row.subscriber): _share(float(row.on_time), float(row.error))
+        for row in rows.itertuples()
+    }
+    weight = (rows["wanted_per_s"] * rows["count"]).to_numpy()
+    if weight.sum() > 0:
+        error = float(np.nan_to_num(rows["error"].to_numpy()) @ weight / weight.sum())
+        shares[EVERYBODY] = _share(float(outcome.on_time), error)
+    return shares
+
+
+def travelled_longer(found: Characterisation, margin_s: float) -> list[str]:
+    """Subscribers of whom some events travelled longer than a margin: parts may miss them."""
+    late = []
+    for name, rows in found.measured.delays.groupby("subscriber"):
+        within = rows[rows["delay_s"] <= margin_s]["arrived"].max()
+        if rows["arrived"].max() > (0.0 if math.isnan(within) else within):
+            late.append(str(name))
+    return late
+
+
+# ---- what is wrong -------------------------------------------------------------------------------
+
+
+def _broken_promises(look: Look) -> Iterator[Alarm]:
+    for subscriber in look.system.subscribers:
+        promised = subscriber.target
+        if promised is None:
+            continue
+        sure = judging.burn_rates(
+            look.stretches, subscriber.name, promised, look.at_ns, z=judging.SURE
+        )
+        if judging.breaks_promise(sure, promised):
+            rates = judging.burn_rates(look.stretches, subscriber.name, promised, look.at_ns)
+            yield Alarm(
+                name=f"{TARGET} {subscriber.name}",
+                kind=TARGET,
+                where=(subscriber.name,),
+                what="fewer events are on time than promised",
+                size=rates["1h"],
+                unit="times the budget",
+                since_ns=look.stretches[-1].from_ns,
+            )
+
+
+def _changed(look: Look) -> Iterator[Alarm]:
+    if look.found is None:
+        return
+    reference, learnt = known_values(look.system), learnt_values(look.found)
+    newest = look.stretches[-1]
+    lasting = [
+        each.name.partition(" ")[2]
+        for each in look.lasting
+        if each.kind == CHANGED and each.until_ns is None
+    ]
+    gone = _gone(look)
+    heard = {path.split(".")[1] for path in learnt if path.startswith("publishers.")}
+    provenance = look.found.measured.provenance
+    watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
+    silent = judging.find_silent(reference, heard, watched_s, look.looks_per_day)
+    for kind, names, words in (
+        ("gone", gone, "subscriber receives nothing any more"),
+        ("silent", silent, "publisher has fallen silent"),
+    ):
+        for name in names:
+            yield Alarm(
+                name=f"{CHANGED} {kind} {name}",
+                kind=CHANGED,
+                where=(name,),
+                what=words,
+                size=0.0,
+                unit="events",
+                since_ns=newest.from_ns,
+            )
+    of_gone = tuple(f"subscribers.{name}." for name in gone)
+    for moved in judging.find_moved(learnt, reference, look.looks_per_day, lasting):
+        if not moved.path.startswith(of_gone or ("\n",)):
+            yield Alarm(
+                name=f"{CHANGED} {moved.path}",
+                kind=CHANGED,
+                where=(moved.name,),
+                what=moved.words,
+                size=moved.size,
+                unit=moved.unit,
+                since_ns=newest.from_ns,
+                cause=f"it was {moved.was:.3g} and is {moved.now:.3g}, "
+                f"{moved.distance:.0f} standard errors away",
+            )
+
+
+def _gone(look: Look) -> list[str]:
+    rows = None if look.predicted is None else look.predicted.subscribers
+    if rows is None:
+        return []
+    delivered = {
+        str(name): float(share)
+        for name, share in zip(rows["subscriber"], rows["delivered"], strict=True)
+        if share == share
+    }
+    return judging.find_gone(look.stretches[-1].counts, delivered, look.looks_per_day)
+
+
+def _unforeseen(look: Look) -> Iterator[Alarm]:
+    """Shares that are not as predicted, where no parameter says why."""
+    foretold, newest = predicted_shares(look.predicted), look.stretches[-1]
+    for name, share in foretold.items():
+        counts = judging.counts_of([newest], name)
+        by = judging.differs_from_predicted(counts, share, len(foretold), look.looks_per_day)
+        if name != EVERYBODY and by is not None:
+            yield Alarm(
+                name=f"{CHANGED} share {name}",
+                kind=CHANGED,
+                where=(name,),
+                what=f"{'fewer' if by < 0 else 'more'} events are on time than predicted",
+                size=by,
+                unit="of events",
+                since_ns=newest.from_ns,
+            )
+
+
+def _backlogs(look: Look) -> Iterator[Alarm]:
+    waits: Mapping[str, float] = {}
+    if look.predicted is not None:
+        rows = look.predicted.brokers
+        waits = {
+            str(name): float(wait)
+            for name, wait in zip(rows["broker"], rows["wait_mean_s"], strict=True)
+            if math.isfinite(wait)
+        }
+    for queue in queues(look):
+        if judging.is_behind(queue, waits.get(queue.name, 0.0), look.look_s):
+            never = math.isinf(queue.catch_up_s)
+            cause = (
+                "events come faster than they are served"
+                if never
+                else f"they are gone after {queue.catch_up_s:.3g} s if nothing changes"
+            )
+            yield Alarm(
+                name=f"{BACKLOG} {queue.name}",
+                kind=BACKLOG,
+                where=(queue.name,),
+                what="events wait",
+                size=queue.waiting,
+                unit="events",
+                since_ns=look.stretches[-1].from_ns,
+                cause=cause,
+            )
+
+
+# ---- small things --------------------------------------------------------------------------------
+
+
+def _share(share: float, error: float) -> Share:
+    half = error if math.isfinite(error) else 1.0
+    return Share(share=share, low=max(share - half, 0.0), high=min(share + half, 1.0))
+
+
+def _common(targets: object) -> float | None:
+    """The target that all have; None where they differ or have none."""
+    values = set(targets)  # type: ignore[call-overload]
+    only = values.pop() if len(values) == 1 else None
+    return None if only is None else float(only)
+
+
+def _badness(standing: Standing) -> tuple[float, str]:
+    """By what is missing of the promise, or else of all events; the worst comes first."""
+    share = 1.0 if standing.measured is None else standing.measured.share
+    return share - (standing.promised if standing.promised is not None else 1.0), standing.name
+
+
+def _delays(found: Characterisation | None) -> dict[str, tuple[float | None, float | None]]:
+    if found is None:
+        return {}
+    rows = found.measured.subscribers
+    return {
+        str(row.subscriber): (
+            None if math.isnan(row.delay_p50_s) else float(row.delay_p50_s),
+            None if math.isnan(row.delay_p99_s) else float(row.delay_p99_s),
+        )
+        for row in rows.itertuples()
+    }

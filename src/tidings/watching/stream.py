@@ -1,0 +1,73 @@
+"""The files of a folder that grows, micro-batch by micro-batch, by Structured Streaming.
+
+The stream is one of file names: which files are new is Spark's affair, with a checkpoint that
+outlives the process; rows are read by those who know tables and formats, as in batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from tidings.errors import EngineError, TidingsError
+from tidings.traces.actions import reason_of
+
+_FILES = "path string, modificationTime timestamp, length bigint, content binary"
+_ENDINGS = "*.{parquet,csv,jsonl,ndjson,gz,bz2,zst}"
+
+
+def take_new_files(
+    spark: SparkSession,
+    source: Path,
+    checkpoint: Path,
+    take: Callable[[int, list[str]], None],
+    *,
+    most_files: int = 1000,
+) -> None:
+    """Hand all files that are new to ``take``, so many at a time, each time with a batch number.
+
+    A batch that was begun and not ended, when the process was killed say, comes again with the same
+    number and the same files.
+    """
+    failed: list[BaseException] = []
+
+    def hand_over(batch: DataFrame, number: int) -> None:
+        try:
+            paths = [_local(row.path) for row in batch.select("path").collect()]
+            take(number, paths)
+        except BaseException as problem:
+            failed.append(problem)
+            raise
+
+    files = (
+        spark.readStream.format("binaryFile")
+        .schema(_FILES)
+        .option("recursiveFileLookup", "true")
+        .option("pathGlobFilter", _ENDINGS)
+        .option("maxFilesPerTrigger", most_files)
+        .load(f"file://{source.resolve()}")
+        .select("path")
+    )
+    query = (
+        files.writeStream.foreachBatch(hand_over)
+        .option("checkpointLocation", f"file://{checkpoint.resolve()}")
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        query.awaitTermination()
+    except StreamingQueryException as problem:
+        if failed and isinstance(failed[0], TidingsError):
+            raise failed[0] from None
+        raise EngineError(f"the stream of {source} failed: {reason_of(problem)}") from problem
+    finally:
+        query.stop()
+
+
+def _local(url: str) -> str:
+    """The path of a file that Spark names by a URL."""
+    return unquote(urlsplit(url).path) if url.startswith("file:") else url
