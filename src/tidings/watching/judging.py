@@ -109,8 +109,9 @@ class Moved:
 def wilson(hits: int, trials: int, z: float = USUAL) -> Share:
     """Give a share of trials with Wilson's interval of so many standard errors.
 
-    >>> wilson(9, 10)
-    Share(share=0.9, low=0.5958499732047615, high=0.9821237869049271)
+    >>> found = wilson(9, 10)
+    >>> round(found.low, 3), found.share, round(found.high, 3)
+    (0.596, 0.9, 0.982)
     """
     if trials <= 0:
         return Share(share=math.nan, low=0.0, high=1.0)
@@ -138,8 +139,7 @@ def counts_of(stretches: Iterable[Stretch], name: str) -> list[Counts]:
     """What a subscriber, or everybody, got in each of some stretches."""
     found = []
     for each in stretches:
-        every = list(each.counts.values())
-        of = every if name == EVERYBODY else [each.counts[name]] * (name in each.counts)
+        of = [one for who, one in each.counts.items() if name in (EVERYBODY, who)]
         found.append(
             Counts(
                 wanted=sum(one.wanted for one in of),
@@ -167,13 +167,14 @@ def burn_rates(
 ) -> dict[str, float]:
     """Give burn rates by window; with ``z``, those that are certain by so many standard errors.
 
-    A window that is longer than has been watched is what has been watched.
+    Of few events nothing is certain. A window that is longer than has been watched is what has been
+    watched.
     """
     rates = {}
     for window, length_s in WINDOWS_S.items():
         since_ns = now_ns - round(length_s * 1e9)
         counts = counts_of([each for each in stretches if each.until_ns > since_ns], name)
-        if sum(each.wanted for each in counts) == 0:
+        if sum(each.wanted for each in counts) < (LEAST_COUNT if z else 1):
             rates[window] = 0.0
             continue
         share = measured_share(counts, z or USUAL)

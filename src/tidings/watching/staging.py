@@ -242,14 +242,13 @@ def _sorted_out(draft: Path, limits: Limits, batch: Batch, before: Batch | None)
     periods = [path for table in TIMES for path in (draft / table).glob(f"{_PERIOD}=*")]
     open_ones = [n for n in map(_number, periods) if counted <= n <= ahead]
     timeless = min(open_ones, default=max(counted, old.newest_ns // limits.period_ns, 0))
-    rows = late = 0
+    rows, late = {path: _rows(path) for path in periods}, 0
     for path in periods:
-        number, here = _number(path), _rows(path)
-        rows += here
+        number = _number(path)
         if number == _TIMELESS:
             _move_files(path, path.with_name(f"{_PERIOD}={timeless}"))
         elif not counted <= number <= ahead:
-            late += here
+            late += rows[path]
             _move_files(path, draft / _LATE / path.parent.name / path.name)
     published = (draft / "publications").glob(f"{_PERIOD}=*")
     newest = [most for path in published for _, most in _extremes(path, TIMES["publications"])]
@@ -258,7 +257,7 @@ def _sorted_out(draft: Path, limits: Limits, batch: Batch, before: Batch | None)
         number=batch.number,
         files=batch.files,
         refused=batch.refused,
-        rows=rows,
+        rows=sum(rows.values()),
         late_rows=old.late_rows + late,
         refused_files=old.refused_files + len(batch.refused),
         newest_ns=max([old.newest_ns, *newest]),

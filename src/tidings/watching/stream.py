@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +67,10 @@ def take_new_files(
         query.stop()
 
 
-def _local(url: str) -> str:
-    """The path of a file that Spark names by a URL."""
-    return unquote(urlsplit(url).path) if url.startswith("file:") else url
+def _local(name: str) -> str:
+    """The path of a file as Spark names it: with a scheme, and otherwise as it is.
+
+    >>> _local("file:/in/hops/a b#1.csv")
+    '/in/hops/a b#1.csv'
+    """
+    return f"/{name.removeprefix('file:').lstrip('/')}" if name.startswith("file:") else name

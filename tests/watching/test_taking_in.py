@@ -1,0 +1,256 @@
+"""Rows taken in once, whatever is killed when: every row is counted in its period, or set aside."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from tidings.characterisation.count.store import (
+    Catalogue,
+    Part,
+    new_folder_name,
+    read_catalogue,
+    write_catalogue,
+)
+from tidings.errors import InvalidTracesError
+from tidings.watching import closing, staging
+from tidings.watching.closing import Closing
+from tidings.watching.staging import Staging, table_of
+from tidings.watching.stream import take_new_files
+
+SECOND_NS = 1_000_000_000
+EPOCH_NS = 1_700_000_000 * SECOND_NS  # a multiple of the period
+PERIOD_S, MARGIN_S = 10.0, 2.0
+NOW_NS = EPOCH_NS + 3600 * SECOND_NS
+
+PARQUET = ("parquet",) * 3
+
+
+def events(*seconds, name="e"):
+    """An event at each of some seconds after the epoch: published, seen by a broker, delivered."""
+    at_ns = [EPOCH_NS + round(second * 1e9) for second in seconds]
+    ids = [f"{name}{second:g}" for second in seconds]
+    return {
+        "publications": pd.DataFrame(
+            {"event": ids, "publisher": "ann", "published_ns": at_ns, "content": '{"t":1}'}
+        ),
+        "hops": pd.DataFrame(
+            {"event": ids, "broker": "hub", "came_from": "ann", "arrived_ns": at_ns,
+             "left_ns": [each + 1000 for each in at_ns]}
+        ),
+        "deliveries": pd.DataFrame(
+            {"event": ids, "subscriber": "bob", "received_ns": [each + 5000 for each in at_ns]}
+        ),
+    }  # fmt: skip
+
+
+def write(source, number, tables, kinds=("parquet", "jsonl", "csv")):
+    """Files of some tables, each in a format of its own; gives their names."""
+    files = []
+    for kind, (table, rows) in zip(kinds, tables.items(), strict=True):
+        folder = source / table
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{number}.{kind}"
+        if kind == "parquet":
+            rows.to_parquet(path, index=False)
+        elif kind == "jsonl":
+            rows.to_json(path, orient="records", lines=True)
+        else:
+            rows.to_csv(path, index=False)
+        files.append(str(path))
+    return files
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A source, a store that only writes down which rows it is given, and where rows wait."""
+    counted = []
+
+    def add(traces, store, **_):
+        store.mkdir(exist_ok=True)
+        known = read_catalogue(store) or Catalogue(margin_s=MARGIN_S)
+        window = traces.window
+        part = Part(
+            folder=new_folder_name(), from_ns=window.from_ns, until_ns=window.until_ns,
+            source=traces.source, tables=tuple(traces.tables),
+        )  # fmt: skip
+        rows = {name: frame.toPandas() for name, frame in traces.tables.items()}
+        write_catalogue(store, replace(known, parts=(*known.parts, part)))
+        counted.append((window, rows))
+
+    monkeypatch.setattr(closing, "add_traces", add)
+    rules = Closing(
+        source=tmp_path / "in", store=tmp_path / "store", base=None,
+        period_s=PERIOD_S, margin_s=MARGIN_S,
+    )  # fmt: skip
+    (tmp_path / "in").mkdir()
+    return rules, tmp_path / "staged", counted
+
+
+def look(spark, place, number, files):
+    """One round: take in, and count what is due."""
+    rules, folder, _ = place
+    waiting = Staging(folder)
+    batch = waiting.take(spark, number, files, rules.limits(NOW_NS))
+    rules.close(spark, waiting, batch, lambda _: None)
+    return batch
+
+
+def counted_events(place, table="publications"):
+    return [sorted(rows[table]["event"]) for _, rows in place[2]]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("few_rows")
+def test_periods_are_counted_when_the_margin_has_passed(spark, place):
+    rules = place[0]
+    look(spark, place, 0, write(rules.source, 0, events(0.5, 4.0, 11.9)))
+    assert place[2] == []  # a publication 1.9 s beyond the end: rows may still come
+    look(spark, place, 1, write(rules.source, 1, events(9.5, 12.0)))  # in any order
+    assert counted_events(place) == [["e0.5", "e4", "e9.5"]]
+    ((window, _),) = place[2]
+    assert (window.from_ns, window.until_ns) == (
+        EPOCH_NS + SECOND_NS // 2,
+        EPOCH_NS + 10 * SECOND_NS,
+    )
+    look(spark, place, 2, write(rules.source, 2, events(25.0, 42.0)))  # three periods at once
+    for table in ("publications", "hops", "deliveries"):
+        assert counted_events(place, table)[1:] == [["e11.9", "e12", "e25"]]
+    assert [window.until_ns for window, _ in place[2]][1] == EPOCH_NS + 40 * SECOND_NS
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("few_rows")
+def test_what_cannot_be_counted_is_set_aside_and_told(spark, place):
+    """Rows too late, of a clock that is wrong, without a time; a file that cannot be read."""
+    rules, folder, _ = place
+    look(spark, place, 0, write(rules.source, 0, events(0.5, 13.0)))
+    late = write(rules.source, 1, events(3.0, 14.0, name="late"))
+    ahead = write(rules.source, 2, events(999_999.0, name="ahead"))
+    bad = rules.source / "hops" / "bad.jsonl"
+    bad.write_text('{"event": "x"}\nnonsense\n')
+    torn = rules.source / "publications" / "torn.parquet"
+    torn.write_bytes(b"PAR1 torn")
+    batch = look(spark, place, 1, [*late, *ahead, str(bad), str(torn)])
+    assert (batch.rows, batch.late_rows) == (11, 6)
+    assert batch.newest_ns == EPOCH_NS + 14 * SECOND_NS
+    assert list(batch.refused) == [str(torn)]
+    kept = pd.read_parquet(folder / "batch-1" / "late" / "hops")
+    assert sorted(kept["event"]) == ["ahead999999", "late3"]
+    batch = look(spark, place, 2, write(rules.source, 3, events(23.0)))
+    assert (batch.late_rows, batch.refused_files) == (6, 1)  # so far
+    assert counted_events(place) == [["e0.5"], ["e13", "late14"]]
+    hops = place[2][1][1]["hops"]
+    assert len(hops) == 4
+    assert hops["unreadable"].notna().sum() == 1
+    assert (folder / "batch-1" / "late").is_dir()  # never removed
+    assert not (folder / "batch-0").exists()
+
+
+class Killed(BaseException):
+    """As if the process were no more."""
+
+
+KILLS = {
+    "before a batch is in place": (staging.os, "rename", 1),
+    "before its record is on the disk": (staging, "keep_below", 1),
+    "after it is in place": (staging, "keep_on_disk", 1),
+    "before the store changes": (closing, "add_traces", 1),
+    "after the store has changed": (staging.Staging, "forget", 2),
+    "while rows are forgotten": (staging.shutil, "rmtree", 5),
+}
+
+
+@pytest.fixture
+def without_spark(monkeypatch):
+    """Rows written and read by pandas: quicker, where only the order of steps matters."""
+
+    def put(_, files, draft, period_ns):
+        for file in files:
+            rows, time = pd.read_parquet(file), staging.TIMES[table_of(file)]
+            for number, part in rows.groupby(rows[time] // period_ns):
+                folder = draft / table_of(file) / f"period={number}"
+                folder.mkdir(parents=True)
+                part.to_parquet(folder / "0.parquet", index=False)
+        return {}
+
+    class Rows(pd.DataFrame):
+        toPandas = pd.DataFrame.copy  # noqa: N815 - as Spark calls it
+
+    def rows(self, _, table, until_ns, period_ns):
+        paths = [path for path, number in self._periods(table) if number * period_ns < until_ns]
+        return Rows(pd.concat([pd.read_parquet(path / "0.parquet") for path in paths]))
+
+    monkeypatch.setattr(staging, "_write", put)
+    monkeypatch.setattr(Staging, "rows", rows)
+
+
+@pytest.mark.parametrize("kill", KILLS.values(), ids=KILLS)
+def test_a_kill_loses_and_doubles_nothing(without_spark, place, monkeypatch, kill):
+    """A batch that was not done comes again with its number, as Structured Streaming does."""
+    rules, spark = place[0], None
+    first = write(rules.source, 0, events(0.5, 8.0), PARQUET)
+    second = write(rules.source, 1, events(3.0, 13.0), PARQUET)
+    look(spark, place, 0, first)
+    where, name, at = kill
+    usual, calls = getattr(where, name), []
+
+    def dies(*arguments, **options):
+        calls.append(1)
+        if len(calls) == at:
+            raise Killed
+        return usual(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, dies)
+        with pytest.raises(Killed):
+            look(spark, place, 1, second)
+    look(spark, place, 1, second)
+    batch = look(spark, place, 2, write(rules.source, 2, events(23.0), PARQUET))
+    for table in ("publications", "hops", "deliveries"):
+        assert counted_events(place, table) == [["e0.5", "e3", "e8"], ["e13"]]
+    assert batch.late_rows == 0
+    with pytest.raises(InvalidTracesError, match="batch 2 was of other files"):
+        look(spark, place, 2, first)
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("few_rows")
+def test_the_stream_gives_a_batch_again_until_it_is_done(spark, tmp_path):
+    source, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    (source / "hops").mkdir(parents=True)
+    (source / "traces.json").write_text(json.dumps({}))
+    (source / "hops" / "a b#%41.jsonl").write_text("{}\n")
+    (source / "hops" / ".hidden.jsonl").write_text("{}\n")
+    seen = []
+
+    def fails(number, files):
+        seen.append((number, files))
+        raise InvalidTracesError("not now")
+
+    with pytest.raises(InvalidTracesError, match="not now"):
+        take_new_files(spark, source, checkpoint, fails)
+    (source / "hops" / "b.jsonl").write_text("{}\n")
+
+    def works(number, files):
+        seen.append((number, files))
+
+    for _ in range(2):
+        take_new_files(spark, source, checkpoint, works)
+    a, b = (str(source / "hops" / name) for name in ("a b#%41.jsonl", "b.jsonl"))
+    assert seen == [(0, [a]), (0, [a]), (1, [b])]
+
+
+def test_files_belong_to_tables_by_their_names():
+    assert table_of("/in/2026/hops/part-0.parquet") == "hops"
+    assert table_of("/in/deliveries.csv.gz") == "deliveries"
+    assert table_of("/in/notes/readme.csv") is None
+    assert table_of("/in/hops/_SUCCESS") is None
+
+
+def test_a_margin_longer_than_a_part_is_refused(tmp_path):
+    with pytest.raises(InvalidTracesError, match="no event meets three parts"):
+        Closing(source=tmp_path, store=tmp_path, base=None, period_s=5.0, margin_s=6.0)
