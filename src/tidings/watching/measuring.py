@@ -1,4 +1,4 @@
-"""What was measured of a watched system: counts of events, stretch by stretch, and parameters.
+"""What was measured of a watched system: counts of events, stretch by stretch.
 
 Events published less than a margin before the end of what is counted may still be on their way, so
 that they wait to be measured. A stretch that is measured stays as it is.
@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tidings.characterisation.count.store import Part
-from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.stored import characterise_store, end_of_batches
 from tidings.model import json_text
 from tidings.model.plain_files import read_text
@@ -50,11 +49,8 @@ class Ledger:
 
 def measure(
     store: Path, base: System, parts: Sequence[Part], measured_until_ns: int, margin_s: float
-) -> tuple[Characterisation, Stretch] | None:
-    """Fit the newest parts, and count what became of events since a moment; None: nothing is new.
-
-    Parameters are of the part in which that moment lies and of all after it.
-    """
+) -> Stretch | None:
+    """Count what became of the events published since a moment; None: none can be told of yet."""
     ready_ns = end_of_batches(parts, parts[-1].until_ns - round(margin_s * 1e9))
     begin_ns = max(measured_until_ns, parts[0].from_ns)
     if ready_ns <= begin_ns:
@@ -71,7 +67,7 @@ def measure(
         for row in rows.itertuples()
         if row.events > 0
     }
-    return found, Stretch(from_ns=begin_ns, until_ns=ready_ns, counts=counts)
+    return Stretch(from_ns=begin_ns, until_ns=ready_ns, counts=counts)
 
 
 def _share(share: float, events: float) -> int:

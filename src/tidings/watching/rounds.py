@@ -8,14 +8,14 @@ folder: a process that is killed at any moment goes on where it was.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tidings.characterisation.count.store import locked
+from tidings.characterisation.count.store import Part, locked
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.stored import characterise_store
@@ -34,7 +34,7 @@ from tidings.watching.staging import Batch, Staging
 from tidings.watching.standing import CHANGED, Look, alarms, queues, standings, travelled_longer
 from tidings.watching.state import Alarm, Health, State, read_state
 from tidings.watching.stream import take_new_files
-from tidings.watching.telling import Tell, Turn, turned
+from tidings.watching.telling import Tell, turned
 
 FITTED_FILE = "fitted.yaml"
 PREDICT_S = 10.0  # CPU seconds of simulation for a prediction, at most
@@ -68,7 +68,8 @@ class Watcher:
     _fitted: str = field(init=False, default="")
     _fitted_ns: int = field(init=False, default=0)
     _known_ns: int = field(init=False, default=0)  # since when the prediction stands
-    _found: Characterisation | None = field(init=False, default=None)
+    _found: Characterisation | None = field(init=False, default=None)  # of the newest part
+    _longer: Characterisation | None = field(init=False, default=None)  # of the last hour
     _problem: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -112,20 +113,17 @@ class Watcher:
     def _measure(self) -> None:
         closing, ledger = self.plan.closing, self._ledger()
         known = ledger.read()
+        store, parts = closing.store, closing.parts()
         try:
-            measured = measure(
-                closing.store,
-                self.plan.system,
-                closing.parts(),
-                known[-1].until_ns if known else 0,
-                closing.margin_s,
-            )
+            until_ns = known[-1].until_ns if known else 0
+            stretch = measure(store, self.plan.system, parts, until_ns, closing.margin_s)
+            self._found = characterise_store(store, self.plan.system, since_ns=parts[-1].from_ns)
         except InvalidTracesError as problem:
             self._problem = f"nothing can be measured: {problem}"
             return
-        if measured is not None:
-            self._found, stretch = measured
+        if stretch is not None:
             ledger.add(stretch)
+        self._refit_in_time(parts)
 
     def _judge(self, latest: Batch | None, started: float) -> State:
         look = Look(
@@ -133,12 +131,14 @@ class Watcher:
             predicted=self._predicted,
             stretches=self._ledger().read(),
             found=self._found,
+            longer=self._longer,
             window_s=self.plan.window_s,
             look_s=max(self.plan.every_s, self.plan.closing.period_s),
             lasting=self._alarms,
         )
         turn = turned(self._alarms, alarms(look), look.at_ns)
-        self._refit(look, turn)
+        if self._found is not None and any(each.kind == CHANGED for each in turn.begun):
+            self._keep(self._found.system, look.at_ns)
         begun = self._advised(turn.begun)
         advised = {each.name: each for each in begun}
         self._alarms = tuple(
@@ -182,30 +182,27 @@ class Watcher:
             ),
         )
 
-    def _refit(self, look: Look, turn: Turn) -> None:
-        """Fit anew where the system has changed, and every hour; and predict what was fitted."""
-        changed = any(each.kind == CHANGED for each in turn.begun)
-        self._known_ns = self._known_ns or look.at_ns
-        due = look.at_ns - self._known_ns > self.plan.refit_s * 1e9
-        if self._found is None or not (changed or due):
-            return
-        found = self._found
-        if not changed:
-            parts = self.plan.closing.parts()
-            since_ns = look.at_ns - round(self.plan.refit_s * 1e9)
-            begins = [part.from_ns for part in parts if part.from_ns >= since_ns]
-            if begins:
-                found = characterise_store(
-                    self.plan.closing.store, self.plan.system, since_ns=min(begins)
-                )
+    def _refit_in_time(self, parts: Sequence[Part]) -> None:
+        """Fit the parts of the last hour together, every hour: what is rare needs longer."""
+        now_ns = parts[-1].until_ns
+        self._known_ns = self._known_ns or now_ns
+        hour_ns = round(self.plan.refit_s * 1e9)
+        if now_ns - self._known_ns >= hour_ns:
+            since_ns = min(part.from_ns for part in parts if part.until_ns > now_ns - hour_ns)
+            store = self.plan.closing.store
+            self._longer = characterise_store(store, self.plan.system, since_ns=since_ns)
+            self._keep(self._longer.system, now_ns)
+
+    def _keep(self, system: System, at_ns: int) -> None:
+        """Keep a fitted system, and predict it from now on."""
         path = self.plan.folder / FITTED_FILE
         try:
-            reading.save(found.system, path)
+            reading.save(system, path)
         except TidingsError as problem:
             self._problem = f"the fitted system cannot be kept: {problem}"
             return
-        self._fitted, self._fitted_ns, self._known_ns = str(path), look.at_ns, look.at_ns
-        self._predict(found.system)
+        self._fitted, self._fitted_ns, self._known_ns = str(path), at_ns, at_ns
+        self._predict(system)
 
     def _predict(self, system: System) -> None:
         self.progress("predicting")

@@ -28,9 +28,10 @@ class Look:
     system: System  # as given, with its targets
     predicted: Outcome | None
     stretches: Sequence[Stretch]  # measured, in the order of time, the newest last
-    found: Characterisation | None  # of the newest parts
+    found: Characterisation | None  # of the newest part
     window_s: float  # over which shares are measured
     look_s: float  # time between two looks
+    longer: Characterisation | None = None  # of a longer time, for what is rare
     lasting: Sequence[Alarm] = field(default=())
 
     @property
@@ -157,6 +158,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
     if look.found is None:
         return
     reference, learnt = known_values(look.system), learnt_values(look.found)
+    over_longer = {} if look.longer is None else learnt_values(look.longer)
     newest = look.stretches[-1]
     lasting = [
         each.name.partition(" ")[2]
@@ -183,7 +185,12 @@ def _changed(look: Look) -> Iterator[Alarm]:
                 since_ns=newest.from_ns,
             )
     of_gone = tuple(f"subscribers.{name}." for name in gone)
-    for moved in judging.find_moved(learnt, reference, look.looks_per_day, lasting):
+    tests = (learnt, {path: value for path, value in over_longer.items() if _is_rare(path, learnt)})
+    for moved in (
+        each
+        for values in tests
+        for each in judging.find_moved(values, reference, look.looks_per_day, lasting)
+    ):
         if not moved.path.startswith(of_gone or ("\n",)):
             yield Alarm(
                 name=f"{CHANGED} {moved.path}",
@@ -196,6 +203,11 @@ def _changed(look: Look) -> Iterator[Alarm]:
                 cause=f"it was {moved.was:.3g} and is {moved.now:.3g}, "
                 f"{moved.distance:.0f} standard errors away",
             )
+
+
+def _is_rare(path: str, learnt: Mapping[str, judging.Value]) -> bool:
+    """Whether the newest part has too little of something to tell."""
+    return path not in learnt or learnt[path].count < judging.LEAST_COUNT
 
 
 def _gone(look: Look) -> list[str]:

@@ -1,0 +1,127 @@
+"""Alarms begin, last and end; they are told, and a webhook that fails stops nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from tidings.errors import InvalidInputError
+from tidings.watching import recording
+from tidings.watching.recording import write_state
+from tidings.watching.state import NOW_FILE, PAST_FILE, Alarm, Health, Standing, State, read_state
+from tidings.watching.telling import ENDED_SHOWN, Webhook, turned
+
+SLOW = Alarm(
+    name="changed brokers.hub.service", kind="changed", where=("hub",), what="broker hub is slower",
+    size=1.3, unit="times the service time", since_ns=100,
+)  # fmt: skip
+LATE = replace(SLOW, name="target ann", kind="target", where=("ann",), what="events are late")
+
+
+def test_an_alarm_keeps_when_it_began_and_what_to_do():
+    first = turned((), [SLOW], 100)
+    assert (first.begun, first.ended) == ((SLOW,), ())
+    advised = replace(SLOW, do="speed hub x2", cause="waiting at hub")
+    worse = replace(SLOW, size=1.6, since_ns=200)
+    second = turned((advised,), [worse, LATE], 200)
+    assert second.begun == (LATE,)
+    assert second.alarms == (replace(advised, size=1.6), LATE)
+    third = turned(second.alarms, [LATE], 300)
+    assert third.ended == (replace(advised, size=1.6, until_ns=300),)
+    assert third.alarms == (LATE, *third.ended)
+    again = turned(third.alarms, [LATE, worse], 400)
+    assert again.begun == (worse,)  # the same thing is wrong once more
+    assert len(again.alarms) == 3
+
+
+def test_only_the_latest_that_ended_are_kept():
+    old = tuple(replace(SLOW, name=f"n{n}", until_ns=n) for n in range(ENDED_SHOWN + 5))
+    assert len(turned(old, [], 100).alarms) == ENDED_SHOWN
+
+
+@contextmanager
+def server(code):
+    """Somebody who is posted to, and answers with a code."""
+    got = []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self):
+            length = int(self.headers["Content-Length"])
+            got.append((self.path, json.loads(self.rfile.read(length))))
+            self.send_response(code)
+            self.send_header("Location", "/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815 - so the server asks for it
+
+        def log_message(self, *_):
+            pass
+
+    answering = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    thread = threading.Thread(target=answering.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{answering.server_port}/alarms", got
+    finally:
+        answering.shutdown()
+        answering.server_close()
+        thread.join(timeout=10)
+
+
+def test_a_webhook_gets_the_alarm_as_json():
+    told = []
+    with server(200) as (url, got):
+        Webhook(url, told.append)(SLOW)
+    ((path, document),) = got
+    assert path == "/alarms"
+    assert (document["name"], document["since_ns"]) == (SLOW.name, 100)
+    assert document["sentence"] == SLOW.sentence()
+    assert told == []
+
+
+@pytest.mark.parametrize("code", [500, 302])
+def test_a_webhook_that_refuses_is_told_of_and_not_followed_elsewhere(code):
+    told = []
+    with server(code) as (url, got):
+        Webhook(url, told.append)(SLOW)
+    assert [path for path, _ in got] == ["/alarms"]
+    assert [str(code) in text for text in told] == [True]
+
+
+def test_a_webhook_that_is_not_there_is_told_of():
+    told = []
+    Webhook("http://127.0.0.1:9/", told.append)(SLOW)
+    assert len(told) == 1
+    assert "cannot be reached" in told[0]
+    for bad in ("ftp://host/", "file:///etc/passwd", "nonsense"):
+        with pytest.raises(InvalidInputError, match="wants http"):
+            Webhook(bad, told.append)
+
+
+def state(number):
+    return State(
+        at_ns=number, system="city", window_s=60.0, alarms=(SLOW,), health=Health(), backlogs={},
+        standings=tuple(Standing(name=f"s{n}" if n else "") for n in range(30)),
+    )  # fmt: skip
+
+
+def test_the_past_has_a_line_for_every_state_and_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(recording, "MOST_LINES", 6)
+    for number in range(6):
+        write_state(tmp_path, state(number))
+    past = tmp_path / PAST_FILE
+    assert [json.loads(line)["at_ns"] for line in past.read_text().splitlines()] == list(range(6))
+    assert len(json.loads(past.read_text().splitlines()[0])["shares"]) == recording.MOST_PAST
+    write_state(tmp_path, state(6))
+    assert [json.loads(line)["at_ns"] for line in past.read_text().splitlines()] == [3, 4, 5, 6]
+    past.write_text(past.read_text() + '{"at_ns": 7, "sha')  # killed while it was written
+    write_state(tmp_path, state(8))
+    assert [json.loads(line)["at_ns"] for line in past.read_text().splitlines()] == [3, 4, 5, 6, 8]
+    assert read_state(tmp_path) == state(8)
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([NOW_FILE, PAST_FILE])

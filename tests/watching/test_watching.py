@@ -1,0 +1,291 @@
+"""A system under watch: killed, it counts what batch counts; changed, it says what changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tidings as td
+from tidings.characterisation import stored
+from tidings.characterisation.count.gathering import Decided, gather
+from tidings.characterisation.count.store import read_catalogue
+from tidings.characterisation.statistics import STATISTICS, merge_of, merge_rows
+from tidings.model.laws import Exponential
+from tidings.traces.reading import read_traces
+from tidings.watching.closing import Closing
+from tidings.watching.rounds import Plan, watching
+from tidings.watching.staging import TIMES
+from tidings.watching.state import read_state
+
+TIDINGS = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
+SYSTEM = """
+tidings: 1
+lifetime: 500ms
+brokers:
+  hub: {service: {exponential: 5ms}}
+  edge: {service: {exponential: 5ms}}
+links:
+  - {between: [hub, edge], delay: {exponential: 20ms}, reliability: 0.99}
+publishers:
+  ticker: {at: hub, every: {exponential: 20ms}, content: {event: {topic: stock}}}
+  mast: {at: edge, every: {exponential: 40ms}, content: {event: {topic: wind}}}
+subscribers:
+  trader: {at: edge, wants: {topic: stock}, target: 0.9}
+  sailor: {at: hub, wants: {topic: wind}, target: 0.9}
+"""
+SECOND_NS = 1_000_000_000
+
+
+def tables_of(system, seconds, seed, after_s=0.0, name=""):
+    """What is recorded of a system, so much later than it begins, events by names of their own."""
+    recording = td.record(system, seed=seed, duration_s=seconds)
+    tables = {}
+    for table, rows in recording.tables.items():
+        frame = rows.to_pandas()
+        for column in frame.columns:
+            if column.endswith("_ns") and column != "lifetime_ns":
+                frame[column] += round(after_s * SECOND_NS)
+        if "event" in frame:
+            frame["event"] = name + frame["event"].astype(str)
+        tables[table] = frame
+    return tables, recording
+
+
+def put(rows, source, table, name):
+    """A file that appears whole."""
+    (source / table).mkdir(parents=True, exist_ok=True)
+    draft = source / table / f".{name}"
+    rows.to_parquet(draft, index=False)
+    os.rename(draft, source / table / f"{name}.parquet")
+
+
+# ---- kills ---------------------------------------------------------------------------------------
+
+PART_S, MARGIN_S, CHUNK_S, CHUNKS = 10, 2, 3.0, 20
+
+
+def feed(tables, begin_ns, source, chunk, rng):
+    """The rows of three seconds: some were held back, some come twice; publications come last."""
+    for table in sorted(tables, key=lambda each: each == "publications"):
+        rows = tables[table]
+        number = ((rows[TIMES[table]] - begin_ns) // round(CHUNK_S * SECOND_NS)).clip(lower=0)
+        held = rows["held"].to_numpy()
+        mine = rows[np.where(held, number + 1, number) == chunk].drop(columns="held")
+        if len(mine):
+            put(mine, source, table, f"{chunk:03d}")
+        if len(mine) and rng.random() < 0.3:
+            put(mine.iloc[::3], source, table, f"{chunk:03d}-again")
+
+
+def as_cells(name, table):
+    """The sums of a statistic, by key without batches: parts have theirs where a kill left them."""
+    drop = {"batch", "stretch"}
+    keys = [key for key in STATISTICS[name].keys if key in table.columns and key not in drop]
+    rows = table.drop(columns=[each for each in drop if each in table.columns])
+    if name in ("publications", "bad_contents"):
+        keys += [key for key in ("least_lifetime_ns", "most_lifetime_ns") if key in rows.columns]
+    rows[keys] = rows[keys].astype(object).where(rows[keys].notna(), None).astype(str)
+    values = [each for each in rows.columns if each not in keys]
+    how = {each: merge_of(each) for each in values if not each.startswith(("first", "last"))}
+    return rows.groupby(keys).agg(how).sort_index()
+
+
+def assert_counted_alike(store, spark, source, late):
+    """All that the store has counted is what batch counts of the rows that were not too late."""
+    catalogue = read_catalogue(store)
+    begin_ns, until_ns = catalogue.parts[0].from_ns, catalogue.parts[-1].until_ns
+    assert all(
+        a.until_ns == b.from_ns for a, b in zip(catalogue.parts, catalogue.parts[1:], strict=False)
+    )
+    together = stored._whole(store, catalogue)
+    whole = source.parent / "whole"
+    for table in (each.name for each in source.iterdir() if each.is_dir()):
+        rows = pd.concat(
+            [
+                pd.read_parquet(file)
+                for file in sorted((source / table).glob("*.parquet"))
+                if file.stem != late
+            ]
+        )
+        rows = rows[rows[TIMES[table]] < until_ns]
+        put(rows, whole, table, "all")
+    window = {"version": 1, "from_ns": begin_ns, "until_ns": until_ns}
+    (whole / "traces.json").write_text(json.dumps(window))
+    traces = read_traces(spark, whole)
+    at_once = gather(traces, traces.window, lambda _: None, decided=Decided(every_link=True))
+    compared = 0
+    for name, each in STATISTICS.items():
+        if not each.keys or each.stitched or name not in at_once.tables:
+            continue
+        a = as_cells(name, together.tables[name])
+        b = as_cells(name, merge_rows(name, [at_once.tables[name]]))
+        assert list(a.index) == list(b.index), name
+        for column in b.columns:
+            x, y = (one[column].astype(float).to_numpy() for one in (a, b))
+            if column.endswith(("total_s", "squares", "logs")):
+                assert x == pytest.approx(y, rel=1e-9, abs=1e-9, nan_ok=True), (name, column)
+            else:
+                np.testing.assert_array_equal(x, y, err_msg=f"{name} {column}")
+        compared += 1
+    assert compared >= 7
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [1])
+def test_a_watch_killed_again_and_again_counts_what_batch_counts(spark, tmp_path, seed):
+    rng = random.Random(seed)
+    (tmp_path / "system.yaml").write_text(SYSTEM)
+    source, store = tmp_path / "in", tmp_path / "store"
+    source.mkdir()
+    tables, recording = tables_of(td.loads(SYSTEM), CHUNK_S * CHUNKS, seed)
+    some = np.random.default_rng(seed)
+    tables = {
+        name: rows.assign(held=(some.random(len(rows)) < 0.2) & (name != "publications"))
+        for name, rows in tables.items()
+    }
+    command = [
+        *TIDINGS, "watch", str(source), "--system", str(tmp_path / "system.yaml"),
+        "--store", str(store), "--part", f"{PART_S}s", "--margin", f"{MARGIN_S}s",
+        "--every", "1s", "--master", "local[2]",
+    ]  # fmt: skip
+    staged, kills = store / "watch" / "staged", 0
+    for chunk in range(CHUNKS + 1):
+        feed(tables, recording.from_ns, source, chunk, rng)
+        if chunk % 3 != 2:
+            continue
+        before = _listed(staged)
+        process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE)
+        try:
+            patience = time.monotonic() + 300.0
+            while _listed(staged) == before and time.monotonic() < patience:
+                assert process.poll() is None, process.stderr.read().decode()
+                time.sleep(0.02)
+            time.sleep(rng.uniform(0.0, 20.0) if rng.random() < 0.5 else rng.uniform(0.0, 0.5))
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(timeout=60)
+            process.stderr.close()
+        kills += 1
+    assert kills >= 6
+    # Rows of the first period, long after it was counted.
+    first = {
+        name: rows.drop(columns="held").head(5)
+        for name, rows in tables.items()
+        if name in ("hops", "publications")
+    }
+    for _ in range(2):
+        subprocess.run([*command, "--once"], check=True, timeout=600)
+        for name, rows in first.items():
+            put(rows, source, name, "late")
+    state = read_state(store / "watch")
+    assert state.health.late_rows == 10
+    assert_counted_alike(store, spark, source, "late")
+
+
+def _listed(folder):
+    return sorted(os.listdir(folder)) if folder.is_dir() else []
+
+
+# ---- changes -------------------------------------------------------------------------------------
+
+STEADY_S, CHANGED_S = 120, 60
+
+
+def slower(system, kind):
+    """The system after one change."""
+    ticker, mast = system.publishers
+    hub, edge = system.brokers
+    (link,) = system.links
+    match kind:
+        case "rate":
+            faster = replace(ticker, every=Exponential(mean_s=ticker.every.mean_s / 1.5))
+            return replace(system, publishers=(faster, mast))
+        case "service":
+            slow = replace(edge, service=replace(edge.service, law=Exponential(mean_s=0.0065)))
+            return replace(system, brokers=(hub, slow))
+        case "delay":
+            there = replace(link.there, delay=Exponential(mean_s=0.04))
+            return replace(system, links=(replace(link, there=there),))
+        case "loss":
+            there = replace(link.there, reliability=0.95)
+            return replace(system, links=(replace(link, there=there),))
+    return system
+
+
+@pytest.fixture(scope="module")
+def steady(spark, tmp_path_factory):
+    """A system watched for two minutes in which nothing changes; and whoever looks again."""
+    place = tmp_path_factory.mktemp("steady")
+    system, source = td.loads(SYSTEM), place / "in"
+    tables, _ = tables_of(system, STEADY_S, 1)
+    for table, rows in tables.items():
+        put(rows, source, table, "steady")
+
+    def look(store):
+        told = []
+        plan = Plan(
+            closing=Closing(source=source, store=store, base=system, period_s=20.0, margin_s=2.0),
+            system=system,
+            name="steady",
+            folder=store / "watch",
+        )
+        with watching(plan, spark, told.append, lambda _: None) as watcher:
+            state = watcher.round()
+        return state, told
+
+    state, told = look(place / "store")
+    assert told == []
+    assert state.standings[0].measured is not None
+    return system, source, place / "store", look
+
+
+EXPECTED = {
+    "nothing": set(),
+    "rate": {"publisher ticker publishes more often"},
+    "service": {"broker edge is slower"},
+    "delay": {"link hub--edge is slower"},
+    "loss": {"link hub--edge loses more"},
+    "consumer gone": {"subscriber receives nothing any more"},
+}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", EXPECTED)
+def test_what_has_changed_is_named_and_nothing_else(steady, tmp_path, kind):
+    system, source, store, look = steady
+    mine = shutil.copytree(store, tmp_path / "store")
+    tables, _ = tables_of(slower(system, kind), CHANGED_S, 2, STEADY_S, "later-")
+    if kind == "consumer gone":
+        rows = tables["deliveries"]
+        tables["deliveries"] = rows[rows["subscriber"] != "sailor"]
+    try:
+        for table, rows in tables.items():
+            if table != "subscriptions":
+                put(rows, source, table, kind)
+        state, told = look(mine)
+    finally:
+        for table in tables:
+            (source / table / f"{kind}.parquet").unlink(missing_ok=True)
+    changed = [each for each in told if each.kind == "changed"]
+    assert {each.what for each in changed} == EXPECTED[kind]
+    for each in changed:
+        assert each.sentence()
+        assert each.since_ns > 0
+    factor = {"rate": 1.5, "service": 1.3, "delay": 2.0}.get(kind)
+    if factor is not None:
+        assert changed[0].size == pytest.approx(factor, rel=0.1)
+        assert changed[0].do.startswith("best single change")
+        assert state.system_file.endswith("fitted.yaml")
+    if kind == "nothing":
+        assert told == []
