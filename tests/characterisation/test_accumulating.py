@@ -40,7 +40,7 @@ from tidings.characterisation.statistics import (
     merge_rows,
     shifted,
 )
-from tidings.characterisation.stored import characterise_store
+from tidings.characterisation.stored import characterise_store, end_of_batches
 from tidings.errors import InvalidTracesError
 from tidings.traces.reading import read_traces
 
@@ -151,6 +151,33 @@ def test_a_store_tells_what_the_traces_at_once_tell(spark, store, at_once, folde
     ]:
         pd.testing.assert_frame_equal(a, b, rtol=1e-9)
     assert found.system.brokers[1].failure is not None
+
+
+def test_the_outcomes_of_some_batches_add_up_to_that_of_all(store):
+    """Cut in the first day, and between two batches of the second."""
+    parts, whole = read_catalogue(store).parts, characterise_store(store).measured.subscribers
+    begin_ns, end_ns = parts[0].from_ns, parts[1].until_ns
+    cuts = [end_of_batches(parts, begin_ns + round(at_s * 1e9)) for at_s in (3.7, 20.2)]
+    assert [(cut - begin_ns) / 1e9 for cut in cuts] == [3.5, 20.0]
+    wanted, on_time = 0.0, 0.0
+    for between in zip((begin_ns, *cuts), (*cuts, end_ns), strict=True):
+        rows = characterise_store(store, measured_ns=between).measured.subscribers
+        assert list(rows["subscriber"]) == list(whole["subscriber"])
+        wanted += rows["events"]
+        on_time += (rows["on_time"] * rows["events"]).round()
+    np.testing.assert_array_equal(wanted, whole["events"])
+    np.testing.assert_array_equal(on_time, (whole["on_time"] * whole["events"]).round())
+
+
+def test_the_newest_part_alone_knows_who_subscribed_before(store, folders):
+    last = read_catalogue(store).parts[1]
+    found = characterise_store(store, since_ns=last.from_ns)
+    assert {each.name for each in found.system.subscribers} == {"alice", "bob", "carol"}
+    hops = pd.read_parquet(folders[1][1] / "hops")
+    used = found.quality.query("table == 'hops'")["rows"].sum()
+    assert used == len(hops)
+    with pytest.raises(InvalidTracesError, match="no part that begins"):
+        characterise_store(store, since_ns=last.until_ns)
 
 
 @pytest.fixture

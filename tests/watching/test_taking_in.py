@@ -15,6 +15,7 @@ from tidings.characterisation.count.store import (
     read_catalogue,
     write_catalogue,
 )
+from tidings.cli.commands import run
 from tidings.errors import InvalidTracesError
 from tidings.watching import closing, staging
 from tidings.watching.closing import Closing
@@ -82,11 +83,11 @@ def place(tmp_path, monkeypatch):
         counted.append((window, rows))
 
     monkeypatch.setattr(closing, "add_traces", add)
+    (tmp_path / "in").mkdir()
     rules = Closing(
         source=tmp_path / "in", store=tmp_path / "store", base=None,
         period_s=PERIOD_S, margin_s=MARGIN_S,
     )  # fmt: skip
-    (tmp_path / "in").mkdir()
     return rules, tmp_path / "staged", counted
 
 
@@ -251,6 +252,22 @@ def test_files_belong_to_tables_by_their_names():
     assert table_of("/in/hops/_SUCCESS") is None
 
 
-def test_a_margin_longer_than_a_part_is_refused(tmp_path):
-    with pytest.raises(InvalidTracesError, match="no event meets three parts"):
-        Closing(source=tmp_path, store=tmp_path, base=None, period_s=5.0, margin_s=6.0)
+def test_what_cannot_be_watched_is_refused_before_spark_starts(tmp_path, capsys):
+    (tmp_path / "system.yaml").write_text(
+        "tidings: 1\nbrokers: {hub: {service: 1ms}}\n"
+        "publishers: {ann: {at: hub, every: 1s, content: {event: {t: 1}}}}\n"
+        "subscribers: {bob: {at: hub, wants: {t: 1}}}\n"
+    )
+    (tmp_path / "in").mkdir()
+    store = tmp_path / "store"
+    store.mkdir()
+    write_catalogue(store, Catalogue(margin_s=7.0))
+    given = ["--system", str(tmp_path / "system.yaml"), "--store", str(store)]
+    for source, more, said in (
+        ("nowhere", (), "there is no such folder"),
+        ("in", ("--margin", "2min"), "no event meets three parts"),
+        ("in", (), "keeps 7 s at the ends of its parts"),
+        ("in", ("--margin", "7s", "--webhook", "ftp://x/"), "wants http"),
+    ):
+        assert run(["watch", str(tmp_path / source), *given, *more]) == 2
+        assert said in " ".join(capsys.readouterr().err.split())

@@ -116,6 +116,7 @@ def watch(
         every_s=options.seconds(every),
         window_s=options.seconds(window),
     )
+    plan.closing.parts()  # refused before Spark takes its time to start, if at all
     for_s = None if time is None else options.seconds(time)
     hook = None if webhook is None else Webhook(webhook, lambda text: console.warn((text,)))
 

@@ -40,6 +40,10 @@ class Closing:
     margin_s: float = 10.0
 
     def __post_init__(self) -> None:
+        if not self.source.is_dir():
+            raise InvalidTracesError(
+                f"{self.source}: there is no such folder; wants one that trace tables come into"
+            )
         if not 0 < self.margin_s <= self.period_s:
             raise InvalidTracesError(
                 f"the margin is {self.margin_s:g} s and parts are {self.period_s:g} s long; wants "

@@ -19,7 +19,7 @@ from tidings.characterisation.count.store import Part, locked
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.stored import characterise_store
-from tidings.errors import InvalidInputError, InvalidTracesError, TidingsError
+from tidings.errors import InvalidTracesError, TidingsError
 from tidings.model import reading
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
@@ -248,10 +248,6 @@ class Watcher:
 @contextmanager
 def watching(plan: Plan, spark: SparkSession, tell: Tell, progress: Progress) -> Iterator[Watcher]:
     """A watcher with its state folder to itself."""
-    if not plan.closing.source.is_dir():
-        raise InvalidInputError(
-            f"{plan.closing.source}: there is no such folder; wants one that trace tables come into"
-        )
     with locked(plan.folder, alone=True):
         yield Watcher(plan=plan, spark=spark, tell=tell, progress=progress)
 
