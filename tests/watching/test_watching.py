@@ -199,7 +199,8 @@ def _listed(folder):
 
 # ---- changes -------------------------------------------------------------------------------------
 
-STEADY_S, CHANGED_S = 120, 60
+# Steady until a period has just ended, so that the part that is judged is of the changed system.
+STEADY_S, CHANGED_S = 122.5, 60.0
 
 
 def slower(system, kind):

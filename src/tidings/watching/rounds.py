@@ -64,7 +64,8 @@ class Watcher:
     progress: Progress
     _staging: Staging = field(init=False)
     _alarms: tuple[Alarm, ...] = field(init=False, default=())
-    _predicted: Outcome | None = field(init=False, default=None)
+    _expected: Outcome | None = field(init=False, default=None)  # of the system as given
+    _predicted: Outcome | None = field(init=False, default=None)  # of the one fitted last
     _fitted: str = field(init=False, default="")
     _fitted_ns: int = field(init=False, default=0)
     _known_ns: int = field(init=False, default=0)  # since when the prediction stands
@@ -76,7 +77,10 @@ class Watcher:
         self._staging = Staging(self.plan.folder / "staged")
         before = read_state(self.plan.folder)
         self._alarms = () if before is None else before.alarms
-        self._predict(self._known())
+        self._expected = self._predicted = self._foretold(self.plan.system)
+        fitted = self._fitted_before()
+        if fitted is not None:
+            self._predicted = self._foretold(fitted)
 
     def round(self) -> State:
         """Take in, count and judge all that is new; gives the state, which is also written."""
@@ -85,9 +89,8 @@ class Watcher:
         window = None
         if latest is not None:
             window = self.plan.closing.close(self.spark, self._staging, latest, self.progress)
-        if window is not None:
-            self._measure()
-        state = self._judge(latest, started)
+        is_new = window is not None and self._measure()
+        state = self._judge(latest, started, is_new=is_new)
         write_state(self.plan.folder, state)
         return state
 
@@ -110,24 +113,27 @@ class Watcher:
         )
         return self._staging.latest()
 
-    def _measure(self) -> None:
+    def _measure(self) -> bool:
+        """Fit the newest part, and measure what became of events since; whether that was done."""
         closing, ledger = self.plan.closing, self._ledger()
-        known = ledger.read()
-        store, parts = closing.store, closing.parts()
+        store, parts, known = closing.store, closing.parts(), ledger.read()
         try:
             until_ns = known[-1].until_ns if known else 0
             stretch = measure(store, self.plan.system, parts, until_ns, closing.margin_s)
             self._found = characterise_store(store, self.plan.system, since_ns=parts[-1].from_ns)
+            if stretch is not None:
+                ledger.add(stretch)
+            self._refit_in_time(parts)
         except InvalidTracesError as problem:
             self._problem = f"nothing can be measured: {problem}"
-            return
-        if stretch is not None:
-            ledger.add(stretch)
-        self._refit_in_time(parts)
+            return False
+        return True
 
-    def _judge(self, latest: Batch | None, started: float) -> State:
+    def _judge(self, latest: Batch | None, started: float, *, is_new: bool) -> State:
+        """Judge what is new, and tell of it; alarms stay as they are while nothing is."""
         look = Look(
             system=self.plan.system,
+            expected=self._expected,
             predicted=self._predicted,
             stretches=self._ledger().read(),
             found=self._found,
@@ -136,27 +142,30 @@ class Watcher:
             look_s=max(self.plan.every_s, self.plan.closing.period_s),
             lasting=self._alarms,
         )
-        turn = turned(self._alarms, alarms(look), look.at_ns)
-        if self._found is not None and any(each.kind == CHANGED for each in turn.begun):
-            self._keep(self._found.system, look.at_ns)
-        begun = self._advised(turn.begun)
-        advised = {each.name: each for each in begun}
-        self._alarms = tuple(
-            advised.get(each.name, each) if each.until_ns is None else each for each in turn.alarms
-        )
-        if self._found is not None:
-            late = travelled_longer(self._found, self.plan.closing.margin_s)
-            if late:
-                self._problem = (
-                    f"events to {', '.join(late[:3])} travelled longer than the margin of "
-                    f"{self.plan.closing.margin_s:g} s: such events may count as lost; watch with "
-                    "a longer --margin and a new --store"
-                )
-        look = replace(look, predicted=self._predicted)
-        state = self._state(look, latest, started)
-        for alarm in (*begun, *turn.ended):
+        told: tuple[Alarm, ...] = ()
+        if is_new:
+            turn = turned(self._alarms, alarms(look), look.at_ns)
+            if self._found is not None and any(each.kind == CHANGED for each in turn.begun):
+                self._keep(self._found.system, look.at_ns)
+            begun = self._advised(turn.begun)
+            advised = dict(zip(turn.begun, begun, strict=True))
+            self._alarms = tuple(advised.get(each, each) for each in turn.alarms)
+            told = (*begun, *turn.ended)
+            self._warn_of_margin()
+        state = self._state(replace(look, predicted=self._predicted), latest, started)
+        for alarm in told:
             self.tell(alarm)
         return state
+
+    def _warn_of_margin(self) -> None:
+        margin_s = self.plan.closing.margin_s
+        late = [] if self._found is None else travelled_longer(self._found, margin_s)
+        if late:
+            self._problem = (
+                f"events to {', '.join(late[:3])} travelled longer than the margin of "
+                f"{margin_s:g} s: such events may count as lost; watch with a longer --margin and "
+                "a new --store"
+            )
 
     def _state(self, look: Look, latest: Batch | None, started: float) -> State:
         now_ns = time.time_ns()
@@ -202,16 +211,15 @@ class Watcher:
             self._problem = f"the fitted system cannot be kept: {problem}"
             return
         self._fitted, self._fitted_ns, self._known_ns = str(path), at_ns, at_ns
-        self._predict(system)
+        self._predicted = self._foretold(system) or self._predicted
 
-    def _predict(self, system: System) -> None:
+    def _foretold(self, system: System) -> Outcome | None:
         self.progress("predicting")
         try:
-            self._predicted = predict(
-                system, causes=True, delays=False, error_bars=True, seconds=PREDICT_S
-            )
+            return predict(system, causes=True, delays=False, error_bars=True, seconds=PREDICT_S)
         except TidingsError as problem:
             self._problem = f"nothing can be predicted: {problem}"
+            return None
 
     def _advised(self, begun: tuple[Alarm, ...]) -> tuple[Alarm, ...]:
         """Alarms that begin, each with the dearest cause and the single change that helps most."""
@@ -228,17 +236,16 @@ class Watcher:
         do = "" if best is None else f"best single change: {best.change}"
         return tuple(replace(each, cause=each.cause or cause, do=do) for each in begun)
 
-    def _known(self) -> System:
-        """The system that was fitted last, or the one that was given."""
+    def _fitted_before(self) -> System | None:
+        """The system that an earlier run fitted last; None where there is none."""
         path = self.plan.folder / FITTED_FILE
-        if path.is_file():
-            try:
-                system = reading.load(path)
-            except TidingsError:
-                return self.plan.system
+        try:
+            system = reading.load(path) if path.is_file() else None
+        except TidingsError:
+            return None
+        if system is not None:
             self._fitted = str(path)
-            return system
-        return self.plan.system
+        return system
 
     def _ledger(self) -> Ledger:
         longest_s = max(*judging.WINDOWS_S.values(), self.plan.window_s)

@@ -26,7 +26,8 @@ class Look:
     """All that is known when a system is looked at."""
 
     system: System  # as given, with its targets
-    predicted: Outcome | None
+    expected: Outcome | None  # predicted of the system as given: what alarms are held against
+    predicted: Outcome | None  # of the system as fitted last: what is to be expected now
     stretches: Sequence[Stretch]  # measured, in the order of time, the newest last
     found: Characterisation | None  # of the newest part
     window_s: float  # over which shares are measured
@@ -211,7 +212,7 @@ def _is_rare(path: str, learnt: Mapping[str, judging.Value]) -> bool:
 
 
 def _gone(look: Look) -> list[str]:
-    rows = None if look.predicted is None else look.predicted.subscribers
+    rows = None if look.expected is None else look.expected.subscribers
     if rows is None:
         return []
     delivered = {
@@ -224,7 +225,7 @@ def _gone(look: Look) -> list[str]:
 
 def _unforeseen(look: Look) -> Iterator[Alarm]:
     """Shares that are not as predicted, where no parameter says why."""
-    foretold, newest = predicted_shares(look.predicted), look.stretches[-1]
+    foretold, newest = predicted_shares(look.expected), look.stretches[-1]
     for name, share in foretold.items():
         counts = judging.counts_of([newest], name)
         by = judging.differs_from_predicted(counts, share, len(foretold), look.looks_per_day)
@@ -242,8 +243,8 @@ def _unforeseen(look: Look) -> Iterator[Alarm]:
 
 def _backlogs(look: Look) -> Iterator[Alarm]:
     waits: Mapping[str, float] = {}
-    if look.predicted is not None:
-        rows = look.predicted.brokers
+    if look.expected is not None:
+        rows = look.expected.brokers
         waits = {
             str(name): float(wait)
             for name, wait in zip(rows["broker"], rows["wait_mean_s"], strict=True)

@@ -6,6 +6,7 @@ outlives the process; rows are read by those who know tables and formats, as in 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def take_new_files(
         .trigger(availableNow=True)
         .start()
     )
+    # What goes wrong is raised below: no need to have it told with its traceback as well.
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     try:
         query.awaitTermination()
     except StreamingQueryException as problem:

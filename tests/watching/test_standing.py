@@ -1,0 +1,165 @@
+"""How a system stands, and what is wrong with it, from records made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tidings as td
+from tidings.characterisation.fit.fitted import Characterisation
+from tidings.characterisation.fit.parameters import PARAMETER_COLUMNS
+from tidings.model.outcome import Outcome, table
+from tidings.watching.counts import Counts, Stretch
+from tidings.watching.standing import Look, alarms, queues, standings, travelled_longer
+from tidings.watching.state import EVERYBODY
+
+MINUTE_NS = 60_000_000_000
+SYSTEM = td.loads(
+    """
+tidings: 1
+lifetime: 500ms
+brokers: {hub: {service: {exponential: 5ms}}}
+publishers:
+  ann: {at: hub, every: {exponential: 20ms}, content: {event: {t: 1}}}
+subscribers:
+  bob: {at: hub, wants: {t: 1}, target: 0.95}
+  eve: {at: hub, wants: {t: 1}}
+"""
+)
+
+
+def outcome(source, waits_s=0.001, **on_time):
+    """What both subscribers get, and how long events wait at the broker."""
+    rows = [
+        {
+            "subscriber": name, "broker": "hub", "count": 1, "wanted_per_s": 50.0, "on_time": share,
+            "error": 0.002, "delivered": share, "delay_p50_s": 0.01, "delay_p99_s": 0.04,
+        }
+        for name, share in on_time.items()
+    ]  # fmt: skip
+    broker = {
+        "broker": "hub", "arrivals_per_s": 50.0, "service_mean_s": 0.0199, "utilisation": 0.995,
+        "wait_mean_s": waits_s,
+    }  # fmt: skip
+    delays = [
+        {"subscriber": "bob", "delay_s": 0.1, "arrived": 0.9},
+        {"subscriber": "bob", "delay_s": 5.0, "arrived": 1.0},
+    ]
+    return Outcome(
+        source=source,
+        subscribers=table("subscribers", rows),
+        brokers=table("brokers", [broker]),
+        delays=table("delays", delays),
+        provenance={"from_ns": 0, "until_ns": MINUTE_NS},
+    )
+
+
+def learnt(rate=50.0, service_s=0.005, waits_s=0.001, count=3000):
+    """A part in which these parameters were learnt; None: of nobody."""
+    rows = [
+        ("publishers.ann.rate", rate, 50.0 / np.sqrt(count), count),
+        ("brokers.hub.service", service_s, 0.005 / np.sqrt(count), count),
+    ]
+    known = [dict(zip(PARAMETER_COLUMNS, row[:4], strict=False)) for row in rows if row[1]]
+    frame = pd.DataFrame(known, columns=list(PARAMETER_COLUMNS))
+    nothing = pd.DataFrame()
+    return Characterisation(
+        system=SYSTEM, measured=outcome("measured", waits_s, bob=0.99, eve=0.99), parameters=frame,
+        waits=nothing, quality=nothing, coverage=nothing, stationarity=nothing, clocks=nothing,
+        kinds={}, traffic=nothing, dispersion=nothing, laws={}, rates=nothing,
+    )  # fmt: skip
+
+
+def stretches(bob=0.99, eve=0.99, minutes=60):
+    """An hour of a minute each, with these shares."""
+
+    def counts(share):
+        return Counts(wanted=3000, delivered=round(3000 * share), on_time=round(3000 * share))
+
+    return [
+        Stretch(
+            from_ns=n * MINUTE_NS,
+            until_ns=(n + 1) * MINUTE_NS,
+            counts={"bob": counts(bob), "eve": counts(eve)},
+        )
+        for n in range(minutes)
+    ]
+
+
+def a_look(**changes):
+    foretold = outcome("predicted", bob=0.99, eve=0.99)
+    usual = Look(
+        system=SYSTEM, expected=foretold, predicted=foretold, stretches=stretches(), found=learnt(),
+        window_s=600.0, look_s=60.0,
+    )  # fmt: skip
+    return replace(usual, **changes)
+
+
+def test_nothing_is_wrong_while_all_is_as_known():
+    assert alarms(a_look()) == []
+    assert alarms(a_look(stretches=[])) == []
+
+
+def test_everybody_comes_first_and_then_the_worst():
+    everybody, first, second = standings(a_look(stretches=stretches(bob=0.97, eve=0.9)))
+    assert (everybody.name, first.name, second.name) == (EVERYBODY, "eve", "bob")
+    assert everybody.promised is None  # of one only something is promised
+    assert everybody.wanted == 2 * 3000 * 10  # of ten minutes
+    assert everybody.measured.share == pytest.approx(0.935)
+    assert second.burn_rates["1h"] == pytest.approx(0.6)
+    assert first.burn_rates is None
+    assert second.predicted.low == pytest.approx(0.988)
+    assert (second.median_s, second.p99_s) == (0.01, 0.04)
+
+
+def named(look):
+    return [(each.kind, each.where, each.what) for each in alarms(look)]
+
+
+def test_what_is_wrong_is_named():
+    late = named(a_look(stretches=stretches(bob=0.8)))
+    assert ("target", ("bob",), "fewer events are on time than promised") in late
+    assert ("changed", ("bob",), "fewer events are on time than predicted") in late
+    more = named(a_look(found=learnt(rate=75.0)))
+    assert more == [("changed", ("ann",), "publisher ann publishes more often")]
+    slow = named(a_look(found=learnt(service_s=0.0065), stretches=stretches(eve=0.8)))
+    assert slow == [("changed", ("hub",), "broker hub is slower")]  # which says why eve is late
+    silent = named(a_look(found=learnt(rate=None)))
+    assert silent == [("changed", ("ann",), "publisher has fallen silent")]
+    gone = named(a_look(stretches=stretches(eve=0.0)))
+    assert gone == [("changed", ("eve",), "subscriber receives nothing any more")]
+
+
+def test_a_subscriber_that_is_gone_stays_so_when_that_is_what_is_expected_now():
+    """Alarms are held against the system as given, not against what was fitted since."""
+    fitted = outcome("predicted", bob=0.99, eve=0.0)
+    gone = named(a_look(stretches=stretches(eve=0.0), predicted=fitted))
+    assert gone == [("changed", ("eve",), "subscriber receives nothing any more")]
+
+
+def test_what_is_rare_is_judged_over_a_longer_time():
+    few = learnt(rate=75.0, service_s=0.0065, count=20)
+    assert alarms(a_look(found=few)) == []
+    both = named(a_look(found=few, longer=learnt(rate=75.0)))
+    assert both == [("changed", ("ann",), "publisher ann publishes more often")]
+    often = a_look(found=learnt(), longer=learnt(rate=75.0))  # the newest part knows better
+    assert alarms(often) == []
+
+
+def test_events_that_wait_are_told_of_when_they_will_for_long():
+    look = a_look(found=learnt(waits_s=1.0))
+    (queue,) = queues(look)
+    assert queue.waiting == pytest.approx(50.0)
+    (alarm,) = alarms(look)
+    assert (alarm.kind, alarm.where, alarm.size) == ("backlog", ("hub",), pytest.approx(50.0))
+    assert "gone after 199 s" in alarm.cause
+    usual = outcome("predicted", 0.9, bob=0.99, eve=0.99)
+    assert alarms(replace(look, expected=usual)) == []
+
+
+def test_events_that_travel_longer_than_the_margin_are_noticed():
+    assert travelled_longer(learnt(), 1.0) == ["bob"]
+    assert travelled_longer(learnt(), 6.0) == []
