@@ -2,12 +2,19 @@ import errno
 import os
 import re
 import stat
+from pathlib import Path
 
 import pytest
 
 from tidings.errors import InvalidInputError
 from tidings.model import writing
-from tidings.model.writing import check_file, check_new_folder, new_folder, write_file
+from tidings.model.writing import (
+    check_file,
+    check_new_folder,
+    keep_below,
+    new_folder,
+    write_file,
+)
 
 
 def names(folder):
@@ -253,3 +260,28 @@ def test_the_root_of_all_folders_has_none_above_it():
     with pytest.raises(InvalidInputError, match="exists already"):
         check_new_folder("/")
     check_new_folder("/", replace=True)  # whether it is ours to replace is for others to say
+
+
+def test_what_a_file_holds_is_on_the_disk_before_its_name(tmp_path, monkeypatch):
+    """Else a power cut could leave the new name with nothing behind it."""
+    steps = []
+
+    def sync(handle):
+        kind = "folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file"
+        steps.append((kind, os.fstat(handle).st_size if kind == "file" else None))
+
+    replace = os.replace
+
+    def rename(source, target):
+        steps.append(("rename", Path(target).name))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", rename)
+    write_file(tmp_path / "a.txt", b"seven b")
+    assert steps == [("file", 7), ("rename", "a.txt"), ("folder", None)]
+    steps.clear()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "b.txt").write_bytes(b"xy")
+    keep_below(tmp_path)
+    assert sorted(steps, key=str) == [("file", 2), ("file", 7), ("folder", None), ("folder", None)]
