@@ -170,6 +170,8 @@ def killed_at(command, store, found, after_s):
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(2400)  # eight processes, each of which starts Spark
+@pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("seed", [1])
 def test_a_watch_killed_again_and_again_counts_what_batch_counts(spark, tmp_path, seed):
     rng = random.Random(seed)
@@ -238,7 +240,7 @@ def slower(system, kind):
 
 
 @pytest.fixture(scope="module")
-def steady(spark, tmp_path_factory):
+def steady(spark, few_rows, tmp_path_factory):
     """A system watched for two minutes in which nothing changes; and whoever looks again."""
     place = tmp_path_factory.mktemp("steady")
     system, source = td.loads(SYSTEM), place / "in"
@@ -275,6 +277,7 @@ EXPECTED = {
 
 
 @pytest.mark.nightly
+@pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_what_has_changed_is_named_and_nothing_else(steady, tmp_path, kind):
     system, source, store, look = steady
