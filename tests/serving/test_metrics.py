@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import shutil
+import socket
 import subprocess
+import time
 from dataclasses import replace
 
 import pytest
@@ -13,7 +16,7 @@ import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tidings.serving.metrics import metrics_text
-from tidings.serving.monitoring import FILES, monitoring_file
+from tidings.serving.monitoring import FILES, monitoring_file, write_files
 from tidings.watching.state import EVERYBODY, Health
 from watched_folders import ALARM, made_state
 
@@ -146,3 +149,64 @@ def test_prometheus_takes_the_rules(tmp_path):
         check=False,
     )
     assert b"error while linting" not in told.stderr, told.stderr
+
+
+@pytest.mark.slow
+def test_a_real_prometheus_reads_the_metrics_and_raises_the_alerts(served, folder, tmp_path):
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("NO PROMETHEUS, so nothing but our own tests has read the metrics")
+    asker = served(folder, token="a-token-of-its-own")
+    place = tmp_path / "prometheus"
+    place.mkdir()
+    write_files(place)
+    rules = (place / FILES[1]).read_text().replace("for: 5m", "for: 0s")
+    (place / FILES[1]).write_text(rules)
+    document = {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+        "rule_files": [FILES[1]],
+        "scrape_configs": [
+            {
+                "job_name": "tidings",
+                "authorization": {"credentials": "a-token-of-its-own"},
+                "static_configs": [{"targets": [f"127.0.0.1:{asker.served.port}"]}],
+            }
+        ],
+    }
+    (place / "prometheus.yml").write_text(yaml.safe_dump(document))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [program, "--config.file=prometheus.yml", "--storage.tsdb.path=data"]
+    command.append(f"--web.listen-address=127.0.0.1:{port}")
+    with subprocess.Popen(command, cwd=place, stderr=subprocess.DEVNULL) as process:
+        try:
+            wanted = {"TidingsBelowPromise", "TidingsTargetMissed"}
+            alerts = _until(lambda: _firing(port), lambda firing: wanted <= {e[0] for e in firing})
+        finally:
+            process.kill()
+    assert ("TidingsBelowPromise", "client 0") in alerts
+    assert ("TidingsBelowPromise", "client 4") not in alerts
+    assert {name for name, _ in alerts} == wanted
+
+
+def _firing(port):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/api/v1/alerts")
+        alerts = json.load(connection.getresponse())["data"]["alerts"]
+    except (OSError, ValueError):  # not up yet
+        return set()
+    finally:
+        connection.close()
+    return {
+        (each["labels"]["alertname"], each["labels"].get("subscriber"))
+        for each in alerts
+        if each["state"] == "firing"
+    }
+
+
+def _until(look, holds, patience_s=60.0):
+    end = time.monotonic() + patience_s
+    while not holds(seen := look()) and time.monotonic() < end:
+        time.sleep(0.2)
+    return seen
