@@ -183,6 +183,14 @@ def test_the_map_is_of_the_system_that_the_state_names(served, tmp_path):
     assert len(drawn["links"]) == 2
 
 
+def test_subscribers_are_found_by_their_broker(served, tmp_path):
+    path = write_system(tmp_path, ["a", "b"])
+    write_state(tmp_path, made_state(["a", "b", "elsewhere"], system_file=path))
+    rows = json.loads(served(tmp_path)("/subscribers?find=SOUTH")[1])["rows"]
+    assert [(each["name"], each["broker"]) for each in rows[:2]] == [("a", "south"), ("b", "south")]
+    assert [each["name"] for each in rows[2:]] == ["elsewhere"]  # by its cause
+
+
 def test_without_a_system_to_draw_there_is_no_map_and_it_says_why(served, tmp_path):
     write_state(tmp_path, made_state(["a"], system_file="gone.yaml"))
     told = next(events(served(tmp_path), 1))

@@ -66,10 +66,12 @@ class _Answers:
         return StreamingResponse(self._live.events(), media_type="text/event-stream")
 
     async def subscribers(self, request: Request) -> Response:
-        asked, state = request.query_params, self._live.folder.state
+        asked, live = request.query_params, self._live
         if "name" in asked:
-            return _json({"row": await run_in_threadpool(one, state, asked["name"])})
-        return _json({"rows": await run_in_threadpool(found, state, asked.get("find", ""))})
+            row = await run_in_threadpool(one, live.folder.state, live.map(), asked["name"])
+            return _json({"row": row})
+        text = asked.get("find", "")
+        return _json({"rows": await run_in_threadpool(found, live.folder.state, live.map(), text)})
 
     async def past(self, request: Request) -> Response:
         name = request.query_params.get("name", EVERYBODY)

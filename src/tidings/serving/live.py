@@ -13,7 +13,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from tidings.serving.folder import Past, WatchedFolder, to_line
-from tidings.serving.network_map import Maps
+from tidings.serving.network_map import Maps, NetworkMap
 from tidings.serving.view import view
 
 MOST_LABELS = 200
@@ -53,8 +53,11 @@ class Live:
 
     def view(self, **options: Any) -> dict[str, Any]:
         """Give what the page shows now."""
-        state = self.folder.state
-        return view(state, self._maps.of(state), self.folder.problem, **options)
+        return view(self.folder.state, self.map(), self.folder.problem, **options)
+
+    def map(self) -> NetworkMap:
+        """Give the map of the watched system."""
+        return self._maps.of(self.folder.state)
 
     def title(self) -> str:
         """Give the name of the watched system."""

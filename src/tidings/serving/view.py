@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 from tidings.model.json_text import plain
@@ -21,7 +23,7 @@ def view(
     """Give all that the page shows; of the subscribers, ``most`` or everybody."""
     if state is None:
         return {"known": False, **_words(None, problem)}
-    people = words.subscribers(state)
+    people, homes = words.subscribers(state), drawn.homes
     backlogs = sorted(state.backlogs.items(), key=lambda each: -each[1])
     document: dict[str, Any] = plain(
         {
@@ -31,7 +33,7 @@ def view(
             "system": state.system,
             "window_s": state.window_s,
             "everybody": row(words.everybody(state)),
-            "rows": [row(each, rank) for rank, each in enumerate(people[:most], start=1)],
+            "rows": [row(each, r, homes) for r, each in enumerate(people[:most], start=1)],
             "total": len(people),
             "alarms": [_alarm(each) for each in state.alarms],
             "backlogs": backlogs[:MOST_BACKLOGS],
@@ -43,33 +45,38 @@ def view(
     return document
 
 
-def found(state: State | None, text: str) -> list[dict[str, Any]]:
-    """Give the worst subscribers whose name or cause has all words of a text."""
-    if state is None:
-        return []
+def found(state: State | None, drawn: NetworkMap, text: str) -> list[dict[str, Any]]:
+    """Give the worst subscribers whose name, broker or cause has all words of a text."""
+    people = [] if state is None else words.subscribers(state)
     sought = text.lower().split()
-    rows = (
-        row(each, rank)
-        for rank, each in enumerate(words.subscribers(state), start=1)
-        if all(word in f"{each.name} {each.cause}".lower() for word in sought)
-    )
-    return [plain(each) for each, _ in zip(rows, range(MOST_FOUND), strict=False)]
+    rows = []
+    for rank, each in enumerate(people, start=1):
+        said = f"{each.name} {drawn.homes.get(each.name, '')} {each.cause}".lower()
+        if all(word in said for word in sought):
+            rows.append(plain(row(each, rank, drawn.homes)))
+        if len(rows) == MOST_FOUND:
+            break
+    return rows
 
 
-def one(state: State | None, name: str) -> dict[str, Any] | None:
+def one(state: State | None, drawn: NetworkMap, name: str) -> dict[str, Any] | None:
     """Give how the subscriber of exactly this name stands; None where there is none."""
     people = [] if state is None else words.subscribers(state)
-    return next(
-        (plain(row(each, rank)) for rank, each in enumerate(people, start=1) if each.name == name),
-        None,
-    )
+    for rank, each in enumerate(people, start=1):
+        if each.name == name:
+            document: dict[str, Any] = plain(row(each, rank, drawn.homes))
+            return document
+    return None
 
 
-def row(standing: Standing, rank: int = 0) -> dict[str, Any]:
+def row(
+    standing: Standing, rank: int = 0, homes: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
     """Give one subscriber's row of the table; the worst has rank 1."""
     return {
         "rank": rank,
         "name": standing.name,
+        "broker": homes.get(standing.name, ""),
         "promised": standing.promised,
         "measured": _share(standing.measured),
         "predicted": _share(standing.predicted),

@@ -75,7 +75,9 @@ def sentences(state: State | None) -> list[Sentence]:
         "Who": _who(below),
         "Why": _why(below, alarms),
         "Do": next((each.do for each in alarms if each.do), ""),
-        "Ahead": next((each.sentence() for each in alarms if each.kind == "backlog"), ""),
+        "Ahead": next(
+            (f"{_where(each)}: {size(each)}" for each in alarms if each.kind == "backlog"), ""
+        ),
     }
     return [
         Sentence(question=name, text=f"{text if name == 'Who' else _capital(text)}.")
@@ -177,7 +179,7 @@ def _why(below: Sequence[Standing], alarms: Sequence[Alarm]) -> str:
     changed = [_where(each) for each in alarms if each.kind == "changed"]
     causes = Counter(each.cause for each in below if each.cause)
     for each in alarms:
-        if each.cause and each.cause not in causes:
+        if each.kind != "changed" and each.cause and each.cause not in causes:
             causes[each.cause] = 1
     named = [cause for cause, _ in causes.most_common(MOST_NAMED)]
     return "; ".join([*named, *changed[:1]])

@@ -80,6 +80,8 @@ function tableColumns() {
   return [
     { title: "rank", hint: "the worst is first", value: ({ rank }) => rank, text: ({ rank }) => String(rank) },
     { title: "subscriber", kind: "text", pick: true, value: ({ name }) => name, text: ({ name }) => name },
+    ...((view.rows || []).some(({ broker }) => broker) ? [
+      { title: "broker", kind: "text", value: ({ broker }) => broker || null, text: ({ broker }) => broker }] : []),
     number("promised", "promised", percent, "share on time", "share"),
     share("measured", "share on time, and its interval"),
     share("predicted", "share on time, and its interval"),
@@ -107,7 +109,7 @@ function showEverybody() {
   const say = () => {
     const [shown, total] = [(view.rows || []).length, view.total || 0];
     find("#everybody .hint").textContent = shown < total
-      ? `The worst ${shown.toLocaleString("en")} of ${total.toLocaleString("en")}; others are found by name or cause.`
+      ? `The worst ${shown.toLocaleString("en")} of ${total.toLocaleString("en")}; others are found by name, broker or cause.`
       : `${total.toLocaleString("en")} in all, the worst first.`;
   };
   let waiting = 0;
@@ -134,6 +136,7 @@ function showEverybody() {
 
 function showMap() {
   const section = find("#topology");
+  const list = ({ name }) => { change({ find: name }); showSection("everybody", "start"); };
   const renew = () => {
     Object.assign(data, view.map?.brokers ? view.map : { brokers: [], links: [] });
     const wasHidden = section.hidden;
@@ -141,7 +144,7 @@ function showMap() {
     if (wasHidden !== section.hidden) showMenu();
   };
   renew();
-  const redraw = responsive(section.querySelector(".chart"), (width) => (data.brokers.length ? topology(width, () => {}) : []));
+  const redraw = responsive(section.querySelector(".chart"), (width) => (data.brokers.length ? topology(width, list) : []));
   return () => { renew(); redraw(); };
 }
 

@@ -8,7 +8,7 @@ const asked = new Map(); // rows of subscribers that are not among those that ev
 
 const chosenName = () => state.subscriber || "";
 const clock = (at_s, dated) => new Date(1000 * at_s).toLocaleString(undefined, {
-  ...(dated ? { year: "numeric", month: "short", day: "numeric" } : {}), hour: "2-digit", minute: "2-digit", second: "2-digit",
+  ...(dated ? { year: "numeric", month: "short", day: "numeric" } : {}), hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
 });
 const isToday = (at_s) => new Date(1000 * at_s).toDateString() === new Date().toDateString();
 const when = (at_s) => clock(at_s, !isToday(at_s));

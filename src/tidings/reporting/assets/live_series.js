@@ -26,6 +26,12 @@ function shareRange(plot, low, high) {
   return [Math.max(0, low - room), Math.min(1, high + room)];
 }
 
+function timeLabels(_, times, __, ___, step_s) {
+  const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...(step_s < 60 ? { second: "2-digit" } : {}) };
+  const form = step_s < 86400 ? clock : { month: "short", day: "numeric" };
+  return times.map((at_s) => new Date(1000 * at_s).toLocaleString(undefined, form));
+}
+
 function chartOptions(width, readout) {
   const line = (name, options) => ({ label: name, stroke: colour(name), width: 2, points: { size: 5 }, ...options });
   const edge = (label) => ({ label, stroke: "transparent", width: 0, points: { show: false } });
@@ -35,7 +41,7 @@ function chartOptions(width, readout) {
     width, height: Math.round(Math.min(320, Math.max(200, width / 2.4))),
     legend: { show: false }, cursor: { y: false, drag: { x: false, y: false } },
     scales: { y: { range: shareRange } },
-    axes: [{ ...axis }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => `${significant(100 * tick, 5)} %`) }],
+    axes: [{ ...axis, space: 70, values: timeLabels }, { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => `${significant(100 * tick, 5)} %`) }],
     series: [{}, line("bad", { width: 1.5, dash: [6, 4], points: { show: false } }), line("measured"), edge("low"), edge("high"),
       line("predicted"), edge("predicted_low"), edge("predicted_high")],
     bands: [band([4, 3], "measured"), band([7, 6], "predicted")],
