@@ -35,7 +35,8 @@ TOKEN = "a-token-of-its-own"
 
 
 def events(asker, number):
-    """The states that a server tells, up to so many, and how long it took to tell each."""
+    """The states that a server tells, up to so many; it may take PATIENCE_S to tell them."""
+    end = time.monotonic() + PATIENCE_S
     connection = http.client.HTTPConnection("127.0.0.1", asker.served.port, timeout=PATIENCE_S)
     connection.request("GET", "/events")
     answer = connection.getresponse()
@@ -43,8 +44,8 @@ def events(asker, number):
     try:
         while number:
             line = answer.readline()
-            if not line:
-                return
+            assert line, "the server has ended"
+            assert time.monotonic() < end, "nothing but pings"
             if line.startswith(b"data: {"):
                 number -= 1
                 yield json.loads(line[6:])
@@ -138,6 +139,20 @@ def test_a_state_that_cannot_be_read_is_said(served, folder):
     told = next(stream)
     assert told["warnings"][0].startswith("now.json cannot be read")
     assert told["total"] == 5
+
+
+def test_a_state_that_is_none_does_not_end_the_pages(served, folder):
+    stream = events(served(folder), 3)
+    next(stream)
+    strange = json.loads((folder / "now.json").read_text())
+    strange["standings"][1]["measured"]["share"] = "much"
+    (folder / "now.json").write_text(json.dumps(strange))
+    told = next(stream)
+    assert told["warnings"][0].startswith("now.json has what no state has")
+    assert told["total"] == 5
+    write_state(folder, made_state(["a"]))
+    told = next(stream)
+    assert (told["warnings"], told["total"]) == ([], 1)
 
 
 # ---- many, and by what names ---------------------------------------------------------------
@@ -247,6 +262,15 @@ def test_anywhere_but_on_loopback_a_token_is_needed(folder):
     with (
         pytest.raises(InvalidInputError, match=r"0\.0\.0\.0 needs a token"),
         serve(Settings(folder=folder), host="0.0.0.0", port=0),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("token", ["short", "with a space in its middle", "ünïcode-is-not-sent"])
+def test_a_token_that_can_be_guessed_or_not_sent_is_refused(folder, token):
+    with (
+        pytest.raises(InvalidInputError, match="wants 16 or more"),
+        serve(Settings(folder=folder, token=token), port=0),
     ):
         pass
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import sys
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -96,4 +95,4 @@ def serve(
             console.show(served.door)
             console.note("Ctrl-C ends it.")
         sys.stdout.flush()  # whoever started this in a pipe waits for it
-        threading.Event().wait()
+        served.wait()

@@ -68,10 +68,10 @@ class _Answers:
     async def subscribers(self, request: Request) -> Response:
         asked, live = request.query_params, self._live
         if "name" in asked:
-            row = await run_in_threadpool(one, live.folder.state, live.map(), asked["name"])
+            row = await run_in_threadpool(one, live.folder.state, live.map, asked["name"])
             return _json({"row": row})
         text = asked.get("find", "")
-        return _json({"rows": await run_in_threadpool(found, live.folder.state, live.map(), text)})
+        return _json({"rows": await run_in_threadpool(found, live.folder.state, live.map, text)})
 
     async def past(self, request: Request) -> Response:
         name = request.query_params.get("name", EVERYBODY)

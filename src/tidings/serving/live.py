@@ -13,8 +13,10 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from tidings.serving.folder import Past, WatchedFolder, to_line
+from tidings.serving.metrics import metrics_text
 from tidings.serving.network_map import Maps, NetworkMap
 from tidings.serving.view import view
+from tidings.watching.state import NOW_FILE
 
 MOST_LABELS = 200
 LOOK_EVERY_S = 0.5  # at the file of the state
@@ -39,6 +41,7 @@ class Live:
         self.folder = WatchedFolder(settings.folder)
         self.past = Past(settings.folder)
         self._maps = Maps(settings.folder)
+        self.map = NetworkMap()
         self._event = ""
         self._count = 0  # of the states so far
         self._changed = asyncio.Event()
@@ -46,18 +49,25 @@ class Live:
 
     def renew(self) -> bool:
         """Read the state if it is new, and write the event that tells it; answers whether."""
+        before = self.folder.state
         if not self.folder.renew() and self._event:
             return False
-        self._event = f"data: {to_line(self.view())}\n\n"
+        try:
+            self._tell()
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+            self.folder.state = before  # the pages of others must not end with this one
+            self.folder.problem = f"{NOW_FILE} has what no state has: {problem}"
+            self._tell()
         return True
 
     def view(self, **options: Any) -> dict[str, Any]:
         """Give what the page shows now."""
-        return view(self.folder.state, self.map(), self.folder.problem, **options)
+        return view(self.folder.state, self.map, self.folder.problem, **options)
 
-    def map(self) -> NetworkMap:
-        """Give the map of the watched system."""
-        return self._maps.of(self.folder.state)
+    def _tell(self) -> None:
+        self.map = self._maps.of(self.folder.state)
+        metrics_text(self.folder.state, self.settings.most_labels)  # raises where it would then
+        self._event = f"data: {to_line(self.view())}\n\n"
 
     def title(self) -> str:
         """Give the name of the watched system."""

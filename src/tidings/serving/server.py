@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,9 @@ from tidings.serving.guard import is_loopback
 from tidings.serving.live import Live, Settings
 
 HOST, PORT = "127.0.0.1", 8765
-PATIENCE_S = 20.0  # to start, and to end
+LEAST_TOKEN = 16  # characters: fewer can be guessed
+PATIENCE_S = 20.0  # to end
+_TOKEN = re.compile(rf"[A-Za-z0-9._~-]{{{LEAST_TOKEN},}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,12 @@ class Served:
     host: str
     port: int
     token: str
+    thread: threading.Thread
+
+    def wait(self) -> None:
+        """Wait until the server ends by itself, which it should not: raises EngineError then."""
+        self.thread.join()
+        raise EngineError(f"the server on {self.url} has ended")
 
     @property
     def url(self) -> str:
@@ -59,10 +68,7 @@ def serve(settings: Settings, *, host: str = HOST, port: int = PORT) -> Iterator
 
     Anywhere but on loopback a token is needed. Port 0 takes a free one.
     """
-    if not settings.token and not is_loopback(host):
-        raise InvalidInputError(
-            f"to listen on {host} needs a token, as others than this machine's users can ask there"
-        )
+    _check_token(settings.token, host)
     listening = _listen(host, port)
     server = _Server(Live(settings))
     thread = threading.Thread(
@@ -70,13 +76,26 @@ def serve(settings: Settings, *, host: str = HOST, port: int = PORT) -> Iterator
     )
     thread.start()
     try:
-        yield Served(host=host, port=listening.getsockname()[1], token=settings.token)
+        port = listening.getsockname()[1]
+        yield Served(host=host, port=port, token=settings.token, thread=thread)
     finally:
         server.should_exit = True
         thread.join(PATIENCE_S)
         listening.close()
     if thread.is_alive():
         raise EngineError(f"the server on {host} did not end within {PATIENCE_S:g} s")
+
+
+def _check_token(token: str, host: str) -> None:
+    if not token and not is_loopback(host):
+        raise InvalidInputError(
+            f"to listen on {host} needs a token, as others than this machine's users can ask there"
+        )
+    if token and not _TOKEN.fullmatch(token):
+        raise InvalidInputError(
+            f"the token has {len(token)} characters; wants {LEAST_TOKEN} or more of letters, "
+            "digits and - . _ ~"
+        )
 
 
 def _listen(host: str, port: int) -> socket.socket:
