@@ -111,11 +111,14 @@ def test_any_of_a_thousand_is_found_chosen_and_followed(served, opened, tmp_path
     details = page.locator("#subscriber .details").inner_text()
     assert "900 ms" in details
     assert "99.5 % (99.2 % to 99.80 %)" in details
+    page.get_by_role("button", name="Last of All").focus()
     state = made_state([*names, "Last of All"])
     late = replace(state.standings[-1], p99_s=2.5)
     write_state(tmp_path, replace(state, standings=(*state.standings[:-1], late)))
     page.locator("#subscriber .details", has_text="2.5 s").wait_for()
     assert title.is_visible()
+    page.locator("#everybody td", has_text="2.5 s").wait_for()  # drawn again
+    assert page.evaluate("document.activeElement.textContent") == "Last of All"
     assert page.get_by_label("Filter").input_value() == "last all"
 
 

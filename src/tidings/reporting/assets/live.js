@@ -7,6 +7,24 @@ const KINDS = { target: "below its promise", changed: "not the system that was p
 const details = (list, entries) => list.replaceChildren(...entries.map(([name, text, kind]) =>
   html("div", {}, html("dt", {}, name), html("dd", { class: kind }, text))));
 
+// Draws again what has changed only: what is read, spoken or marked stays as it is.
+const drawn = new Map();
+function ifNew(name, shown, draw) {
+  const text = JSON.stringify(shown);
+  if (drawn.get(name) !== text) draw();
+  drawn.set(name, text);
+}
+
+// Drawing again must not take the keyboard's focus away.
+function keepFocus(container, redraw) {
+  const labelOf = (element) => element.dataset.name || element.textContent;
+  const active = document.activeElement;
+  const focused = container.contains(active) && labelOf(active);
+  redraw();
+  if (!focused || document.contains(active)) return;
+  [...container.querySelectorAll("button, [tabindex]")].find((each) => labelOf(each) === focused)?.focus({ preventScroll: true });
+}
+
 function showAnswer() {
   find("#answer .lead").textContent = view.lead;
   find("#answer .sentences").replaceChildren(...view.sentences.map(({ question, text }) =>
@@ -101,11 +119,12 @@ function showEverybody() {
     const listed = new Set((view.rows || []).map(({ name }) => name));
     return [...(view.rows || []), ...others.filter(({ name }) => !listed.has(name))];
   };
-  const draw = sortedTable(find("#everybody .table"), {
+  const table = sortedTable(find("#everybody .table"), {
     name: "subscribers", caption: "Shares of wanted events on time.", columns: tableColumns(), rows: rows(), sort: { title: "rank" },
     keeps: ["sort", "find"], searchable: true, chosen: ({ name }) => name === chosenName(),
     onPick: ({ name }) => { change({ subscriber: name }); showSection("series", "nearest"); },
   });
+  const draw = () => keepFocus(find("#everybody"), () => table(rows()));
   const say = () => {
     const [shown, total] = [(view.rows || []).length, view.total || 0];
     find("#everybody .hint").textContent = shown < total
@@ -123,15 +142,15 @@ function showEverybody() {
         const answer = await ask("subscribers", { find: text });
         if (text !== (state.find || "")) return;
         others = answer.rows;
-        draw(rows());
+        draw();
       } catch { /* the page says that the connection is lost */ }
     }, 250);
   };
   watch("find", search);
-  watch("subscriber", () => draw());
+  watch("subscriber", draw);
   say();
   search();
-  return () => { say(); draw(rows()); search(); };
+  return () => { say(); draw(); search(); };
 }
 
 function showMap() {
@@ -145,7 +164,7 @@ function showMap() {
   };
   renew();
   const redraw = responsive(section.querySelector(".chart"), (width) => (data.brokers.length ? topology(width, list) : []));
-  return () => { renew(); redraw(); };
+  return () => ifNew("map", view.map, () => { renew(); keepFocus(section, redraw); });
 }
 
 function showHealth() {
@@ -215,8 +234,8 @@ function listen(show) {
 
 const renewals = [showEverybody(), showMap(), showSeries()];
 function showAll() {
-  showAnswer();
-  showAlarms();
+  ifNew("answer", [view.lead, view.sentences, view.figures, view.warnings, view.alarms], showAnswer);
+  ifNew("alarms", view.alarms, showAlarms);
   showSubscriber();
   showHealth();
   showStatus();
