@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -39,6 +41,21 @@ EPOCH_NS = 1_700_000_000 * S
 def rows_read(quality) -> dict[str, int]:
     """How many rows of each table were read: used, set aside and duplicates together."""
     return quality.groupby("table")["rows"].sum().to_dict()
+
+
+def test_tables_are_read_and_rows_are_moved_as_the_page_says(characterised_by):
+    _, plans = characterised_by
+    page = (Path(__file__).parents[2] / "docs/reference/spark-plan.md").read_text()
+    queries, scans, moves = re.search(
+        r"(\w+) queries do it.*read files (\d+) times and move rows (\d+) times", page, re.DOTALL
+    ).groups()
+    moved = re.compile("Exchange (hashpartitioning|SinglePartition|RoundRobin|range)")
+    counted = (
+        len(plans),
+        sum(plan.count("FileScan") for plan in plans),
+        sum(len(moved.findall(plan)) for plan in plans),
+    )
+    assert counted == ({"Nine": 9, "Ten": 10, "Eleven": 11}[queries], int(scans), int(moves))
 
 
 def expected_parameters(truth) -> dict[str, float]:
