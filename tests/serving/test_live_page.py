@@ -57,9 +57,10 @@ def cells(page, column):
 def test_two_tabs_show_a_planted_alarm_without_a_reload(served, opened, folder):
     well = made_state(FIVE)
     write_state(folder, replace(well, standings=well.standings[:1], alarms=()))
-    asker = served(folder)
-    tabs = [opened(asker.url) for _ in range(2)]
+    asker = served(folder, token="a-token-of-its-own")
+    tabs = [opened(asker.served.door) for _ in range(2)]
     for page in tabs:
+        assert page.url == asker.url  # the token has left the address
         assert page.locator("#alarms li").count() == 0
         page.evaluate("window.stays = true")
     write_state(folder, made_state(FIVE))

@@ -89,7 +89,8 @@ class Guard:
         if given and self._is_token(given):
             # The token leaves the address, so that it is neither shown nor kept in the history.
             answer = RedirectResponse("." + scope["path"], 303)
-            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+            # Lax, as a link in a message must open the page; there is nothing to do here but read.
+            answer.set_cookie(self._cookie, self._token, httponly=True, samesite="lax")
             return answer
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and self._is_token(bearer.strip()):
