@@ -510,7 +510,7 @@ def test_events_of_the_last_seconds_may_be_left_out(planted, settled):
     assert (row["events"] == naive["wanted"]).all()
     assert row["on_time"].to_numpy() == pytest.approx(naive["on_time"] / naive["wanted"], rel=1e-12)
     assert (row["lost_unexplained"] == 0).all()
-    names = ["hops", "publications", "intervals", "links", "deliveries", "fitting"]
+    names = ["hops", "publications", "links", "intervals", "deliveries", "fitting"]
     assert stages == [f"{name}, {n} of at most 8 steps" for n, name in enumerate(names, start=1)]
     assert found.measured.provenance["settle_s"] == pytest.approx(60.0)
 

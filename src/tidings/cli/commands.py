@@ -31,6 +31,7 @@ GROUPS = {
     "Model": ("init", "check", "draw", "export", "petri"),
     "Data": ("capture", "import", "generate", "characterise", "audit", "spread", "watch"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo", "prepare"),
+    "Watch": ("serve",),
     "Decide": ("explain", "whatif", "catchup", "plan", "gate"),
     "Research": ("testbed", "reproduce"),
 }

@@ -135,9 +135,11 @@ def _gathered(
     subscriptions_job = start(_count_subscriptions, traces)
     probes_job = start(_count_probes, traces)
     periods_job = None if on_seam else start(_count_periods, traces)
-    tell("subscriptions and hops")
+    if "subscriptions" in traces.tables:
+        tell("subscriptions")
     counted = subscriptions_job.result()
     asked = _asked_attributes(traces, decided, base, counted)
+    tell("hops")
     silent: tuple[str, ...] = ()
     if hops_job is not None:
         counted["hops"], silent = hops_job.result()
@@ -161,7 +163,6 @@ def _gathered(
         tell("intervals")
         counted["intervals"] = intervals_job.result()
     if periods_job is not None:
-        tell("times up and down")
         counted |= periods_job.result()
     tell("deliveries")
     counted |= deliveries_job.result()
