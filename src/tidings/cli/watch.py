@@ -113,6 +113,7 @@ def watch(
         system=known,
         name=str(known.description or system.stem),
         folder=state or store / "watch",
+        system_file=str(system.absolute()),
         every_s=options.seconds(every),
         window_s=options.seconds(window),
     )

@@ -48,6 +48,7 @@ class Plan:
     system: System  # with its targets
     name: str
     folder: Path  # of the state
+    system_file: str = ""  # where the system was read from
     every_s: float = 60.0
     window_s: float = 3600.0  # over which shares are measured
     refit_s: float = 3600.0
@@ -66,7 +67,7 @@ class Watcher:
     _alarms: tuple[Alarm, ...] = field(init=False, default=())
     _expected: Outcome | None = field(init=False, default=None)  # of the system as given
     _predicted: Outcome | None = field(init=False, default=None)  # of the one fitted last
-    _fitted: str = field(init=False, default="")
+    _fitted: str = field(init=False, default="")  # file of the system that is predicted
     _fitted_ns: int = field(init=False, default=0)
     _known_ns: int = field(init=False, default=0)  # since when the prediction stands
     _found: Characterisation | None = field(init=False, default=None)  # of the newest part
@@ -77,6 +78,7 @@ class Watcher:
         self._staging = Staging(self.plan.folder / "staged")
         before = read_state(self.plan.folder)
         self._alarms = () if before is None else before.alarms
+        self._fitted = self.plan.system_file
         self._expected = self._predicted = self._foretold(self.plan.system)
         fitted = self._fitted_before()
         if fitted is not None:
