@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.request
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tidings.cli import console
+from tidings.cli.watch import _served
 from tidings.errors import InvalidInputError
 from tidings.watching import recording
 from tidings.watching.recording import write_state
@@ -125,3 +128,14 @@ def test_the_past_has_a_line_for_every_state_and_a_limit(tmp_path, monkeypatch):
     assert [json.loads(line)["at_ns"] for line in past.read_text().splitlines()] == [3, 4, 5, 6, 8]
     assert read_state(tmp_path) == state(8)
     assert sorted(each.name for each in tmp_path.iterdir()) == sorted([NOW_FILE, PAST_FILE])
+
+
+def test_a_watch_can_show_itself_on_a_page(tmp_path, monkeypatch):
+    said = []
+    monkeypatch.setattr(console, "note", said.append)
+    with _served(tmp_path / "state", 0):
+        url = said[0].removeprefix("Page: ")
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            assert b"Tidings" in answer.read()
+    with pytest.raises(OSError, match=r"refused|reset"):
+        urllib.request.urlopen(url, timeout=5)

@@ -29,9 +29,9 @@ FAULT = 70
 # ``app`` for a group of them; a word of Python's own has an underscore there.
 GROUPS = {
     "Model": ("init", "check", "draw", "export", "petri"),
-    "Data": ("capture", "import", "generate", "characterise", "audit", "spread", "watch"),
+    "Data": ("capture", "import", "generate", "characterise", "audit", "spread"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo", "prepare"),
-    "Watch": ("serve",),
+    "Watch": ("watch", "serve"),
     "Decide": ("explain", "whatif", "catchup", "plan", "gate"),
     "Research": ("testbed", "reproduce"),
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json as json_module
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,6 +79,18 @@ def watch(
             help="Post every alarm as JSON to this address, when it begins and when it ends.",
         ),
     ] = None,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--serve", help="Also show it on a page on this machine, as 'tidings serve' does."
+        ),
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="Port of the page; 0 takes a free one."
+        ),
+    ] = 8765,
     master: options.Master = None,
     memory: options.Memory = None,
     json: Annotated[
@@ -127,11 +141,24 @@ def watch(
             hook(alarm)
 
     with (
+        _served(plan.folder, port) if page else nullcontext(),
         spark.started(master, memory=memory) as session,
         watching(plan, session, tell, lambda _: None) as watcher,
     ):
         interrupts.heed()  # Structured Streaming has taken Ctrl-C over
         watch_on(watcher, for_s=for_s, once=once, show=_show_state)
+
+
+@contextmanager
+def _served(folder: Path, port: int) -> Iterator[None]:
+    """Serve the state that is being written, on loopback, while the block runs."""
+    from tidings.serving.live import Settings
+    from tidings.serving.server import serve
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with serve(Settings(folder=folder), port=port) as served:
+        console.note(f"Page: {served.url}")
+        yield
 
 
 def _show_alarm(alarm: Alarm, *, json: bool) -> None:
