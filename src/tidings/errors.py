@@ -125,6 +125,9 @@ _EXTRAS = {
     "nats": "nats",
     "matplotlib": "notebook",
     "pyarrow": "spark",
+    "prometheus_client": "serve",
+    "starlette": "serve",
+    "uvicorn": "serve",
 }
 
 

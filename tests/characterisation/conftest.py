@@ -262,12 +262,30 @@ def planted_folder(planted: Planted, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
-def characterised(spark, planted_folder):
-    """The usual traces, characterised once."""
+def characterised_by(spark, planted_folder):
+    """The usual traces, characterised once, and the plans of all queries as they were run."""
+    from tidings.characterisation.count import gathering, links
     from tidings.characterisation.job import characterise
     from tidings.traces.reading import read_traces
 
-    return characterise(read_traces(spark, planted_folder))
+    bring_here, plans = gathering.bring_here, []
+
+    def bring_and_note(statistic, what):
+        table = bring_here(statistic, what)
+        text = statistic._jdf.queryExecution().executedPlan().toString()
+        plans.append(text.partition("== Initial Plan ==")[0])
+        return table
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (gathering, links):
+            patch.setattr(module, "bring_here", bring_and_note)
+        return characterise(read_traces(spark, planted_folder)), plans
+
+
+@pytest.fixture(scope="session")
+def characterised(characterised_by):
+    """The usual traces, characterised once."""
+    return characterised_by[0]
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -39,6 +41,21 @@ EPOCH_NS = 1_700_000_000 * S
 def rows_read(quality) -> dict[str, int]:
     """How many rows of each table were read: used, set aside and duplicates together."""
     return quality.groupby("table")["rows"].sum().to_dict()
+
+
+def test_tables_are_read_and_rows_are_moved_as_the_page_says(characterised_by):
+    _, plans = characterised_by
+    page = (Path(__file__).parents[2] / "docs/reference/spark-plan.md").read_text()
+    queries, scans, moves = re.search(
+        r"(\w+) queries do it.*read files (\d+) times and move rows (\d+) times", page, re.DOTALL
+    ).groups()
+    moved = re.compile("Exchange (hashpartitioning|SinglePartition|RoundRobin|range)")
+    counted = (
+        len(plans),
+        sum(plan.count("FileScan") for plan in plans),
+        sum(len(moved.findall(plan)) for plan in plans),
+    )
+    assert counted == ({"Nine": 9, "Ten": 10, "Eleven": 11}[queries], int(scans), int(moves))
 
 
 def expected_parameters(truth) -> dict[str, float]:
@@ -493,7 +510,7 @@ def test_events_of_the_last_seconds_may_be_left_out(planted, settled):
     assert (row["events"] == naive["wanted"]).all()
     assert row["on_time"].to_numpy() == pytest.approx(naive["on_time"] / naive["wanted"], rel=1e-12)
     assert (row["lost_unexplained"] == 0).all()
-    names = ["hops", "publications", "intervals", "links", "deliveries", "fitting"]
+    names = ["hops", "publications", "links", "intervals", "deliveries", "fitting"]
     assert stages == [f"{name}, {n} of at most 8 steps" for n, name in enumerate(names, start=1)]
     assert found.measured.provenance["settle_s"] == pytest.approx(60.0)
 

@@ -16,7 +16,7 @@ import typer
 
 from tidings.cli import console
 from tidings.cli.commands import COMMANDS, name_in_python, run
-from tidings.errors import TidingsError
+from tidings.errors import EngineError, TidingsError
 from tidings.model.outcome_files import load_outcome
 from tidings.simulation.options import SimulationOptions
 
@@ -677,3 +677,21 @@ def test_a_reader_that_has_had_enough_is_no_failure(system):
     process.stdout.close()
     _, said = process.communicate()
     assert process.returncode == 0, said
+
+
+def test_settings_of_spark_are_handed_to_it(monkeypatch, tmp_path, capsys):
+    started = {}
+
+    def none(master, **options):
+        started.update(options)
+        raise EngineError("no Spark here")
+
+    monkeypatch.setattr("tidings.traces.session.spark_session", none)
+    setting = "spark.sql.shuffle.partitions=9"
+    (tmp_path / "traces").mkdir()
+    for table in ("publications", "hops", "deliveries", "subscriptions"):
+        (tmp_path / "traces" / f"{table}.csv").write_text("event\n")
+    assert run(["--spark-conf", setting, "characterise", str(tmp_path / "traces")]) == 5
+    assert started["settings"] == {"spark.sql.shuffle.partitions": "9"}
+    assert run(["--spark-conf", "partitions=9", "characterise", str(tmp_path / "traces")]) == 2
+    assert "wants KEY=VALUE with a key that begins with 'spark.'" in capsys.readouterr().err

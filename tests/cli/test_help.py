@@ -85,6 +85,7 @@ def test_the_help_lists_commands_by_what_they_are_for(capsys):
         ("tidings p", ["petri", "predict", "prepare", "plan"]),
         ("tidings plan s", ["scheme"]),
         ("tidings --files", ["--files-below"]),
+        ("tidings --spark", ["--spark-conf"]),
         ("tidings predict --with", ["--within"]),
     ],
 )

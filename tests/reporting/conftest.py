@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -21,9 +19,7 @@ from tidings.model.routes import route
 from tidings.model.system import Broker, Link, Publisher, Subscriber, System
 from tidings.reporting.page import Report, write_page
 
-BROWSERS = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
 PATIENCE_MS = 180_000  # a page of thousands on a machine that does much else
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--headless"]
 TOPICS = ("stock", "fx", "weather", "delays")
 EDGES = [
     ("frankfurt", "london"),
@@ -276,22 +272,6 @@ def report() -> Report:
 @pytest.fixture(scope="session")
 def make_report():
     return sample_report
-
-
-@pytest.fixture(scope="module")  # its event loop runs as long as it does: no other can meanwhile
-def browser():
-    program = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if program is None:
-        reason = f"NO BROWSER, so the page was not opened: none of {', '.join(BROWSERS)} is here"
-        if os.environ.get("TIDINGS_REQUIRE_BROWSER") == "1":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=OPTIONS)
-        yield running
-        running.close()
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_only_the_scripts_written_here_may_run(report):
     text = render_page(report)
     script = re.search(r"<script>(.*)</script>", text, re.DOTALL)
     assert script is not None
-    assert f"script-src '{page._script_hash(script[1])}'" in text
+    assert f"script-src '{page.script_hash(script[1])}'" in text
 
 
 def test_an_outcome_with_nothing_in_it_makes_a_page(report):

@@ -53,6 +53,49 @@ def test_only_local_masters_are_tied_to_the_loopback():
     assert "spark.driver.memory" not in cluster
 
 
+@pytest.fixture
+def chosen(monkeypatch, tmp_path):
+    """What Spark would be started with, and the file with its users' defaults."""
+    monkeypatch.setattr(session, "_start", lambda conf, where, app: dict(conf.getAll()))
+    monkeypatch.setattr(session, "ensure_java", lambda: tmp_path)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    return session.spark_session, tmp_path / "spark-defaults.conf"
+
+
+def test_defaults_of_the_user_win_over_ours_and_what_is_asked_for_over_both(chosen):
+    start, defaults = chosen
+    defaults.write_text(
+        "# of this site\n\nspark.driver.memory  3g\nspark.hadoop.fs.s3a.endpoint = http://s3:9000\n"
+        "spark.sql.shuffle.partitions=7\nspark.master yarn\nnot.spark x\n"
+    )
+    settings = start("local[2]", java_options="", settings={"spark.sql.shuffle.partitions": "9"})
+    assert settings["spark.driver.memory"] == "3g"
+    assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://s3:9000"
+    assert settings["spark.sql.shuffle.partitions"] == "9"
+    assert not {"spark.master", "not.spark"} & settings.keys()
+    assert start("local[2]", java_options="", memory="5g")["spark.driver.memory"] == "5g"
+
+
+def test_what_queries_count_on_is_no_default(chosen):
+    start, defaults = chosen
+    defaults.write_text("spark.sql.session.timeZone Asia/Tokyo\nspark.sql.ansi.enabled false\n")
+    settings = start("local[2]", java_options="")
+    assert settings["spark.sql.session.timeZone"] == "UTC"
+    assert settings["spark.sql.ansi.enabled"] == "true"
+
+
+def test_without_a_file_of_defaults_ours_hold(chosen, monkeypatch):
+    start, defaults = chosen
+    assert start("local[2]", java_options="")["spark.ui.enabled"] == "false"
+    monkeypatch.delenv("SPARK_CONF_DIR")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    assert start("local[2]", java_options="")["spark.ui.enabled"] == "false"
+    monkeypatch.setenv("SPARK_CONF_DIR", str(defaults.parent))
+    defaults.write_bytes(b"spark.driver.memory \xff\n")
+    with pytest.raises(EngineError, match=r"spark-defaults\.conf cannot be read"):
+        start("local[2]", java_options="")
+
+
 def test_the_session_is_set_up_as_promised(spark):
     settings = spark.conf
     assert settings.get("spark.sql.session.timeZone") == "UTC"

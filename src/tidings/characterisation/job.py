@@ -38,6 +38,7 @@ from tidings.model.progress import Progress, with_step_numbers
 from tidings.model.system import System
 from tidings.model.trace_tables import HOPS, PUBLICATIONS
 from tidings.traces.actions import bring_here
+from tidings.traces.parsing_once import parsed_once
 from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
@@ -85,7 +86,8 @@ def characterise(
         reported = count_reported(traces, base)
     if reported is not None and not set(NEEDED) & set(traces.tables):
         return fit_reported(reported, observed, base)
-    seen = collect(traces, measured, tell, base)
+    with parsed_once(traces) as kept:
+        seen = collect(kept, measured, tell, base)
     tell("fitting")
     fitted = fit(observed, seen, measured, base)
     return fitted if reported is None else with_reported(fitted, reported)
@@ -142,7 +144,8 @@ def measure_workload(traces: Traces, how: Measuring | None = None) -> MeasuredWo
     """Measure the workload that operational analysis and queueing Petri nets start from."""
     chosen = how or Measuring()
     require_tables(traces.source, chosen.tables, traces.tables)
-    return workload_from_statistics(collect_workload(traces, chosen), chosen)
+    with parsed_once(traces) as kept:
+        return workload_from_statistics(collect_workload(kept, chosen), chosen)
 
 
 def collect_workload(traces: Traces, how: Measuring) -> WorkloadStatistics:

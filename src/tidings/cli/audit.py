@@ -61,6 +61,7 @@ def audit(
     from tidings.histories.judging import Bounds
     from tidings.histories.summary import summary
     from tidings.reporting.histories import history_tables
+    from tidings.traces.parsing_once import parsed_once
     from tidings.traces.places import require_tables, table_names
     from tidings.traces.reading import read_traces
     from tidings.traces.window import NANOSECONDS
@@ -73,8 +74,10 @@ def audit(
         require_tables(traces, NEEDED, names)
     with console.progress("checking the history") as step:
         step("starting Spark")
-        with spark.started(master, memory=memory) as session:
-            history = read_traces(session, traces)
+        with (
+            spark.started(master, memory=memory) as session,
+            parsed_once(read_traces(session, traces)) as history,
+        ):
             require_tables(traces, NEEDED, history.tables)
             bounds = Bounds(
                 subscription_ns=round(bounds_s[0] * NANOSECONDS),

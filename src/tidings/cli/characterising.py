@@ -31,6 +31,7 @@ from tidings.model.writing import check_file, check_new_folder
 from tidings.reporting import terminal
 from tidings.reporting.headline import Figure
 from tidings.reporting.page import Report, write_page
+from tidings.traces.parsing_once import parsed_once
 from tidings.traces.places import require_tables, table_names
 from tidings.traces.reading import Traces, read_traces
 from tidings.traces.window import DailyHours
@@ -147,8 +148,11 @@ class Work:
     def _started(self) -> Iterator[tuple[Traces, Progress]]:
         with console.progress("characterising") as step:
             step("starting Spark")
-            with spark.started(self.master, memory=self.memory) as session:
-                yield read_traces(session, self.traces), step
+            with (
+                spark.started(self.master, memory=self.memory) as session,
+                parsed_once(read_traces(session, self.traces)) as given,
+            ):
+                yield given, step
 
 
 def _check_parted(names: Collection[str], places: Places, back_test: float | None) -> None:

@@ -31,6 +31,7 @@ GROUPS = {
     "Model": ("init", "check", "draw", "export", "petri"),
     "Data": ("capture", "import", "generate", "characterise", "audit", "spread"),
     "Answer": ("predict", "simulate", "analyse", "validate", "report", "demo", "prepare"),
+    "Watch": ("serve",),
     "Decide": ("explain", "whatif", "catchup", "plan", "gate"),
     "Research": ("testbed", "reproduce"),
 }
@@ -124,12 +125,24 @@ def _root(
             "only below their own. Can be repeated.",
         ),
     ] = None,
+    spark_conf: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="A setting of Spark's for commands that start it, such as "
+            "spark.sql.shuffle.partitions=64; wins over spark-defaults.conf. Can be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Will it arrive in time?"""
     if files_below:
         from tidings.model.named_files import FILES_BELOW
 
         os.environ[FILES_BELOW] = os.pathsep.join(map(str, files_below))
+    if spark_conf is not None:
+        from tidings.cli import spark
+
+        spark.choose(spark_conf)
 
 
 def run(arguments: Sequence[str]) -> int:

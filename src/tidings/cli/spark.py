@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import typer
 
 from tidings.cli import console, interrupts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_CHOSEN: dict[str, str] = {}  # settings from the command line
+
+
+def choose(settings: Sequence[str]) -> None:
+    """Take Spark's settings from the command line, for the one command that follows."""
+    _CHOSEN.clear()
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.startswith("spark."):
+            raise typer.BadParameter(
+                f"--spark-conf: got {setting!r}; wants KEY=VALUE with a key that begins with "
+                "'spark.', such as spark.sql.shuffle.partitions=64"
+            )
+        _CHOSEN[key] = value
 
 
 @contextmanager
@@ -26,7 +43,7 @@ def started(
             "trusted network"
         )
     try:
-        session = spark_session(master, memory=memory, small=small)
+        session = spark_session(master, memory=memory, small=small, settings=_CHOSEN)
         interrupts.heed()  # Spark has taken Ctrl-C over, and would wait for its jobs
         try:
             yield session

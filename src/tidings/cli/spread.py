@@ -54,6 +54,7 @@ def spread(
     """
     from tidings.histories.checking import NEEDED
     from tidings.reporting.diffusion import diffusion_tables
+    from tidings.traces.parsing_once import parsed_once
     from tidings.traces.places import require_tables, table_names
     from tidings.traces.reading import read_traces
 
@@ -64,8 +65,10 @@ def spread(
         require_tables(traces, tables, names)
     with console.progress("measuring how things spread") as step:
         step("starting Spark")
-        with spark.started(master, memory=memory) as session:
-            history = read_traces(session, traces)
+        with (
+            spark.started(master, memory=memory) as session,
+            parsed_once(read_traces(session, traces)) as history,
+        ):
             require_tables(traces, tables, history.tables)
             document = {"source": history.source, **_measured(history, edges_s, bins, step)}
     if json:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark import inheritable_thread_target
+from pyspark.sql import DataFrame, SparkSession
 
 from tidings.errors import EngineError, InvalidTracesError, TidingsError
 
 Result = TypeVar("Result")
+# Starts a function with its arguments beside what else runs; its result is the future's.
+Start = Callable[..., "Future[Any]"]
 
 # What speaks of the machinery; whatever else fails while tables are read is the tables' fault.
 _MACHINERY = (
@@ -21,6 +25,24 @@ _MACHINERY = (
 )  # fmt: skip
 _LARGEST_EXACT = 2**53  # up to here a double holds every whole number
 _WRAPPERS = ("Exception thrown in awaitResult", "Job aborted due to stage failure")
+
+
+@contextmanager
+def side_by_side(spark: SparkSession) -> Iterator[Start]:
+    """Run queries side by side, for as long as the context lasts.
+
+    A small query leaves most of a machine idle: it is planned and compiled by one thread, and its
+    last task is waited for by all others. Tasks still run as many at once as there are cores, so
+    that queries side by side need no more memory. Where the context is left by an error, queries
+    that have not begun never will.
+    """
+    inherits = inheritable_thread_target(spark)
+    with ThreadPoolExecutor(thread_name_prefix="tidings-query") as pool:
+        try:
+            yield lambda function, *arguments: pool.submit(inherits(function), *arguments)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def bring_here(frame: DataFrame, what: str) -> pd.DataFrame:
@@ -50,10 +72,7 @@ def run_action(action: Callable[[], Result], what: str) -> Result:
     :class:`EngineError` where Spark itself failed.
     """
     try:
-        with warnings.catch_warnings():
-            # Spark would warn of the failure, with its stack, before it raises it.
-            warnings.simplefilter("ignore", UserWarning)
-            return action()
+        return action()
     except TidingsError:
         raise
     except Exception as problem:

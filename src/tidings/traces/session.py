@@ -32,8 +32,10 @@ _ENDS_WITHIN_S = 10.0
 _SHOWN_LINES = 12
 _CONNECT_PORT = 15002
 
+# What our queries count on, whatever spark-defaults.conf says.
 _ANYWHERE = {
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.adaptive.enabled": "true",
 }
@@ -67,10 +69,10 @@ def spark_session(
 
     ``master`` is ``local[2]``, ``spark://host:7077``, ``yarn`` and so on, or ``sc://host`` for
     Spark Connect; ``memory`` is the driver's, such as ``4g``; ``small`` tunes an embedded JVM for
-    jobs of seconds rather than minutes; ``settings`` are Spark's own and win over ours;
-    ``java_options`` are further ones of an embedded JVM, which else uses the archive of classes if
-    there is one. Use it as a context manager, or call ``stop()``. Raises :class:`EngineError` when
-    Spark cannot be had.
+    jobs of seconds rather than minutes; ``settings`` are Spark's own and win over those of
+    ``spark-defaults.conf``, which win over ours; ``java_options`` are further ones of an embedded
+    JVM, which else uses the archive of classes if there is one. Use it as a context manager, or
+    call ``stop()``. Raises :class:`EngineError` when Spark cannot be had.
     """
     where = master or EMBEDDED
     own = dict(settings or {})
@@ -84,9 +86,10 @@ def spark_session(
     tuning = f"{_LOCAL_JVM} {_SMALL_JVM}" if small else _LOCAL_JVM
     more = archive_options(home) if java_options is None else java_options
     ours = _settings_here(where, f"{tuning} {more}")
-    chosen = {**_ANYWHERE, **_CLASSIC, **ours, **own}
+    chosen = {**_CLASSIC, **ours, **_defaults(), **_ANYWHERE}
     if memory is not None:
         chosen["spark.driver.memory"] = memory
+    chosen |= own
     return _start(SparkConf(loadDefaults=False).setAll(list(chosen.items())), where, app)
 
 
@@ -158,6 +161,26 @@ def _settings_here(master: str, java_options: str) -> dict[str, str]:
         "spark.driver.memory": f"{_default_memory_mib()}m",
         "spark.sql.shuffle.partitions": str(max(4, 2 * (os.cpu_count() or 1))),
     }
+
+
+def _defaults() -> dict[str, str]:
+    """What ``spark-defaults.conf`` says, where there is one; the master is chosen by us.
+
+    Spark reads this file too, but what a program sets wins over it, and we set much.
+    """
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else None)
+    if folder is None:
+        return {}
+    try:
+        lines = (Path(folder) / "spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as problem:
+        raise EngineError(f"{folder}/spark-defaults.conf cannot be read: {problem}") from problem
+    pairs = (re.split(r"\s*[=:\s]\s*", line.strip(), maxsplit=1) for line in lines)
+    known = {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[0].startswith("spark.")}
+    return {key: value for key, value in known.items() if key != "spark.master"}
 
 
 def _default_memory_mib() -> int:

@@ -36,6 +36,7 @@ from tidings.errors import InvalidTracesError
 from tidings.model.progress import Progress
 from tidings.model.system import System
 from tidings.traces.actions import bring_here
+from tidings.traces.parsing_once import parsed_once
 from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
 
@@ -74,7 +75,9 @@ def add_traces(
                 f"--margin is {margin_s:g} s. Leave --margin out, or start a new store"
             )
         others = _others(catalogue, traces, store)
-        part = _count_part(traces, store, replace(catalogue, parts=tuple(others)), base, tell)
+        earlier = replace(catalogue, parts=tuple(others))
+        with parsed_once(traces) as kept:
+            part = _count_part(kept, store, earlier, base, tell)
         parts = tuple(sorted((*others, part), key=lambda each: each.from_ns))
         session = traces.tables["hops"].sparkSession
         work = _Work(session=session, store=store, parts=parts, tell=tell)

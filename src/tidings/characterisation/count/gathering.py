@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 
 import pandas as pd
 from pyspark.sql import DataFrame
@@ -74,7 +74,7 @@ from tidings.characterisation.fit.subscribers import changed_subscribers, find_s
 from tidings.characterisation.statistics import PUBLISHED, REPEATED, UNFORESEEN, Partial, merge_rows
 from tidings.model.progress import Progress
 from tidings.model.system import System
-from tidings.traces.actions import bring_here
+from tidings.traces.actions import Start, bring_here, side_by_side
 from tidings.traces.quarantine import REASON
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
@@ -115,38 +115,57 @@ def gather(
     Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
     the contents are too many.
     """
-    decided = decided or Decided()
+    with side_by_side(traces.tables["hops"].sparkSession) as start:
+        return _gathered(traces, measured, tell, base, decided or Decided(), start)
+
+
+def _gathered(
+    traces: Traces,
+    measured: TraceWindow,
+    tell: Progress,
+    base: System | None,
+    decided: Decided,
+    start: Start,
+) -> Partial:
     on_seam = decided.hops is not None
-    asked, counted = _count_subscriptions(traces, decided, base, tell)
+    counts_hops = not on_seam or bool(decided.silent)
+    # Whatever waits for nothing else is begun at once; what is needed first comes first.
+    hops_job = start(count_hops, traces, decided.silent) if counts_hops else None
+    publications_job = start(_count_cells, traces, measured, traces.tables["publications"])
+    subscriptions_job = start(_count_subscriptions, traces)
+    probes_job = start(_count_probes, traces)
+    periods_job = None if on_seam else start(_count_periods, traces)
+    if "subscriptions" in traces.tables:
+        tell("subscriptions")
+    counted = subscriptions_job.result()
+    asked = _asked_attributes(traces, decided, base, counted)
     tell("hops")
     silent: tuple[str, ...] = ()
-    if not on_seam or decided.silent:
-        counted["hops"], silent = count_hops(traces, decided.silent)
+    if hops_job is not None:
+        counted["hops"], silent = hops_job.result()
     tell("publications")
-    published = _count_publications(traces, measured, _hops_of(decided, counted), asked)
+    cells = publications_job.result()
+    published = _count_publications(traces, measured, _hops_of(decided, counted), asked, cells)
     counted |= published.tables
     good = published.good
     if published.repeated:
         tell("hops again, without copies")
         traces, counted = _with_each_hop_once(traces, counted, silent)
+    intervals_job = None
     if not on_seam or published.copied or decided.intervals:
-        tell("intervals")
-        intervals = interval_statistics(good, traces.window)
-        counted["intervals"] = _collect(intervals, traces, "publications")
+        intervals_job = start(_count_intervals, traces, good)
+    deliveries_job = start(_count_deliveries, traces, good, measured, decided, dict(counted))
     tell("links")
-    hops = _hops_of(decided, counted)
-    counted |= _count_links(traces, good, hops, every_link=decided.every_link)
-    if not on_seam:
-        counted |= _count_periods(traces)
+    counted |= probes_job.result()
+    known = nothing_of_links() if decided.every_link else counted.get("probes", nothing_of_links())
+    counted["crossings"] = _count_crossings(traces, good, _hops_of(decided, counted), known)
+    if intervals_job is not None:
+        tell("intervals")
+        counted["intervals"] = intervals_job.result()
+    if periods_job is not None:
+        counted |= periods_job.result()
     tell("deliveries")
-    steps = _known_steps(traces, decided, counted.get("subscriptions"))
-    if steps is not None:
-        changed = changed_subscribers(steps.counted, traces.window)
-        counted["guests"] = pd.DataFrame({"subscriber": changed})
-    texts = texts_of(counted["publications"])[["content", "content_key"]]
-    churners = None if steps is None else find_churners(steps, good, texts, traces.window)
-    received = delivery_statistics(traces.tables["deliveries"], good, measured, churners)
-    counted["deliveries"] = _collect(received, traces, "deliveries", "publications")
+    counted |= deliveries_job.result()
     return Partial(
         tables=counted,
         silent=frozenset(silent),
@@ -165,19 +184,47 @@ def _hops_of(decided: Decided, counted: Mapping[str, pd.DataFrame]) -> pd.DataFr
     return counted["hops"] if decided.hops is None else decided.hops
 
 
-def _count_subscriptions(
-    traces: Traces, decided: Decided, base: System | None, tell: Progress
-) -> tuple[tuple[str, ...], dict[str, pd.DataFrame]]:
-    """Which attributes filters ask for; and the statistic of subscriptions, where there are any."""
-    counted = {}
-    if "subscriptions" in traces.tables:
-        tell("subscriptions")
-        steps = subscription_statistics(traces.tables["subscriptions"])
-        counted["subscriptions"] = _collect(steps, traces, "subscriptions")
+def _count_subscriptions(traces: Traces) -> dict[str, pd.DataFrame]:
+    """The statistic of subscriptions, where there are any."""
+    if "subscriptions" not in traces.tables:
+        return {}
+    steps = subscription_statistics(traces.tables["subscriptions"])
+    return {"subscriptions": _collect(steps, traces, "subscriptions")}
+
+
+def _asked_attributes(
+    traces: Traces, decided: Decided, base: System | None, counted: Mapping[str, pd.DataFrame]
+) -> tuple[str, ...]:
+    """Which attributes filters ask for."""
     known = [*counted.values(), *([] if decided.subscriptions is None else [decided.subscriptions])]
     rows = pd.concat(known) if known else None
     wanted = find_subscribers(rows, base, traces.window).subscribers
-    return asked_attributes(each.wants for each in wanted), counted
+    return asked_attributes(each.wants for each in wanted)
+
+
+def _count_intervals(traces: Traces, good: DataFrame) -> pd.DataFrame:
+    return _collect(interval_statistics(good, traces.window), traces, "publications")
+
+
+def _count_deliveries(
+    traces: Traces,
+    good: DataFrame,
+    measured: TraceWindow,
+    decided: Decided,
+    counted: Mapping[str, pd.DataFrame],
+) -> dict[str, pd.DataFrame]:
+    """What was received; and who subscribes and leaves, where anybody does."""
+    steps = _known_steps(traces, decided, counted.get("subscriptions"))
+    churners = None
+    tables = {}
+    if steps is not None:
+        changed = changed_subscribers(steps.counted, traces.window)
+        tables["guests"] = pd.DataFrame({"subscriber": changed})
+        texts = texts_of(counted["publications"])[["content", "content_key"]]
+        churners = find_churners(steps, good, texts, traces.window)
+    received = delivery_statistics(traces.tables["deliveries"], good, measured, churners)
+    tables["deliveries"] = _collect(received, traces, "deliveries", "publications")
+    return tables
 
 
 def _known_steps(traces: Traces, decided: Decided, counted: pd.DataFrame | None) -> Steps | None:
@@ -220,20 +267,25 @@ class _Publications:
     notes: tuple[str, ...] = ()
 
 
+def _count_cells(traces: Traces, measured: TraceWindow, publications: DataFrame) -> pd.DataFrame:
+    """Publications by publisher, content, lifetime and batch: at most one cell too many."""
+    cells = publication_statistics(publications, traces.window, measured)
+    return _collect(cells.limit(MOST_CELLS + 1), traces, "publications")
+
+
 def _count_publications(
-    traces: Traces, measured: TraceWindow, hops: pd.DataFrame, asked: Sequence[str]
+    traces: Traces,
+    measured: TraceWindow,
+    hops: pd.DataFrame,
+    asked: Sequence[str],
+    counts: pd.DataFrame,
 ) -> _Publications:
-    """Counts, contents and sightings; where there are copies, all is counted again without them.
+    """Contents and sightings beside ``counts``; where there are copies, these again without them.
 
     Where contents are too many, they are counted again by the attributes that are ``asked`` for.
     """
     rows = traces.tables["publications"]
-
-    def count(publications: DataFrame) -> pd.DataFrame:
-        cells = publication_statistics(publications, traces.window, measured)
-        return _collect(cells.limit(MOST_CELLS + 1), traces, "publications")
-
-    counts = count(rows)
+    count = partial(_count_cells, traces, measured)
     folded = len(counts) > MOST_CELLS or counts["content"].nunique() > MOST_CONTENTS
     notes: tuple[str, ...] = ()
     if folded:
@@ -315,23 +367,20 @@ def _with_exact_lifetimes(
     return with_exact_lifetimes(publications, _collect(exact, traces, "publications"))
 
 
-def _count_links(
-    traces: Traces, good: DataFrame, hops: pd.DataFrame, *, every_link: bool
-) -> dict[str, pd.DataFrame]:
-    """What probes say of links, and what was seen of those without any, or of every one."""
-    counted = _count_probes(traces) if "probes" in traces.tables else {}
-    known = nothing_of_links() if every_link else counted.get("probes", nothing_of_links())
+def _count_crossings(
+    traces: Traces, good: DataFrame, hops: pd.DataFrame, known: pd.DataFrame
+) -> pd.DataFrame:
+    """What was seen of links that are not ``known`` from probes."""
     crossed = crossings(traces.tables, good, traces.window, hops, known)
-    counted["crossings"] = (
-        nothing_of_links()
-        if crossed is None
-        else _collect(crossed, traces, "publications", "hops", "deliveries")
-    )
-    return counted
+    if crossed is None:
+        return nothing_of_links()
+    return _collect(crossed, traces, "publications", "hops", "deliveries")
 
 
 def _count_probes(traces: Traces) -> dict[str, pd.DataFrame]:
     """Losses in a row, which find the copies; then delays and clocks, without these."""
+    if "probes" not in traces.tables:
+        return {}
     probes = _probes_in_outages(traces)
     runs = _collect(loss_run_statistics(probes, traces.window), traces, "probes")
     counted = split_probes(_collect(probe_statistics(probes), traces, "probes"))

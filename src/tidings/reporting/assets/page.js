@@ -1,17 +1,5 @@
 // Everything, in its place.
 
-function showMenu() {
-  const links = [...document.querySelectorAll("main section[id]")].map((section) => html("a", {
-    href: `#${section.id}`,
-    onclick: (event) => {
-      event.preventDefault();
-      change({ at: section.id });
-      showSection(section.id, "start");
-    },
-  }, section.dataset.menu || section.querySelector("h2").textContent));
-  find("#menu").append(...links);
-}
-
 showMap();
 showCosts();
 showPlaces();

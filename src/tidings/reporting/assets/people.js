@@ -59,11 +59,6 @@ function isAmong(only, subscriber) {
 const indexOf = new Map(everybody.map(({ name, index }) => [name, index]));
 const chosenIndex = () => indexOf.get(state.subscriber) ?? worstFirst[0] ?? 0;
 
-function showSection(id, block) {
-  const section = document.getElementById(id);
-  const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  if (section) section.scrollIntoView({ block, behavior: still ? "auto" : "smooth" });
-}
 function go(index) {
   change({ subscriber: everybody[index].name });
   showSection("subscriber", "nearest");

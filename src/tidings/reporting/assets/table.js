@@ -28,8 +28,9 @@ function sortedTable(container, { name, caption, columns, rows, sort, onPick, ch
     type: "search", placeholder: "name, broker or cause", "aria-label": `Filter ${caption}`,
     oninput: () => keep("find", search.value),
   });
-  const haystacks = rows.map((row) => columns.filter(({ kind }) => kind && kind.startsWith("text"))
+  const textsOf = () => rows.map((row) => columns.filter(({ kind }) => kind && kind.startsWith("text"))
     .map((column) => column.text(row)).join(" ").toLowerCase());
+  let haystacks = textsOf();
 
   function matching() {
     const words = recall("find").toLowerCase().split(/\s+/).filter(Boolean);
@@ -86,5 +87,12 @@ function sortedTable(container, { name, caption, columns, rows, sort, onPick, ch
       html("thead", {}, html("tr", {}, ...headers)), body)));
   if (keeps) for (const key of keeps) watch(key, () => { local.page = 0; draw(); });
   draw();
-  return draw;
+  // Draws again, with other rows where they are given.
+  return (others) => {
+    if (others) {
+      rows = others;
+      haystacks = textsOf();
+    }
+    draw();
+  };
 }

@@ -34,6 +34,7 @@ function brokerTip(broker) {
   }
   lines.push(`${broker.publishers} publishers, ${broker.subscribers} subscribers`);
   if (known(broker.on_time)) lines.push(`${percent(broker.on_time)} of what they want arrives on time`);
+  if (known(broker.waiting)) lines.push(`${broker.waiting.toLocaleString("en")} events wait`);
   if (known(broker.late_through)) lines.push(`${percent(broker.late_through)} of all late events pass through`);
   return lines.join("\n");
 }
@@ -43,13 +44,16 @@ const lostOn = (link) => Math.max(...link.ways.map((way) => (way.events_per_s > 
 const loadOf = (broker) => broker.load[data.main] || {};
 const isHot = (broker) => known(loadOf(broker).utilisation) && loadOf(broker).utilisation >= HOT;
 
+const loadsAreKnown = () => data.links.some(({ ways }) => ways.some((way) => known(way.events_per_s)));
+
 function linkTip(link) {
   const [a, b] = link.ends.map((end) => data.brokers[end].name);
   return [[a, b], [b, a]].map(([from, to], i) => {
     const way = link.ways[i];
     const busy = known(way.utilisation) ? `, ${percent(way.utilisation)} busy` : "";
     if (way.events_per_s === 0) return `${from} → ${to}: carries nothing`;
-    return `${from} → ${to}: ${percent(way.lost)} lost, ${seconds(way.delay_mean_s)}, ${rate(way.events_per_s)}${busy}`;
+    const carried = known(way.events_per_s) ? `, ${rate(way.events_per_s)}` : "";
+    return `${from} → ${to}: ${percent(way.lost)} lost, ${seconds(way.delay_mean_s)}${carried}${busy}`;
   }).join("\n");
 }
 
@@ -111,7 +115,8 @@ function drawLosses(root, places, letters) {
 
 function drawBroker({ broker, x, y, radius }, ring, pick) {
   const load = loadOf(broker);
-  const group = svg("g", { class: isChosenBroker(broker) ? "broker here" : "broker", "data-name": broker.name },
+  const kind = `broker${isChosenBroker(broker) ? " here" : ""}${broker.alarmed ? " alarmed" : ""}`;
+  const group = svg("g", { class: kind, "data-name": broker.name },
     svg("circle", { class: "node", cx: x, cy: y, r: radius, style: `fill: ${shade(broker.on_time)}` }));
   if (known(load.utilisation)) {
     const stroke = { "stroke-width": ring };
@@ -166,7 +171,8 @@ function mapLegend() {
     [data.brokers.some(({ on_time }) => !known(on_time)), "no subscribers", boxSwatch(shade(null))],
     [data.brokers.some((each) => known(loadOf(each).utilisation)), "ring: how busy", ringSwatch("gauge")],
     [data.brokers.some(isHot), `busy for ${Math.round(100 * HOT)} % or more`, ringSwatch("gauge hot")],
-    [data.links.some((link) => lostOn(link) < LOSSY), "link, as wide as it is used", svg("path", { class: "edge", d: "M0 6H22", "stroke-width": 3 })],
+    [data.brokers.some(({ alarmed }) => alarmed), "an alarm names it", svg("circle", { class: "alarm", cx: 11, cy: 6, r: 4.5 })],
+    [data.links.some((link) => lostOn(link) < LOSSY), loadsAreKnown() ? "link, as wide as it is used" : "link", svg("path", { class: "edge", d: "M0 6H22", "stroke-width": 3 })],
     [data.links.some((link) => lostOn(link) >= LOSSY), "loses events", svg("path", { class: "edge lossy", d: "M0 6H22", "stroke-width": 3 })],
   ];
   return legend([...entries, ...also.filter(([seen]) => seen).map(([, text, swatch]) => ({ text, swatch }))]);

@@ -1,0 +1,98 @@
+"""``tidings serve``: a watched system on a page that stays up to date, and as metrics."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidings.cli import console, options
+from tidings.errors import InvalidInputError
+
+
+def serve(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="FOLDER", help="The folder that 'tidings watch' keeps its state in."
+        ),
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one."),
+    ] = 8765,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="Address to listen on; any but loopback has a token."
+        ),
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="TEXT",
+            envvar="TIDINGS_TOKEN",
+            help="Ask for this token. By default none is needed on loopback, and elsewhere one is "
+            "made up and printed.",
+        ),
+    ] = None,
+    most_labels: Annotated[
+        int,
+        typer.Option(
+            "--most-labels",
+            metavar="N",
+            min=0,
+            help="Subscribers, and queues, that have metrics of their own: the worst.",
+        ),
+    ] = 200,
+    monitoring: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-dashboards",
+            metavar="DIR",
+            help="Write a Grafana dashboard and Prometheus alert rules to DIR, and end.",
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Show a watched system on a page that stays up to date, and as metrics at /metrics.
+
+    Who is late, why, and what to do; shares on time as promised, measured and predicted; alarms;
+    the network; how the watching itself fares. Reads the folder only. Ctrl-C ends it.
+
+    Example: tidings serve watched/ --port 8765
+    """
+    if monitoring is not None:
+        from tidings.serving.monitoring import write_files
+
+        written = write_files(monitoring)
+        if json:
+            console.show_json({"files": [str(each) for each in written]})
+        else:
+            console.show(*(str(each) for each in written))
+        return
+    if folder is None:
+        raise typer.BadParameter("missing argument 'FOLDER'")
+    if not folder.is_dir():
+        raise InvalidInputError(f"{folder} is no folder; 'tidings watch' makes one")
+    from tidings.serving.guard import is_loopback
+    from tidings.serving.live import Settings
+    from tidings.serving.server import serve as serving
+
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+    settings = Settings(folder=folder, token=token or "", most_labels=most_labels)
+    with serving(settings, host=host, port=port) as served:
+        if json:
+            console.show_json(
+                {"url": served.url, "host": served.host, "port": served.port, "token": served.token}
+            )
+        else:
+            console.show(served.door)
+            console.note("Ctrl-C ends it.")
+        sys.stdout.flush()  # whoever started this in a pipe waits for it
+        served.wait()
