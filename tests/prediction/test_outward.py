@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from tidings.model import reading
 from tidings.model.routes import route
+from tidings.prediction.delay import paths as following
 from tidings.prediction.delay.outward import Outward
 from tidings.prediction.network.arriving import arriving
 from tidings.prediction.network.network import Network
@@ -87,3 +89,23 @@ def test_streams_that_differ_in_lifetimes_alone_arrive_alike():
         assert np.unique(came.streams.path_of).size < came.streams.path_of.size
         np.testing.assert_allclose(came.at_home[0].below, each.below, rtol=1e-12)
         assert came.at_home[0].survival == pytest.approx(each.survival, rel=1e-12)
+
+
+@pytest.mark.parametrize("lossless", [True, False])
+def test_paths_followed_compiled_are_those_followed_stage_by_stage(lossless, monkeypatch):
+    tree = network(LINKS, lossless, "acfg")
+    paths, publishers = tree.paths, np.arange(8)[::-1]
+    part = paths.grid.between(1e-3, 1.0)
+    skipped = 0
+    for home, grid in itertools.product((0, 3, 6), (paths.grid, part)):
+        alone = paths.from_publishers(publishers, home, 0, grid).distributions
+        with monkeypatch.context() as patched:
+            patched.setattr(following, "_MANY", 0)
+            each = paths.distributions(publishers, home, 0, grid)
+        np.testing.assert_allclose(each.below, alone.below, rtol=0.0, atol=1e-10)
+        np.testing.assert_allclose(each.slope, alone.slope, rtol=0.0, atol=1e-10)
+        for name in ("survival", "shift_s", "mean_s", "atom"):
+            np.testing.assert_allclose(getattr(each, name), getattr(alone, name), rtol=1e-12)
+        assert each.lost.keys() == alone.lost.keys()
+        skipped += int((each.below == 0.0).sum())
+    assert skipped > 0  # where nobody can have arrived, nothing was worked out

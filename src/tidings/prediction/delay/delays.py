@@ -207,7 +207,10 @@ class Delays:
     @cached_property
     def distributions(self) -> Distributions:
         """Which share has arrived by when: CDFs of the random parts that never fall."""
-        below, slope = self.grid.invert(self.values)
+        return self.distributed(self.grid, *self.grid.invert(self.values))
+
+    def distributed(self, grid: Grid, below: Floats, slope: Floats) -> Distributions:
+        """Make distributions of CDFs and slopes [n, time] as inverted on any grid."""
         fixed = self.mean_s <= 0.0
         below[fixed], slope[fixed] = 1.0, 0.0
         below = np.maximum.accumulate(np.clip(below, self.atom[:, None], 1.0), axis=1)
@@ -217,7 +220,7 @@ class Delays:
             np.concatenate([rise, rise[:, -1:]], axis=1),
         )
         return Distributions(
-            grid=self.grid,
+            grid=grid,
             survival=self.survival,
             shift_s=self.shift_s,
             mean_s=self.mean_s,

@@ -6,7 +6,6 @@ that never arrive, and the part of a delay that is certain, are kept apart and e
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -28,7 +27,7 @@ _COMMON = (80, 300)  # times there at which all are, fewest and most
 _ENTRIES = 40_000  # of such a table, which decide between these
 _NOTHING, _ALL = 1e-3, 1.0 - 1e-4  # shares between which that is
 _ROUNDING = 1e-14  # of a shift
-_NOBODY = 1e-9  # share that has arrived by the first time of a grid and is not looked at
+_NOBODY = 1e-9  # share that arrives outside a grid's times and is not looked at
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,24 +84,31 @@ class Distributions:
 
     def _set_early(self, value: Floats, rest_s: Floats, chosen: Ints) -> None:
         """Put in what arrives before the first time of the grid: straight from the atom on."""
-        nobody = self.below[chosen, 0].max(initial=0.0) < _NOBODY and not self.atom[chosen].any()
-        if not nobody and rest_s.min(initial=math.inf) < self.grid.times_s[0]:
-            early = np.nonzero(rest_s < self.grid.times_s[0])
-            row = chosen[early[0]]
-            rest, atom = rest_s[early], self.atom[row]
-            part = np.clip(rest / self.grid.times_s[0], 0.0, 1.0)
-            too_early = rest < -_ROUNDING * self.shift_s[row]
-            value[early] = np.where(too_early, 0.0, atom + (self.below[row, 0] - atom) * part)
+        first, atom = self.below[chosen, 0], self.atom[chosen]
+        some = np.flatnonzero((first >= _NOBODY) | (atom > 0.0))
+        if not some.size or rest_s.min(initial=np.inf) >= self.grid.times_s[0]:
+            return
+        row, column = np.nonzero(rest_s[some] < self.grid.times_s[0])
+        row = some[row]
+        rest, at_once = rest_s[row, column], atom[row]
+        part = np.clip(rest / self.grid.times_s[0], 0.0, 1.0)
+        too_early = rest < -_ROUNDING * self.shift_s[chosen[row]]
+        arrived = at_once + (first[row] - at_once) * part
+        value[row, column] = np.where(too_early, 0.0, arrived)
 
     def _set_late(self, value: Floats, rest_s: Floats, chosen: Ints) -> None:
         """Put in what arrives after the last time of the grid: it goes on as it does there."""
         last_s = self.grid.times_s[-1]
-        if rest_s.max(initial=0.0) > last_s:
-            late = np.nonzero(rest_s > last_s)
-            row, rest = chosen[late[0]], rest_s[late]
-            left = np.maximum(1.0 - self.below[row, -1], 1e-300)
-            hazard = np.maximum(self.slope[row, -1] / (self.grid.step * left), 1.0)  # a log-time
-            value[late] = 1.0 - left * np.exp(-hazard * (rest / last_s - 1.0))
+        left, slope = 1.0 - self.below[chosen, -1], self.slope[chosen, -1]
+        some = np.flatnonzero(left >= _NOBODY)
+        if not some.size or rest_s.max(initial=0.0) <= last_s:
+            return
+        row, column = np.nonzero(rest_s[some] > last_s)
+        row = some[row]
+        hazard = np.maximum(slope[row] / (self.grid.step * left[row]), 1.0)  # a log-time
+        value[row, column] = 1.0 - left[row] * np.exp(
+            -hazard * (rest_s[row, column] / last_s - 1.0)
+        )
 
     def on_time(self, lifetimes_s: Floats, rows: Ints) -> Floats:
         """Compute which share arrives within lifetimes [node], equally likely, [rows]."""

@@ -8,11 +8,15 @@ from functools import cached_property
 
 import numpy as np
 
-from tidings.model.arrays import Bools, Floats, Ints
+from tidings.kernels.paths import carry_outwards, invert_paths
+from tidings.model.arrays import Bools, Complexes, Floats, Ints
 from tidings.model.routes import Routes
 from tidings.prediction.delay.delays import Delays, from_law, nothing, stack
+from tidings.prediction.delay.distributions import Distributions
 from tidings.prediction.delay.grids import Grid
 from tidings.prediction.delay.outward import Outward
+
+_MANY = 1 << 19  # transform values of all stages from which on paths are followed compiled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +70,12 @@ class Paths:
             hops = self.over_arc.series(self.at_broker.take(self.publishers + arcs))
         return Outward(self.routes, hops, nothing(self.grid), stack)
 
+    @cached_property
+    def _outward_bare(self) -> Outward[Delays]:
+        """The same without transforms."""
+        hops, none = (_bare(each) for each in (self._outward.hops, self._outward.nothing))
+        return Outward(self.routes, hops, none, stack)
+
     def tails(self, home: int, tree: int) -> Delays:
         """[start]: from after the service of a broker with publishers to after the home's."""
         return self._outward.to(home, tree)
@@ -87,6 +97,52 @@ class Paths:
         rows = self.tail_rows(self.routes.home_of_publisher[publishers])
         tails = self.tails(home, tree).on(grid)
         return self._at_first.on(grid).take_series(publishers, tails, rows)
+
+    def distributions(self, publishers: Ints, home: int, tree: int, grid: Grid) -> Distributions:
+        """[publisher]: from it to after the service of the home, at the times of a grid."""
+        if len(self.brokers.own) * self.grid.z.size <= _MANY:
+            return self.from_publishers(publishers, home, tree, grid).distributions
+        starts = self.routes.home_of_publisher[publishers]
+        tails, first = self._scratch
+        begin = int(np.searchsorted(self.grid.times_s, grid.times_s[0]))
+        span = begin, begin + grid.times_s.size
+        hops = self._outward.hops.values.reshape(-1, *tails.shape[1:])
+        carry_outwards(home, self._arcs(tree), hops, span, tails, first)
+        entries = self._at_first.values.reshape(-1, *tails.shape[1:])
+        inverted = np.zeros((2, publishers.size, grid.times_s.size))
+        invert_paths(
+            publishers, starts, entries, tails, first, span, grid.rules, (inverted[0], inverted[1])
+        )
+        rows = self.tail_rows(starts)
+        bare = _bare(self._at_first).take_series(
+            publishers, self._outward_bare.to(home, tree), rows
+        )
+        return bare.distributed(grid, *inverted)
+
+    @cached_property
+    def _scratch(self) -> tuple[Complexes, Ints]:
+        """[broker, time, node] and [broker], to be filled for one home after the other."""
+        brokers, nodes = len(self.routes.trees[0].outgoing), self.grid.weights.size
+        tails: Complexes = np.zeros((brokers, self.grid.times_s.size, nodes), dtype=np.complex128)
+        return tails, np.zeros(brokers, dtype=np.int64)
+
+    def _arcs(self, tree: int) -> tuple[Ints, Ints, Ints]:
+        """Arcs of a tree by their sources: where each broker's begin, all of them, targets."""
+        if tree not in self._known_arcs:
+            outgoing = self.routes.trees[tree].outgoing
+            begins = np.cumsum([0, *(len(each) for each in outgoing)])
+            targets = np.array([arc.target for arc in self.routes.arcs], dtype=np.int64)
+            every = np.array([arc for each in outgoing for arc in each], dtype=np.int64)
+            self._known_arcs[tree] = begins, every, targets
+        return self._known_arcs[tree]
+
+    @cached_property
+    def _known_arcs(self) -> dict[int, tuple[Ints, Ints, Ints]]:
+        return {}
+
+
+def _bare(delays: Delays) -> Delays:
+    return replace(delays, values=delays.values[:, :0])
 
 
 def paths(routes: Routes, brokers: BrokerStages, entry: Delays) -> Paths:

@@ -56,15 +56,19 @@ class Arriving:
             isinstance(paths, FailingPaths) and rows.size < self.used.size
         ):  # they are known together
             return self.along(paths, np.arange(self.used.size)).take(rows)
-        trees, publishers = self.streams.trees[self.used[rows]], self.publishers[rows]
-        order = [np.flatnonzero(trees == tree) for tree in np.unique(trees)]
+        order = self._by_tree(rows)
         parts = [
-            paths.from_publishers(publishers[chosen], self.home, int(trees[chosen[0]]), grid)
-            for chosen in order
+            paths.from_publishers(self.publishers[rows[chosen]], self.home, tree, grid)
+            for tree, chosen in order.items()
         ]
         if len(parts) > 1:
-            return stack(parts).take(np.argsort(np.concatenate(order)))
+            return stack(parts).take(np.argsort(np.concatenate(list(order.values()))))
         return parts[0] if parts else nothing(paths.grid, 0)
+
+    def _by_tree(self, rows: Ints) -> dict[int, Ints]:
+        """By tree: which of some used streams follow it."""
+        trees = self.streams.trees[self.used[rows]]
+        return {int(tree): np.flatnonzero(trees == tree) for tree in np.unique(trees)}
 
     @cached_property
     def at_home(self) -> tuple[Distributions, Distributions]:
@@ -79,9 +83,18 @@ class Arriving:
     def _distributions(self, paths: Paths | FailingPaths, grid: Grid) -> Distributions:
         path_of = self.streams.path_of[self.used]
         _, distinct, place = np.unique(path_of, return_index=True, return_inverse=True)
-        blocks = _blocks(paths, grid, distinct)
-        each = side_by_side([self.along(paths, rows, grid).distributions for rows in blocks])
-        return each.take(place) if distinct.size < place.size else each
+        order = self._by_tree(distinct)
+        if isinstance(paths, FailingPaths) or not order:
+            return self.along(paths, distinct, grid).distributions.take(place)
+        each = side_by_side(
+            [
+                paths.distributions(self.publishers[distinct[chosen]], self.home, tree, grid)
+                for tree, chosen in order.items()
+            ]
+        )
+        if len(order) > 1:
+            place = np.argsort(np.concatenate(list(order.values())))[place]
+        return each.take(place)
 
     def _around_rests(self, grid: Grid, shift_s: Floats) -> Grid:
         codes = np.unique(self.streams.lifetime_of[self.used])
