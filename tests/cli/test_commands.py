@@ -282,11 +282,16 @@ def test_predict_says_between_which_shares_the_truth_lies(tmp_path, capsys):
     for row, own, wide in zip(
         document["subscribers"], document["intervals"], wider["intervals"], strict=True
     ):
-        z = 1.6448536269514722
-        half = z * row["on_time_se"]
-        assert own["low"] == pytest.approx(max(row["on_time"] - half, 0.0), abs=1e-9)
-        half = z * math.hypot(row["on_time_se"], 0.02)
-        assert wide["high"] == pytest.approx(min(row["on_time"] + half, 1.0), abs=1e-9)
+        z, share = 1.6448536269514722, row["on_time"]
+        spread = z * row["on_time_se"] / (share * (1.0 - share))  # in log-odds
+        assert 0.0 < spread < z
+        low, high = (
+            1.0 / (1.0 + (1.0 - share) / share * math.exp(side)) for side in (spread, -spread)
+        )
+        assert own["low"] == pytest.approx(low, abs=1e-9)
+        assert own["high"] == pytest.approx(high, abs=1e-9)
+        half = math.hypot(high - share, z * 0.02)
+        assert wide["high"] == pytest.approx(min(share + half, 1.0), abs=1e-9)
     assert result(capsys, "predict", path, "--interval", "1")[0] == 2
 
 

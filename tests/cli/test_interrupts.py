@@ -27,7 +27,13 @@ def start(*words):
         text=True,
         start_new_session=True,
         env={**os.environ, "PYTHONPATH": PATH},
+        preexec_fn=_heed_hangups,
     )
+
+
+def _heed_hangups():
+    """Tests may run under nohup, whose children ignore hang-ups, as they should."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def interrupt(process, how=signal.SIGINT):

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from tidings.cli import console
-from tidings.cli.watch import _served
+from tidings.cli.watch import served
 from tidings.errors import InvalidInputError
 from tidings.watching import recording
 from tidings.watching.recording import write_state
@@ -133,7 +133,7 @@ def test_the_past_has_a_line_for_every_state_and_a_limit(tmp_path, monkeypatch):
 def test_a_watch_can_show_itself_on_a_page(tmp_path, monkeypatch):
     said = []
     monkeypatch.setattr(console, "note", said.append)
-    with _served(tmp_path / "state", 0):
+    with served(tmp_path / "state", 0):
         url = said[0].removeprefix("Page: ")
         with urllib.request.urlopen(url, timeout=30) as answer:
             assert b"Tidings" in answer.read()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidings.cli import console, options, spark
+from tidings.cli import console, interrupts, options, spark
+
+if TYPE_CHECKING:
+    from tidings.watching.rounds import Plan
+    from tidings.watching.state import Alarm
 
 DISAGREE = 1
+LOOK_S, PART_S, MARGIN_S = 5.0, 15.0, 5.0  # of a live demo
 
 
 def demo(
@@ -28,6 +35,20 @@ def demo(
             help='Minutes of simulated traffic to record as the "real" system.',
         ),
     ] = 30.0,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Instead: real NATS brokers, watched on a page, one of which becomes slow. "
+            "Keeps nothing; ends by itself with --json, else at Ctrl-C or after --minutes.",
+        ),
+    ] = False,
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="Port of the live page; 0: a free one."
+        ),
+    ] = 8765,
     seed: options.Seed = 1,
     master: options.Master = None,
     memory: options.Memory = None,
@@ -40,6 +61,9 @@ def demo(
 
     Example: tidings demo --to /tmp/demo
     """
+    if live:
+        with tempfile.TemporaryDirectory(prefix="tidings-live-") as folder:
+            return _live(Path(folder), minutes, seed, port, master, json=json)
     from tidings.demonstration.run import check_place, demonstrate
     from tidings.demonstration.sample_system import market_and_weather
     from tidings.model import reading
@@ -64,3 +88,59 @@ def demo(
         console.show(f"\nReport: {result.page} (open it in a browser; it needs no network)")
     console.warn(result.warnings)
     return 0 if all(check.passed for check in result.checks) else DISAGREE
+
+
+def _live(
+    folder: Path, minutes: float, seed: int, port: int, master: str | None, *, json: bool
+) -> int:
+    """Watch real brokers, have one of them become slow, and see whether an alarm names it."""
+    from tidings.cli.watch import served, show_alarm, show_state
+    from tidings.demonstration.live import SLOW, TIMES_SLOWER, traffic
+    from tidings.watching.rounds import watching
+
+    told: list[Alarm] = []
+
+    def tell(alarm: Alarm) -> None:
+        told.append(alarm)
+        show_alarm(alarm, json=json)
+
+    end_s, is_slow, named = time.monotonic() + 60.0 * minutes, False, False
+    with (
+        traffic(folder, duration_s=60.0 * minutes, seed=seed) as playing,
+        served(folder / "state", port),
+        spark.started(master, small=True) as session,
+        watching(_live_plan(playing.traces, folder), session, tell, lambda _: None) as watcher,
+    ):
+        interrupts.heed()
+        while time.monotonic() < end_s:
+            playing.check()
+            state = watcher.round()
+            show_state(state)
+            if not is_slow and state.standings[0].measured is not None:
+                console.note(f"Now {SLOW} takes {TIMES_SLOWER:g} times as long for every event.")
+                playing.slow_down()
+                is_slow = True
+            named = any(SLOW in alarm.where for alarm in told)
+            if json and named:
+                break
+            time.sleep(LOOK_S)
+    return 0 if named else DISAGREE
+
+
+def _live_plan(traces: Path, folder: Path) -> Plan:
+    from tidings.demonstration.live import small_shop
+    from tidings.watching.closing import Closing
+    from tidings.watching.rounds import Plan
+
+    system = small_shop()
+    closing = Closing(
+        source=traces, store=folder / "store", base=system, period_s=PART_S, margin_s=MARGIN_S
+    )
+    return Plan(
+        closing=closing,
+        system=system,
+        name=str(system.description),
+        folder=folder / "state",
+        every_s=LOOK_S,
+        window_s=300.0,
+    )

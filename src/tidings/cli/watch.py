@@ -136,21 +136,21 @@ def watch(
     hook = None if webhook is None else Webhook(webhook, lambda text: console.warn((text,)))
 
     def tell(alarm: Alarm) -> None:
-        _show_alarm(alarm, json=json)
+        show_alarm(alarm, json=json)
         if hook is not None:
             hook(alarm)
 
     with (
-        _served(plan.folder, port) if page else nullcontext(),
+        served(plan.folder, port) if page else nullcontext(),
         spark.started(master, memory=memory) as session,
         watching(plan, session, tell, lambda _: None) as watcher,
     ):
         interrupts.heed()  # Structured Streaming has taken Ctrl-C over
-        watch_on(watcher, for_s=for_s, once=once, show=_show_state)
+        watch_on(watcher, for_s=for_s, once=once, show=show_state)
 
 
 @contextmanager
-def _served(folder: Path, port: int) -> Iterator[None]:
+def served(folder: Path, port: int) -> Iterator[None]:
     """Serve the state that is being written, on loopback, while the block runs."""
     from tidings.serving.live import Settings
     from tidings.serving.server import serve
@@ -161,7 +161,8 @@ def _served(folder: Path, port: int) -> Iterator[None]:
         yield
 
 
-def _show_alarm(alarm: Alarm, *, json: bool) -> None:
+def show_alarm(alarm: Alarm, *, json: bool) -> None:
+    """Say on stdout, in a line, that an alarm has begun or ended."""
     from tidings.watching.telling import alarm_document
 
     if json:
@@ -171,7 +172,7 @@ def _show_alarm(alarm: Alarm, *, json: bool) -> None:
         console.show(f"{said}: {alarm.sentence()}")
 
 
-def _show_state(state: State) -> None:
+def show_state(state: State) -> None:
     """Say on stderr, in a line, how everybody stands; and what went wrong in the watching."""
     health, everybody = state.health, state.standings[0]
     measured = everybody.measured

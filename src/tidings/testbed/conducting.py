@@ -128,6 +128,8 @@ class Conductor:
         begin(run)
         for each in self._coming:
             self._works.beside(each.come_and_go())
+        for start in run.beside:
+            self._works.beside(start(run))
         breaking = asyncio.create_task(follow_outages(run, plain_change(run.layout, self._servers)))
         try:
             await publish_on_schedule(run, self._publish, self._clients.check, self._tell)

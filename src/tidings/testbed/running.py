@@ -29,7 +29,7 @@ from tidings.testbed.outages import (
     expected_outages,
     failing,
 )
-from tidings.testbed.runs import Run, Stop, TestbedOptions
+from tidings.testbed.runs import Beside, Run, Stop, TestbedOptions
 from tidings.testbed.servers import servers
 from tidings.testbed.storing import StoringConductor
 from tidings.testbed.workload import Subjects, contents_of, schedule, subjects
@@ -119,12 +119,14 @@ def run_testbed(
     *,
     outages: list[Outage] | None = None,
     stops: Sequence[Stop] = (),
+    beside: Sequence[Beside] = (),
     progress: Progress | None = None,
 ) -> Run:
     """Run a system on real servers of this machine.
 
     What fails is killed or cut by its failure laws, or as ``outages`` say. In ``stops`` consumer
-    groups stand still.
+    groups stand still. What is ``beside`` is started with the first event and ended with the run;
+    brokers that store events have nothing beside them.
     A run that breaks half-way comes back with what there is of it and ``incomplete`` saying why;
     so does one that is interrupted (Ctrl-C) once it has begun.
     """
@@ -150,6 +152,7 @@ def run_testbed(
         layout=layout(system, routes, chosen.seed, carried=carried),
         publications=planned,
         stops=stops,
+        beside=beside,
         outages=draw_outages(system, length_s, chosen.seed) if outages is None else outages,
     )
     run.layout.journal.wanted = interest_by_lane(system, routes, names)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidings.errors import InvalidInputError
 
@@ -102,6 +102,9 @@ class Rejoining:
     took_s: float
 
 
+Beside = Callable[["Run"], Coroutine[Any, Any, None]]
+
+
 @dataclass(slots=True, kw_only=True)
 class Run:
     """What happened: everything that was published, seen and received, and how far to trust it."""
@@ -125,6 +128,7 @@ class Run:
     published_late_s: list[float] = field(default_factory=list)
     deliveries: list[Delivery] = field(default_factory=list)
     stops: Sequence[Stop] = ()  # of consumer groups, as they were asked for
+    beside: Sequence[Beside] = ()  # what goes on beside it, from the first event to the last
     handlings: list[Handling] = field(default_factory=list)  # by members of groups
     documents: list[bytes] = field(default_factory=list)  # as the servers sent them
     incomplete: str | None = None  # why it ended early

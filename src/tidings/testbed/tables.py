@@ -6,7 +6,7 @@ What the servers say of each message themselves is one JSON document per server 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,17 +52,27 @@ def sighting(document: bytes, header: str) -> Sighting | None:
 MOST_LATENESS = 0.05  # of the shortest mean service, at the 99th percentile
 
 
-def trace_tables(run: Run) -> dict[str, pa.Table]:
+def trace_tables(
+    run: Run,
+    published: Sequence[Publication] | None = None,
+    known: Mapping[str, Publication] | None = None,
+) -> dict[str, pa.Table]:
     """The trace tables of a run: what was published after its warm-up, to the end of each event.
+
+    Of a run that goes on, ``published`` is what is new of publications, and ``known`` are all so
+    far by event.
 
     A hop is what two saw: arrival, start and end of service by the relay that holds an event as
     long as the broker works, and where it went by the server's own tracing. Whatever server, relay
     and timers cost beyond the drawn times occupies no station; it is on the way to the next one,
     and so in the delay of the link that is measured.
     """
-    kept = {each.event: each for each in run.published if each.at_s >= run.options.warmup_s}
+    all_known = known if known is not None else {each.event: each for each in run.published}
+    warm_s = run.options.warmup_s
+    kept = {name: each for name, each in all_known.items() if each.at_s >= warm_s}
+    told = kept.values() if published is None else published
     return {
-        "publications": _publications(run, list(kept.values())),
+        "publications": _publications(run, [each for each in told if each.at_s >= warm_s]),
         "hops": _hops(run, kept),
         "deliveries": _deliveries(run, kept),
         "subscriptions": _subscriptions(run),

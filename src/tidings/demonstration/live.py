@@ -1,0 +1,114 @@
+"""A live system to watch: real brokers in a tree, traffic, and a broker that becomes slow.
+
+The traffic runs in a process of its own, which ends with this one: it must keep its times while
+Spark counts beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidings.errors import EngineError
+from tidings.model import reading
+from tidings.model.system import System
+
+SLOW, TIMES_SLOWER = "hub", 4.0
+RECORDED_S = 2.0  # between two files of a table
+_LOOK_S, _PATIENCE_S = 0.5, 20.0
+_SLOW_FILE, _STOP_FILE = "slow", "stop"
+SYSTEM = f"""
+tidings: 1
+description: a small shop
+lifetime: 150ms
+brokers:
+  north: {{service: {{exponential: 4ms}}}}
+  {SLOW}: {{service: {{exponential: 5ms}}}}
+  south: {{service: {{exponential: 4ms}}}}
+links:
+  - {{between: [north, {SLOW}], delay: {{exponential: 10ms}}}}
+  - {{between: [{SLOW}, south], delay: {{exponential: 10ms}}}}
+publishers:
+  orders: {{at: north, every: {{exponential: 50ms}}, content: [{{p: 1, event: {{topic: orders}}}}]}}
+  prices: {{at: south, every: {{exponential: 50ms}}, content: [{{p: 1, event: {{topic: prices}}}}]}}
+subscribers:
+  warehouse: {{at: south, target: 0.97, wants: {{topic: orders}}}}
+  till: {{at: north, target: 0.97, wants: {{topic: prices}}}}
+  audit: {{at: {SLOW}, target: 0.97, wants: {{topic: orders}}}}
+"""
+
+
+def small_shop() -> System:
+    """Give the system that is played, as it is before anything goes wrong."""
+    return reading.loads(SYSTEM)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Traffic on real brokers that goes on; its traces come into ``traces``."""
+
+    folder: Path
+    process: subprocess.Popen[str]
+
+    @property
+    def traces(self) -> Path:
+        """The folder that trace tables come into."""
+        return self.folder / "traces"
+
+    def slow_down(self) -> None:
+        """Have a broker take so many times as long for everything from now on."""
+        (self.folder / _SLOW_FILE).touch()
+
+    def check(self) -> None:
+        """Raise :class:`EngineError` where the traffic has ended."""
+        if self.process.poll() is not None:
+            said = "" if self.process.stderr is None else self.process.stderr.read().strip()
+            raise EngineError(f"the brokers of the demo have ended: {said[-500:]}")
+
+
+@contextmanager
+def traffic(folder: Path, *, duration_s: float, seed: int) -> Iterator[Traffic]:
+    """Run traffic on real brokers beside this process while the block runs."""
+    (folder / "traces").mkdir(parents=True)
+    words = [sys.executable, "-m", __name__, str(folder), str(duration_s), str(seed)]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield Traffic(folder=folder, process=process)
+        finally:
+            (folder / _STOP_FILE).touch()  # it takes its brokers with it
+            try:
+                process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def play(folder: Path, duration_s: float, seed: int) -> None:
+    """Run the traffic, recorded as it goes on, until somebody asks for its end."""
+    from tidings.testbed.live import Recorder
+    from tidings.testbed.running import run_testbed
+    from tidings.testbed.runs import Run, TestbedOptions
+
+    async def record(run: Run) -> None:
+        await Recorder(run=run, folder=folder / "traces").record(RECORDED_S)
+
+    async def obey(run: Run) -> None:
+        station, parent = run.layout.stations[SLOW], os.getppid()
+        service, is_slow = station.service, False
+        while os.getppid() == parent and not (folder / _STOP_FILE).exists():
+            if not is_slow and (folder / _SLOW_FILE).exists():
+                station.service, is_slow = (lambda: TIMES_SLOWER * service()), True
+            await asyncio.sleep(_LOOK_S)
+        raise EngineError("the demo is over")
+
+    options = TestbedOptions(duration_s=duration_s, warmup_s=1.0, seed=seed, most_events=200_000)
+    run_testbed(small_shop(), options, beside=(record, obey))
+
+
+if __name__ == "__main__":
+    play(Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]))

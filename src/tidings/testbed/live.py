@@ -1,0 +1,85 @@
+"""A run recorded while it goes on: what is new, every few seconds, as files of trace tables."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidings.testbed.journal import Visit
+from tidings.testbed.runs import Run
+from tidings.testbed.tables import trace_tables
+from tidings.testbed.workload import Publication
+
+SETTLED_S = 1.0  # after an event has left a broker: its server has told by then where it went
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorder:
+    """Writes what has happened since it wrote last into a folder that grows."""
+
+    run: Run
+    folder: Path
+    _numbers: int = 0  # of files so far
+    _publications: int = 0
+    _deliveries: int = 0
+    _visits: int = 0
+    _documents: list[tuple[float, int]] = field(
+        default_factory=lambda: [(0.0, 0)]
+    )  # when, how many
+    _waiting: list[Visit] = field(default_factory=list)  # at brokers, or only just gone
+
+    async def record(self, every_s: float) -> None:
+        """Write every so many seconds, until the run ends."""
+        while True:
+            await asyncio.sleep(every_s)
+            tables = self._new_tables(asyncio.get_running_loop().time())
+            await asyncio.to_thread(self._write, tables)
+
+    def _new_tables(self, now_s: float) -> dict[str, pa.Table]:
+        """What is new, as trace tables; subscriptions are told of once."""
+        run, journal = self.run, self.run.layout.journal
+        visits = [*self._waiting, *journal.visits[self._visits :]]
+        gone = [each for each in visits if each.left_s <= now_s - SETTLED_S]
+        self._waiting = [each for each in visits if each.left_s > now_s - SETTLED_S]
+        new = replace(
+            run,
+            deliveries=run.deliveries[self._deliveries :],
+            documents=run.documents[self._first_document(visits) :],
+            layout=replace(run.layout, journal=replace(journal, visits=gone)),
+        )
+        published = run.published
+        tables = trace_tables(new, published[self._publications :], _by_event(published))
+        if self._numbers:
+            del tables["subscriptions"]
+        self._publications, self._visits = len(published), len(journal.visits)
+        self._deliveries = len(run.deliveries)
+        self._documents.append((now_s, len(run.documents)))
+        return {name: table for name, table in tables.items() if table.num_rows}
+
+    def _first_document(self, visits: Sequence[Visit]) -> int:
+        """From where on servers may tell of these visits; what is before is looked at no more."""
+        earliest_s = min((each.arrived_s for each in visits), default=math.inf) - SETTLED_S
+        old = [each for each in self._documents if each[0] <= earliest_s]
+        self._documents = self._documents[max(len(old) - 1, 0) :]
+        return self._documents[0][1]
+
+    def _write(self, tables: Mapping[str, pa.Table]) -> None:
+        """Write every table to a file that appears whole."""
+        self._numbers += 1
+        for name, table in tables.items():
+            place = self.folder / name
+            place.mkdir(parents=True, exist_ok=True)
+            draft = place / f".{self._numbers:06}.parquet"
+            pq.write_table(table, draft)
+            os.rename(draft, place / f"{self._numbers:06}.parquet")
+
+
+def _by_event(published: list[Publication]) -> dict[str, Publication]:
+    return {each.event: each for each in published}
