@@ -20,27 +20,31 @@ from tidings.model import reading
 from tidings.model.system import System
 
 SLOW, TIMES_SLOWER = "hub", 4.0
-RECORDED_S = 2.0  # between two files of a table
+RECORDED_S, WARMUP_S = 2.0, 6.0  # between two files of a table; before the first
 _LOOK_S, _PATIENCE_S = 0.5, 20.0
 _SLOW_FILE, _STOP_FILE = "slow", "stop"
 SYSTEM = f"""
 tidings: 1
 description: a small shop
-lifetime: 150ms
+lifetime: 500ms
 brokers:
   north: {{service: {{exponential: 4ms}}}}
   {SLOW}: {{service: {{exponential: 5ms}}}}
   south: {{service: {{exponential: 4ms}}}}
 links:
-  - {{between: [north, {SLOW}], delay: {{exponential: 10ms}}}}
-  - {{between: [{SLOW}, south], delay: {{exponential: 10ms}}}}
+  - {{between: [north, {SLOW}], delay: {{exponential: 40ms}}}}
+  - {{between: [{SLOW}, south], delay: {{exponential: 40ms}}}}
 publishers:
-  orders: {{at: north, every: {{exponential: 50ms}}, content: [{{p: 1, event: {{topic: orders}}}}]}}
-  prices: {{at: south, every: {{exponential: 50ms}}, content: [{{p: 1, event: {{topic: prices}}}}]}}
+  orders:
+    {{at: north, link: {{delay: 40ms}}, every: {{exponential: 50ms}},
+     content: [{{p: 1, event: {{topic: orders}}}}]}}
+  prices:
+    {{at: south, link: {{delay: 40ms}}, every: {{exponential: 50ms}},
+     content: [{{p: 1, event: {{topic: prices}}}}]}}
 subscribers:
-  warehouse: {{at: south, target: 0.97, wants: {{topic: orders}}}}
-  till: {{at: north, target: 0.97, wants: {{topic: prices}}}}
-  audit: {{at: {SLOW}, target: 0.97, wants: {{topic: orders}}}}
+  warehouse: {{at: south, link: {{delay: 40ms}}, target: 0.97, wants: {{topic: orders}}}}
+  till: {{at: north, link: {{delay: 40ms}}, target: 0.97, wants: {{topic: prices}}}}
+  audit: {{at: {SLOW}, link: {{delay: 40ms}}, target: 0.97, wants: {{topic: orders}}}}
 """
 
 
@@ -106,7 +110,9 @@ def play(folder: Path, duration_s: float, seed: int) -> None:
             await asyncio.sleep(_LOOK_S)
         raise EngineError("the demo is over")
 
-    options = TestbedOptions(duration_s=duration_s, warmup_s=1.0, seed=seed, most_events=200_000)
+    options = TestbedOptions(
+        duration_s=duration_s, warmup_s=WARMUP_S, seed=seed, most_events=200_000
+    )
     run_testbed(small_shop(), options, beside=(record, obey))
 
 

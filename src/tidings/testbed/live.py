@@ -39,18 +39,22 @@ class Recorder:
         """Write every so many seconds, until the run ends."""
         while True:
             await asyncio.sleep(every_s)
-            tables = self._new_tables(asyncio.get_running_loop().time())
-            await asyncio.to_thread(self._write, tables)
+            # In a thread: relays must keep their times meanwhile. It only reads lists that grow.
+            await asyncio.to_thread(self._write_new, asyncio.get_running_loop().time())
+
+    def _write_new(self, now_s: float) -> None:
+        self._write(self._new_tables(now_s))
 
     def _new_tables(self, now_s: float) -> dict[str, pa.Table]:
         """What is new, as trace tables; subscriptions are told of once."""
         run, journal = self.run, self.run.layout.journal
-        visits = [*self._waiting, *journal.visits[self._visits :]]
+        seen, received = len(journal.visits), len(run.deliveries)
+        visits = [*self._waiting, *journal.visits[self._visits : seen]]
         gone = [each for each in visits if each.left_s <= now_s - SETTLED_S]
         self._waiting = [each for each in visits if each.left_s > now_s - SETTLED_S]
         new = replace(
             run,
-            deliveries=run.deliveries[self._deliveries :],
+            deliveries=run.deliveries[self._deliveries : received],
             documents=run.documents[self._first_document(visits) :],
             layout=replace(run.layout, journal=replace(journal, visits=gone)),
         )
@@ -58,8 +62,7 @@ class Recorder:
         tables = trace_tables(new, published[self._publications :], _by_event(published))
         if self._numbers:
             del tables["subscriptions"]
-        self._publications, self._visits = len(published), len(journal.visits)
-        self._deliveries = len(run.deliveries)
+        self._publications, self._visits, self._deliveries = len(published), seen, received
         self._documents.append((now_s, len(run.documents)))
         return {name: table for name, table in tables.items() if table.num_rows}
 
