@@ -21,6 +21,7 @@ from tidings.watching.judging import (
     burn_rates,
     counts_of,
     differs_from_predicted,
+    find_cut_off,
     find_gone,
     find_moved,
     find_silent,
@@ -200,6 +201,18 @@ def test_who_publishes_or_receives_nothing_is_missed_when_that_cannot_be_chance(
     got = {"x": counts(100, 0, 0), "y": counts(2, 0, 0), "z": counts(100, 1, 1)}
     assert find_gone(got, {"x": 0.9, "y": 0.9, "z": 0.9}, LOOKS) == ["x"]
     assert find_gone(got, {"x": 0.01}, LOOKS) == []
+
+
+def test_a_link_that_carries_next_to_nothing_cuts_its_subscriber_off():
+    path = "subscribers.ann.link.reliability"
+    known = {path: Value(value=0.99)}
+    assert find_cut_off({path: Value(value=0.0, count=200)}, known) == ["ann"]
+    assert find_cut_off({path: Value(value=0.0, count=200)}, {}) == ["ann"]
+    assert find_cut_off({path: Value(value=0.02, count=200)}, known) == []
+    assert find_cut_off({path: Value(value=0.0, count=20)}, known) == []
+    assert find_cut_off({path: Value(value=0.0, count=200)}, {path: Value(value=0.1)}) == []
+    link = "links.a--b.reliability"
+    assert find_cut_off({link: Value(value=0.0, count=200)}, {link: Value(value=1.0)}) == []
 
 
 def test_a_share_outside_the_predicted_interval_is_told():

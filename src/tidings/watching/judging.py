@@ -33,6 +33,7 @@ FREEDOM = 31  # degrees of freedom of standard errors, from 32 batches
 LEAST_COUNT = 30  # observations behind a mean that is tested
 # What is too small to matter, however certain: a share of rates and times, seconds, a share lost.
 LEAST_RATIO, LEAST_S, LEAST_LOSS, LEAST_SHARE = 0.1, 1e-3, 0.005, 0.01
+NEXT_TO_NOTHING = 0.01  # of events, that a link carries
 LASTING = 0.5  # of the bound at which an alarm begins: where it ends
 
 
@@ -293,6 +294,22 @@ def find_gone(
         if each.delivered == 0
         and each.wanted > 0
         and (1.0 - min(delivered.get(name, 0.0), 1.0 - 1e-9)) ** each.wanted < level
+    ]
+
+
+def find_cut_off(found: Mapping[str, Value], reference: Mapping[str, Value]) -> list[str]:
+    """Find subscribers whose own links, by the newest part alone, carry next to nothing.
+
+    What was measured of them may reach back to when they still got everything.
+    """
+    return [
+        path.split(".")[1]
+        for path, now in found.items()
+        if path.startswith("subscribers.")
+        and path.endswith(".link.reliability")
+        and now.count >= LEAST_COUNT
+        and now.value <= NEXT_TO_NOTHING
+        and (path not in reference or reference[path].value >= LASTING)
     ]
 
 

@@ -166,7 +166,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
         for each in look.lasting
         if each.kind == CHANGED and each.until_ns is None
     ]
-    gone = _gone(look)
+    gone = sorted({*_gone(look), *judging.find_cut_off(learnt, reference)})
     heard = {path.split(".")[1] for path in learnt if path.startswith("publishers.")}
     provenance = look.found.measured.provenance
     watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
