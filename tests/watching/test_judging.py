@@ -208,7 +208,7 @@ def test_a_link_that_carries_next_to_nothing_cuts_its_subscriber_off():
     known = {path: Value(value=0.99)}
     assert find_cut_off({path: Value(value=0.0, count=200)}, known) == ["ann"]
     assert find_cut_off({path: Value(value=0.0, count=200)}, {}) == ["ann"]
-    assert find_cut_off({path: Value(value=0.02, count=200)}, known) == []
+    assert find_cut_off({path: Value(value=0.12, count=200)}, known) == []
     assert find_cut_off({path: Value(value=0.0, count=20)}, known) == []
     assert find_cut_off({path: Value(value=0.0, count=200)}, {path: Value(value=0.1)}) == []
     link = "links.a--b.reliability"

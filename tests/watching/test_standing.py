@@ -130,14 +130,14 @@ def test_what_is_wrong_is_named():
     silent = named(a_look(found=learnt(rate=None)))
     assert silent == [("changed", ("ann",), "publisher has fallen silent")]
     gone = named(a_look(stretches=stretches(eve=0.0)))
-    assert gone == [("changed", ("eve",), "subscriber receives nothing any more")]
+    assert gone == [("changed", ("eve",), "subscriber receives next to nothing any more")]
 
 
 def test_a_subscriber_that_is_gone_stays_so_when_that_is_what_is_expected_now():
     """Alarms are held against the system as given, not against what was fitted since."""
     fitted = outcome("predicted", bob=0.99, eve=0.0)
     gone = named(a_look(stretches=stretches(eve=0.0), predicted=fitted))
-    assert gone == [("changed", ("eve",), "subscriber receives nothing any more")]
+    assert gone == [("changed", ("eve",), "subscriber receives next to nothing any more")]
 
 
 def test_what_is_rare_is_judged_over_a_longer_time():

@@ -272,7 +272,7 @@ EXPECTED = {
     "service": {"broker edge is slower"},
     "delay": {"link hub--edge is slower"},
     "loss": {"link hub--edge loses more"},
-    "consumer gone": {"subscriber receives nothing any more"},
+    "consumer gone": {"subscriber receives next to nothing any more"},
 }
 
 

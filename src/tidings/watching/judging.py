@@ -33,7 +33,7 @@ FREEDOM = 31  # degrees of freedom of standard errors, from 32 batches
 LEAST_COUNT = 30  # observations behind a mean that is tested
 # What is too small to matter, however certain: a share of rates and times, seconds, a share lost.
 LEAST_RATIO, LEAST_S, LEAST_LOSS, LEAST_SHARE = 0.1, 1e-3, 0.005, 0.01
-NEXT_TO_NOTHING = 0.01  # of events, that a link carries
+NEXT_TO_NOTHING = 0.1  # of events, that a link carries: parts begin before a consumer goes
 LASTING = 0.5  # of the bound at which an alarm begins: where it ends
 
 

@@ -172,7 +172,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
     watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
     silent = judging.find_silent(reference, heard, watched_s, look.looks_per_day)
     for kind, names, words in (
-        ("gone", gone, "subscriber receives nothing any more"),
+        ("gone", gone, "subscriber receives next to nothing any more"),
         ("silent", silent, "publisher has fallen silent"),
     ):
         for name in names:
