@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from tidings.watching.state import (
     EVERYBODY,
-    NOW_FILE,
-    PAST_FILE,
     Alarm,
     Health,
     Share,
     Standing,
     State,
 )
+from tidings.watching.state import write_state as write
 
 SECOND = 1_000_000_000
 SYSTEM = """
@@ -98,12 +96,8 @@ def made_state(names: list[str], **changes) -> State:
 
 
 def write_state(folder: Path, state: State) -> State:
-    """Replace the state of a folder whole, as who watches does, and note it in its past."""
-    with (folder / PAST_FILE).open("a") as past:
-        past.write(state.past_line() + "\n")
-    new = folder / "new"
-    new.write_text(json.dumps(state.to_document()))
-    os.replace(new, folder / NOW_FILE)
+    """Write a state as who watches does, and give it back."""
+    write(folder, state)
     return state
 
 

@@ -19,6 +19,7 @@ import pytest
 
 from tidings.cli.commands import run
 from tidings.errors import InvalidInputError
+from tidings.model.writing import write_file
 from tidings.serving.live import Settings
 from tidings.serving.monitoring import FILES
 from tidings.serving.server import serve
@@ -146,7 +147,7 @@ def test_a_state_that_is_none_does_not_end_the_pages(served, folder):
     next(stream)
     strange = json.loads((folder / "now.json").read_text())
     strange["standings"][1]["measured"]["share"] = "much"
-    (folder / "now.json").write_text(json.dumps(strange))
+    write_file(folder / "now.json", json.dumps(strange).encode())  # whole, as states are
     told = next(stream)
     assert told["warnings"][0].startswith("now.json has what no state has")
     assert told["total"] == 5

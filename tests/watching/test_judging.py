@@ -179,9 +179,9 @@ def test_a_day_on_which_nothing_changes_raises_no_alarm_with_99_percent():
     for _ in range(100):
         tests = rng.standard_t(31, size=int(20 * LOOKS))
         days += bool(np.abs(tests).max() > limit)
-    # One of them is to be expected; more than this has a chance of one in ten thousand.
-    assert days <= stats.binom.ppf(0.9999, 100, 0.01)
-    assert bound(20, LOOKS) == pytest.approx(stats.t.isf(0.01 / 2 / 20 / LOOKS, 31))
+    # Parameters have a quarter of the level; more than this has a chance of one in ten thousand.
+    assert days <= stats.binom.ppf(0.9999, 100, 0.01 / 4)
+    assert bound(20, LOOKS) == pytest.approx(stats.t.isf(0.01 / 4 / 2 / 20 / LOOKS, 31))
 
 
 @pytest.mark.parametrize("rate", [0.05, 1.0])

@@ -14,9 +14,17 @@ import pytest
 from tidings.cli import console
 from tidings.cli.watch import served
 from tidings.errors import InvalidInputError
-from tidings.watching import recording
-from tidings.watching.recording import write_state
-from tidings.watching.state import NOW_FILE, PAST_FILE, Alarm, Health, Standing, State, read_state
+from tidings.watching import state as states
+from tidings.watching.state import (
+    NOW_FILE,
+    PAST_FILE,
+    Alarm,
+    Health,
+    Standing,
+    State,
+    read_state,
+    write_state,
+)
 from tidings.watching.telling import ENDED_SHOWN, Webhook, turned
 
 SLOW = Alarm(
@@ -115,12 +123,12 @@ def state(number):
 
 
 def test_the_past_has_a_line_for_every_state_and_a_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(recording, "MOST_LINES", 6)
+    monkeypatch.setattr(states, "MOST_PAST_LINES", 6)
     for number in range(6):
         write_state(tmp_path, state(number))
     past = tmp_path / PAST_FILE
     assert [json.loads(line)["at_ns"] for line in past.read_text().splitlines()] == list(range(6))
-    assert len(json.loads(past.read_text().splitlines()[0])["shares"]) == recording.MOST_PAST
+    assert len(json.loads(past.read_text().splitlines()[0])["shares"]) == states.MOST_IN_PAST
     write_state(tmp_path, state(6))
     assert [json.loads(line)["at_ns"] for line in past.read_text().splitlines()] == [3, 4, 5, 6]
     past.write_text(past.read_text() + '{"at_ns": 7, "sha')  # killed while it was written

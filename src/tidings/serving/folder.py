@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tidings.model.plain_files import open_plain
-from tidings.watching.state import NOW_FILE, PAST_FILE, State, read_state
+from tidings.watching.state import NOW_FILE, PAST_COLUMNS, PAST_FILE, State, read_state
 
-MOST_PAST_LINES = 2000  # states that a time series goes back
+MOST_SERIES_LINES = 2000  # states that a time series goes back
 MOST_PAST_BYTES = 32_000_000  # of their lines, which are long where subscribers are many
-COLUMNS = ("promised", "measured", "low", "high", "predicted", "predicted_low", "predicted_high")
 _AT = re.compile(rb'\{"at_ns":(\d+),')
 
 
@@ -58,13 +57,13 @@ class Past:
         self._lock = threading.Lock()
 
     def series(self, name: str) -> dict[str, list[Any]]:
-        """Give shares of one subscriber, or of everybody, by time: columns ``at_s`` and COLUMNS."""
+        """Give shares of one subscriber, or of everybody, by time: ``at_s`` and PAST_COLUMNS."""
         with self._lock:
             self._renew()
             lines = list(self._lines)
         key = re.compile(rb"[{,]%s:(\[[^]]*\])" % re.escape(json.dumps(name).encode()))
         rows = [[_at_s(line), *_values(key.search(line))] for line in lines]
-        titles = ("at_s", *COLUMNS)
+        titles = ("at_s", *PAST_COLUMNS)
         return {title: [row[index] for row in rows] for index, title in enumerate(titles)}
 
     def _renew(self) -> None:
@@ -90,7 +89,7 @@ class Past:
             return
         self._lines.append(line)
         self._bytes += len(line)
-        while self._bytes > MOST_PAST_BYTES or len(self._lines) > MOST_PAST_LINES:
+        while self._bytes > MOST_PAST_BYTES or len(self._lines) > MOST_SERIES_LINES:
             self._bytes -= len(self._lines.popleft())
 
 
@@ -100,11 +99,11 @@ def _at_s(line: bytes) -> float | None:
 
 
 def _values(place: re.Match[bytes] | None) -> list[Any]:
-    """Values of COLUMNS where a line has them; unknown ones are None."""
+    """Values of PAST_COLUMNS where a line has them; unknown ones are None."""
     with contextlib.suppress(ValueError):
-        if place is not None and len(values := json.loads(place[1])) == len(COLUMNS):
+        if place is not None and len(values := json.loads(place[1])) == len(PAST_COLUMNS):
             return list(values)
-    return [None] * len(COLUMNS)
+    return [None] * len(PAST_COLUMNS)
 
 
 def file_mark(path: Path) -> tuple[int, ...]:

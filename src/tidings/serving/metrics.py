@@ -11,9 +11,8 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, genera
 from prometheus_client.registry import Collector
 
 from tidings.serving import words
-from tidings.watching.state import Health, Share, Standing, State
+from tidings.watching.state import KINDS, Health, Share, Standing, State
 
-KINDS = ("target", "changed", "backlog")
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 Labelled = Iterable[tuple[tuple[str, ...], float | None]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tidings.reporting.headline import Figure, Sentence
 from tidings.reporting.wording import UNKNOWN, percent, plural, quantity, seconds, short
-from tidings.watching.state import EVERYBODY, Alarm, Share, Standing, State
+from tidings.watching.state import BACKLOG, CHANGED, EVERYBODY, Alarm, Share, Standing, State
 
 MOST_NAMED = 3
 
@@ -76,7 +76,7 @@ def sentences(state: State | None) -> list[Sentence]:
         "Why": _why(below, alarms),
         "Do": next((each.do for each in alarms if each.do), ""),
         "Ahead": next(
-            (f"{_where(each)}: {size(each)}" for each in alarms if each.kind == "backlog"), ""
+            (f"{_where(each)}: {size(each)}" for each in alarms if each.kind == BACKLOG), ""
         ),
     }
     return [
@@ -176,10 +176,10 @@ def _who(below: Sequence[Standing]) -> str:
 
 
 def _why(below: Sequence[Standing], alarms: Sequence[Alarm]) -> str:
-    changed = [_where(each) for each in alarms if each.kind == "changed"]
+    changed = [_where(each) for each in alarms if each.kind == CHANGED]
     causes = Counter(each.cause for each in below if each.cause)
     for each in alarms:
-        if each.kind != "changed" and each.cause and each.cause not in causes:
+        if each.kind != CHANGED and each.cause and each.cause not in causes:
             causes[each.cause] = 1
     named = [cause for cause, _ in causes.most_common(MOST_NAMED)]
     return "; ".join([*named, *changed[:1]])

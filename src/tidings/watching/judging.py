@@ -4,7 +4,7 @@ Nothing in here reads or writes anything. Shares have Wilson's interval, widened
 means over stretches of time where these differ by more than single events would. Whether a
 parameter has moved is a test in standard errors with Student's t, of as many degrees of freedom as
 there are batches but one, at a level that all tests of a day share: a day on which nothing changes
-raises no alarm with 99 %.
+raises no alarm of a change with 99 %.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ SURE = 4.0  # standard errors by which a promise must be broken
 USUAL = 1.96
 MOST_BURN = 1e9  # stands for the burn rate of a budget of nothing
 DAY_S = 86_400.0
-FALSE_ALARMS = 0.01  # a day in which nothing changes has one with this probability
+# A day in which nothing changes has an alarm of a change with probability .01: in equal parts by
+# parameters, silent publishers, subscribers who get nothing, and shares that were not predicted.
+FALSE_ALARMS = 0.01 / 4
 FREEDOM = 31  # degrees of freedom of standard errors, from 32 batches
 LEAST_COUNT = 30  # observations behind a mean that is tested
 # What is too small to matter, however certain: a share of rates and times, seconds, a share lost.

@@ -29,10 +29,9 @@ from tidings.prediction.predict import predict
 from tidings.watching import judging
 from tidings.watching.closing import Closing
 from tidings.watching.measuring import MEASURED_FILE, Ledger, measure
-from tidings.watching.recording import write_state
 from tidings.watching.staging import Batch, Staging
-from tidings.watching.standing import CHANGED, Look, alarms, queues, standings, travelled_longer
-from tidings.watching.state import Alarm, Health, State, read_state
+from tidings.watching.standing import Look, alarms, queues, standings, travelled_longer
+from tidings.watching.state import CHANGED, Alarm, Health, State, read_state, write_state
 from tidings.watching.stream import take_new_files
 from tidings.watching.telling import Tell, turned
 

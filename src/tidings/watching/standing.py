@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,10 +15,7 @@ from tidings.model.system import System
 from tidings.watching import judging
 from tidings.watching.counts import Stretch
 from tidings.watching.reference import known_values, learnt_values
-from tidings.watching.state import EVERYBODY, Alarm, Share, Standing
-
-MOST_STANDINGS = 1000  # subscribers that are told of, the worst
-CHANGED, TARGET, BACKLOG = "changed", "target", "backlog"
+from tidings.watching.state import BACKLOG, CHANGED, EVERYBODY, TARGET, Alarm, Share, Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +73,7 @@ def standings(look: Look) -> tuple[Standing, ...]:
             )
         )
     worst = sorted(found[1:], key=_badness)
-    return (found[0], *worst[:MOST_STANDINGS])
+    return (found[0], *worst)
 
 
 def alarms(look: Look) -> list[Alarm]:
@@ -278,11 +275,10 @@ def _share(share: float, error: float) -> Share:
     return Share(share=share, low=max(share - half, 0.0), high=min(share + half, 1.0))
 
 
-def _common(targets: object) -> float | None:
+def _common(targets: Iterable[float | None]) -> float | None:
     """The target that all have; None where they differ or have none."""
-    values = set(targets)  # type: ignore[call-overload]
-    only = values.pop() if len(values) == 1 else None
-    return None if only is None else float(only)
+    values = set(targets)
+    return values.pop() if len(values) == 1 else None
 
 
 def _badness(standing: Standing) -> tuple[float, str]:

@@ -9,16 +9,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 from tidings.model.json_text import parse, plain
-from tidings.model.plain_files import read_text
+from tidings.model.plain_files import open_plain, read_text
+from tidings.model.writing import write_file
 
 NOW_FILE = "now.json"
 PAST_FILE = "past.jsonl"
 EVERYBODY = ""  # the name under which all subscribers together are kept
+# Kinds of alarms: the promise is being broken; the system is no longer the one that was predicted;
+# events wait, and will be late until they are gone.
+TARGET, CHANGED, BACKLOG = KINDS = ("target", "changed", "backlog")
+# What a line of the past has of each name.
+PAST_COLUMNS = (
+    "promised", "measured", "low", "high", "predicted", "predicted_low", "predicted_high",
+)  # fmt: skip
+MOST_PAST_LINES = 10_000
+MOST_IN_PAST = 21  # names in a line: everybody and the worst
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +59,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """Something is wrong: what, where, how large, since when, and what to do about it.
-
-    ``kind`` is 'target' (the promise is being broken), 'changed' (the system is no longer the one
-    that was predicted) or 'backlog' (events wait, and will be late until it is gone).
-    """
+    """Something is wrong: what, where, how large, since when, and what to do about it."""
 
     name: str  # the same as long as the same thing is wrong
-    kind: str
+    kind: str  # one of KINDS
     where: tuple[str, ...]  # subscribers, brokers, links, publishers
     what: str  # in words, without numbers
     size: float
@@ -146,6 +152,35 @@ def read_state(folder: Path) -> State | None:
     except FileNotFoundError:
         return None
     return State.from_document(parse(text))
+
+
+def write_state(folder: Path, state: State) -> None:
+    """Write the latest state, and a line for time series; these are halved when they are many."""
+    write_file(folder / NOW_FILE, json.dumps(state.to_document()).encode())
+    path = folder / PAST_FILE
+    short = replace(state, standings=state.standings[:MOST_IN_PAST])
+    lines = _lines(path)
+    if len(lines) >= MOST_PAST_LINES:
+        write_file(path, b"".join(each + b"\n" for each in lines[MOST_PAST_LINES // 2 :]))
+    elif lines and not _is_whole(lines[-1]):  # of a run that was killed
+        write_file(path, b"".join(each + b"\n" for each in lines[:-1]))
+    with path.open("ab") as stream:
+        stream.write(short.past_line().encode() + b"\n")
+
+
+def _lines(path: Path) -> list[bytes]:
+    if not path.exists():
+        return []
+    with open_plain(path) as file:
+        return file.read().splitlines()
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        parse(line)
+    except ValueError:
+        return False
+    return True
 
 
 def _interval(share: Share | None) -> tuple[float | None, float | None, float | None]:
