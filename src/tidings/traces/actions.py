@@ -28,7 +28,7 @@ _WRAPPERS = ("Exception thrown in awaitResult", "Job aborted due to stage failur
 
 
 @contextmanager
-def side_by_side(spark: SparkSession) -> Iterator[Start]:
+def concurrent_queries(spark: SparkSession) -> Iterator[Start]:
     """Run queries side by side, for as long as the context lasts.
 
     A small query leaves most of a machine idle: it is planned and compiled by one thread, and its

@@ -74,7 +74,7 @@ from tidings.characterisation.fit.subscribers import changed_subscribers, find_s
 from tidings.characterisation.statistics import PUBLISHED, REPEATED, UNFORESEEN, Partial, merge_rows
 from tidings.model.progress import Progress
 from tidings.model.system import System
-from tidings.traces.actions import Start, bring_here, side_by_side
+from tidings.traces.actions import Start, bring_here, concurrent_queries
 from tidings.traces.quarantine import REASON
 from tidings.traces.reading import Traces
 from tidings.traces.window import TraceWindow
@@ -115,7 +115,7 @@ def gather(
     Filters, from subscriptions or else from ``base``, say which attributes of contents matter where
     the contents are too many.
     """
-    with side_by_side(traces.tables["hops"].sparkSession) as start:
+    with concurrent_queries(traces.tables["hops"].sparkSession) as start:
         return _gathered(traces, measured, tell, base, decided or Decided(), start)
 
 
