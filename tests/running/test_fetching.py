@@ -1,0 +1,208 @@
+"""Rows fetched from a stream or a web server are there once, whoever is killed when."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import http.server
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tidings.errors import EngineError, InvalidInputError
+from tidings.running import fetching as module
+from tidings.running import inbox as inbox_module
+from tidings.running.fetching import Feed, WebFiles, fetching
+from tidings.running.inbox import Inbox
+from tidings.testbed.servers import HOST, free_ports
+
+
+def rows_in(inbox, file):
+    """All lines of a table, in the order of the pieces."""
+    pieces = [inbox.folder / name for name in inbox.pieces()]
+    return [
+        line
+        for piece in pieces
+        if (piece / file).exists()
+        for line in (piece / file).read_text().splitlines()
+    ]
+
+
+class Killed(BaseException):
+    """As if the process were no more."""
+
+
+def test_a_piece_and_its_offset_appear_in_one_step(tmp_path, monkeypatch):
+    inbox = Inbox(tmp_path / "in")
+    assert inbox.reached("stream") == 0
+    inbox.put("stream", 1, 4, {"hops.jsonl": b"{}\n"})
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox_module.os, "rename", lambda *_: (_ for _ in ()).throw(Killed()))
+        with pytest.raises(Killed):
+            inbox.put("stream", 4, 9, {"hops.jsonl": b"{}\n{}\n"})
+    again = Inbox(tmp_path / "in")
+    assert (again.reached("stream"), again.reached("hops")) == (4, 0)
+    again.put("stream", 4, 9, {"hops.jsonl": b"{}\n{}\n"})
+    assert [each.name for each in (tmp_path / "in").iterdir() if each.name.startswith(".")] == []
+    again.clear(again.pieces())
+    assert again.pieces() == [f"stream-{4:020d}-{9:020d}"]  # which says how far
+
+
+# ---- a stream ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server with JetStream; gives its address."""
+    pytest.importorskip("nats")
+    folder = tmp_path_factory.mktemp("nats")
+    port, page = free_ports(2)
+    program = Path(sys.executable).parent / "nats-server"
+    command = [program, "-a", HOST, "-p", str(port), "-m", str(page), "-js", "-sd", folder]
+    process = subprocess.Popen([*command, "-l", folder / "log"])
+    try:
+        deadline = time.monotonic() + 60.0
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"http://{HOST}:{page}/healthz", timeout=5).read()
+                break
+            time.sleep(0.02)
+        yield f"nats://{HOST}:{port}"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def publish(url, stream, *messages, **options):
+    """Messages into a stream, which is made where there is none; gives how many it has by then."""
+    import nats
+    from nats.js.errors import BadRequestError
+
+    async def send():
+        client = await nats.connect(url, connect_timeout=10)
+        try:
+            jetstream = client.jetstream(timeout=10)
+            with contextlib.suppress(BadRequestError):
+                await jetstream.add_stream(name=stream, subjects=[f"{stream}.>"], **options)
+            for subject, data in messages:
+                await jetstream.publish(f"{stream}.{subject}", data)
+            return (await jetstream.stream_info(stream)).state.messages
+        finally:
+            await client.close()
+
+    return asyncio.run(asyncio.wait_for(send(), 60.0))
+
+
+def test_a_stream_is_fetched_piece_by_piece_and_once(server, tmp_path, monkeypatch):
+    """Several rows a message, other subjects, a kill before a piece is in place."""
+    monkeypatch.setattr(module, "_MOST_MESSAGES", 4)
+    monkeypatch.setattr(module, "_AT_A_TIME", 2)
+    numbered = [("hops", f'{{"event":"{number}"}}'.encode()) for number in range(10)]
+    publish(server, "ONE", ("hops", b'{"event":"a"}\n{"event":"b"}\n'), ("notes", b"!"), *numbered)
+    source = fetching(f"{server}/ONE")
+    usual, calls = os.rename, []
+
+    def dies(*names):
+        calls.append(names)
+        if len(calls) == 2:
+            raise Killed
+        usual(*names)
+
+    inbox = Inbox(tmp_path / "in")
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox_module.os, "rename", dies)
+        with pytest.raises(Killed):
+            source.fetch(inbox)
+    inbox = Inbox(tmp_path / "in")
+    assert inbox.reached("stream") == 5
+    for _ in range(2):
+        assert source.fetch(inbox) == ""
+    assert inbox.reached("stream") == 13
+    wanted = [f'{{"event":"{name}"}}' for name in ("a", "b", *range(10))]
+    assert rows_in(inbox, "hops.jsonl") == wanted
+    assert len(inbox.pieces()) == 3
+    feed = Feed(source, inbox)
+    publish(server, "ONE", ("deliveries", b'{"event":"c"}'))
+    feed.fetch()
+    feed.clear()
+    assert len(inbox.pieces()) == 1
+    assert rows_in(inbox, "deliveries.jsonl") == ['{"event":"c"}']
+    feed.fetch()
+    assert inbox.reached("stream") == 14
+
+
+def test_what_a_stream_has_dropped_is_told(server, tmp_path):
+    inbox, source = Inbox(tmp_path / "in"), fetching(f"{server}/SHORT")
+    rows = [("hops", b"{}")] * 3
+    publish(server, "SHORT", *rows, max_msgs=3)
+    assert source.fetch(inbox) == ""
+    publish(server, "SHORT", *rows, *rows)
+    assert source.fetch(inbox) == "3 messages of the stream SHORT were gone before they were read"
+    assert len(rows_in(inbox, "hops.jsonl")) == 6
+    assert source.fetch(inbox) == ""
+    with pytest.raises(EngineError, match=r"the stream NONE at nats://.* cannot be read"):
+        fetching(f"{server}/NONE").fetch(inbox)
+
+
+# ---- files on a web server -----------------------------------------------------------------------
+
+
+class Ranges(http.server.SimpleHTTPRequestHandler):
+    """Gives parts of files, as web servers do; ``whole``: only whole files."""
+
+    whole = False
+
+    def do_GET(self):
+        path = Path(self.translate_path(self.path))
+        data = path.read_bytes() if path.is_file() else b""
+        wanted = self.headers["Range"].removeprefix("bytes=")
+        begin, end = (int(each) for each in wanted.split("-"))
+        part, code = (data, 200) if self.whole else (data[begin : end + 1], 206)
+        code = 416 if not part and begin else code
+        code = code if path.is_file() else 404
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(part)))
+        self.end_headers()
+        self.wfile.write(part)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_files_that_grow_are_fetched_line_by_line_and_once(tmp_path, monkeypatch, whole):
+    monkeypatch.setattr(module, "_MOST_BYTES", 64)
+    monkeypatch.setattr(Ranges, "whole", whole)
+    (tmp_path / "web").mkdir()
+    file = tmp_path / "web" / "hops.jsonl"
+    handler = functools.partial(Ranges, directory=tmp_path / "web")
+    with http.server.ThreadingHTTPServer((HOST, 0), handler) as web:
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        inbox, source = Inbox(tmp_path / "in"), WebFiles(f"http://{HOST}:{web.server_port}/")
+        assert "none of the files" in source.fetch(inbox)
+        lines = [f'{{"event":"{number}"}}' for number in range(20)]
+        file.write_text("\n".join(lines[:10]) + '\n{"ev')
+        assert source.fetch(inbox) == ""
+        assert rows_in(inbox, "hops.jsonl") == lines[:10]
+        file.write_text("\n".join(lines) + "\n")
+        for _ in range(2):
+            inbox = Inbox(tmp_path / "in")
+            source.fetch(inbox)
+        assert rows_in(inbox, "hops.jsonl") == lines
+        web.shutdown()
+    with pytest.raises(EngineError, match="cannot be read"):
+        source.fetch(inbox)
+
+
+def test_an_address_that_is_no_source_is_refused_without_its_password():
+    for url in ("nats://host", "ftp://u:secret@host/x", "nats://u:secret@host:1/a/b", "http:///x"):
+        with pytest.raises(InvalidInputError, match="wants a folder, nats://") as refused:
+            fetching(url)
+        assert "secret" not in str(refused.value)
