@@ -18,9 +18,11 @@ from tidings.characterisation import stored
 from tidings.characterisation.count import adding
 from tidings.characterisation.count.adding import add_traces
 from tidings.characterisation.count.gathering import Decided, gather
+from tidings.characterisation.count.merging import put_together
 from tidings.characterisation.count.seams import settled
 from tidings.characterisation.count.store import (
     STORE_FILE,
+    counted_subscriptions,
     load_partial,
     locked,
     read_catalogue,
@@ -109,6 +111,35 @@ def test_days_put_together_are_all_days_at_once(together, at_once, name):
     whole = merge_rows(name, [at_once.tables[name]])
     assert len(whole) > 0
     assert_same(as_cells(name, together.tables[name]), as_cells(name, whole))
+
+
+def test_days_written_as_one_part_are_all_days_at_once(store, at_once, tmp_path):
+    """Whatever is a sum, and what is stitched; of windows that batches cut nothing is kept."""
+    place = shutil.copytree(store, tmp_path / "store")
+    known = read_catalogue(place)
+    steps = counted_subscriptions(place, known.parts)
+    part, seams = put_together(place, known.parts, known.seams, steps)
+    assert seams == ()
+    assert part.batches_ns == (1_000_000_000,) * 32
+    catalogue = replace(known, parts=(part,), seams=())
+    write_catalogue(place, catalogue)
+    found = stored._whole(place, read_catalogue(place))
+    for name, each in STATISTICS.items():
+        if each.keys and name not in (*STITCHED, *LIKE_STATES):
+            rows = merge_rows(name, [at_once.tables[name]])
+            assert_same(as_cells(name, found.tables[name]), as_cells(name, rows))
+    a, b = (interval_samples(each.tables["intervals"]) for each in (found, at_once))
+    assert a.keys() == b.keys()
+    for publisher, sample in b.items():
+        assert a[publisher].count == sample.count
+        np.testing.assert_array_equal(a[publisher].bins, sample.bins)
+        assert a[publisher].squares == pytest.approx(sample.squares, rel=1e-12)
+    runs = [loss_runs(each.tables["loss_runs"]) for each in (found, at_once)]
+    assert runs[0] == runs[1]
+    ends = found.tables["intervals"].query("statistic == 'ends'")
+    assert len(ends) <= 32 * ends["publisher"].nunique()
+    told, parted = characterise_store(place), characterise_store(store)
+    pd.testing.assert_frame_equal(told.measured.subscribers, parted.measured.subscribers)
 
 
 def test_every_statistic_that_is_counted_has_its_record(at_once):
@@ -341,7 +372,7 @@ def test_what_does_not_go_into_a_store_is_told(spark, store, folders, tmp_path):
 def test_the_last_seconds_are_left_out_where_nothing_follows(spark, store, at_once, folders):
     catalogue = read_catalogue(store)
     last = catalogue.parts[1]
-    work = adding._Work(session=spark, store=store, parts=catalogue.parts, tell=print)
+    work = adding._Work(session=spark, store=store, catalogue=catalogue, tell=print)
     tables = settled(work._end(last, "end"), 2.0, print).tables
     changed = tables["publications"].query("statistic == 'batches'")
     inside = changed["batch"].notna()

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import functools
 import http.server
 import os
-import subprocess
-import sys
 import threading
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
+from jetstream import jetstream_server, publish
 
 from tidings.errors import EngineError, InvalidInputError
 from tidings.running import fetching as module
 from tidings.running import inbox as inbox_module
 from tidings.running.fetching import Feed, WebFiles, fetching
 from tidings.running.inbox import Inbox
-from tidings.testbed.servers import HOST, free_ports
+from tidings.testbed.servers import HOST
 
 
 def rows_in(inbox, file):
@@ -61,43 +56,8 @@ def test_a_piece_and_its_offset_appear_in_one_step(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server with JetStream; gives its address."""
-    pytest.importorskip("nats")
-    folder = tmp_path_factory.mktemp("nats")
-    port, page = free_ports(2)
-    program = Path(sys.executable).parent / "nats-server"
-    command = [program, "-a", HOST, "-p", str(port), "-m", str(page), "-js", "-sd", folder]
-    process = subprocess.Popen([*command, "-l", folder / "log"])
-    try:
-        deadline = time.monotonic() + 60.0
-        while time.monotonic() < deadline:
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://{HOST}:{page}/healthz", timeout=5).read()
-                break
-            time.sleep(0.02)
-        yield f"nats://{HOST}:{port}"
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def publish(url, stream, *messages, **options):
-    """Messages into a stream, which is made where there is none; gives how many it has by then."""
-    import nats
-    from nats.js.errors import BadRequestError
-
-    async def send():
-        client = await nats.connect(url, connect_timeout=10)
-        try:
-            jetstream = client.jetstream(timeout=10)
-            with contextlib.suppress(BadRequestError):
-                await jetstream.add_stream(name=stream, subjects=[f"{stream}.>"], **options)
-            for subject, data in messages:
-                await jetstream.publish(f"{stream}.{subject}", data)
-            return (await jetstream.stream_info(stream)).state.messages
-        finally:
-            await client.close()
-
-    return asyncio.run(asyncio.wait_for(send(), 60.0))
+    with jetstream_server(tmp_path_factory.mktemp("nats")) as url:
+        yield url
 
 
 def test_a_stream_is_fetched_piece_by_piece_and_once(server, tmp_path, monkeypatch):

@@ -133,6 +133,16 @@ def test_what_is_wrong_is_named():
     assert gone == [("changed", ("eve",), "subscriber receives next to nothing any more")]
 
 
+def test_what_is_down_is_named_and_why_others_get_nothing():
+    look = a_look(stretches=stretches(eve=0.0), down_since={"hub": 59 * MINUTE_NS + 45 * 10**9})
+    hub, eve = alarms(look)
+    assert (hub.what, hub.where, hub.size, hub.unit) == ("broker is down", ("hub",), 15.0, "s")
+    assert hub.since_ns == 59 * MINUTE_NS + 45 * 10**9
+    assert (eve.where, eve.cause) == (("eve",), "broker hub is down")
+    (link,) = alarms(a_look(down_since={"hub--edge": 0}))
+    assert link.sentence() == "link is down (hub--edge): 3.6e+03 s"
+
+
 def test_a_subscriber_that_is_gone_stays_so_when_that_is_what_is_expected_now():
     """Alarms are held against the system as given, not against what was fitted since."""
     fitted = outcome("predicted", bob=0.99, eve=0.0)

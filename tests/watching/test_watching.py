@@ -11,24 +11,28 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from jetstream import jetstream_server, publish
 
 import tidings as td
+from spark_cluster import AS_IT_STANDS
 from tidings.characterisation import stored
+from tidings.characterisation.count.compacting import compact
 from tidings.characterisation.count.gathering import Decided, gather
-from tidings.characterisation.count.store import read_catalogue
+from tidings.characterisation.count.store import load_partial, read_catalogue
 from tidings.characterisation.statistics import STATISTICS, merge_of, merge_rows
 from tidings.model.laws import Exponential
 from tidings.traces.reading import read_traces
+from tidings.watching import closing, rounds
 from tidings.watching.closing import Closing
 from tidings.watching.rounds import Plan, watching
 from tidings.watching.staging import TIMES
 from tidings.watching.state import read_state
 
-TIDINGS = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
 SYSTEM = """
 tidings: 1
 lifetime: 500ms
@@ -150,6 +154,36 @@ MOMENTS = {
         each.stat().st_ino for each in store.glob("store.json")
     },
 }
+# Watches for ever, and predicts nothing. Parts are put together as soon as there are three.
+WATCH = f"""
+import sys
+from functools import partial
+from pathlib import Path
+import tidings as td
+from tidings.errors import EngineError
+from tidings.traces.session import spark_session
+from tidings.watching import closing, rounds
+
+def unknown(*_, **__):
+    raise EngineError("not asked for")
+
+rounds.predict = rounds.explain = unknown
+closing.compact = partial(closing.compact, sizes=((20 * 10**9, 10**9),), most_uncarried=1)
+source, store, system = map(Path, sys.argv[1:])
+known = td.load(system)
+plan = rounds.Plan(
+    closing=closing.Closing(
+        source=source, store=store, base=known, period_s={PART_S}, margin_s={MARGIN_S}
+    ),
+    system=known, name="killed", folder=store / "watch", every_s=1.0,
+)
+with spark_session("local[2]", small=True) as spark:
+    for name, value in {AS_IT_STANDS!r}.items():
+        spark.conf.set(name, value)
+    with rounds.watching(plan, spark, lambda _: None, lambda _: None) as watcher:
+        rounds.watch(watcher, for_s=None, once=False, show=lambda _: None)
+"""
+KILLS, ENOUGH_S = 10, 1200.0  # at most so many, and none is begun after so long
 
 
 def killed_at(command, store, found, after_s):
@@ -157,7 +191,7 @@ def killed_at(command, store, found, after_s):
     before = found(store)
     process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
     try:
-        patience = time.monotonic() + 150.0
+        patience = time.monotonic() + 200.0
         while not found(store) - before and time.monotonic() < patience:
             assert process.poll() is None
             time.sleep(0.01)
@@ -170,46 +204,92 @@ def killed_at(command, store, found, after_s):
 
 
 @pytest.mark.nightly
-@pytest.mark.timeout(2400)  # eight processes, each of which starts Spark
+@pytest.mark.timeout(2400)  # every kill starts Spark anew
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("seed", [1])
-def test_a_watch_killed_again_and_again_counts_what_batch_counts(spark, tmp_path, seed):
+def test_a_watch_killed_again_and_again_counts_what_batch_counts(
+    spark, tmp_path, monkeypatch, record_property, seed
+):
+    """Rows come late and twice; parts are put together all the while."""
     rng = random.Random(seed)
     (tmp_path / "system.yaml").write_text(SYSTEM)
-    source, store = tmp_path / "in", tmp_path / "store"
+    system, source, store = td.loads(SYSTEM), tmp_path / "in", tmp_path / "store"
     source.mkdir()
-    tables, recording = tables_of(td.loads(SYSTEM), CHUNK_S * CHUNKS, seed)
+    tables, recording = tables_of(system, CHUNK_S * CHUNKS, seed)
     some = np.random.default_rng(seed)
     tables = {
         name: rows.assign(held=(some.random(len(rows)) < 0.2) & (name != "publications"))
         for name, rows in tables.items()
     }
-    command = [
-        *TIDINGS, "watch", str(source), "--system", str(tmp_path / "system.yaml"),
-        "--store", str(store), "--part", f"{PART_S}s", "--margin", f"{MARGIN_S}s",
-        "--every", "1s", "--master", "local[2]",
-    ]  # fmt: skip
-    reached = set()
+    command = [sys.executable, "-c", WATCH, *map(str, (source, store, tmp_path / "system.yaml"))]
+    reached, begun = [], time.monotonic()
     for chunk in range(CHUNKS + 1):
         feed(tables, recording.from_ns, source, chunk, rng)
-        if chunk % 3 == 2:
-            moment = list(MOMENTS)[chunk // 3 % len(MOMENTS)]
-            if killed_at(command, store, MOMENTS[moment], rng.uniform(0.0, 0.3)):
-                reached.add(moment)
-    assert len(reached) >= 3
+        if chunk % 2 == 0 and len(reached) < KILLS and time.monotonic() - begun < ENOUGH_S:
+            moment = list(MOMENTS)[len(reached) % len(MOMENTS)]
+            came = killed_at(command, store, MOMENTS[moment], rng.uniform(0.0, 0.3))
+            reached.append(moment if came else "")
+    assert len(set(reached) - {""}) >= 3
+    monkeypatch.setattr(
+        closing, "compact", partial(compact, sizes=((20 * SECOND_NS, SECOND_NS),), most_uncarried=1)
+    )
+    monkeypatch.setattr(rounds, "predict", lambda *_, **__: None)
+    plan = Plan(
+        closing=Closing(
+            source=source, store=store, base=system, period_s=PART_S, margin_s=MARGIN_S
+        ),
+        system=system,
+        name="killed",
+        folder=store / "watch",
+    )
     # Rows of the first period, long after it was counted.
-    first = {
-        name: rows.drop(columns="held").head(5)
-        for name, rows in tables.items()
-        if name in ("hops", "publications")
-    }
-    for _ in range(2):
-        subprocess.run([*command, "--once"], check=True, timeout=600)
+    first = {name: tables[name].drop(columns="held").head(5) for name in ("hops", "publications")}
+    with watching(plan, spark, lambda _: None, lambda _: None) as watcher:
+        watcher.round()
         for name, rows in first.items():
             put(rows, source, name, "late")
-    state = read_state(store / "watch")
+        state = watcher.round()
     assert state.health.late_rows == 10
+    catalogue = read_catalogue(store)
+    assert any(part.batches_ns for part in catalogue.parts)
     assert_counted_alike(store, spark, source, "late")
+    record_property("kills", len(reached))
+    record_property("at their moments", sum(map(bool, reached)))
+
+
+# ---- sources -------------------------------------------------------------------------------------
+
+TIDINGS = [sys.executable, "-c", "from tidings.cli.main import main; main()"]
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_a_stream_is_watched_by_one_command(tmp_path):
+    """Twice: the second time it goes on where it was."""
+    (tmp_path / "system.yaml").write_text(SYSTEM)
+    store = tmp_path / "store"
+    tables, _ = tables_of(td.loads(SYSTEM), 25.0, 1)
+    (tmp_path / "nats").mkdir()
+    with jetstream_server(tmp_path / "nats") as url:
+        options = ["--part", "10s", "--margin", "2s", "--once", "--master", "local[2]"]
+        given = ["--system", str(tmp_path / "system.yaml"), "--store", str(store), *options]
+        rows = []
+        for half in range(2):
+            messages = [
+                (name, frame.iloc[begin : begin + 400].to_json(orient="records", lines=True))
+                for name, whole in sorted(tables.items())
+                for frame in [np.array_split(whole, 2)[half]]
+                for begin in range(0, len(frame), 400)
+            ]
+            publish(url, "TRACES", *[(name, text.encode()) for name, text in messages])
+            command = [*TIDINGS, "watch", f"{url}/TRACES", *given]
+            subprocess.run(command, check=True, timeout=400)
+            rows.append(read_state(store / "watch").health.rows)
+    assert sum(rows) == sum(map(len, tables.values()))
+    part = read_catalogue(store).parts[0]
+    counted = load_partial(store / part.folder).tables["hops"].query("statistic == 'quality'")
+    mine = tables["hops"]["arrived_ns"]
+    assert counted["rows"].sum() == (mine < part.until_ns).sum()
 
 
 # ---- changes -------------------------------------------------------------------------------------

@@ -289,22 +289,37 @@ def merged(partials: Sequence[Partial], batch_of: Sequence[int]) -> Partial:
     )
 
 
-def batches_of(lengths_ns: Sequence[int]) -> list[int]:
+def batch_widths(length_ns: int | Sequence[int]) -> list[int]:
+    """How long each of the 32 batches of a part is; told by its length where they are equal.
+
+    >>> batch_widths(62)[:2], batch_widths(62)[-2:]
+    ([2, 2], [2, 0])
+    """
+    if not isinstance(length_ns, int):
+        return list(length_ns)
+    width = -(-length_ns // BATCHES)
+    return [max(0, min(width, length_ns - n * width)) for n in range(BATCHES)]
+
+
+def batches_of(lengths_ns: Sequence[int | Sequence[int]]) -> list[int]:
     """Into which of 32 batches of all time observed each batch of each part goes, by its beginning.
+
+    Parts are told by their lengths, or where batches are not alike by those of each of them.
 
     >>> batches_of([64, 64])[:6], len(batches_of([64, 64]))
     ([0, 0, 1, 1, 2, 2], 64)
     """
-    whole, numbers, before = sum(lengths_ns), [], 0
-    for length_ns in lengths_ns:
-        width = -(-length_ns // BATCHES)
-        wide = -(-whole // BATCHES)
-        numbers += [min((before + n * width) // wide, BATCHES - 1) for n in range(BATCHES)]
-        before += length_ns
+    widths = [batch_widths(each) for each in lengths_ns]
+    wide, numbers, before = -(-sum(map(sum, widths)) // BATCHES), [], 0
+    for width in (width for each in widths for width in each):
+        numbers.append(min(before // wide, BATCHES - 1))
+        before += width
     return numbers
 
 
-def batch_lengths_s(lengths_ns: Sequence[int], counted_ns: Sequence[int]) -> tuple[float, ...]:
+def batch_lengths_s(
+    lengths_ns: Sequence[int | Sequence[int]], counted_ns: Sequence[int]
+) -> tuple[float, ...]:
     """How many seconds of each of those 32 batches were counted, of parts of such lengths.
 
     Of a part, publications are counted in its first ``counted_ns``: those at the end may be left to
@@ -317,7 +332,8 @@ def batch_lengths_s(lengths_ns: Sequence[int], counted_ns: Sequence[int]) -> tup
     found_ns = [0] * BATCHES
     goes_to = iter(batches_of(lengths_ns))
     for length_ns, until_ns in zip(lengths_ns, counted_ns, strict=True):
-        width = -(-length_ns // BATCHES)
-        for begin in range(0, BATCHES * width, width):
+        begin = 0
+        for width in batch_widths(length_ns):
             found_ns[next(goes_to)] += max(0, min(begin + width, until_ns) - begin)
+            begin += width
     return tuple(each / 1e9 for each in found_ns)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import pandas as pd
 
+from tidings.characterisation.count.merging import SCALES, laid_out, without
 from tidings.characterisation.count.store import (
     Catalogue,
     Part,
@@ -20,25 +22,26 @@ from tidings.characterisation.count.store import (
 )
 from tidings.characterisation.count.stored_values import check_whole
 from tidings.characterisation.fit.assembling import check_base
-from tidings.characterisation.fit.collected import statistics_of, wanted_throughout
+from tidings.characterisation.fit.collected import statistics_of
 from tidings.characterisation.fit.contents import asked_attributes
 from tidings.characterisation.fit.counting import Observed
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.fitting import fit
-from tidings.characterisation.fit.subscribers import changed_subscribers, find_subscribers
+from tidings.characterisation.fit.subscribers import find_subscribers
 from tidings.characterisation.job import check_tables
 from tidings.characterisation.statistics import (
     BATCHES,
     Partial,
     batch_lengths_s,
+    batch_widths,
     batches_of,
-    in_stretch,
     merged,
-    shifted,
 )
 from tidings.errors import InvalidTracesError, TidingsError
 from tidings.model.system import System
 from tidings.traces.window import TraceWindow
+
+Between = tuple[int, int]  # two moments, in nanoseconds
 
 
 def characterise_store(
@@ -46,7 +49,7 @@ def characterise_store(
     base: System | None = None,
     *,
     since_ns: int | None = None,
-    measured_ns: tuple[int, int] | None = None,
+    measured_ns: Between | None = None,
 ) -> Characterisation:
     """Fit a system to all parts of a store together, with the outcome and how far to trust both.
 
@@ -81,14 +84,14 @@ def _characterised(
     catalogue: Catalogue,
     base: System | None,
     since_ns: int,
-    measured_ns: tuple[int, int] | None,
+    measured_ns: Between | None,
 ) -> Characterisation:
-    earlier = [part for part in catalogue.parts if part.from_ns < since_ns]
+    counted = _whole(store, catalogue, since_ns=since_ns, measured_ns=measured_ns)
+    carried = catalogue.carried.tables if catalogue.carried else ()
+    here = [name for part in catalogue.parts for name in part.tables]
+    tables = tuple(dict.fromkeys((*carried, *here)))
     catalogue = _since(store, catalogue, since_ns)
-    counted = _whole(store, catalogue, earlier, measured_ns)
     stretches = stretches_of(catalogue.parts)
-    every = (*earlier, *catalogue.parts)
-    tables = tuple(dict.fromkeys(name for part in every for name in part.tables))
     check_tables(str(store), tables, base)
     window = window_of(catalogue.parts)
     measured = window.shortened(catalogue.settle_s)
@@ -105,6 +108,8 @@ def _characterised(
     observed = Observed(tables=tables, window=window, source=str(store), notes=tuple(said))
     batches_s = _batches_s(catalogue.parts, stretches, catalogue.settle_s)
     seen = replace(statistics_of(counted), batches_s=batches_s)
+    if any(part.batches_ns for part in catalogue.parts):
+        seen = replace(seen, intervals=seen.intervals[seen.intervals["statistic"] != SCALES])
     return fit(observed, seen, measured, base)
 
 
@@ -113,12 +118,11 @@ def _batches_s(
 ) -> tuple[float, ...]:
     """How many seconds each batch of all parts has, without what is left to settle."""
     last = {stretch[-1].folder for stretch in stretches}
-    lengths_ns = [part.until_ns - part.from_ns for part in parts]
     counted_ns = [
-        length - round(settle_s * 1e9) * (part.folder in last)
-        for part, length in zip(parts, lengths_ns, strict=True)
+        part.until_ns - part.from_ns - round(settle_s * 1e9) * (part.folder in last)
+        for part in parts
     ]
-    return batch_lengths_s(lengths_ns, counted_ns)
+    return batch_lengths_s([part.lengths_ns for part in parts], counted_ns)
 
 
 def _since(store: Path, catalogue: Catalogue, since_ns: int) -> Catalogue:
@@ -132,63 +136,33 @@ def _since(store: Path, catalogue: Catalogue, since_ns: int) -> Catalogue:
 
 
 def _whole(
-    store: Path,
-    catalogue: Catalogue,
-    earlier: Sequence[Part] = (),
-    measured_ns: tuple[int, int] | None = None,
+    store: Path, catalogue: Catalogue, *, since_ns: int = 0, measured_ns: Between | None = None
 ) -> Partial:
-    """The statistics of all parts, and of the seams between them, as one.
+    """The statistics of the parts since a moment, and of the seams between them, as one.
 
-    Of ``earlier`` parts only who had subscribed.
+    Of earlier parts only who had subscribed, and how long states lasted.
     """
-    numbers = {part.folder: number for number, part in enumerate(catalogue.parts)}
-    stretch_of = {
-        part.folder: number
-        for number, stretch in enumerate(stretches_of(catalogue.parts))
-        for part in stretch
-    }
-    owner: Mapping[str, str] = {
-        **{part.folder: part.folder for part in catalogue.parts},
-        **{each.folder: each.before for each in catalogue.seams},
-    }
-    tables = {part.folder: part.tables for part in catalogue.parts}
-    loaded = {folder: load_partial(store / folder, tables.get(folder)) for folder in owner}
-    _check_columns(store, loaded)
-    steps = counted_subscriptions(store, (*earlier, *catalogue.parts))
-    loaded |= _with_those_who_stayed(loaded, catalogue.parts, steps)
-    partials = [
-        in_stretch(shifted(loaded[folder], BATCHES * numbers[part]), stretch_of[part])
-        for folder, part in owner.items()
-    ]
+    chosen = _since(store, catalogue, since_ns)
+    steps = counted_subscriptions(store, catalogue.uncarried(catalogue.parts), catalogue.carried)
+    partials = list(laid_out(store, chosen.parts, chosen.seams, steps))
     if measured_ns is not None:
-        begin, end = (_batches_until(catalogue.parts, at_ns) for at_ns in measured_ns)
+        begin, end = (_batches_until(chosen.parts, at_ns) for at_ns in measured_ns)
         partials = [_measured_between(each, begin, end) for each in partials]
-    if earlier and (before := counted_subscriptions(store, earlier)) is not None:
-        partials.append(Partial(tables={"subscriptions": before}))
+    if steps is not None:
+        partials = [without(each, "subscriptions") for each in partials]
+        partials.append(Partial(tables={"subscriptions": steps}))
     if catalogue.periods is not None:
-        every = {name for part in catalogue.parts for name in part.tables}
+        every = {name for part in chosen.parts for name in part.tables}
         partials.append(load_partial(store / catalogue.periods, every, periods=True))
-    whole = merged(partials, batches_of([part.until_ns - part.from_ns for part in catalogue.parts]))
+    whole = merged(partials, batches_of([part.lengths_ns for part in chosen.parts]))
     try:
-        check_whole(whole.tables, window_of(catalogue.parts))
+        check_whole(whole.tables, window_of(chosen.parts))
     except ValueError as problem:
         raise InvalidTracesError(
             f"{store}: its statistics are inconsistent ({problem}); add the traces again, "
             "to a new store"
         ) from problem
     return whole
-
-
-def _check_columns(store: Path, loaded: Mapping[str, Partial]) -> None:
-    """Raise where a table has other columns in one part than in another."""
-    columns: dict[str, set[str]] = {}
-    for folder, part in loaded.items():
-        for name, table in part.tables.items():
-            if columns.setdefault(name, set(table.columns)) != set(table.columns):
-                raise InvalidTracesError(
-                    f"{store / folder}: got the table {name} with other columns than in other "
-                    "parts; wants the same: add the traces of that time again"
-                )
 
 
 def end_of_batches(parts: Sequence[Part], at_ns: int) -> int:
@@ -198,25 +172,21 @@ def end_of_batches(parts: Sequence[Part], at_ns: int) -> int:
     >>> end_of_batches([part], 13)
     12
     """
-    ends = [
-        min(part.from_ns + (batch + 1) * _batch_ns(part), part.until_ns)
-        for part in parts
-        for batch in range(BATCHES)
-    ]
+    ends = [end for part in parts for end in _batch_ends(part)]
     return max((end for end in ends if end <= at_ns), default=parts[0].from_ns)
 
 
 def _batches_until(parts: Sequence[Part], at_ns: int) -> int:
     """How many batches of these parts end by a moment."""
     whole = [
-        BATCHES if part.until_ns <= at_ns else max((at_ns - part.from_ns) // _batch_ns(part), 0)
+        BATCHES if part.until_ns <= at_ns else sum(end <= at_ns for end in _batch_ends(part))
         for part in parts
     ]
     return sum(whole)
 
 
-def _batch_ns(part: Part) -> int:
-    return -(-(part.until_ns - part.from_ns) // BATCHES)
+def _batch_ends(part: Part) -> list[int]:
+    return [part.from_ns + end for end in accumulate(batch_widths(part.lengths_ns))]
 
 
 def _measured_between(partial: Partial, begin: int, end: int) -> Partial:
@@ -231,28 +201,6 @@ def _measured_between(partial: Partial, begin: int, end: int) -> Partial:
         kept = (rows["statistic"] != "pairs") | rows["batch"].between(begin, end - 1)
         tables["deliveries"] = rows[kept]
     return replace(partial, tables=tables)
-
-
-def _with_those_who_stayed(
-    loaded: Mapping[str, Partial], parts: Sequence[Part], rows: pd.DataFrame | None
-) -> dict[str, Partial]:
-    """The parts, each with what those wanted in it who came or went in others only.
-
-    ``rows`` are all steps of subscriptions, counted.
-    """
-    if rows is None:
-        return {}
-    window = window_of(parts)
-    churners = set(changed_subscribers(rows, window))
-    wants = {each.name: each.wants for each in find_subscribers(rows, None, window).subscribers}
-    begun = rows[rows["action"] == "subscribe"].groupby("subscriber")["first_ns"].min()
-    with_stayers = {}
-    for part in parts:
-        counted = loaded[part.folder]
-        others = churners - set(counted.tables.get("guests", rows.head(0))["subscriber"])
-        there = {n: wants[n] for n in sorted(others) if n in wants and begun[n] <= part.from_ns}
-        with_stayers[part.folder] = wanted_throughout(counted, there)
-    return with_stayers
 
 
 def _check_folding(counted: Partial, store: Path, base: System | None, window: TraceWindow) -> None:

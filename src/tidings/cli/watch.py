@@ -14,16 +14,18 @@ from tidings.cli import console, interrupts, options, spark
 from tidings.cli.plan.asking import Slo
 
 if TYPE_CHECKING:
+    from tidings.running.fetching import Feed
     from tidings.watching.state import Alarm, State
 
 
 def watch(
     source: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="SOURCE",
             help="A folder that trace tables come into, file by file: hops/0001.parquet and so "
-            "on; also CSV and JSON Lines.",
+            "on; also CSV and JSON Lines. Or nats://HOST:PORT/STREAM, or http://HOST/PATH with "
+            "files hops.jsonl and so on that grow.",
         ),
     ],
     system: Annotated[
@@ -62,6 +64,19 @@ def watch(
             help="How late rows may come in, and how long events may travel; at most --part.",
         ),
     ] = "10s",
+    credentials: Annotated[
+        Path | None,
+        typer.Option("--credentials", metavar="FILE", help="Credentials file of the NATS user."),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            "--keep",
+            metavar="TIME",
+            help="Drop parts of the store that ended longer ago than this; all are kept by "
+            "default.",
+        ),
+    ] = None,
     window: Annotated[
         str, typer.Option("--window", metavar="TIME", help="Measure on-time shares over this time.")
     ] = "1h",
@@ -116,17 +131,21 @@ def watch(
     from tidings.watching.rounds import watch as watch_on
     from tidings.watching.telling import Webhook
 
+    folder = state or store / "watch"
+    place, feed = fed_from(source, folder / "incoming", credentials)
     plan = Plan(
         closing=Closing(
-            source=source,
+            source=place,
             store=store,
             base=known,
             period_s=options.seconds(part),
             margin_s=options.seconds(margin),
+            keep_s=None if keep is None else options.seconds(keep),
         ),
         system=known,
         name=str(known.description or system.stem),
-        folder=state or store / "watch",
+        folder=folder,
+        feed=feed,
         system_file=str(system.absolute()),
         every_s=options.seconds(every),
         window_s=options.seconds(window),
@@ -147,6 +166,17 @@ def watch(
     ):
         interrupts.heed()  # Structured Streaming has taken Ctrl-C over
         watch_on(watcher, for_s=for_s, once=once, show=show_state)
+
+
+def fed_from(source: str, inbox: Path, credentials: Path | None) -> tuple[Path, Feed | None]:
+    """Find the folder to watch, and what feeds it where the source is an address."""
+    if "://" not in source:
+        return Path(source), None
+    from tidings.running.fetching import Feed, fetching
+    from tidings.running.inbox import Inbox
+
+    kept = fetching(source, None if credentials is None else str(credentials))
+    return inbox, Feed(kept, Inbox(inbox))
 
 
 @contextmanager

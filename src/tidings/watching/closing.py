@@ -12,6 +12,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tidings.characterisation.count.adding import add_traces
+from tidings.characterisation.count.carrying import down_since
+from tidings.characterisation.count.compacting import compact
 from tidings.characterisation.count.store import Part, read_catalogue
 from tidings.characterisation.statistics import NEEDED
 from tidings.errors import InvalidTracesError
@@ -22,6 +24,7 @@ from tidings.traces.reading import Traces, parse_manifest
 from tidings.traces.window import TraceWindow
 from tidings.watching.staging import Batch, Limits, Staging
 
+LEAST_KEPT_S = 7200.0  # of which the last hour is fitted
 FIRST_SHARE = 0.1  # of a period; a shorter first part waits for the next one
 
 
@@ -30,7 +33,8 @@ class Closing:
     """Where periods are counted to, and by which rules.
 
     ``margin_s`` is both how long an event may travel and how much later than the newest publication
-    a row may come in. It is no longer than a period, so that no event meets three parts.
+    a row may come in. It is no longer than a period, so that no event meets three parts. Parts that
+    ended more than ``keep_s`` ago are dropped.
     """
 
     source: Path
@@ -38,6 +42,7 @@ class Closing:
     base: System
     period_s: float = 60.0
     margin_s: float = 10.0
+    keep_s: float | None = None
 
     def __post_init__(self) -> None:
         if not self.source.is_dir():
@@ -48,6 +53,11 @@ class Closing:
             raise InvalidTracesError(
                 f"the margin is {self.margin_s:g} s and parts are {self.period_s:g} s long; wants "
                 "a margin above 0 and at most as long as a part, so that no event meets three parts"
+            )
+        if self.keep_s is not None and self.keep_s < LEAST_KEPT_S:
+            raise InvalidTracesError(
+                f"--keep is {self.keep_s:g} s; wants {LEAST_KEPT_S / 3600:g} h or more: what is "
+                "judged is judged by the last hours"
             )
 
     @property
@@ -67,6 +77,11 @@ class Closing:
                 "--store"
             )
         return catalogue.parts
+
+    def down_since(self) -> dict[str, int]:
+        """Components that are recorded to be down, and since when."""
+        catalogue = read_catalogue(self.store)
+        return {} if catalogue is None else down_since(self.store, catalogue)
 
     def counted_until_ns(self) -> int:
         """Until when the store has counted; 0 where it has nothing yet."""
@@ -107,6 +122,10 @@ class Closing:
         )
         staging.forget(until_ns, self.period_ns)
         return window
+
+    def compact(self, spark: SparkSession, tell: Progress) -> None:
+        """Put old parts of the store together, and drop those that are too old."""
+        compact(spark, self.store, keep_s=self.keep_s, progress=tell)
 
     def _traces(
         self, spark: SparkSession, staging: Staging, latest: Batch, window: TraceWindow

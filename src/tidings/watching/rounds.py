@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
@@ -19,7 +20,7 @@ from tidings.characterisation.count.store import Part, locked
 from tidings.characterisation.fit.fitted import Characterisation
 from tidings.characterisation.fit.quality import SET_ASIDE
 from tidings.characterisation.stored import characterise_store
-from tidings.errors import InvalidTracesError, TidingsError
+from tidings.errors import EngineError, InvalidTracesError, TidingsError
 from tidings.model import reading
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
@@ -39,6 +40,18 @@ FITTED_FILE = "fitted.yaml"
 PREDICT_S = 10.0  # CPU seconds of simulation for a prediction, at most
 
 
+class Feed(Protocol):
+    """What brings rows into the folder that is watched, from where they are kept."""
+
+    def fetch(self) -> str:
+        """Bring all that is new; gives what is to be told of it, if anything."""
+        ...
+
+    def clear(self) -> None:
+        """Remove what was brought: it has been taken in."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is watched, by which rules, and where what is learnt is kept."""
@@ -47,6 +60,7 @@ class Plan:
     system: System  # with its targets
     name: str
     folder: Path  # of the state
+    feed: Feed | None = None  # None: others bring files
     system_file: str = ""  # where the system was read from
     every_s: float = 60.0
     window_s: float = 3600.0  # over which shares are measured
@@ -71,6 +85,7 @@ class Watcher:
     _known_ns: int = field(init=False, default=0)  # since when the prediction stands
     _found: Characterisation | None = field(init=False, default=None)  # of the newest part
     _longer: Characterisation | None = field(init=False, default=None)  # of the last hour
+    _down: dict[str, int] = field(init=False, default_factory=dict)  # components, since when
     _problem: str = field(init=False, default="")
 
     def __post_init__(self) -> None:
@@ -91,12 +106,21 @@ class Watcher:
         if latest is not None:
             window = self.plan.closing.close(self.spark, self._staging, latest, self.progress)
         is_new = window is not None and self._measure()
+        if window is not None:  # after measuring, which asks for batches as they were counted
+            self._compact()
         state = self._judge(latest, started, is_new=is_new)
         write_state(self.plan.folder, state)
         return state
 
     def _take_in(self) -> Batch | None:
         """Stage the rows of all new files; gives the latest batch there has ever been."""
+        feed = self.plan.feed
+        if feed is not None:
+            self.progress("fetching")
+            try:
+                self._problem = feed.fetch()
+            except EngineError as problem:
+                self._problem = str(problem)  # asked again the next time
         limits = self.plan.closing.limits(time.time_ns())
 
         def take(number: int, files: list[str]) -> None:
@@ -112,6 +136,8 @@ class Watcher:
             take,
             most_files=self.plan.most_files,
         )
+        if feed is not None:
+            feed.clear()  # the stream has handed over all files that were there when it began
         return self._staging.latest()
 
     def _measure(self) -> bool:
@@ -122,6 +148,7 @@ class Watcher:
             until_ns = known[-1].until_ns if known else 0
             stretch = measure(store, self.plan.system, parts, until_ns, closing.margin_s)
             self._found = characterise_store(store, self.plan.system, since_ns=parts[-1].from_ns)
+            self._down = closing.down_since()
             if stretch is not None:
                 ledger.add(stretch)
             self._refit_in_time(parts)
@@ -129,6 +156,13 @@ class Watcher:
             self._problem = f"nothing can be measured: {problem}"
             return False
         return True
+
+    def _compact(self) -> None:
+        """Keep the store small; if somebody is reading it, the next time."""
+        try:
+            self.plan.closing.compact(self.spark, self.progress)
+        except InvalidTracesError as problem:
+            self._problem = f"old parts stay as they are for now: {problem}"
 
     def _judge(self, latest: Batch | None, started: float, *, is_new: bool) -> State:
         """Judge what is new, and tell of it; alarms stay as they are while nothing is."""
@@ -139,6 +173,7 @@ class Watcher:
             stretches=self._ledger().read(),
             found=self._found,
             longer=self._longer,
+            down_since=self._down,
             window_s=self.plan.window_s,
             look_s=max(self.plan.every_s, self.plan.closing.period_s),
             lasting=self._alarms,

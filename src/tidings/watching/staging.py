@@ -20,6 +20,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidings.characterisation.count.store import extremes
 from tidings.errors import InvalidTracesError, TidingsError
 from tidings.model import json_text
 from tidings.model.plain_files import read_text
@@ -122,7 +123,7 @@ class Staging:
         moments = [
             least
             for path, _ in self._periods("publications")
-            for least, _ in _extremes(path, TIMES["publications"])
+            for least, _ in extremes(path, TIMES["publications"])
         ]
         return min(moments, default=None)
 
@@ -251,7 +252,7 @@ def _sorted_out(draft: Path, limits: Limits, batch: Batch, before: Batch | None)
             late += rows[path]
             _move_files(path, draft / _LATE / path.parent.name / path.name)
     published = (draft / "publications").glob(f"{_PERIOD}=*")
-    newest = [most for path in published for _, most in _extremes(path, TIMES["publications"])]
+    newest = [most for path in published for _, most in extremes(path, TIMES["publications"])]
     seen = [name for name in TIMES if (draft / name).is_dir()]
     return Batch(
         number=batch.number,
@@ -277,19 +278,6 @@ def _move_files(source: Path, target: Path) -> None:
 
 def _rows(folder: Path) -> int:
     return sum(pyarrow.parquet.read_metadata(file).num_rows for file in folder.glob("*.parquet"))
-
-
-def _extremes(folder: Path, column: str) -> list[tuple[int, int]]:
-    """The least and the greatest value of a column in every group of rows that has any."""
-    found = []
-    for file in folder.glob("*.parquet"):
-        told = pyarrow.parquet.read_metadata(file)
-        at = told.schema.names.index(column)
-        for group in range(told.num_row_groups):
-            known = told.row_group(group).column(at).statistics
-            if known is not None and known.has_min_max:
-                found.append((known.min, known.max))
-    return found
 
 
 def _is_batch(path: Path) -> re.Match[str] | None:

@@ -31,6 +31,7 @@ class Look:
     look_s: float  # time between two looks
     longer: Characterisation | None = None  # of a longer time, for what is rare
     lasting: Sequence[Alarm] = field(default=())
+    down_since: Mapping[str, int] = field(default_factory=dict)  # components, as recorded
 
     @property
     def at_ns(self) -> int:
@@ -168,11 +169,15 @@ def _changed(look: Look) -> Iterator[Alarm]:
     provenance = look.found.measured.provenance
     watched_s = (provenance["until_ns"] - provenance["from_ns"]) / 1e9
     silent = judging.find_silent(reference, heard, watched_s, look.looks_per_day)
+    homes = {each.name: each.at for each in look.system.publishers}
+    homes |= {each.name: each.at for each in look.system.subscribers}
+    yield from _outages(look)
     for kind, names, words in (
         ("gone", gone, "subscriber receives next to nothing any more"),
         ("silent", silent, "publisher has fallen silent"),
     ):
         for name in names:
+            home = homes.get(name)
             yield Alarm(
                 name=f"{CHANGED} {kind} {name}",
                 kind=CHANGED,
@@ -181,6 +186,7 @@ def _changed(look: Look) -> Iterator[Alarm]:
                 size=0.0,
                 unit="events",
                 since_ns=newest.from_ns,
+                cause=f"broker {home} is down" if home in look.down_since else "",
             )
     of_gone = tuple(f"subscribers.{name}." for name in gone)
     tests = (learnt, {path: value for path, value in over_longer.items() if _is_rare(path, learnt)})
@@ -201,6 +207,20 @@ def _changed(look: Look) -> Iterator[Alarm]:
                 cause=f"it was {moved.was:.3g} and is {moved.now:.3g}, "
                 f"{moved.distance:.0f} standard errors away",
             )
+
+
+def _outages(look: Look) -> Iterator[Alarm]:
+    """Brokers and links that are recorded to be down."""
+    for name, since_ns in sorted(look.down_since.items()):
+        yield Alarm(
+            name=f"{CHANGED} down {name}",
+            kind=CHANGED,
+            where=(name,),
+            what=f"{'link' if '--' in name else 'broker'} is down",
+            size=max(look.at_ns - since_ns, 0) / 1e9,
+            unit="s",
+            since_ns=since_ns,
+        )
 
 
 def _is_rare(path: str, learnt: Mapping[str, judging.Value]) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tidings.characterisation.count.carrying import Past
 from tidings.characterisation.count.gathering import Decided, gather
 from tidings.characterisation.count.periods import (
     PERIODS,
@@ -17,31 +18,28 @@ from tidings.characterisation.count.periods import (
 )
 from tidings.characterisation.count.seams import End, beginning_of, end_of, seam, settled
 from tidings.characterisation.count.store import (
+    CHANGES,
     Catalogue,
     Part,
     Seam,
-    counted_subscriptions,
     load_partial,
     locked,
     new_folder_name,
     read_catalogue,
     save_partial,
     save_rows,
-    stretches_of,
-    window_of,
     write_catalogue,
 )
-from tidings.characterisation.statistics import NEEDED, Partial, merge_rows
+from tidings.characterisation.statistics import NEEDED, Partial
 from tidings.errors import InvalidTracesError
 from tidings.model.progress import Progress
 from tidings.model.system import System
-from tidings.traces.actions import bring_here
 from tidings.traces.parsing_once import parsed_once
 from tidings.traces.places import require_tables
 from tidings.traces.reading import Traces
 
 MARGIN_S = 600.0  # by default; longer than events travel
-_BEGINNING, _END, _ROWS = "beginning", "end", "changes"
+_BEGINNING, _END = "beginning", "end"
 _STEPS = ("subscribe", "unsubscribe")
 
 
@@ -80,22 +78,19 @@ def add_traces(
             part = _count_part(kept, store, earlier, base, tell)
         parts = tuple(sorted((*others, part), key=lambda each: each.from_ns))
         session = traces.tables["hops"].sparkSession
-        work = _Work(session=session, store=store, parts=parts, tell=tell)
-        write_catalogue(
-            store,
-            replace(
-                catalogue,
-                parts=parts,
-                settle_s=settle_s,
-                seams=work.seams(catalogue.seams, settle_s),
-                periods=work.periods(),
-            ),
-        )
+        whole = replace(catalogue, parts=parts, settle_s=settle_s)
+        work = _Work(session=session, store=store, catalogue=whole, tell=tell)
+        write_catalogue(store, replace(whole, seams=work.seams(), periods=work.periods()))
 
 
 def _others(catalogue: Catalogue, traces: Traces, store: Path) -> list[Part]:
     """The parts that stay; none of them may overlap with the new one."""
-    new = traces.window
+    new, carried = traces.window, catalogue.carried
+    if carried is not None and new.from_ns < carried.until_ns:
+        raise InvalidTracesError(
+            f"{traces.source} begins at {new.from_ns} ns, but the parts of {store} up to "
+            f"{carried.until_ns} ns have been put together; wants later traces, or a new store"
+        )
     others = [part for part in catalogue.parts if part.window != new]
     for part in others:
         if part.from_ns < new.until_ns and new.from_ns < part.until_ns:
@@ -112,10 +107,15 @@ def _count_part(
     traces: Traces, store: Path, catalogue: Catalogue, base: System | None, tell: Progress
 ) -> Part:
     """Count some traces, and write what was counted and the rows at both ends."""
-    known = counted_subscriptions(store, catalogue.parts)
     before = [part for part in catalogue.parts if part.until_ns <= traces.window.from_ns]
-    steps = _kept_rows(traces.tables["hops"].sparkSession, store, before, "subscriptions")
-    decided = Decided(every_link=True, subscriptions=known, steps=steps)
+    session = traces.tables["hops"].sparkSession
+    past = _past(session, store, catalogue, before)
+    decided = Decided(
+        every_link=True,
+        subscriptions=_past(session, store, catalogue, catalogue.parts).subscriptions(),
+        steps=past.steps(),
+    )
+    given, traces = traces, _with_states(traces, past)
     counted = gather(traces, traces.window, tell, base, decided)
     _check_order(traces, counted, [part for part in catalogue.parts if part not in before], store)
     tables = {name: frame for name, frame in counted.tables.items() if name not in PERIODS}
@@ -125,27 +125,38 @@ def _count_part(
     save_rows(store / folder / _BEGINNING, beginning_of(traces, counted, catalogue.margin_s))
     save_rows(store / folder / _END, end_of(traces, counted, catalogue.margin_s))
     # Changes are few, and what one of them begins may last for many days: kept as they are.
-    kept = {of for of in map(table_of, PERIODS) if of in traces.tables}
-    changes = {name: traces.tables[name] for name in sorted(kept)}
+    kept = {of for of in map(table_of, PERIODS) if of in given.tables}
+    changes = {name: given.tables[name] for name in sorted(kept)}
     if "subscriptions" in changes:
         changes["subscriptions"] = changes["subscriptions"].where(F.col("action").isin(*_STEPS))
-    save_rows(store / folder / _ROWS, changes)
+    save_rows(store / folder / CHANGES, changes)
     return Part(
         folder=folder,
         from_ns=traces.window.from_ns,
         until_ns=traces.window.until_ns,
         source=traces.source,
-        tables=tuple(traces.tables),
+        tables=tuple(given.tables),
     )
 
 
-def _kept_rows(
-    session: SparkSession, store: Path, parts: Sequence[Part], table: str
-) -> DataFrame | None:
-    """The changes of a table that some parts have kept."""
-    places = [store / part.folder / _ROWS / table for part in parts]
-    kept = [f"file://{place.resolve()}" for place in places if place.exists()]
-    return session.read.parquet(*kept) if kept else None
+def _with_states(traces: Traces, past: Past) -> Traces:
+    """The same, with the states in which components were when the part began: outages may last."""
+    before = past.states(traces.window.from_ns)
+    if before is None:
+        return traces
+    own = traces.tables.get("states")
+    states = before if own is None else own.unionByName(before, allowMissingColumns=True)
+    return replace(traces, tables={**traces.tables, "states": states})
+
+
+def _past(session: SparkSession, store: Path, catalogue: Catalogue, parts: Sequence[Part]) -> Past:
+    """What is known of changes in some parts, and in those that are carried."""
+    return Past(
+        session=session,
+        store=store,
+        carried=catalogue.carried,
+        parts=catalogue.uncarried(parts),
+    )
 
 
 def _check_order(traces: Traces, counted: Partial, later: Sequence[Part], store: Path) -> None:
@@ -173,14 +184,15 @@ class _Work:
 
     session: SparkSession
     store: Path
-    parts: Sequence[Part]
+    catalogue: Catalogue
     tell: Progress
 
-    def seams(self, known: Sequence[Seam], settle_s: float) -> tuple[Seam, ...]:
+    def seams(self) -> tuple[Seam, ...]:
         """All seams between the parts; those that are known are not counted again."""
-        old = {(each.before, each.after, each.settle_s): each for each in known}
+        settle_s = self.catalogue.settle_s
+        old = {(each.before, each.after, each.settle_s): each for each in self.catalogue.seams}
         seams = []
-        for part, after in pairwise((*self.parts, None)):
+        for part, after in pairwise((*self.catalogue.parts, None)):
             assert part is not None
             if after is not None and after.from_ns == part.until_ns:
                 key: tuple[str, str | None, float] = (part.folder, after.folder, 0.0)
@@ -205,14 +217,18 @@ class _Work:
 
     def _end(self, part: Part, which: str) -> End:
         place = self.store / part.folder
-        so_far = [each for each in self.parts if each.from_ns <= part.from_ns]
+        so_far = [each for each in self.catalogue.parts if each.from_ns <= part.from_ns]
+        past = self._past(so_far)
         return End(
             tables=self._rows(place / which),
             window=part.window,
             counted=load_partial(place, part.tables),
-            steps=_kept_rows(self.session, self.store, so_far, "subscriptions"),
-            subscriptions=counted_subscriptions(self.store, so_far),
+            steps=past.steps(),
+            subscriptions=past.subscriptions(),
         )
+
+    def _past(self, parts: Sequence[Part]) -> Past:
+        return _past(self.session, self.store, self.catalogue, parts)
 
     def _rows(self, place: Path) -> dict[str, DataFrame]:
         return {
@@ -221,16 +237,8 @@ class _Work:
         }
 
     def periods(self) -> str | None:
-        """Periods of components and peers, counted anew over all changes; where they are."""
-        tables = {}
-        for name, count in PERIODS.items():
-            frames = []
-            for stretch in stretches_of(self.parts):
-                changes = _kept_rows(self.session, self.store, stretch, table_of(name))
-                if changes is not None:
-                    frames.append(bring_here(count(changes, window_of(stretch)), name))
-            if frames:
-                tables[name] = merge_rows(name, frames)
+        """Periods of components and peers, counted over all changes; where they are."""
+        tables = self._past(self.catalogue.parts).periods()
         if not tables:
             return None
         folder = new_folder_name()

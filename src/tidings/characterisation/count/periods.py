@@ -155,20 +155,23 @@ def state_periods(states: DataFrame, window: TraceWindow) -> DataFrame:
     )
 
 
+def lives_by_stay(subscriptions: DataFrame) -> DataFrame:
+    """Lives of subscriptions with when they end (``ends_ns``) and the number of their ``stay``."""
+    mine = Rows.partitionBy("subscriber").orderBy("subscribed_ns", "ends_ns")
+    before = F.max("ends_ns").over(mine.rowsBetween(Rows.unboundedPreceding, -1))
+    begins = F.coalesce(F.col("subscribed_ns") >= before, F.lit(True))
+    number = F.sum(begins.cast("int")).over(mine.rowsBetween(Rows.unboundedPreceding, 0))
+    return lives(subscriptions).withColumn("ends_ns", end_of_life()).withColumn("stay", number)
+
+
 def stays(subscriptions: DataFrame) -> DataFrame:
     """From when to when anybody had any subscription, and when it came again (null: never seen).
 
     Subscriptions of one subscriber that overlap are one stay. Those that only touch are two: who
     leaves and is back at once has missed what was on its way.
     """
-    mine = Rows.partitionBy("subscriber").orderBy("subscribed_ns", "ends_ns")
-    before = F.max("ends_ns").over(mine.rowsBetween(Rows.unboundedPreceding, -1))
-    begins = F.coalesce(F.col("subscribed_ns") >= before, F.lit(True))
-    number = F.sum(begins.cast("int")).over(mine.rowsBetween(Rows.unboundedPreceding, 0))
     united = (
-        lives(subscriptions)
-        .withColumn("ends_ns", end_of_life())
-        .withColumn("stay", number)
+        lives_by_stay(subscriptions)
         .groupBy("subscriber", "stay")
         .agg(F.min("subscribed_ns").alias("begun_ns"), F.max("ends_ns").alias("ended_ns"))
     )

@@ -2,10 +2,11 @@
 
 A store is a folder. ``store.json`` names what belongs to it: of every part of the time (a day,
 usually) a folder with its statistics and its first and last rows, of every seam between two parts a
-folder with what lies on it. Whatever is new is written under names that were not used before; then
-``store.json`` is replaced in one step. So a run that is killed leaves the store as it was, and what
-it had written is cleared away by the next one. All of it is on the disk before ``store.json`` says
-so: a power cut is no worse than a kill.
+folder with what lies on it, and perhaps one with what was carried over from old parts. Whatever is
+new is written under names that were not used before; then ``store.json`` is replaced in one step.
+So a run that is killed leaves the store as it was, and what it had written is cleared away by the
+next one. All of it is on the disk before ``store.json`` says so: a power cut is no worse than a
+kill.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import pyarrow.parquet
 from pyspark.sql import DataFrame
 
 from tidings.characterisation.count.stored_values import check_there, check_values
-from tidings.characterisation.statistics import Partial, merge_rows
+from tidings.characterisation.statistics import BATCHES, Partial, merge_rows
 from tidings.errors import InvalidTracesError
 from tidings.model import json_text
 from tidings.model.plain_files import check_below, open_plain, read_text
@@ -38,6 +39,7 @@ from tidings.traces.actions import run_action
 from tidings.traces.window import TraceWindow
 
 STORE_FILE = "store.json"
+CHANGES = "changes"  # of components, peers and subscriptions, as they are: folder in a part
 _VERSION = 4
 _LONGEST_S, _LATEST_NS = 1e12, 1 << 63  # of times in a catalogue
 _DECIDED = "decided.json"
@@ -47,13 +49,23 @@ _NAME = re.compile(rf"{_OURS}[0-9a-f]{{16}}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One part of the time: when it was observed, where it was read, which tables it had."""
+    """One part of the time: when it was observed, where it was read, which tables it had.
+
+    ``batches_ns`` are the lengths of its batches where it was put together from shorter parts; else
+    they are equal.
+    """
 
     folder: str
     from_ns: int
     until_ns: int
     source: str
     tables: tuple[str, ...]
+    batches_ns: tuple[int, ...] = ()
+
+    @property
+    def lengths_ns(self) -> int | tuple[int, ...]:
+        """How long it is, or each of its batches where these differ."""
+        return self.batches_ns or self.until_ns - self.from_ns
 
     @property
     def window(self) -> TraceWindow:
@@ -72,10 +84,24 @@ class Seam:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What later parts need to know of all parts up to a moment: nothing else is read of these.
+
+    ``from_ns`` is since when it was watched without a gap, ``tables`` those of all these parts.
+    """
+
+    folder: str
+    from_ns: int
+    until_ns: int
+    tables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
     """What belongs to a store: parts in the order of time, seams, periods of components and peers.
 
     ``margin_s`` is how much of every part is kept at either end: longer than any event travels.
+    ``carried`` is what stood at the end of the older parts, some of which may have been dropped.
     """
 
     margin_s: float
@@ -83,12 +109,19 @@ class Catalogue:
     parts: tuple[Part, ...] = ()
     seams: tuple[Seam, ...] = ()
     periods: str | None = None
+    carried: Carried | None = None
 
     @property
     def folders(self) -> set[str]:
         """All that belong to it."""
         parts = {each.folder for each in self.parts} | {each.folder for each in self.seams}
-        return parts | ({self.periods} if self.periods else set())
+        carried = {self.carried.folder} if self.carried else set()
+        return parts | carried | ({self.periods} if self.periods else set())
+
+    def uncarried(self, parts: Sequence[Part]) -> list[Part]:
+        """Those of some parts that are later than what is carried."""
+        until_ns = self.carried.until_ns if self.carried else -1
+        return [part for part in parts if part.until_ns > until_ns]
 
 
 def is_store(place: str | Path) -> bool:
@@ -106,11 +139,11 @@ def read_catalogue(store: Path) -> Catalogue | None:
         document = json_text.parse(read_text(path))
         if document.pop("version") != _VERSION:
             raise ValueError("another version")
-        parts = tuple(
-            Part(**{**each, "tables": tuple(each["tables"])}) for each in document["parts"]
-        )
+        parts = tuple(Part(**_with_tuples(each)) for each in document["parts"])
         seams = tuple(Seam(**each) for each in document["seams"])
-        catalogue = Catalogue(**{**document, "parts": parts, "seams": seams})
+        told = document.get("carried")
+        carried = None if told is None else Carried(**_with_tuples(told))
+        catalogue = Catalogue(**{**document, "parts": parts, "seams": seams, "carried": carried})
         _check_values(catalogue)
         _check_folders(store, catalogue)
     except OSError as problem:
@@ -122,6 +155,12 @@ def read_catalogue(store: Path) -> Catalogue | None:
     return catalogue
 
 
+def _with_tuples(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: tuple(each) if isinstance(each, list) else each for name, each in document.items()
+    }
+
+
 def _check_values(catalogue: Catalogue) -> None:
     """Raise where a catalogue has other values than one that was written."""
     seconds = [catalogue.margin_s, catalogue.settle_s, *(each.settle_s for each in catalogue.seams)]
@@ -129,16 +168,31 @@ def _check_values(catalogue: Catalogue) -> None:
         if not isinstance(value, int | float) or not 0.0 <= value <= _LONGEST_S:
             raise ValueError(f"{value!r} where a number of seconds is wanted")
     for part in catalogue.parts:
-        times_ns = (part.from_ns, part.until_ns)
-        whole = all(type(each) is int and abs(each) < _LATEST_NS for each in times_ns)
-        if not whole or part.from_ns > part.until_ns:
-            raise ValueError(f"{times_ns} where a beginning and an end in nanoseconds are wanted")
+        _check_times(part)
         if not all(isinstance(each, str) for each in (part.source, *part.tables)):
             raise ValueError(f"{part.source!r} and {part.tables} where names are wanted")
+        widths = part.batches_ns
+        if widths and not (
+            len(widths) == BATCHES
+            and all(type(each) is int and each >= 0 for each in widths)
+            and sum(widths) == part.until_ns - part.from_ns
+        ):
+            raise ValueError(f"{widths} where the lengths of {BATCHES} batches are wanted")
+    if catalogue.carried is not None:
+        _check_times(catalogue.carried)
+        if not all(isinstance(each, str) for each in catalogue.carried.tables):
+            raise ValueError(f"{catalogue.carried.tables} where names are wanted")
     if not (catalogue.periods is None or isinstance(catalogue.periods, str)):
         raise ValueError(
             f"it names the folder {catalogue.periods!r}, which does not belong to a store"
         )
+
+
+def _check_times(of: Part | Carried) -> None:
+    times_ns = (of.from_ns, of.until_ns)
+    whole = all(type(each) is int and abs(each) < _LATEST_NS for each in times_ns)
+    if not whole or of.from_ns > of.until_ns:
+        raise ValueError(f"{times_ns} where a beginning and an end in nanoseconds are wanted")
 
 
 def _check_folders(store: Path, catalogue: Catalogue) -> None:
@@ -224,21 +278,27 @@ def save_partial(folder: Path, counted: Partial) -> None:
 
 
 def load_partial(
-    folder: Path, of: Collection[str] | None = None, *, periods: bool = False
+    folder: Path,
+    of: Collection[str] | None = None,
+    *,
+    periods: bool = False,
+    only: str | None = None,
 ) -> Partial:
     """Read statistics of a store; raise where tables are missing, added or not as written.
 
     ``of`` are the tables of the traces that were counted, or of which ``periods`` were; None: those
-    on a seam, which has what it has.
+    on a seam, which has what it has. ``only`` one statistic may be asked for, if it is there.
     """
     try:
         decided = json_text.parse(read_text(folder / _DECIDED))
         tables, types = {}, {}
-        for each in sorted(folder.glob("*.parquet")):
+        for each in sorted(folder.glob(f"{only or '*'}.parquet")):
             with open_plain(each) as file:
                 table = pyarrow.parquet.read_table(file)
             tables[each.stem], types[each.stem] = table.to_pandas(), _types(table.schema)
         wanted = decided.get("tables", types)  # earlier versions did not write them down
+        if only is not None:
+            wanted = {name: each for name, each in wanted.items() if name == only}
         if types != wanted:
             raise ValueError(_differing(types, wanted))
         if of is not None:
@@ -281,11 +341,27 @@ def save_rows(folder: Path, frames: Mapping[str, DataFrame]) -> None:
         run_action(partial(frame.coalesce(1).write.parquet, place), f"the table {name}")
 
 
-def counted_subscriptions(store: Path, parts: Sequence[Part]) -> pd.DataFrame | None:
-    """The steps of subscriptions of some parts, counted."""
-    tables = [load_partial(store / part.folder, part.tables).tables for part in parts]
+def counted_subscriptions(
+    store: Path, parts: Sequence[Part], carried: Carried | None = None
+) -> pd.DataFrame | None:
+    """The steps of subscriptions of some parts, counted, and of what was carried from others."""
+    folders = [*([carried.folder] if carried else []), *(part.folder for part in parts)]
+    tables = [load_partial(store / each, only="subscriptions").tables for each in folders]
     steps = [each["subscriptions"] for each in tables if "subscriptions" in each]
     return merge_rows("subscriptions", steps) if steps else None
+
+
+def extremes(folder: Path, column: str) -> list[tuple[int, int]]:
+    """The least and the greatest value of a column in every group of rows that has any."""
+    found = []
+    for file in folder.glob("*.parquet"):
+        told = pyarrow.parquet.read_metadata(file)
+        at = told.schema.names.index(column)
+        for group in range(told.num_row_groups):
+            known = told.row_group(group).column(at).statistics
+            if known is not None and known.has_min_max:
+                found.append((known.min, known.max))
+    return found
 
 
 def stretches_of(parts: Sequence[Part]) -> list[list[Part]]:
