@@ -43,6 +43,12 @@ Seed = Annotated[
         "--seed", metavar="N", min=0, help="Random seed; the same seed gives the same results."
     ),
 ]
+Broker = Annotated[
+    str,
+    typer.Option(
+        "--broker", metavar="nats|mosquitto", help="Which servers to run; mosquitto is Debian's."
+    ),
+]
 By = Annotated[
     str | None,
     typer.Option(
