@@ -11,7 +11,7 @@ import pytest
 
 from dirty_days import EPOCH_NS, TIMES, WINDOW_S, changes_of, dirty, with_copies, write_tables
 from tidings.characterisation import stored
-from tidings.characterisation.count import compacting
+from tidings.characterisation.count import compacting, merging
 from tidings.characterisation.count.adding import add_traces
 from tidings.characterisation.count.compacting import compact
 from tidings.characterisation.count.gathering import Decided, gather
@@ -25,7 +25,7 @@ from tidings.characterisation.count.store import (
 )
 from tidings.characterisation.fit.channels import loss_runs
 from tidings.characterisation.fit.publishers import interval_samples
-from tidings.characterisation.statistics import STATISTICS, merge_rows
+from tidings.characterisation.statistics import STATISTICS, Partial, merge_rows
 from tidings.characterisation.stored import characterise_store
 from tidings.errors import InvalidTracesError
 from tidings.traces.reading import read_traces
@@ -147,6 +147,21 @@ def test_a_store_put_together_dropped_and_added_to_has_the_same_numbers(
     assert left == {*read_catalogue(store).folders, STORE_FILE}
     with pytest.raises(InvalidTracesError, match="have been put together; wants later traces"):
         add_traces(read_traces(spark, folders[0]), store)
+
+
+def test_parts_with_and_without_copies_go_together(tmp_path):
+    """Probes and hops are counted with a column more where some of them are copies."""
+    rows = pd.DataFrame({"source": ["a"], "target": ["b"], "bin": [1], "rows": [3]})
+    copied = pd.concat([rows, pd.DataFrame({"rows": [2], "duplicates": [2]})], ignore_index=True)
+    loaded = {
+        name: Partial(tables={"probes": frame}) for name, frame in (("x", rows), ("y", copied))
+    }
+    merging._check_columns(tmp_path, loaded)
+    together = merge_rows("probes", [rows, copied])
+    assert (together["rows"].sum(), together["duplicates"].sum()) == (8, 2)
+    other = {**loaded, "z": Partial(tables={"probes": rows.assign(more=1)})}
+    with pytest.raises(InvalidTracesError, match="probes with other columns"):
+        merging._check_columns(tmp_path, other)
 
 
 def test_however_long_it_runs_few_parts_are_there_and_fewer_are_read(tmp_path, monkeypatch):

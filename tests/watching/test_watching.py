@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import shutil
@@ -16,9 +17,9 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from jetstream import jetstream_server, publish
 
 import tidings as td
+from jetstream import jetstream_server, publish
 from spark_cluster import AS_IT_STANDS
 from tidings.characterisation import stored
 from tidings.characterisation.count.compacting import compact
@@ -154,7 +155,7 @@ MOMENTS = {
         each.stat().st_ino for each in store.glob("store.json")
     },
 }
-# Watches for ever, and predicts nothing. Parts are put together as soon as there are three.
+# Watches for ever, and predicts nothing. Parts are carried over and put together at once.
 WATCH = f"""
 import sys
 from functools import partial
@@ -183,7 +184,7 @@ with spark_session("local[2]", small=True) as spark:
     with rounds.watching(plan, spark, lambda _: None, lambda _: None) as watcher:
         rounds.watch(watcher, for_s=None, once=False, show=lambda _: None)
 """
-KILLS, ENOUGH_S = 10, 1200.0  # at most so many, and none is begun after so long
+KILLS, ENOUGH_S = 10, 900.0  # at most so many, and none is begun after so long
 
 
 def killed_at(command, store, found, after_s):
@@ -208,7 +209,7 @@ def killed_at(command, store, found, after_s):
 @pytest.mark.usefixtures("few_rows")
 @pytest.mark.parametrize("seed", [1])
 def test_a_watch_killed_again_and_again_counts_what_batch_counts(
-    spark, tmp_path, monkeypatch, record_property, seed
+    spark, tmp_path, monkeypatch, seed
 ):
     """Rows come late and twice; parts are put together all the while."""
     rng = random.Random(seed)
@@ -250,11 +251,9 @@ def test_a_watch_killed_again_and_again_counts_what_batch_counts(
             put(rows, source, name, "late")
         state = watcher.round()
     assert state.health.late_rows == 10
-    catalogue = read_catalogue(store)
-    assert any(part.batches_ns for part in catalogue.parts)
+    assert read_catalogue(store).carried is not None  # of what was counted before the last part
     assert_counted_alike(store, spark, source, "late")
-    record_property("kills", len(reached))
-    record_property("at their moments", sum(map(bool, reached)))
+    logging.getLogger(__name__).info("%d kills, at: %s", len(reached), reached)
 
 
 # ---- sources -------------------------------------------------------------------------------------

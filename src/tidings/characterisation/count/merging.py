@@ -40,6 +40,7 @@ SCALES = (
     "scales"  # how events fall into windows, which end where batches do: cannot be put together
 )
 _GUESTS = "guests"
+_COPIES = "duplicates"  # which some tables have where there are any
 
 
 def laid_out(
@@ -216,11 +217,12 @@ def _with_those_who_stayed(
 
 
 def _check_columns(store: Path, loaded: Mapping[str, Partial]) -> None:
-    """Raise where a table has other columns in one part than in another."""
+    """Raise where a table has other columns in one part than in another, but for copies."""
     columns: dict[str, set[str]] = {}
     for folder, part in loaded.items():
         for name, table in part.tables.items():
-            if columns.setdefault(name, set(table.columns)) != set(table.columns):
+            own = set(table.columns) - {_COPIES}
+            if columns.setdefault(name, own) != own:
                 raise InvalidTracesError(
                     f"{store / folder}: got the table {name} with other columns than in other "
                     "parts; wants the same: add the traces of that time again"
