@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
-import threading
-import time
 from collections import Counter
 
-import paho.mqtt.client as mqtt
 import pytest
-from paho.mqtt.enums import CallbackAPIVersion
 
+from mqtt_publishing import published
 from real_servers import HAS_MOSQUITTO
 from tidings.errors import EngineError, InvalidInputError
 from tidings.model.reading import loads
@@ -84,33 +80,6 @@ def test_nobody_there_and_somebody_else_there_are_told(monkeypatch):
         other.listen()
         with pytest.raises(EngineError, match="does not speak MQTT"):
             read_mqtt([f"mqtt://{HOST}:{port}"], 0.1, [])
-
-
-@contextlib.contextmanager
-def published(port, topics, every_s):
-    """Somebody who publishes on these topics in turn until it is over, with one retained before."""
-    client = mqtt.Client(CallbackAPIVersion.VERSION2)
-    client.connect(HOST, port)
-    client.loop_start()
-    client.publish("old", b"kept", retain=True).wait_for_publish(5.0)
-    over = threading.Event()
-
-    def publish():
-        number, due_s = 0, time.monotonic()
-        while not over.is_set():
-            client.publish(topics[number % len(topics)], b"12345678")
-            number, due_s = number + 1, due_s + every_s
-            time.sleep(max(0.0, due_s - time.monotonic()))
-
-    thread = threading.Thread(target=publish)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-        client.disconnect()
-        client.loop_stop()
 
 
 @HAS_MOSQUITTO

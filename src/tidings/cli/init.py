@@ -86,12 +86,7 @@ def init(
         Path | None,
         typer.Option("--creds", metavar="FILE", help="Credentials file of a NATS user."),
     ] = None,
-    bridge: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--bridge", metavar="A,B", help="MQTT: two brokers, HOST:PORT, joined by one."
-        ),
-    ] = None,
+    bridge: options.Bridges = None,
     graph: Annotated[
         Path | None,
         typer.Option(

@@ -7,13 +7,14 @@ and counts messages by topic. Which brokers are bridged is for the user to say.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 import urllib.parse
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, cast
 
 from tidings.errors import EngineError, InvalidInputError
 from tidings.model.naming import few
@@ -54,11 +55,9 @@ def read_mqtt(
     urls: Sequence[str], listen_s: float, bridges: Sequence[str]
 ) -> tuple[Network, tuple[str, ...]]:
     """Listen to brokers, all at once; gives what was learnt, and what was asked for it."""
-    places = [_place(url) for url in urls]
+    places = places_of(urls)
     names = [name for name, _ in places]
-    if len(set(names)) < len(names):
-        raise InvalidInputError(f"a broker is named twice: {few(names)}")
-    joined = [_ends(each, names) for each in bridges]
+    joined = [bridge_ends(each, names) for each in bridges]
     heard = [Heard(name=name) for name in names]
     problems: list[Exception] = []
 
@@ -168,8 +167,17 @@ def _said(one: Heard, topic: str, what: str) -> str:
     return f"{one.system.get(f'$SYS/broker/{topic}', 'an unknown number of')} {what}"
 
 
+def places_of(urls: Sequence[str]) -> list[tuple[str, urllib.parse.SplitResult]]:
+    """Give the names of brokers, and the parts of their addresses; refuses to name one twice."""
+    places = [_place(url) for url in urls]
+    names = [name for name, _ in places]
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"a broker is named twice: {few(names)}")
+    return places
+
+
 def _place(url: str) -> tuple[str, urllib.parse.SplitResult]:
-    """A broker's name, which is where it listens, and the parts of its address."""
+    """Give a broker's name, which is where it listens, and the parts of its address."""
     parts = urllib.parse.urlsplit(url)
     try:
         port = parts.port
@@ -181,8 +189,8 @@ def _place(url: str) -> tuple[str, urllib.parse.SplitResult]:
     return f"{parts.hostname}:{port or default}", parts
 
 
-def _ends(text: str, names: Sequence[str]) -> tuple[str, str]:
-    """The brokers that a bridge joins."""
+def bridge_ends(text: str, names: Sequence[str]) -> tuple[str, str]:
+    """Read which two brokers a bridge joins, from ``A,B``."""
     first, comma, second = (each.strip() for each in text.partition(","))
     if not comma or first == second or not {first, second} <= set(names):
         raise InvalidInputError(f"--bridge {text}: wants two of {few(list(names))}, as A,B")
@@ -191,6 +199,40 @@ def _ends(text: str, names: Sequence[str]) -> tuple[str, str]:
 
 def _listen(what: Heard, parts: urllib.parse.SplitResult, listen_s: float) -> None:
     """Hear what a broker says and passes on for so many seconds."""
+    counts = threading.Event()
+
+    def take(message: Message) -> None:
+        if message.topic.startswith("$SYS/"):
+            what.system[message.topic] = message.payload.decode(errors="replace")[:200]
+        elif counts.is_set() and not message.retain:
+            what.messages[message.topic] += 1
+            what.payload_bytes += len(message.payload)
+
+    with listening(what.name, parts, ("$SYS/#", "#"), take):
+        time.sleep(_SETTLE_S)
+        counts.set()
+        begin_s = time.monotonic()
+        time.sleep(listen_s)
+        counts.clear()
+        what.seconds = time.monotonic() - begin_s
+
+
+class Message(Protocol):
+    """A message as the client library hands it over."""
+
+    topic: str
+    payload: bytes
+    retain: bool
+
+
+@contextlib.contextmanager
+def listening(
+    name: str,
+    parts: urllib.parse.SplitResult,
+    topics: Sequence[str],
+    take: Callable[[Message], None],
+) -> Iterator[Any]:
+    """Give a client that takes all messages of some topics, in a thread of its own."""
     try:
         import paho.mqtt.client as mqtt
         from paho.mqtt.enums import CallbackAPIVersion
@@ -198,65 +240,37 @@ def _listen(what: Heard, parts: urllib.parse.SplitResult, listen_s: float) -> No
         raise EngineError(
             "MQTT brokers are asked through a client library; run: pip install 'tidings[mqtt]'"
         ) from problem
+    answered, refusal = threading.Event(), []
 
-    client, ear = mqtt.Client(CallbackAPIVersion.VERSION2), _Ear(what)
-    client.on_connect, client.on_subscribe = ear.connected, ear.subscribed
-    client.on_message = ear.took
+    def connected(client: Any, _: Any, __: Any, code: Any, ___: Any) -> None:
+        if code.is_failure:
+            refusal.append(str(code))
+            answered.set()
+        else:
+            client.subscribe([(topic, 0) for topic in topics])
+
+    client = mqtt.Client(CallbackAPIVersion.VERSION2)
+    client.on_connect = connected
+    client.on_subscribe = lambda *_: answered.set()
+    client.on_message = lambda _, __, message: take(cast(Message, message))
     client.connect_timeout = _ANSWER_S
     if parts.scheme == "mqtts":
         client.tls_set()
     if parts.username is not None:
         unquote = urllib.parse.unquote
         client.username_pw_set(unquote(parts.username), unquote(parts.password or ""))
-    host, _, port = what.name.rpartition(":")
+    host, _, port = name.rpartition(":")
     try:
         client.connect(host, int(port))
     except (OSError, ValueError) as problem:
-        raise EngineError(f"there is no MQTT broker at {what.name}: {problem}") from None
+        raise EngineError(f"there is no MQTT broker at {name}: {problem}") from None
     client.loop_start()
     try:
-        ear.count(listen_s)
+        if not answered.wait(_ANSWER_S):
+            raise EngineError(f"{name} took the connection and does not speak MQTT")
+        if refusal:
+            raise EngineError(f"{name} refused the connection: {refusal[0]}")
+        yield client
     finally:
         client.disconnect()
         client.loop_stop()
-
-
-class _Ear:
-    """What a client that listens does with what it hears; its calls come from another thread."""
-
-    def __init__(self, what: Heard) -> None:
-        self._what = what
-        self._answered = threading.Event()
-        self._refusal = ""
-        self._counts = False
-
-    def connected(self, client: Any, _: Any, __: Any, code: Any, ___: Any) -> None:
-        """Ask for everything, or learn why the broker does not let this client in."""
-        if code.is_failure:
-            self._refusal = str(code)
-            self._answered.set()
-        else:
-            client.subscribe([("$SYS/#", 0), ("#", 0)])
-
-    def subscribed(self, *_: Any) -> None:
-        """Learn that everything will come."""
-        self._answered.set()
-
-    def took(self, _: Any, __: Any, message: Any) -> None:
-        """Count a message, or keep what the broker says of itself."""
-        if message.topic.startswith("$SYS/"):
-            self._what.system[message.topic] = message.payload.decode(errors="replace")[:200]
-        elif self._counts and not message.retain:
-            self._what.messages[message.topic] += 1
-            self._what.payload_bytes += len(message.payload)
-
-    def count(self, listen_s: float) -> None:
-        """Count for so many seconds, once the broker has sent what it retains."""
-        if not self._answered.wait(_ANSWER_S):
-            raise EngineError(f"{self._what.name} took the connection and does not speak MQTT")
-        if self._refusal:
-            raise EngineError(f"{self._what.name} refused the connection: {self._refusal}")
-        time.sleep(_SETTLE_S)
-        self._counts, begin_s = True, time.monotonic()
-        time.sleep(listen_s)
-        self._counts, self._what.seconds = False, time.monotonic() - begin_s
