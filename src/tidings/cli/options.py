@@ -43,6 +43,10 @@ Seed = Annotated[
         "--seed", metavar="N", min=0, help="Random seed; the same seed gives the same results."
     ),
 ]
+Bridges = Annotated[
+    list[str] | None,
+    typer.Option("--bridge", metavar="A,B", help="MQTT: two brokers, HOST:PORT, joined by one."),
+]
 Broker = Annotated[
     str,
     typer.Option(
