@@ -267,17 +267,18 @@ def test_a_stream_is_watched_by_one_command(tmp_path):
     """Twice: the second time it goes on where it was."""
     (tmp_path / "system.yaml").write_text(SYSTEM)
     store = tmp_path / "store"
-    tables, _ = tables_of(td.loads(SYSTEM), 25.0, 1)
+    tables, recording = tables_of(td.loads(SYSTEM), 25.0, 1)
+    half_ns = recording.from_ns + 13 * SECOND_NS
     (tmp_path / "nats").mkdir()
     with jetstream_server(tmp_path / "nats") as url:
         options = ["--part", "10s", "--margin", "2s", "--once", "--master", "local[2]"]
         given = ["--system", str(tmp_path / "system.yaml"), "--store", str(store), *options]
         rows = []
-        for half in range(2):
+        for later in (False, True):
             messages = [
                 (name, frame.iloc[begin : begin + 400].to_json(orient="records", lines=True))
                 for name, whole in sorted(tables.items())
-                for frame in [np.array_split(whole, 2)[half]]
+                for frame in [whole[(whole[TIMES[name]] >= half_ns) == later]]
                 for begin in range(0, len(frame), 400)
             ]
             publish(url, "TRACES", *[(name, text.encode()) for name, text in messages])
@@ -285,10 +286,11 @@ def test_a_stream_is_watched_by_one_command(tmp_path):
             subprocess.run(command, check=True, timeout=400)
             rows.append(read_state(store / "watch").health.rows)
     assert sum(rows) == sum(map(len, tables.values()))
-    part = read_catalogue(store).parts[0]
-    counted = load_partial(store / part.folder).tables["hops"].query("statistic == 'quality'")
-    mine = tables["hops"]["arrived_ns"]
-    assert counted["rows"].sum() == (mine < part.until_ns).sum()
+    parts = read_catalogue(store).parts
+    assert len(parts) == 2
+    hops = [load_partial(store / part.folder).tables["hops"] for part in parts]
+    counted = sum(each.query("statistic == 'quality'")["rows"].sum() for each in hops)
+    assert counted == (tables["hops"]["arrived_ns"] < parts[-1].until_ns).sum()
 
 
 # ---- changes -------------------------------------------------------------------------------------
