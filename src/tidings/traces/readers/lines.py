@@ -24,6 +24,7 @@ from tidings.traces.quarantine import REASON
 
 FILE, BLOCK, PLACE, TEXT = "file", "block", "place", "text"
 ORIGIN = (FILE, BLOCK, PLACE, TEXT)
+NO_BLOCK = -1  # of a file that was read whole: places count its parts
 _LONGEST_HEADER = 1_000_000
 NOT_UTF8 = "not text in UTF-8"
 
@@ -128,7 +129,8 @@ def not_utf8() -> Column:
 def numbered(rows: DataFrame, files: Sequence[str], separator: str | None = None) -> DataFrame:
     """The rows with the number of their ``line``, counted from 1 as editors do.
 
-    Reads the files once more, for the number of lines in every block only.
+    Reads the files once more, for the number of lines in every block only. Of a file that was read
+    whole, which is not among these, it is the number of the part.
     """
     lines = _split(rows.sparkSession, files, separator).select(*origin_of_lines())
     blocks = lines.groupBy(FILE, BLOCK).agg(
@@ -141,7 +143,8 @@ def numbered(rows: DataFrame, files: Sequence[str], separator: str | None = None
         "first_place",
         F.coalesce(F.sum("lines").over(before), F.lit(0)).alias("lines_before"),
     )
-    line = F.col(PLACE) - F.col("first_place") + F.col("lines_before") + 1
+    counted = F.col(PLACE) - F.col("first_place") + F.col("lines_before") + 1
+    line = F.when(F.col(BLOCK) == NO_BLOCK, F.col(PLACE) + 1).otherwise(counted)
     return rows.join(F.broadcast(starts), [FILE, BLOCK], "left").withColumn("line", line)
 
 

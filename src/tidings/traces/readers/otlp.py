@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of messaging clients, as OTLP JSON Lines (one export request per line).
+"""Spans of messaging clients, as OpenTelemetry, Tempo, Jaeger and Zipkin export them.
 
 Spans that create or publish a message become ``publications``, those that receive or process it
 ``deliveries``, each client and destination a ``subscription``. Attribute names are those of the
@@ -23,6 +23,7 @@ from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
 from tidings.traces.readers.json_text import object_json, quoted, with_object
 from tidings.traces.readers.reading import Keep, Reading, as_it_is, candidates
+from tidings.traces.readers.span_files import REFUSED, read_span_lines
 
 TABLES = ("publications", "deliveries", "subscriptions")
 NO_EXPORT = "not an export of spans in JSON"
@@ -43,13 +44,22 @@ REQUEST = (
 )
 
 # What an attribute is called, today's name first.
-DESTINATION = ("messaging.destination.name", "messaging.destination")
+DESTINATION = (
+    "messaging.destination.name",
+    "messaging.destination",
+    "message_bus.destination",  # OpenTracing
+    "kafka.topic",  # Zipkin's own libraries
+    "rabbit.exchange",
+    "jms.topic",
+    "jms.queue",
+)
 OPERATION = ("messaging.operation.type", "messaging.operation", "messaging.operation.name")
 MESSAGE_ID = ("messaging.message.id", "messaging.message_id")
 SYSTEM = ("messaging.system",)
 ROUTING_KEY = (
     "messaging.rabbitmq.destination.routing_key",
     "messaging.rabbitmq.routing_key",
+    "rabbit.routing_key",
 )
 BODY_SIZE = (
     "messaging.message.body.size",
@@ -62,6 +72,7 @@ GROUP = (
     "messaging.kafka.consumer.group",
     "messaging.kafka.consumer_group",
     "messaging.destination.subscription.name",
+    "rabbit.queue",
 )
 CLIENT = (
     "messaging.client.id",
@@ -91,7 +102,8 @@ _MOST_BETWEEN = 4  # spans between a producer's and a consumer's
 
 def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) -> Reading:
     """Candidate rows from the spans in these files."""
-    spans = keep(messaging_spans(lines.read_lines(spark, files)), "spans")
+    read, in_lines = read_span_lines(spark, files)
+    spans = keep(messaging_spans(read), "spans")
     sent = spans.where(F.col("role") == "producer")
     received = spans.where(F.col("role") == "consumer")
     delivered = keep(deliveries_of(received, _leading(spans)), "delivered")
@@ -104,6 +116,7 @@ def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) 
         tables={name: candidates(tables[name], name, files[0]) for name in TABLES},
         records=spans.select(REASON, *lines.ORIGIN),
         noun="spans",
+        in_lines=in_lines,
         passed_over=(NOT_MESSAGING,),
     )
 
@@ -112,6 +125,7 @@ def messaging_spans(rows: DataFrame) -> DataFrame:
     """Every span with its messaging attributes and role; a line that is no export is one record."""
     named = _named_spans(rows)
     reason = F.coalesce(
+        F.col(REFUSED),
         lines.not_utf8(),
         F.when(F.col("span").isNull(), F.lit(NO_EXPORT)),
         F.when(_role().isNull(), F.lit(NOT_MESSAGING)),
@@ -142,25 +156,27 @@ def messaging_spans(rows: DataFrame) -> DataFrame:
 def _named_spans(rows: DataFrame) -> DataFrame:
     """Every span with the attributes that are asked for, each under one name.
 
-    Old exporters write ``instrumentationLibrarySpans`` for ``scopeSpans``.
+    Old exporters write ``instrumentationLibrarySpans`` for ``scopeSpans``, some in between both.
     """
-    whole = F.when(F.col("object").isNotNull(), F.col(lines.TEXT))
+    good = F.col("object").isNotNull() & F.col(REFUSED).isNull()
+    whole = F.when(good, F.col(lines.TEXT))
     parsed = with_object(rows, "object").withColumn("it", F.from_json(whole, REQUEST))
-    resources = parsed.select(*lines.ORIGIN, F.explode_outer("it.resourceSpans").alias("resource"))
-    scopes = F.coalesce("resource.scopeSpans", "resource.instrumentationLibrarySpans")
-    spans = F.flatten(F.transform(scopes, lambda each: each["spans"]))
+    origin = (*lines.ORIGIN, REFUSED)
+    resources = parsed.select(*origin, F.explode_outer("it.resourceSpans").alias("resource"))
+    scopes = _joined(F.array("resource.scopeSpans", "resource.instrumentationLibrarySpans"))
+    spans = _joined(F.transform(scopes, lambda each: each["spans"]))
     flat = resources.select(
-        *lines.ORIGIN,
+        *origin,
         _known("resource.resource.attributes", SERVICE).alias("of_resource"),
         F.explode_outer(spans).alias("span"),
     )
     return flat.select(
-        *lines.ORIGIN,
+        *origin,
         "span",
         _attribute("of_resource", SERVICE).alias("service"),
         _known("span.attributes", _OF_SPANS).alias("of_span"),
     ).select(
-        *lines.ORIGIN,
+        *origin,
         "span",
         "service",
         F.lower(_attribute("of_span", OPERATION)).alias("operation"),
@@ -172,6 +188,11 @@ def _named_spans(rows: DataFrame) -> DataFrame:
         _attribute("of_span", SYSTEM).alias("system"),
         _attribute("of_span", ROUTING_KEY).alias("routing_key"),
     )
+
+
+def _joined(lists: Column) -> Column:
+    """The elements of all lists, some of which may be missing."""
+    return F.flatten(F.filter(lists, lambda each: each.isNotNull()))
 
 
 def _address() -> tuple[Column, Column]:

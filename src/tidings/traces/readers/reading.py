@@ -22,15 +22,16 @@ class Reading:
     ``records`` has one row per record of the source (a line, a row, a span) with its origin and
     ``reason``: null where it gave rows to some table, else why it gave none. Records that do not
     speak of messages at all are ``passed_over``: counted, not kept. ``lines`` tells whether places
-    are those of lines in text files, or of rows; ``separator`` what parts these lines, if not their
-    ends. ``window`` (one row: from_ns, until_ns) is what
-    was observed, where the source knows it; ``sampled`` which share of all events.
+    are those of lines in text files, or of rows, ``in_lines`` of which files, if not of all;
+    ``separator`` what parts these lines, if not their ends. ``window`` (one row: from_ns, until_ns)
+    is what was observed, where the source knows it; ``sampled`` which share of all events.
     """
 
     tables: Mapping[str, DataFrame]
     records: DataFrame
     noun: str
     lines: bool = True
+    in_lines: tuple[str, ...] | None = None
     separator: str | None = None
     passed_over: tuple[str, ...] = ()
     window: DataFrame | None = None
