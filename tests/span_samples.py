@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import copy
-import json
 
+from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 BEGIN_US = 1_700_000_000_000_000
@@ -66,9 +66,12 @@ def tempo(trace: str) -> dict:
 
 def protobuf(trace: str) -> bytes:
     """The messages as an export in protobuf."""
-    from google.protobuf.json_format import Parse
+    return as_protobuf(otlp(trace))
 
-    return Parse(json.dumps(with_base64_ids(otlp(trace))), TracesData()).SerializeToString()
+
+def as_protobuf(document: dict) -> bytes:
+    """An export of OTLP JSON in protobuf."""
+    return ParseDict(with_base64_ids(document), TracesData()).SerializeToString()
 
 
 def prefixed(*exports: bytes) -> bytes:

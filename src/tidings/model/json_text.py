@@ -46,11 +46,12 @@ def _checked(value: Any) -> Any:
     return value
 
 
-def _refuse(constant: str) -> Any:
+def refuse_constant(constant: str) -> Any:
+    """Refuse NaN and infinity, which Python reads though JSON has no such numbers."""
     raise ValueError(f"{constant} is no number in JSON")
 
 
-_STRICT = json.JSONDecoder(parse_constant=_refuse)
+_STRICT = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def plain(value: Any) -> Any:

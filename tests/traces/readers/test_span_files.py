@@ -6,11 +6,18 @@ import gzip
 import json
 
 import pytest
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.trace import Link, SpanKind
 
 import span_samples as samples
 from tidings.errors import InvalidTracesError
+from tidings.serving.listening import listen
+from tidings.serving.receiver import PATH, Receiver, Settings
 from tidings.traces.actions import bring_here
-from tidings.traces.quarantine import REASON
+from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines, otlp, span_files
 from tidings.traces.readers.otlp import read_otlp
 from tidings.traces.spans import documents
@@ -50,8 +57,39 @@ BAD = {
 }
 
 
+def receive_from_the_real_exporter(folder):
+    """Have OpenTelemetry's own exporter send a message and its delivery; gives the event's id."""
+
+    def tracer(service):
+        made = TracerProvider(resource=Resource({"service.name": service}), shutdown_on_exit=False)
+        made.add_span_processor(SimpleSpanProcessor(exporter))
+        return made.get_tracer("tests")
+
+    receiver = Receiver(Settings(folder=folder))
+    messaging = {"messaging.system": "kafka", "messaging.destination.name": "bills"}
+    with listen(receiver.app(), port=0, token="") as served:
+        exporter = OTLPSpanExporter(endpoint=served.url.rstrip("/") + PATH, timeout=30)
+        sent = tracer("till").start_span("send", kind=SpanKind.PRODUCER, attributes=messaging)
+        sent.end()
+        tracer("audit").start_span(
+            "process", kind=SpanKind.CONSUMER, attributes=messaging,
+            links=[Link(sent.get_span_context())],
+        ).end()  # fmt: skip
+        exporter.shutdown()
+    receiver.appending.close()
+    context = sent.get_span_context()
+    return f"{context.trace_id:032x}:{context.span_id:016x}"
+
+
 @pytest.fixture(scope="module")
-def reading(spark, few_rows, tmp_path_factory):
+def received(tmp_path_factory):
+    """A folder of received spans, and the event in it."""
+    folder = tmp_path_factory.mktemp("received")
+    return folder, receive_from_the_real_exporter(folder)
+
+
+@pytest.fixture(scope="module")
+def reading(spark, few_rows, received, tmp_path_factory):
     """What a folder gives that has a file of each format, a trace each, and bad ones."""
     place = tmp_path_factory.mktemp("spans")
     (place / "below").mkdir()
@@ -59,22 +97,26 @@ def reading(spark, few_rows, tmp_path_factory):
         (place / "below" / name).write_bytes(make(f"{number}"))
     for name, data in BAD.items():
         (place / name).write_bytes(data)
-    return read_otlp(
-        spark, lines.expand([str(place)]), lambda frame, _: frame.localCheckpoint(eager=True)
-    )
+    files = lines.expand([str(place), str(received[0])])
+    return read_otlp(spark, files, lambda frame, _: frame.localCheckpoint())
 
 
 def test_one_mapping_does_for_all_formats(reading):
-    published = bring_here(reading.tables["publications"], "them").set_index("event").sort_index()
+    rows = bring_here(reading.tables["publications"].where("publisher = 'shop'"), "them")
+    published = rows.set_index("event").sort_index()
     traces = [f"{n}".zfill(32) for n in (*range(1, len(MADE) + 1), "f3")]
     assert list(published.index) == [f"{trace}:00000000000000a1" for trace in sorted(traces)]
-    assert set(published["publisher"]) == {"shop"}
     assert set(published["content"]) == {'{"topic":"orders"}'}
     assert set(published["published_ns"]) == {samples.BEGIN_US * 1000}
-    received = bring_here(reading.tables["deliveries"], "them")
-    assert sorted(received["event"]) == list(published.index)  # through the broker's span
-    assert set(received["subscriber"]) == {"billing"}
-    assert set(received["received_ns"] - samples.BEGIN_US * 1000) == {3_000_000}
+    got = bring_here(reading.tables["deliveries"].where("subscriber = 'billing'"), "them")
+    assert sorted(got["event"]) == list(published.index)  # through the broker's span
+    assert set(got["received_ns"] - samples.BEGIN_US * 1000) == {3_000_000}
+
+
+def test_what_the_real_exporter_sent_to_the_receiver_is_joined_by_its_link(reading, received):
+    _, event = received
+    (got,) = reading.tables["deliveries"].where("subscriber = 'audit'").collect()
+    assert (got.event, got[UNREADABLE]) == (event, None)
 
 
 def test_every_piece_is_accounted_for(reading):
@@ -82,7 +124,7 @@ def test_every_piece_is_accounted_for(reading):
     records = bring_here(reading.records.groupBy(REASON).count(), "them")
     whole = len(MADE) + 1
     assert dict(zip(records[REASON].map(str), records["count"], strict=True)) == {
-        "None": 2 * whole,
+        "None": 2 * whole + 2,
         otlp.NOT_MESSAGING: whole,
         documents.NO_DOCUMENT: 3,
         lines.NOT_UTF8: 1,

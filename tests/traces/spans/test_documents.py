@@ -125,13 +125,9 @@ def test_what_follows_the_last_whole_export_in_protobuf_is_told():
 def test_protobuf_that_begins_like_a_text_is_protobuf():
     # The first list of 123 bytes begins with a line feed and a brace.
     def made(name):
-        document = samples.with_base64_ids(samples.otlp(TRACE))
-        span = document["resourceSpans"][0]
-        span["scopeSpans"][0]["spans"][0].update(name=name, attributes=[])
-        from google.protobuf.json_format import ParseDict
-
-        only = {"resourceSpans": [span]}
-        return ParseDict(only, samples.TracesData()).SerializeToString()
+        first = samples.otlp(TRACE)["resourceSpans"][0]
+        first["scopeSpans"][0]["spans"][0].update(name=name, attributes=[])
+        return samples.as_protobuf({"resourceSpans": [first]})
 
     (data,) = [each for n in range(60) if (each := made("x" * n))[:2] == b"\n{"]
     spans, reasons = exported(data)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Json = dict[str, Any]
@@ -20,10 +20,11 @@ SCOPES = ("scopeSpans", "instrumentationLibrarySpans")  # today's name first
 _HEX = re.compile(r"[0-9a-f]*")
 
 
-def resources_of(document: Any) -> list[Json] | None:
+def resources_of(document: Any) -> list[Json | None] | None:
     """List the resources of an export, ids in hexadecimal; None where it is no export of spans.
 
-    Tempo calls the list ``batches``, or wraps the export in ``trace``.
+    Tempo calls the list ``batches``, or wraps the export in ``trace``. An element that is no
+    resource is None.
     """
     if not isinstance(document, dict):
         return None
@@ -31,7 +32,9 @@ def resources_of(document: Any) -> list[Json] | None:
         return resources_of(document["trace"])
     for name in RESOURCES:
         if isinstance(document.get(name), list):
-            return [_with_hex_ids(each) for each in document[name] if isinstance(each, dict)]
+            return [
+                _with_hex_ids(each) if isinstance(each, dict) else None for each in document[name]
+            ]
     return None
 
 
@@ -39,6 +42,36 @@ def spans_of(resource: Mapping[str, Any]) -> Iterator[Any]:
     """Give all spans of a resource."""
     for scope in _lists(resource, *SCOPES):
         yield from _lists(scope, "spans")
+
+
+def usable(resources: Iterable[Json]) -> tuple[list[Json], int, int]:
+    """Leave out spans that nothing can be made of: the rest, how many these are, and how many not.
+
+    A span has to have an id, that of its trace, and two times. A resource without spans goes.
+    """
+    kept, spans, refused = [], 0, 0
+    for resource in resources:
+        every = list(spans_of(resource))
+        good = [span for span in every if _is_usable(span)]
+        spans += len(good)
+        refused += len(every) - len(good)
+        if len(good) == len(every) and good:
+            kept.append(resource)
+        elif good:
+            rest = {name: each for name, each in resource.items() if name not in SCOPES}
+            kept.append({**rest, "scopeSpans": [{"spans": good}]})
+    return kept, spans, refused
+
+
+def _is_usable(span: Any) -> bool:
+    if not isinstance(span, dict):
+        return False
+    times = [str(span.get(name)) for name in ("startTimeUnixNano", "endTimeUnixNano")]
+    return (
+        is_id(str(span.get("traceId")), TRACE_BYTES)
+        and is_id(str(span.get("spanId")), SPAN_BYTES)
+        and all(time.isdecimal() and len(time) < 20 for time in times)
+    )
 
 
 def hex_id(given: Any, size: int) -> str:
