@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import pandas as pd
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
@@ -54,6 +55,9 @@ BAD = {
     "wrong.json.gz": b"not gzip at all",
     "zeros.jsonl": MADE["lines.jsonl"]("f3") + b"\0" * 64 + b"\n",
     "empty.json": b"",
+    "torn.jsonl.gz": gzip.compress(
+        b"".join(MADE["lines.jsonl"](f"{7**40 + n**9:x}") for n in range(200))
+    )[:-300],
 }
 
 
@@ -102,13 +106,19 @@ def reading(spark, few_rows, received, tmp_path_factory):
 
 
 def test_one_mapping_does_for_all_formats(reading):
-    rows = bring_here(reading.tables["publications"].where("publisher = 'shop'"), "them")
+    others = f"publisher = 'shop' and {lines.FILE} not like '%torn.jsonl.gz'"
+    rows = bring_here(reading.tables["publications"].where(others), "them")
     published = rows.set_index("event").sort_index()
     traces = [f"{n}".zfill(32) for n in (*range(1, len(MADE) + 1), "f3")]
     assert list(published.index) == [f"{trace}:00000000000000a1" for trace in sorted(traces)]
     assert set(published["content"]) == {'{"topic":"orders"}'}
     assert set(published["published_ns"]) == {samples.BEGIN_US * 1000}
-    got = bring_here(reading.tables["deliveries"].where("subscriber = 'billing'"), "them")
+    got = bring_here(
+        reading.tables["deliveries"].where(
+            others.replace("publisher = 'shop'", "subscriber = 'billing'")
+        ),
+        "them",
+    )
     assert sorted(got["event"]) == list(published.index)  # through the broker's span
     assert set(got["received_ns"] - samples.BEGIN_US * 1000) == {3_000_000}
 
@@ -123,11 +133,15 @@ def test_every_piece_is_accounted_for(reading):
     """Also of exports of several versions at once: scopes of two names, and without spans."""
     records = bring_here(reading.records.groupBy(REASON).count(), "them")
     whole = len(MADE) + 1
+    before_the_tear = documents.pieces(BAD["torn.jsonl.gz"])
+    before_the_tear = sum(each.reason is None for each in before_the_tear) // 3
+    assert 0 < before_the_tear < 200
     assert dict(zip(records[REASON].map(str), records["count"], strict=True)) == {
-        "None": 2 * whole + 2,
-        otlp.NOT_MESSAGING: whole,
-        documents.NO_DOCUMENT: 3,
+        "None": 2 * whole + 2 + 2 * before_the_tear,
+        otlp.NOT_MESSAGING: whole + before_the_tear,
+        documents.NO_DOCUMENT: 2,
         lines.NOT_UTF8: 1,
+        lines.TORN: 2,
     }
 
 
@@ -137,7 +151,9 @@ def test_what_is_set_aside_can_be_found_again(reading):
     places = {
         file.rpartition("/")[2]: line for file, line in zip(kept["file"], kept["line"], strict=True)
     }
-    assert places == {"torn.json": 1, "torn.pb": 1, "wrong.json.gz": 1, "zeros.jsonl": 2}
+    unknown = {name: places.pop(name) for name in ("torn.jsonl.gz", "wrong.json.gz")}
+    assert all(pd.isna(line) for line in unknown.values())
+    assert places == {"torn.json": 1, "torn.pb": 1, "zeros.jsonl": 2}
 
 
 @pytest.mark.parametrize(

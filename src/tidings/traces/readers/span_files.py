@@ -25,7 +25,6 @@ from tidings.traces.spans.documents import MOST_BYTES, pieces
 REFUSED = "refused"  # why a piece of a file could not be turned into a line of OTLP JSON
 BINARY = (".pb", ".binpb", ".protobuf", ".proto")  # how names of files in protobuf end
 _PIECES = f"{lines.FILE} string, {lines.PLACE} bigint, {lines.TEXT} string, {REFUSED} string"
-_LOOKED_AT = 1 << 16
 _EXPORT = re.compile(r'\{\s*"resourceSpans"')
 _DOCUMENT = re.compile(r'\[|\{\s*"(data|batches|trace|traceID|traceId|spans|id|parentId)"')
 _OPEN = ("{", "[", ",", ":")  # how a line ends that goes on in the next one
@@ -37,7 +36,7 @@ def read_span_lines(spark: SparkSession, files: Sequence[str]) -> tuple[DataFram
     by_line = tuple(file for file, plain in kinds.items() if plain)
     whole = [file for file, plain in kinds.items() if not plain]
     frames = []
-    if by_line or not whole:
+    if by_line:
         read = lines.read_lines(spark, by_line)
         frames.append(read.withColumn(REFUSED, F.lit(None).cast("string")))
     if whole:
@@ -55,8 +54,8 @@ def is_in_lines(spark: SparkSession, file: str) -> bool:
     if "://" in file:
         begin = lines.first_line(spark, file)
     else:
-        data = _begin(file)
-        if data is None or _is_binary(data):
+        data = lines.first_bytes(file)
+        if _is_binary(data):
             return False
         begin = data.decode("utf-8", errors="replace")
     begin = begin.lstrip("\ufeff \t\r\n")
@@ -71,16 +70,6 @@ def _is_binary(data: bytes) -> bool:
     if data[:1] == b"\0":
         return data[:4] != b"\0\0\0\0"  # zeros are what a power cut leaves
     return data[:1] == b"\n" and "\ufffd" in data[:1024].decode("utf-8", errors="replace")[:-1]
-
-
-def _begin(file: str) -> bytes | None:
-    """The first bytes of a file here, None where it cannot be unpacked."""
-    try:
-        with pa.input_stream(file, compression="detect") as stream:
-            start: bytes = stream.read(_LOOKED_AT)
-            return start
-    except (OSError, pa.ArrowException):
-        return None
 
 
 def _read_whole(spark: SparkSession, files: Sequence[str]) -> DataFrame:

@@ -16,12 +16,11 @@ from typing import Any
 from tidings.model.json_text import TOO_DEEP, parse_one
 from tidings.traces.spans import jaeger, otlp_json, zipkin
 from tidings.traces.spans.otlp_json import Json
-from tidings.traces.spans.unpacking import ZSTD, TooLargeError, unpacked
+from tidings.traces.spans.unpacking import TORN, ZSTD, TooLargeError, unpacked
 
 MOST_BYTES = 128 << 20  # of one file, unpacked: it is held in memory while it is read
 NO_DOCUMENT = "not a document of spans: OTLP (JSON or protobuf), Tempo, Jaeger or Zipkin"
 NOT_A_SPAN = "a span without an id, in a document of spans"
-TORN = "its compressed file is torn: the rest of it cannot be read"
 TOO_LARGE = f"more than {MOST_BYTES >> 20} MiB unpacked, and not in lines of OTLP JSON"
 NEEDS_PROTOBUF = "protobuf; to read it run: pip install 'tidings[otlp]'"
 _MOST_SHOWN = 2000  # characters of what could not be read

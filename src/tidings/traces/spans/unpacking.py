@@ -13,6 +13,7 @@ import bz2
 import zlib
 
 GZIP, ZSTD, BZIP2 = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh"
+TORN = "its compressed file is torn: what follows cannot be read"
 _STEP = 1 << 20
 
 
