@@ -70,9 +70,9 @@ def read_lines(spark: SparkSession, files: Sequence[str], *, whole: bool = False
     columns = (F.col("value").alias(TEXT), *origin_of_lines())
     if whole:
         read = spark.read.text([for_spark(file) for file in files]).select(*columns)
-        return read.where(F.trim(TEXT) != "")
+        return read.where(_is_not_blank())
     read = _split(spark, files, None, *columns)
-    return _with_torn(read.where(F.trim(TEXT) != ""), files)
+    return _with_torn(read.where(_is_not_blank()), files)
 
 
 def read_dated_lines(
@@ -85,7 +85,7 @@ def read_dated_lines(
     written = F.unix_micros(F.col("_metadata.file_modification_time")) * 1000
     text = F.col("value").alias(TEXT)
     read = _split(spark, files, separator, text, *origin_of_lines(), written.alias("written_ns"))
-    return _with_torn(read.where(F.trim(TEXT) != ""), files)
+    return _with_torn(read.where(_is_not_blank()), files)
 
 
 def first_bytes(file: str) -> bytes:
@@ -184,6 +184,10 @@ def found_again(
     counted = F.col(PLACE) + 1
     placed = rows.withColumn("line", counted) if files is None else numbered(rows, files, separator)
     return placed.select(REASON, FILE, "line", F.make_valid_utf8(F.col(TEXT)).alias(TEXT))
+
+
+def _is_not_blank() -> Column:
+    return F.trim(F.col(TEXT), F.lit(" \t\r\n")) != ""
 
 
 def is_compressed(file: str) -> bool:

@@ -22,7 +22,8 @@ from pyspark.sql import functions as F
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
 from tidings.traces.readers.json_text import object_json, quoted, with_object
-from tidings.traces.readers.reading import Keep, Reading, as_it_is, candidates
+from tidings.traces.readers.lifetimes import ODD, Lifetimes, ruled_lifetime, told_lifetime
+from tidings.traces.readers.reading import Keep, Reader, Reading, as_it_is, candidates
 from tidings.traces.readers.span_files import REFUSED, read_span_lines
 
 TABLES = ("publications", "deliveries", "subscriptions")
@@ -30,7 +31,8 @@ NO_EXPORT = "not an export of spans in JSON"
 NOT_MESSAGING = "not a span of a message sent or received"
 NO_PUBLICATION = "neither a link, nor its parent, nor a message id leads to a publication"
 
-_VALUE = "struct<stringValue string, intValue string, doubleValue string, boolValue string>"
+_PLAIN = "stringValue string, intValue string, doubleValue string, boolValue string"
+_VALUE = f"struct<{_PLAIN}, arrayValue struct<values array<struct<{_PLAIN}>>>>"
 _ATTRIBUTES = f"array<struct<key string, value {_VALUE}>>"
 SPAN = (
     "struct<traceId string, spanId string, parentSpanId string, name string, kind string, "
@@ -100,10 +102,15 @@ _BY_LINK, _BY_PARENT, _BY_ID = 1, 2, 3
 _MOST_BETWEEN = 4  # spans between a producer's and a consumer's
 
 
-def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) -> Reading:
+def read_otlp(
+    spark: SparkSession,
+    files: Sequence[str],
+    keep: Keep = as_it_is,
+    lifetimes: Lifetimes | None = None,
+) -> Reading:
     """Candidate rows from the spans in these files."""
     read, in_lines = read_span_lines(spark, files)
-    spans = keep(messaging_spans(read), "spans")
+    spans = keep(messaging_spans(read, lifetimes or Lifetimes()), "spans")
     sent = spans.where(F.col("role") == "producer")
     received = spans.where(F.col("role") == "consumer")
     delivered = keep(deliveries_of(received, _leading(spans)), "delivered")
@@ -121,9 +128,9 @@ def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) 
     )
 
 
-def messaging_spans(rows: DataFrame) -> DataFrame:
+def messaging_spans(rows: DataFrame, lifetimes: Lifetimes) -> DataFrame:
     """Every span with its messaging attributes and role; a line that is no export is one record."""
-    named = _named_spans(rows)
+    named = _named_spans(rows, lifetimes)
     reason = F.coalesce(
         F.col(REFUSED),
         lines.not_utf8(),
@@ -140,6 +147,8 @@ def messaging_spans(rows: DataFrame) -> DataFrame:
         *_address(),
         "message",
         "size_bytes",
+        F.coalesce("told_ns", ruled_lifetime(lifetimes, F.col("destination"))).alias("lifetime_ns"),
+        "odd_lifetime",
         F.coalesce("group", _queue(), "service", "client").alias("consumer"),
         F.coalesce("service", "client").alias("producer"),
         _key(F.col("span.traceId"), F.col("span.spanId")).alias("span_key"),
@@ -153,7 +162,7 @@ def messaging_spans(rows: DataFrame) -> DataFrame:
     )
 
 
-def _named_spans(rows: DataFrame) -> DataFrame:
+def _named_spans(rows: DataFrame, lifetimes: Lifetimes) -> DataFrame:
     """Every span with the attributes that are asked for, each under one name.
 
     Old exporters write ``instrumentationLibrarySpans`` for ``scopeSpans``, some in between both.
@@ -170,12 +179,15 @@ def _named_spans(rows: DataFrame) -> DataFrame:
         _known("resource.resource.attributes", SERVICE).alias("of_resource"),
         F.explode_outer(spans).alias("span"),
     )
-    return flat.select(
+    known = flat.select(
         *origin,
         "span",
         _attribute("of_resource", SERVICE).alias("service"),
-        _known("span.attributes", _OF_SPANS).alias("of_span"),
-    ).select(
+        _known("span.attributes", (*_OF_SPANS, *lifetimes.attributes)).alias("of_span"),
+    )
+    texts = {name: _attribute("of_span", (name,)) for name in lifetimes.attributes}
+    told_ns, odd = told_lifetime(lifetimes, texts)
+    return known.select(
         *origin,
         "span",
         "service",
@@ -187,6 +199,8 @@ def _named_spans(rows: DataFrame) -> DataFrame:
         _attribute("of_span", CLIENT).alias("client"),
         _attribute("of_span", SYSTEM).alias("system"),
         _attribute("of_span", ROUTING_KEY).alias("routing_key"),
+        told_ns.alias("told_ns"),
+        odd.alias("odd_lifetime"),
     )
 
 
@@ -299,7 +313,9 @@ def _publications(sent: DataFrame) -> DataFrame:
         F.col("producer").alias("publisher"),
         F.col("start_ns").alias("published_ns"),
         _content().alias("content"),
+        "lifetime_ns",
         "size_bytes",
+        F.when(F.col("odd_lifetime"), F.lit(ODD)).alias(UNREADABLE),
         *lines.ORIGIN,
     )
 
@@ -347,16 +363,22 @@ def _received_ns() -> Column:
 
 
 def _known(attributes: str, names: Sequence[str]) -> Column:
-    """Those of the attributes that are asked for, as texts."""
+    """Those of the attributes that are asked for, as texts; of lists (headers are) the first."""
     wanted = F.filter(attributes, lambda each: each["key"].isin(*names))
-    kinds = ("stringValue", "intValue", "doubleValue", "boolValue")
     return F.transform(
         wanted,
         lambda each: F.struct(
             each["key"].alias("key"),
-            F.coalesce(*(each["value"][kind] for kind in kinds)).alias("text"),
+            F.coalesce(
+                _text(each["value"]), _text(F.get(each["value"]["arrayValue"]["values"], F.lit(0)))
+            ).alias("text"),
         ),
     )
+
+
+def _text(value: Column) -> Column:
+    kinds = ("stringValue", "intValue", "doubleValue", "boolValue")
+    return F.coalesce(*(value[kind] for kind in kinds))
 
 
 def _attribute(known: str, names: Sequence[str]) -> Column:
@@ -382,3 +404,12 @@ def _message_key() -> Column:
 
 def _reference(kind: int, key: Column) -> Column:
     return F.struct(F.lit(kind).alias("kind"), F.coalesce(key, F.lit("")).alias("key"))
+
+
+READER = Reader(
+    about="spans of messaging clients: OpenTelemetry, Tempo, Jaeger, Zipkin",
+    tables=TABLES,
+    read=lambda spark, files, asked: read_otlp(spark, files, asked.keep, asked.lifetimes),
+    wants=("lifetimes",),
+    brokerless=True,
+)
