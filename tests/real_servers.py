@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 
 from tidings.testbed.runs import Run
 
+HAS_MOSQUITTO = pytest.mark.skipif(
+    not (shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")),
+    reason="there is no mosquitto here (on Debian: apt install mosquitto)",
+)
 LINE = """
 tidings: 1
 lifetime: 500ms

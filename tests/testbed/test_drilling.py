@@ -9,8 +9,9 @@ import pytest
 
 from tidings.model.reading import loads
 from tidings.testbed.calibrating import drill_outages
-from tidings.testbed.servers import RECONNECT_S
+from tidings.testbed.runs import RECONNECT_S as BY_BROKER
 
+RECONNECT_S = BY_BROKER["nats"]
 FAILS = "failure: {mtbf: 5s, mttr: 1s}"
 STAR = f"""
 tidings: 1
@@ -30,7 +31,7 @@ def phases(outages, parts):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_repairs_come_at_every_phase_of_the_reconnect_timer(seed):
-    outages = drill_outages(loads(STAR), seed)
+    outages = drill_outages(loads(STAR), seed, RECONNECT_S)
     for parts in ({"a", "c"}, {"a--b"}, {"a"}, {"c"}):
         found = phases(outages, parts)
         assert len(found) == 8 * len(parts)
@@ -42,7 +43,7 @@ def test_repairs_come_at_every_phase_of_the_reconnect_timer(seed):
 
 
 def test_one_part_is_down_at_a_time_and_seeds_differ():
-    one, other = (drill_outages(loads(STAR), seed) for seed in (1, 2))
+    one, other = (drill_outages(loads(STAR), seed, RECONNECT_S) for seed in (1, 2))
     assert all(a.end_s + 1.0 < b.begin_s for a, b in pairwise(one))
-    assert one == drill_outages(loads(STAR), 1)
+    assert one == drill_outages(loads(STAR), 1, RECONNECT_S)
     assert one != other

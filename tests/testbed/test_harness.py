@@ -35,8 +35,8 @@ from tidings.testbed.tables import doubts, manifest, trace_tables
 def plan(name="a", label="b0"):
     first, second, third = free_ports(3)
     return ServerPlan(
-        name=name, label=label, client_port=first, leaf_port=second, monitor_port=third,
-        dials=None, links=0,
+        name=name, label=label, client_port=first, broker_port=second, monitor_port=third,
+        dials={}, links=0,
     )  # fmt: skip
 
 

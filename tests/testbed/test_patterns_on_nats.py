@@ -39,9 +39,9 @@ def test_a_real_server_delivers_what_the_filter_wants(tmp_path):
         name="b",
         label="b",
         client_port=client_port,
-        leaf_port=leaf_port,
+        broker_port=leaf_port,
         monitor_port=monitor_port,
-        dials=None,
+        dials={},
         links=0,
     )
     with servers({"b": plan}, tmp_path):

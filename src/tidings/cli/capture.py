@@ -5,18 +5,24 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tidings.cli import console, options, spark
+from tidings.model.writing import check_new_folder
+
+if TYPE_CHECKING:
+    from tidings.running.mqtt_capturing import MqttPlan
 
 
 def capture(
-    url: Annotated[
-        str,
+    urls: Annotated[
+        list[str],
         typer.Argument(
-            metavar="URL", help="nats://USER:PASSWORD@HOST:PORT of a user of the account to trace."
+            metavar="URL...",
+            help="nats://USER:PASSWORD@HOST:PORT of a user of the account to trace; or "
+            "mqtt://USER:PASSWORD@HOST:PORT, one for each broker.",
         ),
     ],
     to: Annotated[
@@ -35,8 +41,9 @@ def capture(
         str, typer.Option("--for", metavar="TIME", help="How long to trace, such as 90s or 2min.")
     ] = "2min",
     subject: Annotated[
-        str, typer.Option("--subject", metavar="PATTERN", help="Trace these subjects only.")
-    ] = ">",
+        str | None,
+        typer.Option("--subject", metavar="PATTERN", help="Only these subjects, or MQTT topics."),
+    ] = None,
     most: Annotated[
         float,
         typer.Option(
@@ -46,13 +53,20 @@ def capture(
     lifetime: Annotated[
         str | None,
         typer.Option(
-            "--lifetime", metavar="TIME", help="How long messages are of use; NATS does not know."
+            "--lifetime", metavar="TIME", help="How long messages are of use; brokers do not know."
         ),
     ] = None,
     credentials: Annotated[
         Path | None,
         typer.Option("--creds", metavar="FILE", help="Credentials file of a NATS user."),
     ] = None,
+    bridge: options.Bridges = None,
+    probes: Annotated[
+        float,
+        typer.Option(
+            "--probes", metavar="N", min=0.0, help="MQTT: probes a second sent at each broker."
+        ),
+    ] = 1.0,
     seed: options.Seed = 1,
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite tables that already exist in the folder.")
@@ -61,13 +75,29 @@ def capture(
     memory: options.Memory = None,
     json: options.Json = False,
 ) -> None:
-    """Trace the messages of a running NATS network, hop by hop; nothing is delivered twice.
+    """Trace the messages of a running NATS network hop by hop, or of MQTT brokers at their ends.
 
-    Who publishes is learnt from counters; then every message heard, or a sample of them, is
-    followed by a trace-only message, which servers report on and deliver to nobody.
+    NATS: who publishes is learnt from counters; then every message heard, or a sample of them, is
+    followed by a trace-only message, which servers report on and deliver to nobody. MQTT: a
+    listener at each broker hears everything, and probes are sent on tidings/probe/...
 
     Example: tidings capture nats://app:secret@hub:4222 --for 2min --to traces/
     """
+    if urls[0].startswith("mqtt"):
+        from tidings.running.mqtt_capturing import MqttPlan
+
+        wanted = MqttPlan(
+            urls=tuple(urls),
+            seconds=options.seconds(time),
+            bridges=tuple(bridge or ()),
+            topic=subject or "#",
+            probes_per_s=probes,
+            lifetime_s=None if lifetime is None else options.seconds(lifetime),
+        )
+        _capture_mqtt(wanted, to, replace=replace, as_json=json)
+        return
+    if len(urls) > 1:
+        raise typer.BadParameter("NATS wants one URL; its servers know each other")
     from tidings.reporting import terminal
     from tidings.running.capturing import Plan
     from tidings.running.capturing import capture as capture_reports
@@ -75,10 +105,10 @@ def capture(
     from tidings.traces.readers import nats
 
     plan = Plan(
-        url=url,
+        url=urls[0],
         pages=tuple(pages or ()),
         seconds=options.seconds(time),
-        subject=subject,
+        subject=subject or ">",
         most_per_s=most,
         lifetime_s=None if lifetime is None else options.seconds(lifetime),
         credentials=None if credentials is None else str(credentials),
@@ -122,3 +152,24 @@ def capture(
         f"servers. Wrote {to}; next: tidings characterise {to} --to fitted.yaml"
     )
     console.warn((*captured.notes, *imported.notes))
+
+
+def _capture_mqtt(plan: MqttPlan, to: Path, *, replace: bool, as_json: bool) -> None:
+    """Listen to MQTT brokers, and write what was heard as traces."""
+    from tidings.model.trace_files import write_trace_folder
+    from tidings.running.mqtt_capturing import capture_mqtt
+
+    if not replace:
+        check_new_folder(to)
+    with console.progress("capturing") as step:
+        captured = capture_mqtt(plan, step)
+    write_trace_folder(captured.tables, captured.manifest, to, overwrite=replace)
+    rows = {name: table.num_rows for name, table in captured.tables.items()}
+    if as_json:
+        told = {"heard": captured.heard, "probes": captured.probes, "notes": captured.notes}
+        console.show_json({"traces": str(to), "rows": rows, **captured.manifest, **told})
+    console.note(
+        f"heard {captured.heard} messages in {plan.seconds:g} s and sent {captured.probes} probes. "
+        f"Wrote {to}; next: tidings characterise {to} --to fitted.yaml"
+    )
+    console.warn(captured.notes)

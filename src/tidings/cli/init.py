@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from tidings.running.network import Network
 
 # Kinds of brokers, and how their addresses begin.
-_KINDS = {"nats": ("nats", "tls", "ws", "wss", "http", "https"), "rabbitmq": ("http", "https")}
+_KINDS = {
+    "nats": ("nats", "tls", "ws", "wss", "http", "https"),
+    "rabbitmq": ("http", "https"),
+    "mqtt": ("mqtt", "mqtts"),
+}
 _STARTER = """\
 # A system to begin with: change what differs from yours, then run 'tidings predict' on it.
 tidings: 1
@@ -58,10 +62,11 @@ def init(
     source: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[nats|rabbitmq] URL...",
+            metavar="[nats|rabbitmq|mqtt] URL...",
             help="NATS: nats://USER:PASSWORD@HOST:PORT with a user of the system account, which "
             "reaches all servers of a cluster; and the monitoring pages, http://HOST:8222, of "
-            "others. RabbitMQ: the word rabbitmq, then http://USER:PASSWORD@HOST:15672.",
+            "others. RabbitMQ: the word rabbitmq, then http://USER:PASSWORD@HOST:15672. MQTT: "
+            "mqtt://USER:PASSWORD@HOST:1883, one for each broker.",
         ),
     ] = None,
     to: Annotated[
@@ -73,13 +78,15 @@ def init(
         typer.Option(
             "--for",
             metavar="TIME",
-            help="NATS: time between two readings of counters; RabbitMQ: the last so many seconds.",
+            help="NATS: time between two readings of counters; RabbitMQ: the last so many seconds; "
+            "MQTT: how long to listen to all messages.",
         ),
     ] = "5s",
     credentials: Annotated[
         Path | None,
         typer.Option("--creds", metavar="FILE", help="Credentials file of a NATS user."),
     ] = None,
+    bridge: options.Bridges = None,
     graph: Annotated[
         Path | None,
         typer.Option(
@@ -91,7 +98,7 @@ def init(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Write a first system file from running NATS or RabbitMQ servers; it only reads.
+    """Write a first system file from running NATS, RabbitMQ or MQTT brokers; it only reads.
 
     Every number that no server reported is marked 'assumed', with a reason.
 
@@ -106,7 +113,7 @@ def init(
     elif graph is not None:
         draft = _of_graph(graph)
     else:
-        draft = _of_servers(source or [], options.seconds(time), credentials)
+        draft = _of_servers(source or [], options.seconds(time), credentials, bridge or [])
     _hand_over(draft, to, as_json=json)
 
 
@@ -127,22 +134,32 @@ def _hand_over(draft: _Draft, to: Path | None, *, as_json: bool) -> None:
     console.warn(draft.notes)
 
 
-def _of_servers(source: list[str], time_s: float, credentials: Path | None) -> _Draft:
+def _of_servers(
+    source: list[str], time_s: float, credentials: Path | None, bridges: list[str]
+) -> _Draft:
     """What running brokers tell; the first word may say which kind they are."""
     from tidings.running.asking import hidden
     from tidings.running.network import assumptions, file_text
 
-    kind, addresses = (source[0], source[1:]) if source[0] in _KINDS else ("nats", source)
+    named = source[0] in _KINDS
+    addresses = source[1:] if named else source
+    by_address = "mqtt" if source[0].startswith("mqtt") else "nats"
+    kind = source[0] if named else by_address
     wrong = [each for each in addresses if each.partition("://")[0] not in _KINDS[kind]]
     if wrong or not addresses or (kind == "rabbitmq" and len(addresses) > 1):
         seen = hidden(wrong[0]) if wrong else " ".join(source)
         raise typer.BadParameter(
-            f"'{seen}': wants nats://HOST:PORT, http://HOST:PORT of NATS's monitoring pages, or "
-            "'rabbitmq' and http://HOST:PORT of its management API"
+            f"'{seen}': wants nats://HOST:PORT, http://HOST:PORT of NATS's monitoring pages, "
+            "mqtt://HOST:PORT, or 'rabbitmq' and http://HOST:PORT of its management API"
         )
     with console.progress("asking servers") as step:
         if kind == "nats":
             network, asked = _of_nats(addresses, time_s, credentials, step)
+        elif kind == "mqtt":
+            from tidings.running.mqtt import read_mqtt
+
+            step(f"listening for {time_s:g} s")
+            network, asked = read_mqtt(addresses, time_s, bridges)
         else:
             from tidings.running.rabbitmq import read_rabbitmq
 

@@ -43,6 +43,16 @@ Seed = Annotated[
         "--seed", metavar="N", min=0, help="Random seed; the same seed gives the same results."
     ),
 ]
+Bridges = Annotated[
+    list[str] | None,
+    typer.Option("--bridge", metavar="A,B", help="MQTT: two brokers, HOST:PORT, joined by one."),
+]
+Broker = Annotated[
+    str,
+    typer.Option(
+        "--broker", metavar="nats|mosquitto", help="Which servers to run; mosquitto is Debian's."
+    ),
+]
 By = Annotated[
     str | None,
     typer.Option(

@@ -40,7 +40,7 @@ CHANGES = {
 }
 FEW_CAUSES, MOST_CAUSES = 3, 8  # whose remedies are tried, the dearest
 MOST_PROVEN = 2  # changes that are predicted as precisely as the system as it is
-WORTH_PROVING = 0.1  # of what the best change gives
+WORTH_PROVING = 0.5  # of what the best change gives: theory does not err so far that less is more
 SECONDS = 2.0  # CPU seconds of simulation of each system at most; what is not held says so
 ROOM = 0.7  # load that an overloaded broker is brought to
 _FACTOR = re.compile(r" x([0-9.]+)")

@@ -28,11 +28,11 @@ def plain_change(layout: Layout, running: Servers) -> Change:
 
     async def change(component: str, is_up: bool) -> None:
         if component in layout.links:
-            relay = layout.links[component]
-            if is_up:
-                relay.mend()
-            else:
-                await relay.cut()
+            for relay in layout.links[component]:
+                if is_up:
+                    relay.mend()
+                else:
+                    await relay.cut()
         elif is_up:
             await asyncio.to_thread(running.start, component)
         else:
@@ -84,7 +84,7 @@ def _alone(run: Run, repair: StateChange) -> bool:
 
 def _lanes_at(layout: Layout, component: str) -> Iterator[str]:
     if component in layout.links:
-        yield from (lane.name for lane in layout.links[component].lanes)
+        yield from (lane.name for relay in layout.links[component] for lane in relay.lanes)
         return
     for relay in layout.relays:
         inward, outward = relay.lanes

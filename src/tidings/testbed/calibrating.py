@@ -5,9 +5,10 @@ and timers are, and what servers cost, is in the delays of links: a stage of the
 other.
 
 How long what was repaired takes to join again is seen where every part that fails is taken down on
-purpose. A server that lost a neighbour tries again every ``RECONNECT_S``, so how long a repair
-waits to be noticed depends on its phase: at which moment between two tries it comes. Real outages
-end at any; so lengths down are drawn at random, spread evenly over one whole period.
+purpose. A server that lost a neighbour tries again at intervals (the ``reconnect_s`` of the
+options), so how long a repair waits to be noticed depends on its phase: at which moment between two
+tries it comes. Real outages end at any; so lengths down are drawn at random, spread evenly over one
+whole period.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ from tidings.testbed.breaking import rejoinings
 from tidings.testbed.outages import Outage, failing, with_reconnection, without_failures
 from tidings.testbed.running import require_whole, run_testbed
 from tidings.testbed.runs import Rejoining, Run, TestbedOptions
-from tidings.testbed.servers import RECONNECT_S
 from tidings.testbed.tables import doubts, manifest, trace_tables
 from tidings.traces.reading import read_traces
 
@@ -232,7 +232,7 @@ def recorded(system: System, options: TestbedOptions, place: Path, progress: Pro
     return run
 
 
-_LEAST_DOWN_S, _UP_S = 0.4, 1.2  # long enough to be noticed, and to be over
+_LEAST_DOWN_S, _OVER_S = 0.4, 1.1  # long enough to be noticed; between noticing and the next
 _REPAIRS = 24  # at least so many are looked at
 _PURPOSE = 12  # of the random numbers
 
@@ -255,8 +255,9 @@ class Reconnection:
 
 def drill(system: System, options: TestbedOptions, progress: Progress) -> Reconnection:
     """Take down everything that fails, one after the other, and see how long it takes to rejoin."""
-    outages = drill_outages(system, options.seed)
-    length = replace(options, warmup_s=0.0, duration_s=outages[-1].end_s + _UP_S)
+    again_s = options.reconnect_s
+    outages = drill_outages(system, options.seed, again_s)
+    length = replace(options, warmup_s=0.0, duration_s=outages[-1].end_s + _up_s(again_s))
     run = run_testbed(system, length, outages=outages, progress=progress)
     require_whole(run, "before all that fails had been taken down and repaired")
     rejoined = rejoinings(run)
@@ -274,7 +275,12 @@ def drill(system: System, options: TestbedOptions, progress: Progress) -> Reconn
     )
 
 
-def drill_outages(system: System, seed: int) -> list[Outage]:
+def _up_s(reconnect_s: float) -> float:
+    """How long everything is up between two outages: a repair must have been noticed, and over."""
+    return _OVER_S + reconnect_s
+
+
+def drill_outages(system: System, seed: int, reconnect_s: float) -> list[Outage]:
     """One outage after the other, every part that fails as often as any other.
 
     Lengths down are uniform over one period of the reconnect timer, on top of a least length. They
@@ -292,9 +298,9 @@ def drill_outages(system: System, seed: int) -> list[Outage]:
         for kind in kinds:
             for place, part in enumerate(kind):
                 slice_ = (turn * len(kind) + place + generator.random()) / (rounds * len(kind))
-                end_s = begin_s + _LEAST_DOWN_S + RECONNECT_S * float(slice_)
+                end_s = begin_s + _LEAST_DOWN_S + reconnect_s * float(slice_)
                 outages.append(Outage(component=part, begin_s=begin_s, end_s=end_s))
-                begin_s = end_s + _UP_S
+                begin_s = end_s + _up_s(reconnect_s)
     return outages
 
 

@@ -18,8 +18,9 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, PubAck, StorageType, StreamConfig
 
 from tidings.testbed.ending import end_all
+from tidings.testbed.frames import EVENT
 from tidings.testbed.journal import Visit
-from tidings.testbed.relays import EVENT, Lane
+from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Delivery, Run
 
 _STREAM = "LOG"

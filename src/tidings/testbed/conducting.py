@@ -27,9 +27,9 @@ from tidings.testbed.clients import (
 )
 from tidings.testbed.consuming import ConsumerGroup, takes_time
 from tidings.testbed.ending import end_all
+from tidings.testbed.frames import EVENT
 from tidings.testbed.layout import lane_name
 from tidings.testbed.mobile import MobilePublisher, MobileSubscriber, Presence
-from tidings.testbed.relays import EVENT
 from tidings.testbed.runs import Delivery, Run
 from tidings.testbed.servers import Servers
 from tidings.testbed.workload import Publication

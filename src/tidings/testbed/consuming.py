@@ -32,7 +32,7 @@ from tidings.model.consumers import LONGEST_WAITING, WHEN_FULL, Consumers, Membe
 from tidings.model.system import Subscriber, System
 from tidings.testbed.carrying import Works
 from tidings.testbed.clients import Clients
-from tidings.testbed.relays import EVENT
+from tidings.testbed.frames import EVENT
 from tidings.testbed.runs import Delivery, Handling
 from tidings.testbed.stations import draws
 

@@ -43,6 +43,7 @@ class Journal:
 
     wanted: Mapping[str, set[str]] = field(default_factory=dict)
     visits: list[Visit] = field(default_factory=list)
+    sent: dict[tuple[str, str], list[str]] = field(default_factory=dict)  # by event and broker
     lateness_s: list[float] = field(default_factory=list)
     interest: dict[str, set[str]] = field(default_factory=dict)  # by lane: subjects asked for
     crossings: list[Crossing] = field(default_factory=list)
@@ -52,6 +53,12 @@ class Journal:
     counts_lateness: bool = False  # not while the run is set up and taken down
     under_way: int = 0  # events that a relay or a stream holds
     problem: str | None = None  # why a relay ended that should not have
+
+    def sends(self, event: str, source: str, target: str) -> None:
+        """An event has been sent over a lane to the broker at its end, perhaps again."""
+        targets = self.sent.setdefault((event, source), [])
+        if target not in targets:
+            targets.append(target)
 
     def late(self, by_s: float) -> None:
         """Something was done so long after it was due."""

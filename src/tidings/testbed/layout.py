@@ -11,9 +11,10 @@ from tidings.model import topology
 from tidings.model.behaviour import Channel
 from tidings.model.routes import Routes
 from tidings.model.system import System
+from tidings.model.topology import Arc
 from tidings.testbed.journal import Journal
 from tidings.testbed.relays import Lane, Relay
-from tidings.testbed.servers import ServerPlan, free_ports
+from tidings.testbed.servers import Kind, Nats, ServerPlan, free_ports
 from tidings.testbed.stations import Station, draws
 
 
@@ -26,20 +27,24 @@ class Layout:
     publisher_ports: tuple[int, ...]  # of the relays they dial
     subscriber_ports: tuple[int, ...]
     carried: bool  # whether agents carry events from stream to stream, not servers
-    links: dict[str, Relay]  # by the names of links
+    links: dict[str, tuple[Relay, ...]]  # by the names of links
     stations: dict[str, Station]  # by broker
     journal: Journal
+    kind: Kind
 
 
-def layout(system: System, routes: Routes, seed: int, *, carried: bool = False) -> Layout:
-    """Lay a system out over the free ports of this machine.
+def layout(
+    system: System, routes: Routes, seed: int, *, carried: bool = False, kind: Kind | None = None
+) -> Layout:
+    """Lay a system out over the free ports of this machine, on NATS unless another kind is given.
 
     Where events are ``carried`` from stream to stream, servers are not joined.
     """
-    dialled = _dialled_arcs(routes)
+    kind = kind or Nats()
+    dialled = dialled_arcs(routes, both=kind.both_dial)
     clients = len(system.publishers) + len(system.subscribers)
     ports = iter(free_ports(3 * len(system.brokers) + len(dialled) + clients))
-    relay_port = {broker: next(ports) for broker in dialled}
+    relay_port = {arc: next(ports) for arc in dialled}
     homes = {
         each.at
         for each in system.subscribers
@@ -51,19 +56,26 @@ def layout(system: System, routes: Routes, seed: int, *, carried: bool = False) 
             name=broker.name,
             label=f"b{index}",
             client_port=next(ports),
-            leaf_port=next(ports),
+            broker_port=next(ports),
             monitor_port=next(ports),
-            dials=None if carried else relay_port.get(index),
+            dials={
+                arc: port
+                for arc, port in relay_port.items()
+                if routes.arcs[arc].source == index and not carried
+            },
             links=0 if carried else degree[index],
             stores=carried or broker.name in homes,
         )
         for index, broker in enumerate(system.brokers)
     }
-    maker = _Maker(system=system, seed=seed, journal=Journal(), stations=_stations(system, seed))
-    relays = [
-        maker.between_brokers(relay_port[broker], arc, routes, plans)
-        for broker, arc in dialled.items()
-    ]
+    maker = _Maker(
+        system=system,
+        seed=seed,
+        journal=Journal(),
+        stations=_stations(system, seed),
+        kind=kind,
+    )
+    relays = [maker.between_brokers(port, arc, routes, plans) for arc, port in relay_port.items()]
     upward = [
         maker.of_publisher(next(ports), each, plans) for each in range(len(system.publishers))
     ]
@@ -79,6 +91,7 @@ def layout(system: System, routes: Routes, seed: int, *, carried: bool = False) 
         links=_by_link(system, relays),
         stations=dict(zip(plans, maker.stations, strict=True)),
         journal=maker.journal,
+        kind=kind,
     )
 
 
@@ -87,19 +100,21 @@ def lane_name(source: str, target: str) -> str:
     return f"{source}→{target}"
 
 
-def _by_link(system: System, relays: list[Relay]) -> dict[str, Relay]:
+def _by_link(system: System, relays: list[Relay]) -> dict[str, tuple[Relay, ...]]:
     by_lane = {lane.name: relay for relay in relays for lane in relay.lanes}
-    return {
-        link.name: by_lane[lane_name(*link.between)]
-        for link in system.links
-        if lane_name(*link.between) in by_lane
-    }
+    by_link = {}
+    for link in system.links:
+        ends = (lane_name(*link.between), lane_name(*link.between[::-1]))
+        if ends[0] in by_lane:
+            by_link[link.name] = tuple(dict.fromkeys(by_lane[each] for each in ends))
+    return by_link
 
 
-def _dialled_arcs(routes: Routes) -> dict[int, int]:
-    """For every broker but the first the arc that leads from it to its parent."""
+def dialled_arcs(routes: Routes, *, both: bool) -> list[int]:
+    """The arcs that lead from every broker but the first to its parent; or those and the others."""
     walk = topology.walk(routes.trees[0], routes.arcs, 0)
-    return {broker: into ^ 1 for broker, into in walk if into >= 0}
+    upward = [into ^ 1 for _, into in walk if into >= 0]
+    return [*upward, *(arc ^ 1 for arc in upward)] if both else upward
 
 
 def _stations(system: System, seed: int) -> list[Station]:
@@ -120,18 +135,25 @@ class _Maker:
     seed: int
     journal: Journal
     stations: list[Station]
+    kind: Kind
+
+    def _relay(self, port: int, behind: int, lanes: tuple[Lane, Lane]) -> Relay:
+        return Relay(port, behind, lanes, self.journal, self.kind.frames)
 
     def between_brokers(
         self, port: int, arc: int, routes: Routes, plans: dict[str, ServerPlan]
     ) -> Relay:
         """The relay of a link, dialled by the broker at the beginning of the arc."""
-        lanes = []
-        for each in (arc, arc ^ 1):
-            one = routes.arcs[each]
-            ends = (self.system.brokers[one.source].name, self.system.brokers[one.target].name)
-            lanes.append(self._lane(ends, one.channel, (2, each), to=one.target))
-        parent = self.system.brokers[routes.arcs[arc].target].name
-        return Relay(port, plans[parent].leaf_port, (lanes[0], lanes[1]), self.journal)
+        there, back = (self._of_arc(each, routes.arcs[each]) for each in (arc, arc ^ 1))
+        if self.kind.both_dial:  # only answers come back
+            answers = _at_once((back.source, there.source))
+            back = replace(answers, name=f"{answers.name}, answers")
+        return self._relay(port, plans[there.broker or ""].broker_port, (there, back))
+
+    def _of_arc(self, number: int, arc: Arc) -> Lane:
+        ends = (self.system.brokers[arc.source].name, self.system.brokers[arc.target].name)
+        channel = replace(arc.channel, reliability=1.0) if self.kind.repeats else arc.channel
+        return self._lane(ends, channel, (2, number), to=arc.target)
 
     def of_publisher(self, port: int, index: int, plans: dict[str, ServerPlan]) -> Relay:
         """The relay of a publisher's link."""
@@ -140,7 +162,7 @@ class _Maker:
         up = self._lane((one.name, one.at), one.link, (3, index), to=home)
         up = replace(up, outlasts_sender=True)
         down = _at_once((one.at, one.name))
-        return Relay(port, plans[one.at].client_port, (up, down), self.journal)
+        return self._relay(port, plans[one.at].client_port, (up, down))
 
     def of_subscriber(self, port: int, index: int, plans: dict[str, ServerPlan]) -> Relay:
         """The relay of a subscriber's link."""
@@ -148,7 +170,7 @@ class _Maker:
         # The subscription takes as long to its broker as an event takes back.
         up = self._lane((one.name, one.at), one.link, (4, index), to=None)
         down = self._lane((one.at, one.name), one.link, (5, index), to=None)
-        return Relay(port, plans[one.at].client_port, (up, down), self.journal)
+        return self._relay(port, plans[one.at].client_port, (up, down))
 
     def _lane(
         self, ends: tuple[str, str], channel: Channel, purpose: tuple[int, int], *, to: int | None

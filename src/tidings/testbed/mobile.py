@@ -21,7 +21,8 @@ from nats.js.errors import APIError
 
 from tidings.testbed.carrying import ONCE, Works
 from tidings.testbed.clients import Clients
-from tidings.testbed.relays import EVENT, Lane
+from tidings.testbed.frames import EVENT
+from tidings.testbed.relays import Lane
 from tidings.testbed.runs import Delivery, SessionChange
 from tidings.testbed.stations import Gate, gate
 

@@ -5,110 +5,23 @@ towards a broker meets the link's loss and delay, then the broker's station; wha
 does afterwards takes microseconds. Interest (who wants what) meets the delay of the link too, in
 order. Nothing else is held up. Every moment at which something is due follows from the moment it
 came, the draws and the station; how late the timers of this machine were is written down.
-
-Of the protocol of NATS a relay sees lines, and messages with their payload. A message is a line
-whose last word is the number of bytes that follow it; everything else (``INFO``, ``PING``,
-``LS+ …``) is a line alone. Clients speak PUB, HPUB, MSG and HMSG; brokers among themselves speak
-LMSG and HMSG.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from tidings.errors import EngineError
 from tidings.testbed.ending import end_all
+from tidings.testbed.frames import Frame, Frames, NatsFrames, NewFrames
 from tidings.testbed.journal import Journal, Visit
 from tidings.testbed.servers import HOST
 from tidings.testbed.stations import Station
-from tidings.testbed.workload import PREFIX
 
-_MESSAGES = frozenset({b"PUB", b"HPUB", b"MSG", b"HMSG", b"LMSG"})
-_WITH_HEADERS = frozenset({b"HPUB", b"HMSG"})
-_INTEREST = frozenset({b"LS+", b"LS-", b"SUB", b"UNSUB"})
-_MOST_LINE = 1 << 20
-_END = b"\r\n"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """One piece of the protocol as it went over the wire, and what a relay must know of it."""
-
-    data: bytes
-    verb: bytes
-    subject: bytes = b""  # of a message or of interest; empty for all else
-    header: bytes = b""
-
-    @property
-    def is_message(self) -> bool:
-        """Whether it carries an event or another message."""
-        return self.verb in _MESSAGES
-
-    @property
-    def is_interest(self) -> bool:
-        """Whether it says that a subject is wanted, or no longer."""
-        return self.verb in _INTEREST
-
-    def value_of(self, name: bytes) -> bytes | None:
-        """A header by its name, or None."""
-        for line in self.header.split(_END):
-            key, colon, value = line.partition(b":")
-            if colon and key == name:
-                return value.strip()
-        return None
-
-
-class FrameReader:
-    r"""Cuts a stream of bytes into frames, whatever the pieces it comes in.
-
-    >>> reader = FrameReader()
-    >>> [frame.verb for frame in reader.feed(b"PING\r\nPUB ev.a 2\r\nh")]
-    [b'PING']
-    >>> [(frame.subject, frame.data) for frame in reader.feed(b"i\r\n")]
-    [(b'ev.a', b'PUB ev.a 2\r\nhi\r\n')]
-    """
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete with these bytes."""
-        self._held += data
-        start = 0
-        while (frame := self._next(start)) is not None:
-            start += len(frame.data)
-            yield frame
-        del self._held[:start]
-
-    def _next(self, start: int) -> Frame | None:
-        held = self._held
-        line_end = held.find(_END, start)
-        if line_end < 0:
-            if len(held) - start > _MOST_LINE:
-                raise EngineError("a relay received a protocol line that is too long")
-            return None
-        words = bytes(held[start:line_end]).split()
-        verb = words[0].upper() if words else b""
-        after = line_end + len(_END)
-        if verb not in _MESSAGES:
-            subject = words[1] if verb in _INTEREST and len(words) > 1 else b""
-            return Frame(data=bytes(held[start:after]), verb=verb, subject=subject)
-        end = after + int(words[-1]) + len(_END)
-        if len(held) < end:
-            return None
-        header = b""
-        if verb in _WITH_HEADERS:
-            header = bytes(held[after : after + int(words[-2])])
-        return Frame(data=bytes(held[start:end]), verb=verb, subject=words[1], header=header)
-
-
-EVENT = b"Tidings-Event"
-_OURS = f"{PREFIX}.".encode()
 _LOOK_S = 0.005
 _APART_S = 1e-9  # what comes at once keeps its order: timers of the same moment have none
-_ASKS = {b"SUB": True, b"UNSUB": False, b"LS+": True, b"LS-": False}
 
 Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -129,8 +42,15 @@ class Lane:
 class Relay:
     """A relay between whoever dials it and the port behind it."""
 
-    def __init__(self, port: int, behind: int, lanes: tuple[Lane, Lane], journal: Journal) -> None:
-        self.port, self._behind = port, behind
+    def __init__(
+        self,
+        port: int,
+        behind: int,
+        lanes: tuple[Lane, Lane],
+        journal: Journal,
+        frames: NewFrames = NatsFrames,
+    ) -> None:
+        self.port, self._behind, self._frames = port, behind, frames
         self.lanes = lanes  # from the dialling end, and towards it
         self._journal = journal
         self._tasks: set[asyncio.Task[None]] = set()
@@ -182,9 +102,10 @@ class Relay:
         loop = asyncio.get_running_loop()
         inward, outward = self.lanes
         upward = _Direction(inward, behind[1], self._journal)
+        downward = _Direction(outward, dialling[1], self._journal)
         directions = [
-            asyncio.create_task(upward.carry(dialling[0])),
-            asyncio.create_task(_Direction(outward, dialling[1], self._journal).carry(behind[0])),
+            asyncio.create_task(upward.carry(dialling[0], self._frames())),
+            asyncio.create_task(downward.carry(behind[0], self._frames())),
         ]
         for lane in self.lanes:
             self._journal.joined(lane.name, loop.time())
@@ -212,11 +133,9 @@ class _Direction:
         self._loop = asyncio.get_running_loop()
         self._interest_s = 0.0
         self._held = 0  # events
-        self._named: dict[bytes, bytes] = {}  # subjects by the numbers a client gave them
 
-    async def carry(self, reader: asyncio.StreamReader) -> None:
+    async def carry(self, reader: asyncio.StreamReader, frames: Frames) -> None:
         """Pass everything on until the connection ends."""
-        frames = FrameReader()
         while data := await reader.read(1 << 16):
             now_s = self._loop.time()
             for number, frame in enumerate(frames.feed(data)):
@@ -232,25 +151,17 @@ class _Direction:
         self._journal.under_way += more
 
     def _pass(self, frame: Frame, now_s: float) -> None:
-        frame = self._with_subject(frame)
-        ours = frame.subject.startswith(_OURS)
-        if ours and frame.is_message:
+        if frame.event is not None:
             self._event(frame, now_s)
-        elif ours and frame.is_interest:
+        elif frame.is_interest:
             self._interest_s = max(self._interest_s, now_s + self._lane.delay())
             self._loop.call_at(self._interest_s, self._pass_interest, frame, self._interest_s)
         else:
             self._write(frame.data)
 
-    def _with_subject(self, frame: Frame) -> Frame:
-        """A client withdraws by number; what that was is known from when it asked."""
-        if frame.verb == b"SUB":
-            self._named[frame.data.split()[-1]] = frame.subject
-        elif frame.verb == b"UNSUB":
-            return replace(frame, subject=self._named.get(frame.subject, b""))
-        return frame
-
     def _event(self, frame: Frame, now_s: float) -> None:
+        if self._lane.broker is not None:
+            self._journal.sends(frame.event or "", self._lane.source, self._lane.broker)
         if self._lane.is_lost():
             self._journal.lost[self._lane.name] = self._journal.lost.get(self._lane.name, 0) + 1
             return
@@ -271,7 +182,7 @@ class _Direction:
             return
         start_s, end_s = lane.station.serve(arrival_s)
         visit = Visit(
-            event=(frame.value_of(EVENT) or b"").decode(),
+            event=frame.event or "",
             broker=lane.broker,
             came_from=lane.source,
             arrived_s=arrival_s,
@@ -293,9 +204,9 @@ class _Direction:
         if self._to.is_closing():
             return
         self._journal.late(self._loop.time() - due_s)
-        self._journal.crossed(
-            self._lane.name, frame.subject.decode(), self._loop.time(), wanted=_ASKS[frame.verb]
-        )
+        for subjects, wanted in ((frame.asks, True), (frame.withdraws, False)):
+            for subject in subjects:
+                self._journal.crossed(self._lane.name, subject, self._loop.time(), wanted=wanted)
         self._to.write(frame.data)
 
     def _write(self, data: bytes) -> None:

@@ -22,6 +22,8 @@ from tidings.testbed.conducting import Conductor
 from tidings.testbed.consuming import check_consumers, takes_time
 from tidings.testbed.ending import end_all
 from tidings.testbed.layout import lane_name, layout
+from tidings.testbed.mosquitto import Mosquitto
+from tidings.testbed.mqtt_conducting import MqttConductor, crossing, topics_by_arc, with_homes
 from tidings.testbed.outages import (
     Outage,
     compressed,
@@ -30,7 +32,7 @@ from tidings.testbed.outages import (
     failing,
 )
 from tidings.testbed.runs import Beside, Run, Stop, TestbedOptions
-from tidings.testbed.servers import servers
+from tidings.testbed.servers import Kind, Nats, servers
 from tidings.testbed.storing import StoringConductor
 from tidings.testbed.workload import Subjects, contents_of, schedule, subjects
 
@@ -96,6 +98,7 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
+HANDLED_BY_MOSQUITTO = frozenset({"random lifetimes", "failures", "recovery"})
 HANDLED = frozenset(
     {
         "random lifetimes",
@@ -132,9 +135,13 @@ def run_testbed(
     """
     chosen = options or TestbedOptions()
     tell = progress or (lambda _: None)
+    on_mosquitto = chosen.broker == "mosquitto"
+    if on_mosquitto:
+        require_only(system, HANDLED_BY_MOSQUITTO, "the testbed on Mosquitto")
     require_only(system, HANDLED, "the testbed")
     system = compressed(system, chosen.compression)
-    carried = _keeps_events(system)
+    stores = _keeps_events(system)
+    carried = stores and not on_mosquitto  # bridges carry events themselves
     _check_names(system)
     check_consumers(system)
     contents = contents_of(system)
@@ -144,25 +151,32 @@ def run_testbed(
     planned = schedule(system, contents, length_s, chosen.seed)
     _require_few(len(planned), chosen, "events would be published")
     names = subjects(system, contents)
+    kind: Kind = Nats()
+    if on_mosquitto:
+        names = with_homes(system, names)
+        kind = Mosquitto(topics_by_arc(system, routes, names), qos=int(stores))
     run = Run(
         system=system,
         routes=routes,
         subjects=names,
         options=chosen,
-        layout=layout(system, routes, chosen.seed, carried=carried),
+        layout=layout(system, routes, chosen.seed, carried=carried, kind=kind),
         publications=planned,
         stops=stops,
         beside=beside,
         outages=draw_outages(system, length_s, chosen.seed) if outages is None else outages,
     )
-    run.layout.journal.wanted = interest_by_lane(system, routes, names)
+    run.layout.journal.wanted = (
+        crossing(run) if on_mosquitto else interest_by_lane(system, routes, names)
+    )
     with precedence() as granted:
         run.takes_precedence = granted
         tell("starting servers")
-        with servers(run.layout.servers) as running, _loop(run) as runner:
-            kind = StoringConductor if carried else Conductor
+        with servers(run.layout.servers, kind=kind) as running, _loop(run) as runner:
+            lead = StoringConductor if carried else Conductor
+            conductor = (MqttConductor if on_mosquitto else lead)(run, running, tell)
             try:
-                runner.run(_conduct(run, kind(run, running, tell)))
+                runner.run(_conduct(run, conductor))
             except KeyboardInterrupt:
                 if not run.start_s:
                     raise
@@ -206,7 +220,7 @@ def _check_names(system: System) -> None:
             )
 
 
-async def _conduct(run: Run, conductor: Conductor | StoringConductor) -> None:
+async def _conduct(run: Run, conductor: Conductor | MqttConductor | StoringConductor) -> None:
     """The whole run; what there is of one that breaks is kept once it has begun."""
     loop = asyncio.get_running_loop()
     run.epoch_ns = time.time_ns() - round(loop.time() * 1e9)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tidings.testbed.workload import Publication, Subjects
 
 MOST_EVENTS = 50_000
+# Seconds between two tries of a server to join a neighbour again, by the server. Bridges of
+# Mosquitto are told one second, the least there is, and take two.
+RECONNECT_S = {"nats": 0.1, "mosquitto": 2.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +33,20 @@ class TestbedOptions:
     seed: int = 1
     most_events: int = MOST_EVENTS
     compression: float = 1.0  # times between failures and of repair are so many times shorter
+    broker: str = "nats"  # which server: one of RECONNECT_S
 
     def __post_init__(self) -> None:
         if not 0.0 < self.duration_s < math.inf:
             raise InvalidInputError(f"duration_s is {self.duration_s}; wants a time above 0")
         if not 0.0 <= self.warmup_s < math.inf:
             raise InvalidInputError(f"warmup_s is {self.warmup_s}; wants 0 or more")
+        if self.broker not in RECONNECT_S:
+            raise InvalidInputError(f"broker is {self.broker!r}; wants {' or '.join(RECONNECT_S)}")
+
+    @property
+    def reconnect_s(self) -> float:
+        """How long servers wait between two tries to join a neighbour again, in seconds."""
+        return RECONNECT_S[self.broker]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
-"""Real ``nats-server`` processes, joined into the tree of a system by leaf nodes.
+"""Real server processes, joined into the tree of a system: of NATS by leaf nodes.
 
-Every broker but the root dials its parent, through the relay of their link. Servers run under a
-supervisor (``supervisor``) and are gone when the testbed is, however it ends.
+Of NATS every broker but the root dials its parent, through the relay of their link. Servers run
+under a supervisor (``supervisor``) and are gone when the testbed is, however it ends.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from typing import Any
 
 from tidings.errors import EngineError
 from tidings.testbed import supervisor
+from tidings.testbed.frames import NatsFrames, NewFrames
+from tidings.testbed.runs import RECONNECT_S
 
 # Below the ephemeral ports of Linux, which other programs' connections take at any moment.
 FIRST, LAST = 20_000, 31_999
@@ -63,8 +66,6 @@ _SERVER = "nats-server"
 _FOLDER = "tidings-testbed-"
 _READY_S = 10.0  # until all servers must have found each other
 _LOOK_S = 0.02
-_READY = "Server is ready"
-RECONNECT_S = 0.1  # between two tries to join a neighbour again
 _LAST_LINES = 3  # of a server's log, told when it ends by itself
 
 _CONFIGURATION = """\
@@ -90,32 +91,64 @@ _REMOTE = 'remotes: [ {{ url: "nats-leaf://{host}:{port}", account: "APP", compr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPlan:
-    """Where a broker's server listens, and where it dials."""
+    """Where a broker's server listens, and where it dials; the same for all kinds of servers."""
 
     name: str
     label: str  # of its server and files: a plain word, as the name of a broker may hold anything
     client_port: int
-    leaf_port: int
+    broker_port: int  # where other brokers dial
     monitor_port: int
-    dials: int | None  # the port of the relay to its parent; None: it is the root
+    dials: Mapping[int, int]  # by arc of the tree: the port of the relay that leads there
     links: int  # how many brokers it is joined to
     stores: bool = False  # whether it keeps events on disk
 
-    def configuration(self, folder: Path) -> str:
-        """The text of its configuration file; what it stores is under the folder."""
-        storing = _STORING.format(folder=folder, label=self.label) if self.stores else ""
-        remotes = "" if self.dials is None else _REMOTE.format(host=HOST, port=self.dials)
+
+class Kind(ABC):
+    """A kind of server: how it is set up and started, and what it speaks."""
+
+    ready: str  # what its log says once it listens
+    both_dial: bool  # whether at both ends of a link a server dials the other; else the lower
+    repeats: bool  # whether it sends again what a link between brokers loses
+    tells: bool  # whether it says itself where it sends an event on
+    frames: NewFrames
+
+    @abstractmethod
+    def configuration(self, plan: ServerPlan, folder: Path) -> str:
+        """Give the text of a configuration file; what the server stores is under the folder."""
+
+    @abstractmethod
+    def command(self, configuration: Path) -> list[str]:
+        """Give the command that starts it; raises :class:`EngineError` where there is none."""
+
+
+class Nats(Kind):
+    """``nats-server``, joined by leaf nodes."""
+
+    ready = "Server is ready"
+    both_dial = False
+    repeats = False
+    tells = True
+    frames: NewFrames = NatsFrames
+
+    def configuration(self, plan: ServerPlan, folder: Path) -> str:
+        """Give the text of a configuration file; what the server stores is under the folder."""
+        storing = _STORING.format(folder=folder, label=plan.label) if plan.stores else ""
+        remotes = "".join(_REMOTE.format(host=HOST, port=each) for each in plan.dials.values())
         return _CONFIGURATION.format(
-            label=self.label,
+            label=plan.label,
             host=HOST,
-            client_port=self.client_port,
-            monitor_port=self.monitor_port,
-            leaf_port=self.leaf_port,
-            reconnect=f"{1e3 * RECONNECT_S:g}ms",
+            client_port=plan.client_port,
+            monitor_port=plan.monitor_port,
+            leaf_port=plan.broker_port,
+            reconnect=f"{1e3 * RECONNECT_S['nats']:g}ms",
             storing=storing,
-            of_account="jetstream: enabled," if self.stores else "",
+            of_account="jetstream: enabled," if plan.stores else "",
             remotes=remotes,
         )
+
+    def command(self, configuration: Path) -> list[str]:
+        """Give the command that starts it."""
+        return [server_binary(), "-c", str(configuration)]
 
 
 def server_binary() -> str:
@@ -134,9 +167,13 @@ class Servers:
     """The servers of a testbed, by the names of their brokers."""
 
     def __init__(
-        self, plans: Mapping[str, ServerPlan], folder: Path, processes: subprocess.Popen[str]
+        self,
+        plans: Mapping[str, ServerPlan],
+        kind: Kind,
+        folder: Path,
+        processes: subprocess.Popen[str],
     ) -> None:
-        self.plans = plans
+        self.plans, self._kind = plans, kind
         self._folder = folder
         self._processes = processes
         self._one_at_a_time = threading.Lock()
@@ -144,8 +181,9 @@ class Servers:
     def start(self, name: str) -> int:
         """Start the server of a broker; gives its process id."""
         place = self._folder / f"{self.plans[name].label}.conf"
-        place.write_text(self.plans[name].configuration(self._folder), encoding="utf-8")
-        command = [server_binary(), "-c", str(place)]
+        text = self._kind.configuration(self.plans[name], self._folder)
+        place.write_text(text, encoding="utf-8")
+        command = self._kind.command(place)
         said = self._ask(start=name, command=command, log=str(self._log(name)))
         return int(said["pid"])
 
@@ -179,7 +217,7 @@ class Servers:
 
         It says so in its own log; an answer at its port may come from somebody else's server.
         """
-        self._wait(lambda name: _READY in "".join(self._said(name)), "is not ready")
+        self._wait(lambda name: self._kind.ready in "".join(self._said(name)), "is not ready")
 
     def unlinked(self) -> list[str]:
         """The brokers whose servers have not found all their neighbours."""
@@ -230,12 +268,16 @@ class Servers:
 
 
 @contextlib.contextmanager
-def servers(plans: Mapping[str, ServerPlan], within: Path | None = None) -> Iterator[Servers]:
+def servers(
+    plans: Mapping[str, ServerPlan], within: Path | None = None, kind: Kind | None = None
+) -> Iterator[Servers]:
     """Servers for these plans, all started; gone at the end, and their files with them.
 
-    Files are in a temporary folder, ``within`` another if one is given.
+    They are of NATS unless another kind is given. Files are in a temporary folder, ``within``
+    another if one is given.
     """
-    server_binary()
+    kind = kind or Nats()
+    kind.command(Path())  # says what is missing before anything is started
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER, dir=within))
     with subprocess.Popen(
         [sys.executable, supervisor.__file__, str(folder)],
@@ -245,7 +287,7 @@ def servers(plans: Mapping[str, ServerPlan], within: Path | None = None) -> Iter
         start_new_session=True,
     ) as processes:
         try:
-            started = Servers(plans, folder, processes)
+            started = Servers(plans, kind, folder, processes)
             for name in plans:
                 started.start(name)
             started.wait_until_listening()

@@ -61,9 +61,9 @@ class StoringConductor:
             client = await self._clients.connect(plan.client_port, f"agent of {plan.name}")
             self._stores[plan.name] = Store(client=client, streams=client.jetstream())
             await self._stores[plan.name].open()
-        for name, relay in self._run.layout.links.items():
+        for name, relays in self._run.layout.links.items():
             self._links[name].works.set()
-            for lane in relay.lanes:
+            for lane in (lane for relay in relays for lane in relay.lanes):
                 await self._join(lane, self._links[name])
         self._run.subscribed_s = asyncio.get_running_loop().time()
         for index, one in enumerate(self._run.system.subscribers):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tidings.model.trace_files import filter_text, subscription_table, trace_table
 from tidings.model.trace_tables import FORMAT_VERSION
 from tidings.testbed.churning import learnings
-from tidings.testbed.relays import EVENT
+from tidings.testbed.frames import EVENT
 from tidings.testbed.runs import Run
 from tidings.testbed.workload import Publication
 
@@ -199,13 +199,17 @@ def _hops(run: Run, kept: Mapping[str, Publication]) -> pa.Table:
 
 
 def sent_to(run: Run) -> dict[tuple[str, str], list[str]]:
-    """By event and broker: where the server says it sent it, or, of stores, who took it from it."""
+    """By event and broker: where the server says it sent it; else where relays saw it go."""
+    journal = run.layout.journal
     if run.layout.carried:
-        takers = {(each.event, each.broker): list[str]() for each in run.layout.journal.visits}
-        for each in run.layout.journal.visits:
+        takers = {(each.event, each.broker): list[str]() for each in journal.visits}
+        for each in journal.visits:
             if (each.event, each.came_from) in takers:
                 takers[each.event, each.came_from].append(each.broker)
         return takers
+    if not run.layout.kind.tells:
+        visited = ((each.event, each.broker) for each in journal.visits)
+        return {each: journal.sent.get(each, []) for each in visited}
     seen = (sighting(document, EVENT.decode()) for document in run.documents)
     names = {plan.label: plan.name for plan in run.layout.servers.values()}
     return {

@@ -68,16 +68,20 @@ def playing(wanted: bool, seed: int, seconds: float, progress: Progress) -> Play
 def standing_text(standing: Standing, of: str = "") -> str:
     """Say how a plan (``of`` what) stands to its target, shares in percent."""
     head = f"{of}, {standing.source}" if of else standing.source.capitalize()
-    text = (
-        f"{head}: {wording.percent(standing.on_time)} on time; "
-        f"{wording.percent(standing.satisfied)} of the subscribers reach their target."
-    )
+    on_time = f"{head}: {wording.percent(standing.on_time)} on time"
+    reached = f"{wording.percent(standing.satisfied)} of the subscribers reach their target."
     if not standing.worst:
-        return text
-    error = "" if math.isnan(standing.error) else f" (± {100 * standing.error:.2g})"
+        return f"{on_time}; {reached}"
     name, where = ("Closest", "above") if standing.margin >= 0 else ("Worst", "below")
-    by = f"{100 * abs(standing.margin):.3g}{error} percentage points {where} its target"
-    return f"{text} {name}: {standing.worst}, {by}."
+    by = f"{100 * abs(standing.margin):.3g}"
+    points = f"percentage points {where} its target"
+    if standing.error >= abs(standing.margin):
+        return (
+            f"{on_time}, too roughly to decide: {standing.worst} lies {by} {points}, "
+            f"with an error of up to {100 * standing.error:.2g}."
+        )
+    error = "" if math.isnan(standing.error) else f" (± {100 * standing.error:.2g})"
+    return f"{on_time}; {reached} {name}: {standing.worst}, {by}{error} {points}."
 
 
 def backed(evidence: Evidence) -> str:

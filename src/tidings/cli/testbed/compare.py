@@ -37,6 +37,7 @@ def compare(
             help="Make times between failures and repair times this many times shorter.",
         ),
     ] = 1.0,
+    broker: options.Broker = "nats",
     seed: options.Seed = 1,
     master: options.Master = None,
     memory: options.Memory = None,
@@ -62,7 +63,9 @@ def compare(
     from tidings.testbed.running import check_size
     from tidings.testbed.runs import TestbedOptions
 
-    chosen = TestbedOptions(duration_s=options.seconds(duration), seed=seed, compression=compress)
+    chosen = TestbedOptions(
+        duration_s=options.seconds(duration), seed=seed, compression=compress, broker=broker
+    )
     check_new_folder(to)
     loaded_system = reading.load(system)
     check_size(compressed(loaded_system, compress), chosen)

@@ -33,14 +33,15 @@ def run(
             help="Make times between failures and repair times this many times shorter.",
         ),
     ] = 1.0,
+    broker: options.Broker = "nats",
     seed: options.Seed = 1,
     json: options.Json = False,
 ) -> None:
-    """Run a system on real nats-server processes of this machine, and record what happens.
+    """Run a system on real brokers of this machine, and record what happens.
 
-    Links become relays that add delay and loss, service times are spent in front of the servers,
-    and servers trace every message. All processes end with the run. Ctrl-C keeps what was
-    recorded so far, marked as incomplete.
+    Links become relays that add delay and loss, and service times are spent in front of the
+    servers: nats-server processes, which trace every message, or mosquitto ones. All processes
+    end with the run. Ctrl-C keeps what was recorded so far, marked as incomplete.
 
     Example: tidings testbed run city.yaml --to traces --duration 30s
     """
@@ -58,6 +59,7 @@ def run(
         seed=seed,
         most_events=max_events,
         compression=compress,
+        broker=broker,
     )
     check_new_folder(to)
     loaded_system = reading.load(system)
