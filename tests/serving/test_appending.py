@@ -36,6 +36,15 @@ def test_a_file_is_seen_when_it_is_whole(tmp_path):
     assert appending.files == 1
 
 
+def test_lines_are_on_the_disk_before_they_are_said_to_be(tmp_path, monkeypatch):
+    appending = Appending(tmp_path, most_s=1000.0)
+    appending.append(b"first\n")
+    kept = []
+    monkeypatch.setattr(os, "fsync", lambda handle: kept.append(os.fstat(handle).st_size))
+    appending.append(b"second\n")
+    assert kept == [len(b"first\nsecond\n")]
+
+
 def test_files_are_turned_by_age_and_by_size(tmp_path):
     appending = Appending(tmp_path, most_s=0.0, most_bytes=20)
     appending.append(b"0123456789\n")
