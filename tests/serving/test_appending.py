@@ -86,10 +86,10 @@ def test_a_write_that_fails_halfway_leaves_no_half_line(tmp_path):
     stream = appending._part._stream
 
     class Full:
-        """A disk that takes three more bytes."""
+        """A disk that takes nine more bytes."""
 
         def write(self, data):
-            stream.write(bytes(data[:3]))
+            stream.write(bytes(data[:9]))
             raise OSError(errno.ENOSPC, "No space left on device")
 
         def __getattr__(self, name):
@@ -97,7 +97,7 @@ def test_a_write_that_fails_halfway_leaves_no_half_line(tmp_path):
 
     appending._part._stream = Full()
     with pytest.raises(OSError, match="No space"):
-        appending.append(b"second\n")
+        appending.append(b"second, and longer\n")
     appending._part._stream = stream
     appending.append(b"third\n")
     appending.close()

@@ -170,6 +170,7 @@ def test_what_is_set_aside_can_be_found_again(reading):
         ("a", b"\n\x7f\xff\xfe\xfd", False),
         ("a.log", b"nothing known\n", True),  # its lines are told of one by one
         ("a.json", b"", True),
+        ("a.jsonl", b"\0" * 64 + b"\n", True),
     ],
 )
 def test_whether_a_file_is_in_lines_is_told_by_its_begin(tmp_path, name, begin, expected):

@@ -83,6 +83,7 @@ def test_references_of_jaeger_are_a_parent_and_links():
     trace = samples.jaeger(TRACE)
     trace["data"][0]["spans"][2]["references"] = [
         {"refType": "FOLLOWS_FROM", "traceID": "beef", "spanID": "1"},
+        {"refType": "CHILD_OF", "traceID": "beef", "spanID": "3"},
         {"refType": "CHILD_OF", "traceID": TRACE, "spanID": "b2"},
         {"refType": "CHILD_OF", "traceID": TRACE, "spanID": "2"},
     ]
@@ -91,6 +92,7 @@ def test_references_of_jaeger_are_a_parent_and_links():
     assert span["parentSpanId"] == "00000000000000b2"
     assert [(each["traceId"][-4:], each["spanId"][-1]) for each in span["links"]] == [
         ("beef", "1"),
+        ("beef", "3"),
         (TRACE, "2"),
     ]
 
@@ -120,6 +122,11 @@ def test_what_follows_the_last_whole_export_in_protobuf_is_told():
     spans, reasons = exported(FORMS["prefixed"] + FORMS["prefixed"][:-3])
     assert (len(spans), reasons) == (3, [documents.NO_DOCUMENT])
     assert exported(FORMS["protobuf"][:-3]) == ({}, [documents.NO_DOCUMENT])
+    # Cut off where one resource ends it would be an export too, with fewer spans.
+    first = samples.as_protobuf({"resourceSpans": samples.otlp(TRACE)["resourceSpans"][:1]})
+    assert FORMS["protobuf"].startswith(first)
+    cut = FORMS["prefixed"][: 4 + len(first)]
+    assert exported(cut) == ({}, [documents.NO_DOCUMENT])
 
 
 def test_protobuf_that_begins_like_a_text_is_protobuf():
@@ -143,6 +150,7 @@ def test_protobuf_that_begins_like_a_text_is_protobuf():
         (b'{"resourceSpans": NaN}', documents.NO_DOCUMENT),
         (b'{"resourceSpans": []}', documents.NO_DOCUMENT),
         (b'{"hello": 1}', documents.NO_DOCUMENT),
+        (b'{"traceId": "1", "id": "2", "binaryAnnotations": []}', documents.NO_DOCUMENT),
         (b"\x00\x00\x00\x05spans", documents.NO_DOCUMENT),
         (b"\xff\xff\xff\xff", documents.NO_DOCUMENT),
         (b"\x1f\x8b rubbish", documents.TORN),
