@@ -142,6 +142,51 @@ def test_with_quality_1_a_cut_loses_nothing_but_what_expires_meanwhile():
     assert max(lost_s) < 4.5
 
 
+GROUP = """
+tidings: 1
+lifetime: 2s
+brokers: {{a: {{}}, b: {{}}}}
+links: [{{between: [a, b]}}]
+publishers: {{p: {{at: a, every: 20ms, content: {{event: {{t: x}}}}}}}}
+subscribers:
+  w: {{at: b, wants: {{t: x}}, processing: 30ms, consumers: {{count: 3{more}}}}}
+  alone: {{at: b, wants: {{t: x}}, processing: 1ms}}
+  all: {{at: b, wants: {{t: x}}}}
+"""
+
+
+@HAS_MOSQUITTO
+def test_members_of_a_group_share_its_events_in_turn_and_take_their_time():
+    run = run_testbed(
+        loads(GROUP.format(more=", prefetch: 0")),
+        TestbedOptions(duration_s=2.0, warmup_s=0.0, broker="mosquitto"),
+    )
+    assert run.incomplete is None
+    handled = sorted((int(each.event.split("/")[1]), each.member) for each in run.handlings
+                     if each.subscriber == 0)  # fmt: skip
+    assert [number for number, _ in handled] == list(range(len(run.published)))  # each by one
+    members = [member for _, member in handled]
+    assert all(members[at] == members[at + 3] for at in range(len(members) - 3))  # in turn
+    assert set(members) == {0, 1, 2}
+    took_s = [each.end_s - each.begin_s for each in run.handlings if each.subscriber == 0]
+    assert min(took_s) >= 0.03
+    for subscriber in (1, 2):  # who is in no group gets everything
+        got = {each.event for each in run.deliveries if each.subscriber == subscriber}
+        assert len(got) == len(run.published)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (", prefetch: 0, choose: random", "in turn; write 'choose: round robin'"),
+        (", prefetch: 5", "unasked; write 'prefetch: 0'"),
+    ],
+)
+def test_a_group_that_mosquitto_does_not_have_is_refused(more, said):
+    with pytest.raises(UnsupportedError, match=said):
+        run_testbed(loads(GROUP.format(more=more)), TestbedOptions(broker="mosquitto"))
+
+
 @HAS_MOSQUITTO
 def test_a_server_that_is_killed_comes_back_with_its_bridges():
     killed = on_mosquitto("periodic", "500ms", [Outage(component="m", begin_s=0.5, end_s=1.0)])

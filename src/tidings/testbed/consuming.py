@@ -40,7 +40,7 @@ _HEADER = EVENT.decode()
 _NEXT = "$JS.API.CONSUMER.MSG.NEXT"
 _NEVER_S = 3600.0  # longer than any run: a request does not end, an acknowledgement is not missed
 _AGAIN_S, _LOOK_S = 0.02, 0.2
-_PROCESSING, _PARTITION = 31, 32  # of random numbers
+PROCESSING, _PARTITION = 31, 32  # of random numbers
 
 
 def takes_time(subscriber: Subscriber) -> bool:
@@ -53,18 +53,19 @@ def is_pushed(subscriber: Subscriber) -> bool:
     return subscriber.consumers is None or subscriber.consumers.prefetch == 0
 
 
-def check_consumers(system: System) -> None:
-    """Refuse groups that servers of NATS do not have."""
+def check_consumers(system: System, refusal: Callable[[Subscriber, Consumers], str]) -> None:
+    """Refuse groups that servers do not have, by the ``refusal`` of their kind."""
     for each in system.subscribers:
         if not takes_time(each):
             continue
         consumers = each.consumers or Consumers()
-        if reason := _refusal(each, consumers):
+        reason = _refusal_of_any(each, consumers) or refusal(each, consumers)
+        if reason:
             raise UnsupportedError(f"the testbed does not handle subscribers.{each.name}: {reason}")
 
 
-def _refusal(subscriber: Subscriber, consumers: Consumers) -> str:
-    """Why a group cannot be had, if it cannot."""
+def _refusal_of_any(subscriber: Subscriber, consumers: Consumers) -> str:
+    """Why a group cannot be had on any server, if it cannot."""
     if subscriber.link != Channel():
         return "'link' of a subscriber with a processing time; leave it out"
     if subscriber.connectivity is not None or subscriber.stays is not None:
@@ -73,9 +74,15 @@ def _refusal(subscriber: Subscriber, consumers: Consumers) -> str:
         return "members that fail"
     if consumers.fetch is not None:
         return "'fetch'; give a 'prefetch' instead"
+    limited = consumers.acknowledges or consumers.buffer is not None or consumers.in_flight
+    if is_pushed(subscriber) and limited:
+        return "'prefetch: 0' with acknowledgements or limits; give a 'prefetch' above 0"
+    return ""
+
+
+def nats_refusal(subscriber: Subscriber, consumers: Consumers) -> str:
+    """Why a group cannot be had on NATS, if it cannot."""
     if is_pushed(subscriber):
-        if consumers.acknowledges or consumers.buffer is not None or consumers.in_flight:
-            return "'prefetch: 0' with acknowledgements or limits; give a 'prefetch' above 0"
         if subscriber.consumers is not None and consumers.choose != "random":
             return "core NATS hands events to a random member; write 'choose: random'"
     elif consumers.prefetch > 1 and consumers.choose != LONGEST_WAITING:
@@ -93,7 +100,7 @@ class Worker:
         self._works, self._group, self._number = works, group, number
         law = member.processing or group.subscriber.processing
         assert law is not None
-        seed = (works.run.options.seed, _PROCESSING, group.index, number)
+        seed = (works.run.options.seed, PROCESSING, group.index, number)
         self._processing: Callable[[], float] = draws(law, np.random.default_rng(seed))
         self._has: asyncio.Queue[tuple[Msg, float]] = asyncio.Queue()
         self._left = 0  # of the events asked for, those not handled yet

@@ -28,10 +28,12 @@ from tidings.testbed.clients import (
     publish_on_schedule,
     until,
 )
+from tidings.testbed.consuming import takes_time
 from tidings.testbed.ending import end_all
 from tidings.testbed.frames import EVENT
 from tidings.testbed.layout import lane_name
 from tidings.testbed.mosquitto import Mosquitto
+from tidings.testbed.mqtt_consuming import SharingMember, members_of, shared_topics
 from tidings.testbed.mqtt_frames import topic_of
 from tidings.testbed.runs import Delivery, Run
 from tidings.testbed.servers import HOST, Servers
@@ -109,7 +111,10 @@ def crossing(run: Run) -> dict[str, set[str]]:
     lanes = [lane.name for relay in run.layout.relays for lane in relay.lanes]
     asked: dict[str, set[str]] = {name: set() for name in lanes}
     for one, mine in zip(run.system.subscribers, run.subjects.of_subscriber, strict=True):
-        asked[lane_name(one.name, one.at)] = set(mine)
+        if takes_time(one):  # its members dial their broker, not its relay
+            del asked[lane_name(one.name, one.at)], asked[lane_name(one.at, one.name)]
+        else:
+            asked[lane_name(one.name, one.at)] = set(mine)
     return asked
 
 
@@ -152,6 +157,17 @@ class _Peer:
             await asyncio.sleep(AGAIN_S)
 
 
+def _name(message: aiomqtt.Message) -> str:
+    """The name of the event that a message carries; empty where there is none."""
+    properties = dict(getattr(message.properties, "UserProperty", ()))
+    return str(properties.get(EVENT.decode(), ""))
+
+
+def _handing(member: SharingMember) -> Callable[[aiomqtt.Message], None]:
+    """Give what hands a member the events of messages."""
+    return lambda message: member.take(_name(message))
+
+
 class MqttConductor:
     """Leads one run from the first connection to the last delivery."""
 
@@ -161,6 +177,7 @@ class MqttConductor:
         self._qos = run.layout.kind.qos
         self._works = Works(run)
         self._publishers: list[_Peer] = []
+        self._members: list[_Peer] = []
         self._received: set[tuple[int, str]] = set()
 
     async def conduct(self) -> None:
@@ -184,16 +201,29 @@ class MqttConductor:
         run.subscribed_s = asyncio.get_running_loop().time()
         ports = run.layout.subscriber_ports
         for index, wanted in enumerate(run.subjects.of_subscriber):
-            peer = _Peer(f"s{index}", ports[index], self._qos)
-            self._works.beside(peer.stay(wanted, self._receiver(index)))
+            if takes_time(run.system.subscribers[index]):
+                self._open_group(index, wanted)
+            else:
+                peer = _Peer(f"s{index}", ports[index], self._qos)
+                self._works.beside(peer.stay(wanted, self._receiver(index)))
         for index, port in enumerate(run.layout.publisher_ports):
             peer = _Peer(f"p{index}", port, self._qos)
             self._publishers.append(peer)
             self._works.beside(peer.stay((), lambda _: None))
         await until(lambda: not run.layout.journal.unready(), self._unready, self._check)
-        peers = self._publishers
+        peers = (*self._publishers, *self._members)
         await until(lambda: all(each.client for each in peers), self._unready, self._check)
         await asyncio.sleep(2.0 * LOOK_S)  # subscriptions have crossed; brokers now work them in
+
+    def _open_group(self, index: int, wanted: tuple[str, ...]) -> None:
+        """Have the members of a subscriber that takes its time share what it wants."""
+        subscriber = self._run.system.subscribers[index]
+        port = self._run.layout.servers[subscriber.at].client_port
+        topics = shared_topics(subscriber, index, wanted)
+        for number, member in enumerate(members_of(self._works, index)):
+            peer = _Peer(f"s{index}m{number}", port, self._qos)
+            self._members.append(peer)
+            self._works.beside(peer.stay(topics, _handing(member)))
 
     async def _publish_among_outages(self) -> None:
         run = self._run
@@ -236,7 +266,7 @@ class MqttConductor:
         deliveries, now = self._run.deliveries, asyncio.get_running_loop().time
 
         def receive(message: aiomqtt.Message) -> None:
-            event = dict(getattr(message.properties, "UserProperty", ())).get(EVENT.decode(), "")
+            event = _name(message)
             if (subscriber, event) not in self._received:
                 self._received.add((subscriber, event))
                 deliveries.append(Delivery(event=event, subscriber=subscriber, received_s=now()))

@@ -19,11 +19,12 @@ from tidings.model.progress import Progress
 from tidings.model.routes import Routes, route
 from tidings.model.system import System
 from tidings.testbed.conducting import Conductor
-from tidings.testbed.consuming import check_consumers, takes_time
+from tidings.testbed.consuming import check_consumers, nats_refusal, takes_time
 from tidings.testbed.ending import end_all
 from tidings.testbed.layout import lane_name, layout
 from tidings.testbed.mosquitto import Mosquitto
 from tidings.testbed.mqtt_conducting import MqttConductor, crossing, topics_by_arc, with_homes
+from tidings.testbed.mqtt_consuming import shared_refusal
 from tidings.testbed.outages import (
     Outage,
     compressed,
@@ -98,7 +99,15 @@ def without_collection() -> Iterator[None]:
             gc.enable()
 
 
-HANDLED_BY_MOSQUITTO = frozenset({"random lifetimes", "failures", "recovery"})
+HANDLED_BY_MOSQUITTO = frozenset(
+    {
+        "random lifetimes",
+        "failures",
+        "recovery",
+        "subscriber's own queue",
+        "consumer groups",
+    }
+)
 HANDLED = frozenset(
     {
         "random lifetimes",
@@ -143,7 +152,7 @@ def run_testbed(
     stores = _keeps_events(system)
     carried = stores and not on_mosquitto  # bridges carry events themselves
     _check_names(system)
-    check_consumers(system)
+    check_consumers(system, shared_refusal if on_mosquitto else nats_refusal)
     contents = contents_of(system)
     routes = route(system)
     length_s = chosen.warmup_s + chosen.duration_s
