@@ -9,7 +9,7 @@ import time
 import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
-from tidings.testbed.servers import HOST
+from tidings.testbed.runs import HOST
 
 
 @contextlib.contextmanager

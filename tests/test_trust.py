@@ -28,6 +28,7 @@ from tidings.model import own_folders
 from tidings.model.reading import load, loads
 from tidings.model.routes import route
 from tidings.testbed.layout import layout
+from tidings.testbed.servers import Nats
 from tidings.traces import session
 from tidings.traces.places import find_tables
 
@@ -103,12 +104,13 @@ def test_names_are_no_paths_in_a_testbed(tmp_path):
     system = loads(SYSTEM.format(name=name, at=name))
     plan = layout(system, route(system), seed=1).servers[name]
     assert re.fullmatch("[a-z0-9]+", plan.label)
-    assert name not in plan.configuration(tmp_path)
+    assert name not in Nats().configuration(plan, tmp_path)
 
 
 def test_a_testbed_listens_on_the_loopback(tmp_path):
     system = loads(SYSTEM.format(name="hub", at="hub"))
-    text = layout(system, route(system), seed=1).servers["hub"].configuration(tmp_path)
+    plan = layout(system, route(system), seed=1).servers["hub"]
+    text = Nats().configuration(plan, tmp_path)
     listening = re.findall(r'(?:listen|http): "([^":]+):', text)
     assert listening == ["127.0.0.1"] * 3
 

@@ -125,6 +125,8 @@ _EXTRAS = {
     "nats": "nats",
     "matplotlib": "notebook",
     "pyarrow": "spark",
+    "google": "otlp",
+    "opentelemetry": "otlp",
     "prometheus_client": "serve",
     "starlette": "serve",
     "uvicorn": "serve",

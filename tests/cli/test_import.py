@@ -88,7 +88,9 @@ def test_the_other_samples_are_read(spark, tmp_path, name, publisher):
         (["table", "x.csv"], "--mapping is required for the format"),
         (["nats", "absent.jsonl"], "no such file"),
         (["probes", "x.csv", "--unit", "week"], "not a unit"),
-        (["tea", "x.csv"], "tea"),
+        (["tea", "x.csv"], "no format 'tea'; wants one of burrow"),
+        (["nats", "x.jsonl", "--lifetime", "5s"], "means nothing to the format 'nats'"),
+        (["otlp", "x.jsonl", "--lifetime", "soon"], "the lifetime 'soon' is not a time"),
     ],
 )
 def test_what_is_wrong_with_the_call_is_told_before_spark(

@@ -142,12 +142,15 @@ def test_commands_and_their_options_exist(words):
 
 @pytest.mark.spark
 def test_the_reader_that_the_how_to_shows_accounts_for_every_line(spark, tmp_path):
-    (block,) = [b for b in blocks("python") if b.page.endswith("add-a-reader.md")]
     names: dict = {}
-    exec(compile(block.text, str(block), "exec"), names)
+    for page in ("how-to/add-a-reader.md", "reference/write-a-reader.md"):
+        (block,) = [b for b in blocks("python") if b.page.endswith(page)]
+        exec(compile(block.text, str(block), "exec"), names)
+    (tmp_path / "contract").mkdir()
+    names["test_the_reader_holds_the_contract"](spark, tmp_path / "contract")
     path = tmp_path / "pings.log"
     path.write_text("ping hub east 1700000000.5 0.012\nping hub\nping hub west soon 0.1\n")
-    reading = names["read_pings"](spark, [str(path)])
+    reading = names["READER"].read(spark, [str(path)], names["Asked"]())
     rows = {row.target: row for row in reading.tables["probes"].collect()}
     assert rows["east"].sent_ns == 1_700_000_000_500_000_000
     assert rows["east"].received_ns - rows["east"].sent_ns == 12_000_000

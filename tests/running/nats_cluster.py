@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tidings.testbed.servers import HOST, free_ports
+from tidings.testbed.runs import HOST
+from tidings.testbed.servers import free_ports
 
 pytest.importorskip("nats")
 

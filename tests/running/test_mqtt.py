@@ -14,7 +14,8 @@ from tidings.model.reading import loads
 from tidings.running.mqtt import MOST_TOPICS, Heard, mqtt_network, read_mqtt
 from tidings.running.network import assumptions, file_text
 from tidings.testbed.mosquitto import Mosquitto
-from tidings.testbed.servers import HOST, ServerPlan, free_ports, servers
+from tidings.testbed.runs import HOST
+from tidings.testbed.servers import ServerPlan, free_ports, servers
 
 
 def heard(name, messages, **system):

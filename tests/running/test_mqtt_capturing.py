@@ -12,7 +12,8 @@ from tidings.errors import EngineError, InvalidInputError
 from tidings.running import mqtt_capturing
 from tidings.running.mqtt_capturing import MqttPlan, capture_mqtt
 from tidings.testbed.mosquitto import Mosquitto
-from tidings.testbed.servers import HOST, ServerPlan, free_ports, servers
+from tidings.testbed.runs import HOST
+from tidings.testbed.servers import ServerPlan, free_ports, servers
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,8 @@ from tidings.testbed.carrying import Works
 from tidings.testbed.journal import Journal
 from tidings.testbed.relays import Lane, Relay
 from tidings.testbed.running import run_testbed
-from tidings.testbed.runs import TestbedOptions
-from tidings.testbed.servers import HOST, ServerPlan, free_ports, servers
+from tidings.testbed.runs import HOST, TestbedOptions
+from tidings.testbed.servers import ServerPlan, free_ports, servers
 from tidings.testbed.stations import Station
 from tidings.testbed.tables import doubts, manifest, trace_tables
 

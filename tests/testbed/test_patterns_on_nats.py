@@ -8,7 +8,8 @@ import itertools
 import pytest
 
 from tidings.model.filters import as_filter, matches
-from tidings.testbed.servers import HOST, ServerPlan, free_ports, servers
+from tidings.testbed.runs import HOST
+from tidings.testbed.servers import ServerPlan, free_ports, servers
 
 nats = pytest.importorskip("nats")
 

@@ -8,7 +8,8 @@ import pytest
 
 from tidings.testbed.journal import Journal
 from tidings.testbed.relays import Lane, Relay
-from tidings.testbed.servers import HOST, free_ports
+from tidings.testbed.runs import HOST
+from tidings.testbed.servers import free_ports
 from tidings.testbed.stations import Station
 
 EVENTS = [b"PUB ev.x 2\r\n%02d\r\n" % number for number in range(20)]

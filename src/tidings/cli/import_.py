@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,38 +10,20 @@ import typer
 from tidings.cli import console, options, spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tidings.traces.readers.mapping import TraceMapping
-    from tidings.traces.readers.reading import Keep, Reading
-
-
-class Format(StrEnum):
-    """What can be imported."""
-
-    TABLE = "table"
-    OTLP = "otlp"
-    NATS = "nats"
-    UP_DOWN = "updown"
-    CONNECTIVITY = "connectivity"
-    PROBES = "probes"
-    JSZ = "jsz"
-    PROMETHEUS = "prometheus"
-    RABBITMQ = "rabbitmq"
-    BURROW = "burrow"
-    OMB = "omb"
-    CSV = "csv"
+    from tidings.traces.readers.reading import Keep, Reader, Reading
 
 
 def import_(
     format_: Annotated[
-        Format,
+        str,
         typer.Argument(
             metavar="FORMAT",
-            help="table (CSV, JSON Lines or Parquet with --mapping), otlp (OpenTelemetry spans), "
+            help="table (CSV, JSON Lines or Parquet with --mapping), otlp (spans: "
+            "OpenTelemetry, Tempo, Jaeger, Zipkin), "
             "nats (message-trace events), updown (Failure Trace Archive), connectivity, probes, "
             "and counters and histograms: jsz (NATS), prometheus, rabbitmq, burrow (Kafka), "
-            "omb (OpenMessaging Benchmark), csv (columns by name).",
+            "omb (OpenMessaging Benchmark), csv (columns by name); packages may bring more.",
         ),
     ],
     sources: Annotated[
@@ -74,6 +54,15 @@ def import_(
             metavar="UNIT", help="Unit of times in columns whose names carry none: s, ms, us, ns."
         ),
     ] = "s",
+    lifetime: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="otlp: how long messages are of use, where spans do not tell: 30s, of a "
+            "destination orders.*=5s, or an attribute that holds it @messaging.header.ttl=ms. "
+            "Can be repeated.",
+        ),
+    ] = None,
     pseudonyms: Annotated[
         Path | None,
         typer.Option(
@@ -110,20 +99,28 @@ def import_(
     from tidings.reporting import terminal
     from tidings.traces import importing
     from tidings.traces.placing import QUARANTINE
+    from tidings.traces.readers.lifetimes import parse_lifetimes
     from tidings.traces.readers.lines import expand
     from tidings.traces.readers.mapping import read_mapping
     from tidings.traces.readers.pseudonyms import Pseudonyms, with_pseudonyms
+    from tidings.traces.readers.reading import Asked
+    from tidings.traces.readers.registry import find_reader
     from tidings.traces.readers.times import NANOSECONDS_PER
 
     if unit not in NANOSECONDS_PER:
         raise typer.BadParameter(f"'{unit}' is not a unit; wants {', '.join(NANOSECONDS_PER)}")
-    if (format_ is Format.TABLE) != (mapping is not None):
+    reader = find_reader(format_)
+    if ("mapping" in reader.wants) != (mapping is not None):
         raise typer.BadParameter(
             "--mapping is required for the format 'table', and only used with it"
         )
+    if lifetime and "lifetimes" not in reader.wants:
+        raise typer.BadParameter(f"--lifetime means nothing to the format '{format_}'")
     columns = read_mapping(mapping) if mapping is not None else None
+    lifetimes = parse_lifetimes(lifetime or ())
+    alone = broker if broker is not None or not reader.brokerless else "broker"
     secret = Pseudonyms.from_file(pseudonyms) if pseudonyms is not None else None
-    importing.check_destination(to, _tables(format_, columns, broker), replace_old=replace)
+    importing.check_destination(to, _tables(reader, columns, alone), replace_old=replace)
     if poll is not None:
         _poll(poll, format_, sources, options.seconds(every), options.seconds(time))
     files = expand(sources)
@@ -132,9 +129,10 @@ def import_(
         with spark.started(master, memory=memory) as session:
 
             def read(keep: Keep) -> Reading:
-                as_read = _reader(format_, session, files, columns, unit)(keep)
-                if broker is not None or format_ is Format.OTLP:
-                    as_read = importing.with_black_box(as_read, broker or "broker")
+                asked = Asked(keep=keep, unit=unit, mapping=columns, lifetimes=lifetimes)
+                as_read = reader.read(session, files, asked)
+                if alone is not None:
+                    as_read = importing.with_black_box(as_read, alone)
                 return as_read if secret is None else with_pseudonyms(as_read, secret)
 
             imported = importing.import_traces(session, read, files, to, step)
@@ -155,7 +153,7 @@ def import_(
     console.warn(imported.notes)
 
 
-def _poll(url: str, format_: Format, sources: list[str], every_s: float, for_s: float) -> None:
+def _poll(url: str, format_: str, sources: list[str], every_s: float, for_s: float) -> None:
     """Poll a server into the one folder that is the source."""
     from tidings.running import polling
 
@@ -172,58 +170,7 @@ def _poll(url: str, format_: Format, sources: list[str], every_s: float, for_s: 
     console.warn(tuple(failed))
 
 
-def _tables(format_: Format, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
+def _tables(reader: Reader, columns: TraceMapping | None, broker: str | None) -> tuple[str, ...]:
     """The tables that an import will write."""
-    from tidings.traces.readers import nats, omb, otlp, prometheus
-    from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN
-
-    if columns is None:
-        return {
-            Format.OTLP: (*otlp.TABLES, "hops"),
-            Format.NATS: nats.TABLES,
-            Format.UP_DOWN: (UP_AND_DOWN.table,),
-            Format.CONNECTIVITY: (CONNECTIVITY.table,),
-            Format.PROBES: ("probes",),
-            Format.PROMETHEUS: prometheus.TABLES,
-            Format.OMB: omb.TABLES,
-            **dict.fromkeys((Format.JSZ, Format.RABBITMQ, Format.BURROW, Format.CSV), ("levels",)),
-        }[format_]
-    names = tuple(table.name for table in columns.tables)
+    names = reader.tables if columns is None else tuple(table.name for table in columns.tables)
     return (*names, "hops") if broker is not None and "publications" in names else names
-
-
-def _reader(
-    format_: Format,
-    session: SparkSession,
-    files: list[str],
-    columns: TraceMapping | None,
-    unit: str,
-) -> Callable[[Keep], Reading]:
-    from tidings.traces.readers.burrow import read_burrow
-    from tidings.traces.readers.flat import read_flat
-    from tidings.traces.readers.jsz import read_jsz
-    from tidings.traces.readers.level_columns import read_level_columns
-    from tidings.traces.readers.nats import read_nats
-    from tidings.traces.readers.omb import read_omb
-    from tidings.traces.readers.otlp import read_otlp
-    from tidings.traces.readers.periods import CONNECTIVITY, UP_AND_DOWN, read_periods
-    from tidings.traces.readers.probes import read_probes
-    from tidings.traces.readers.prometheus import read_prometheus
-    from tidings.traces.readers.rabbitmq import read_rabbitmq_polls
-
-    readers: dict[Format, Callable[[Keep], Reading]] = {
-        Format.OTLP: lambda keep: read_otlp(session, files, keep),
-        Format.NATS: lambda keep: read_nats(session, files, keep),
-        Format.UP_DOWN: lambda _: read_periods(session, files, UP_AND_DOWN, unit),
-        Format.CONNECTIVITY: lambda _: read_periods(session, files, CONNECTIVITY, unit),
-        Format.PROBES: lambda _: read_probes(session, files, unit),
-        Format.JSZ: lambda _: read_jsz(session, files),
-        Format.PROMETHEUS: lambda keep: read_prometheus(session, files, keep),
-        Format.RABBITMQ: lambda _: read_rabbitmq_polls(session, files),
-        Format.BURROW: lambda _: read_burrow(session, files),
-        Format.OMB: lambda _: read_omb(session, files),
-        Format.CSV: lambda _: read_level_columns(session, files, unit),
-    }
-    if columns is not None:
-        return lambda _: read_flat(session, files, columns)
-    return readers[format_]

@@ -104,6 +104,26 @@ Memory = Annotated[
     str | None,
     typer.Option("--memory", metavar="SIZE", help="Memory of Spark's driver, such as 4g."),
 ]
+Host = Annotated[
+    str,
+    typer.Option(
+        "--host", metavar="ADDRESS", help="Address to listen on; any but loopback has a token."
+    ),
+]
+Port = Annotated[
+    int,
+    typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one."),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        metavar="TEXT",
+        envvar="TIDINGS_TOKEN",
+        help="Ask for this token. By default none is needed on loopback, and elsewhere one is "
+        "made up and printed.",
+    ),
+]
 
 
 def share(meaning: str, *names: str) -> OptionInfo:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -20,26 +19,9 @@ def serve(
             metavar="FOLDER", help="The folder that 'tidings watch' keeps its state in."
         ),
     ] = None,
-    port: Annotated[
-        int,
-        typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one."),
-    ] = 8765,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host", metavar="ADDRESS", help="Address to listen on; any but loopback has a token."
-        ),
-    ] = "127.0.0.1",
-    token: Annotated[
-        str | None,
-        typer.Option(
-            "--token",
-            metavar="TEXT",
-            envvar="TIDINGS_TOKEN",
-            help="Ask for this token. By default none is needed on loopback, and elsewhere one is "
-            "made up and printed.",
-        ),
-    ] = None,
+    port: options.Port = 8765,
+    host: options.Host = "127.0.0.1",
+    token: options.Token = None,
     most_labels: Annotated[
         int,
         typer.Option(
@@ -79,13 +61,11 @@ def serve(
         raise typer.BadParameter("missing argument 'FOLDER'")
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is no folder; 'tidings watch' makes one")
-    from tidings.serving.guard import is_loopback
+    from tidings.serving.guard import token_for
     from tidings.serving.live import Settings
     from tidings.serving.server import serve as serving
 
-    if token is None and not is_loopback(host):
-        token = secrets.token_urlsafe(24)
-    settings = Settings(folder=folder, token=token or "", most_labels=most_labels)
+    settings = Settings(folder=folder, token=token_for(host, token), most_labels=most_labels)
     with serving(settings, host=host, port=port) as served:
         if json:
             console.show_json(

@@ -85,12 +85,7 @@ def watch(
             "--serve", help="Also show it on a page on this machine, as 'tidings serve' does."
         ),
     ] = False,
-    port: Annotated[
-        int,
-        typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="Port of the page; 0 takes a free one."
-        ),
-    ] = 8765,
+    port: options.Port = 8765,
     master: options.Master = None,
     memory: options.Memory = None,
     json: Annotated[

@@ -21,12 +21,37 @@ def parse(text: str | bytes, **hooks: Any) -> Any:
         value = json.loads(text, **hooks)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
+    return _checked(value)
+
+
+def parse_one(text: str, at: int) -> tuple[Any, int]:
+    """The value of the JSON text that begins here, and where it ends; strict about numbers.
+
+    >>> parse_one('{"a": 1} {"b": 2}', 0)
+    ({'a': 1}, 8)
+    """
+    try:
+        value, end = _STRICT.raw_decode(text, at)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+    return _checked(value), end
+
+
+def _checked(value: Any) -> Any:
     level = _nested([value])
     for _ in range(MOST_DEPTH):
         level = [inner for each in level for inner in _nested(each)]
     if level:
         raise ValueError(TOO_DEEP)
     return value
+
+
+def refuse_constant(constant: str) -> Any:
+    """Refuse NaN and infinity, which Python reads though JSON has no such numbers."""
+    raise ValueError(f"{constant} is no number in JSON")
+
+
+_STRICT = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def plain(value: Any) -> Any:

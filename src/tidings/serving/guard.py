@@ -1,4 +1,4 @@
-"""Who may ask the server what: reads only, from this machine or with a token.
+"""Who may ask a server what: by certain methods, from this machine or with a token.
 
 Without a token the server listens on loopback alone and answers only to loopback's own names: a
 page elsewhere that has its name resolve to 127.0.0.1 is refused. With a token, every request bears
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import secrets
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
@@ -17,7 +18,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-METHODS = ("GET", "HEAD")
+READS = ("GET", "HEAD")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -44,12 +45,27 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def token_for(host: str, given: str | None) -> str:
+    """Give the token that is asked for: as given, none on loopback, elsewhere one made up."""
+    if given is None and not is_loopback(host):
+        return secrets.token_urlsafe(24)
+    return given or ""
+
+
 class Guard:
     """Refuse what may not be asked; set headers that keep browsers careful on all answers."""
 
-    def __init__(self, app: ASGIApp, *, token: str, policy: str) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        token: str,
+        policy: str = "default-src 'none'",
+        methods: tuple[str, ...] = READS,
+    ) -> None:
         self._app = app
         self._token = token
+        self._methods = methods
         self._headers = {
             **HEADERS,
             "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
@@ -74,9 +90,10 @@ class Guard:
         await (self._refusal(scope) or self._app)(scope, receive, careful)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        if scope["method"] not in METHODS:
+        if scope["method"] not in self._methods:
+            allowed = ", ".join(self._methods)
             return PlainTextResponse(
-                "This server is read only.\n", 405, headers={"Allow": ", ".join(METHODS)}
+                f"This server answers to {allowed} only.\n", 405, headers={"Allow": allowed}
             )
         headers = Headers(scope=scope)
         if not self._token:
@@ -86,7 +103,7 @@ class Guard:
                 "Without a token this server answers only to localhost.\n", 403
             )
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if given and self._is_token(given):
+        if given and scope["method"] in READS and self._is_token(given):
             # The token leaves the address, so that it is neither shown nor kept in the history.
             answer = RedirectResponse("." + scope["path"], 303)
             # Lax, as a link in a message must open the page; there is nothing to do here but read.

@@ -1,65 +1,15 @@
-"""The server: listens on a socket of its own, in a thread, until whoever started it has done."""
+"""The server of a watched folder: its page, events and metrics."""
 
 from __future__ import annotations
 
-import re
-import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
 
-import uvicorn
-
-from tidings.errors import EngineError, InvalidInputError
 from tidings.serving.app import make_app
-from tidings.serving.guard import is_loopback
+from tidings.serving.listening import HOST, Served, listen
 from tidings.serving.live import Live, Settings
 
-HOST, PORT = "127.0.0.1", 8765
-LEAST_TOKEN = 16  # characters: fewer can be guessed
-PATIENCE_S = 20.0  # to end
-_TOKEN = re.compile(rf"[A-Za-z0-9._~-]{{{LEAST_TOKEN},}}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """Where a server listens."""
-
-    host: str
-    port: int
-    token: str
-    thread: threading.Thread
-
-    def wait(self) -> None:
-        """Wait until the server ends by itself, which it should not: raises EngineError then."""
-        self.thread.join()
-        raise EngineError(f"the server on {self.url} has ended")
-
-    @property
-    def url(self) -> str:
-        """The address of the page, without the token."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/"
-
-    @property
-    def door(self) -> str:
-        """The address to open first: with the token, if there is one."""
-        return f"{self.url}?token={self.token}" if self.token else self.url
-
-
-class _Server(uvicorn.Server):
-    """A server that ends the streams of open pages first; else it would wait for them."""
-
-    def __init__(self, live: Live) -> None:
-        super().__init__(uvicorn.Config(make_app(live), **_OPTIONS))
-        self._live = live
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End all streams, then the server."""
-        self._live.end()
-        await super().shutdown(sockets)
+PORT = 8765
 
 
 @contextmanager
@@ -68,53 +18,8 @@ def serve(settings: Settings, *, host: str = HOST, port: int = PORT) -> Iterator
 
     Anywhere but on loopback a token is needed. Port 0 takes a free one.
     """
-    _check_token(settings.token, host)
-    listening = _listen(host, port)
-    server = _Server(Live(settings))
-    thread = threading.Thread(
-        target=server.run, kwargs={"sockets": [listening]}, name="tidings-serve", daemon=True
-    )
-    thread.start()
-    try:
-        port = listening.getsockname()[1]
-        yield Served(host=host, port=port, token=settings.token, thread=thread)
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE_S)
-        listening.close()
-    if thread.is_alive():
-        raise EngineError(f"the server on {host} did not end within {PATIENCE_S:g} s")
-
-
-def _check_token(token: str, host: str) -> None:
-    if not token and not is_loopback(host):
-        raise InvalidInputError(
-            f"to listen on {host} needs a token, as others than this machine's users can ask there"
-        )
-    if token and not _TOKEN.fullmatch(token):
-        raise InvalidInputError(
-            f"the token has {len(token)} characters; wants {LEAST_TOKEN} or more of letters, "
-            "digits and - . _ ~"
-        )
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family)
-    except OSError as problem:
-        raise InvalidInputError(
-            f"cannot listen on port {port} of {host}: {problem.strerror or problem}; --port 0 "
-            "takes a free one"
-        ) from problem
-
-
-# Nothing is printed but what goes wrong inside: requests bear tokens.
-_OPTIONS: dict[str, Any] = {
-    "access_log": False,
-    "log_config": None,
-    "server_header": False,
-    "ws": "none",
-    "limit_concurrency": 1000,
-    "timeout_graceful_shutdown": 3,
-}
+    live = Live(settings)
+    with listen(
+        make_app(live), host=host, port=port, token=settings.token, ending=live.end
+    ) as served:
+        yield served

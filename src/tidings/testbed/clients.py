@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 
 from tidings.errors import EngineError
 from tidings.model.progress import Progress
-from tidings.testbed.runs import Run
-from tidings.testbed.servers import HOST, Servers
+from tidings.testbed.runs import HOST, Run
+from tidings.testbed.servers import Servers
 from tidings.testbed.workload import Publication
 
 try:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidings.errors import EngineError
-from tidings.testbed.workload import PREFIX
 
+PREFIX = "ev"  # of the subjects of events
 EVENT = b"Tidings-Event"  # the header that names an event
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from tidings.errors import EngineError
 from tidings.testbed.frames import NewFrames
 from tidings.testbed.mqtt_frames import MqttFrames
-from tidings.testbed.servers import HOST, Kind, ServerPlan
+from tidings.testbed.runs import HOST
+from tidings.testbed.servers import Kind, ServerPlan
 
 _SERVER = "mosquitto"
 _NOTHING = "nothing"  # a bridge wants a topic

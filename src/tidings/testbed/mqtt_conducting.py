@@ -30,14 +30,14 @@ from tidings.testbed.clients import (
 )
 from tidings.testbed.consuming import takes_time
 from tidings.testbed.ending import end_all
-from tidings.testbed.frames import EVENT
+from tidings.testbed.frames import EVENT, PREFIX
 from tidings.testbed.layout import lane_name
 from tidings.testbed.mosquitto import Mosquitto
 from tidings.testbed.mqtt_consuming import SharingMember, members_of, shared_topics
 from tidings.testbed.mqtt_frames import topic_of
-from tidings.testbed.runs import Delivery, Run
-from tidings.testbed.servers import HOST, Servers
-from tidings.testbed.workload import PREFIX, Publication, Subjects
+from tidings.testbed.runs import HOST, Delivery, Run
+from tidings.testbed.servers import Servers
+from tidings.testbed.workload import Publication, Subjects
 
 try:
     import aiomqtt

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tidings.errors import EngineError
-from tidings.testbed.frames import EVENT, MOST_BYTES, Frame
-from tidings.testbed.workload import PREFIX
+from tidings.testbed.frames import EVENT, MOST_BYTES, PREFIX, Frame
 
 _PUBLISH, _SUBSCRIBE, _UNSUBSCRIBE = 3, 8, 10
 _QOS = 0b0110

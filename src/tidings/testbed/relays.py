@@ -17,7 +17,7 @@ from tidings.errors import EngineError
 from tidings.testbed.ending import end_all
 from tidings.testbed.frames import Frame, Frames, NatsFrames, NewFrames
 from tidings.testbed.journal import Journal, Visit
-from tidings.testbed.servers import HOST
+from tidings.testbed.runs import HOST
 from tidings.testbed.stations import Station
 
 _LOOK_S = 0.005

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tidings.testbed.outages import Outage
     from tidings.testbed.workload import Publication, Subjects
 
+HOST = "127.0.0.1"  # where everything listens
 MOST_EVENTS = 50_000
 # Seconds between two tries of a server to join a neighbour again, by the server. Bridges of
 # Mosquitto are told one second, the least there is, and take two.

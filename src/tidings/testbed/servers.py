@@ -29,11 +29,10 @@ from typing import Any
 from tidings.errors import EngineError
 from tidings.testbed import supervisor
 from tidings.testbed.frames import NatsFrames, NewFrames
-from tidings.testbed.runs import RECONNECT_S
+from tidings.testbed.runs import HOST, RECONNECT_S
 
 # Below the ephemeral ports of Linux, which other programs' connections take at any moment.
 FIRST, LAST = 20_000, 31_999
-HOST = "127.0.0.1"
 
 
 def free_ports(count: int, *, first: int = FIRST, last: int = LAST) -> list[int]:

@@ -21,8 +21,8 @@ from tidings.model.laws import Law
 from tidings.model.matching import match_matrix
 from tidings.model.record_tables import column
 from tidings.model.system import Publisher, System
+from tidings.testbed.frames import PREFIX
 
-PREFIX = "ev"
 MOST_CONTENTS = 4096  # each wanted one is a subscription of its own at the broker
 _ABSENT = "-"
 _SAFE = "!#$&'()+,-/:;=@[]^_`{|}~"

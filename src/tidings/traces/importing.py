@@ -196,7 +196,8 @@ def _rows_in(folder: Path) -> int:
 def _set_aside(staged: DataFrame, reading: Reading, files: Sequence[str], place: Path) -> None:
     """Write the rows that have a reason, with file and line."""
     bad = staged.where(F.col(REASON).isNotNull())
-    kept = lines.found_again(bad, files if reading.lines else None, reading.separator)
+    named = files if reading.in_lines is None else reading.in_lines
+    kept = lines.found_again(bad, named if reading.lines and named else None, reading.separator)
     run_action(lambda: kept.write.parquet(str(place)), f"what {files[0]} has to set aside")
 
 

@@ -162,7 +162,7 @@ def _with_origin(frame: DataFrame) -> DataFrame:
 def _open_text(
     spark: SparkSession, table: TraceTable, place: TablePlace, keep: Sequence[str]
 ) -> DataFrame:
-    opened = open_flat(spark, place.files)
+    opened = open_flat(spark, place.files, whole=True)
     known = [column.name for column in table.columns]
     names = opened.names if opened.fixed else known
     cells = [opened.text(name).alias(name) for name in names if name not in (UNREADABLE, *ORIGIN)]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
+from tidings.errors import InvalidInputError
 from tidings.traces.quarantine import UNREADABLE
+from tidings.traces.readers.lifetimes import ODD, parse_lifetimes
 from tidings.traces.readers.otlp import NO_PUBLICATION, read_otlp
 
 PRODUCER, CONSUMER, SERVER, INTERNAL = 4, 5, 2, 1
@@ -50,6 +53,19 @@ def topic(destination, **more):
     return {"messaging__destination__name": destination, **more}
 
 
+# By trace: the destination, and what the span says of its lifetime; then what becomes of it.
+LIFETIMES = {
+    "l1": ("tick.a", {}, 20_000_000_000),
+    "l2": ("ticks", {}, 40_000_000_000),
+    "l3": ("other", {}, None),
+    "l4": ("tick.a", {"messaging__header__expiration": "1500"}, 1_500_000_000),
+    "l5": ("other", {"messaging__header__Nats_TTL": "5m"}, 300_000_000_000),
+    "l6": ("other", {"own__ttl": '["0.5"]'}, 30_000_000_000),
+    "l7": ("other", {"own__ttl": "soon"}, ODD),
+    "l8": ("other", {"messaging__header__expiration": "listed"}, 250_000_000),
+}
+
+
 @pytest.fixture(scope="module")
 def tables(spark, few_rows, tmp_path_factory):
     spans = Spans()
@@ -80,9 +96,16 @@ def tables(spark, few_rows, tmp_path_factory):
         spans.add("reader", CONSUMER, trace="s1", parent=sent, **topic("news", **own))
     # A consumer whose message nobody published.
     spans.add("lost", CONSUMER, trace="x1", parent="nowhere", **topic("gone"))
+    # Messages that are of use for a while.
+    for trace, lifetime in LIFETIMES.items():
+        spans.add("clock", PRODUCER, trace=trace, **topic(lifetime[0], **lifetime[1]))
+    spans.lines[-1] = spans.lines[-1].replace(
+        '{"stringValue": "listed"}', '{"arrayValue": {"values": [{"stringValue": "250"}]}}'
+    )
     file = tmp_path_factory.mktemp("spans") / "spans.jsonl"
     file.write_text("\n".join(spans.lines) + "\n")
-    reading = read_otlp(spark, [str(file)], lambda frame, _: frame.localCheckpoint())
+    rules = parse_lifetimes(["tick.*=20s", "tick*=40s", "@own.ttl=min"])
+    reading = read_otlp(spark, [str(file)], lambda frame, _: frame.localCheckpoint(), rules)
     return {name: frame.toPandas() for name, frame in reading.tables.items()}
 
 
@@ -103,6 +126,24 @@ def test_a_queue_of_rabbitmq_wants_what_it_is_bound_to(tables):
     contents = sorted(tables["publications"]["content"])
     assert contents.count('{"key":"eu","topic":"orders"}') == 2
     assert contents.count('{"key":"us","topic":"orders"}') == 1
+
+
+def test_lifetimes_come_from_headers_then_from_the_first_rule_that_fits(tables):
+    rows = tables["publications"]
+    rows = rows[rows["publisher"] == "clock"]
+    told = zip(rows["event"], rows["lifetime_ns"], rows[UNREADABLE], strict=True)
+    assert {
+        event.split(":")[0]: wrong or (None if pd.isna(ns) else int(ns))
+        for event, ns, wrong in told
+    } == {trace: expected for trace, (_, _, expected) in LIFETIMES.items()}
+
+
+@pytest.mark.parametrize(
+    "rule", ["soon", "", "0s", "orders=", "=5s", "@ttl", "@ttl=parsec", "@=ms", "1e30s"]
+)
+def test_a_rule_of_lifetimes_that_is_none_is_refused(rule):
+    with pytest.raises(InvalidInputError, match=r"the lifetime .* wants a time"):
+        parse_lifetimes([rule])
 
 
 def test_earlier_names_of_rabbitmq_are_read_with_their_key(tables):

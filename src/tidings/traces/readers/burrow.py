@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidings.traces.readers.pages import POLLED, levels_reading, read_pages
-from tidings.traces.readers.reading import Reading
+from tidings.traces.readers.reading import Reader, Reading
 
 _COMMIT = "struct<offset: bigint, timestamp: bigint, lag: bigint>"
 _PARTITION = f"struct<topic: string, partition: bigint, start: {_COMMIT}, `end`: {_COMMIT}>"
@@ -44,3 +44,10 @@ def read_burrow(spark: SparkSession, files: Sequence[str]) -> Reading:
         F.try_add("each.at.offset", "each.at.lag").alias("entered"),
         F.col("each.at.offset").alias("done"),
     )
+
+
+READER = Reader(
+    about="answers of Burrow, of Kafka's consumer groups",
+    tables=("levels",),
+    read=lambda spark, files, _: read_burrow(spark, files),
+)

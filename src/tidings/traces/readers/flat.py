@@ -11,12 +11,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError, Problem
+from tidings.model.trace_tables import TRACE_TABLES
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
 from tidings.traces.readers.json_text import attributes_json
 from tidings.traces.readers.mapping import Field, TableMapping, TraceMapping
 from tidings.traces.readers.opening import Opened, open_flat
-from tidings.traces.readers.reading import Reading, candidates
+from tidings.traces.readers.reading import Asked, Reader, Reading, candidates
 from tidings.traces.readers.times import nanoseconds
 
 NO_TABLE = "no table of the mapping uses it"
@@ -148,3 +149,17 @@ def _not_a_time(key: str, each: Field, opened: Opened) -> Column:
     given = F.trim(_text(each, opened)) != ""
     name = key.rpartition("_")[0]
     return F.when(given & F.col(key).isNull(), F.lit(f"{name} is not a time in {each.unit}"))
+
+
+def _read(spark: SparkSession, files: Sequence[str], asked: Asked) -> Reading:
+    if asked.mapping is None:
+        raise InvalidTracesError(f"{files[0]}: a table of one's own is read by a mapping")
+    return read_flat(spark, files, asked.mapping)
+
+
+READER = Reader(
+    about="columns of your own, by a mapping",
+    tables=tuple(TRACE_TABLES),
+    read=_read,
+    wants=("mapping",),
+)

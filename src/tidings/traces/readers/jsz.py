@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidings.traces.readers.pages import POLLED, levels_reading, moment_of, read_pages
-from tidings.traces.readers.reading import Reading
+from tidings.traces.readers.reading import Reader, Reading
 
 _SEQUENCES = "struct<consumer_seq: bigint, stream_seq: bigint>"
 _CONSUMER = (
@@ -51,3 +51,10 @@ def read_jsz(spark: SparkSession, files: Sequence[str]) -> Reading:
         (handed - F.col("each.num_ack_pending")).alias("done"),
         F.col("each.num_ack_pending").alias("in_flight"),
     )
+
+
+READER = Reader(
+    about="polls of NATS's page /jsz",
+    tables=("levels",),
+    read=lambda spark, files, _: read_jsz(spark, files),
+)

@@ -11,6 +11,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,12 +21,17 @@ from pyspark.sql import functions as F
 
 from tidings.errors import InvalidTracesError
 from tidings.traces.actions import run_action
+from tidings.traces.places import uncompressed
 from tidings.traces.quarantine import REASON
+from tidings.traces.spans.unpacking import TORN
 
 FILE, BLOCK, PLACE, TEXT = "file", "block", "place", "text"
 ORIGIN = (FILE, BLOCK, PLACE, TEXT)
+NO_BLOCK = -1  # of a file that was read whole: places count its parts
 _LONGEST_HEADER = 1_000_000
 NOT_UTF8 = "not text in UTF-8"
+_TORN = "\0torn\0"  # stands for what follows, in the place of a line
+_STEP = 1 << 16  # bytes read at once
 
 
 def expand(sources: Sequence[str]) -> list[str]:
@@ -56,26 +62,49 @@ def for_spark(path: str) -> str:
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 
-def read_lines(
-    spark: SparkSession, files: Sequence[str], separator: str | None = None
-) -> DataFrame:
+def read_lines(spark: SparkSession, files: Sequence[str], *, whole: bool = False) -> DataFrame:
     """Every line that is not empty: ``text``, ``file``, ``block`` and ``place``.
 
-    With a ``separator``, what lies between two of these counts as a line.
+    Files that have to be ``whole`` fail where they are torn; of others a line tells it.
     """
-    lines = _split(spark, files, separator).select(F.col("value").alias(TEXT), *origin_of_lines())
-    return lines.where(F.trim(TEXT) != "")
+    columns = (F.col("value").alias(TEXT), *origin_of_lines())
+    if whole:
+        read = spark.read.text([for_spark(file) for file in files]).select(*columns)
+        return read.where(_is_not_blank())
+    read = _split(spark, files, None, *columns)
+    return _with_torn(read.where(_is_not_blank()), files)
 
 
 def read_dated_lines(
     spark: SparkSession, files: Sequence[str], separator: str | None = None
 ) -> DataFrame:
-    """The same with when the file of each was last written, ``written_ns``."""
+    """The same with when the file of each was last written, ``written_ns``.
+
+    With a ``separator``, what lies between two of these counts as a line.
+    """
     written = F.unix_micros(F.col("_metadata.file_modification_time")) * 1000
-    dated = _split(spark, files, separator).select(
-        F.col("value").alias(TEXT), *origin_of_lines(), written.alias("written_ns")
-    )
-    return dated.where(F.trim(TEXT) != "")
+    text = F.col("value").alias(TEXT)
+    read = _split(spark, files, separator, text, *origin_of_lines(), written.alias("written_ns"))
+    return _with_torn(read.where(_is_not_blank()), files)
+
+
+def first_bytes(file: str) -> bytes:
+    """Read the begin of a file here, up to the end of its first line or as far as it goes.
+
+    A compressed file that is torn gives what comes before the tear, if anything.
+    """
+    begin = b""
+    try:
+        with pa.input_stream(file, compression="detect") as stream:
+            while len(begin) < _LONGEST_HEADER and b"\n" not in begin:
+                part: bytes = stream.read(_STEP)
+                if not part:
+                    break
+                begin += part
+    except (OSError, pa.ArrowException) as problem:
+        if not is_compressed(file):
+            raise InvalidTracesError(f"{file} cannot be read: {problem}") from problem
+    return begin
 
 
 def first_line(spark: SparkSession, file: str) -> str:
@@ -84,11 +113,7 @@ def first_line(spark: SparkSession, file: str) -> str:
         begin = spark.read.text(file).where("_metadata.file_block_start = 0").limit(1)
         rows = run_action(begin.collect, file)
         return str(rows[0][0]).rstrip() if rows else ""
-    try:
-        with pa.input_stream(file, compression="detect") as stream:
-            start: bytes = stream.read(_LONGEST_HEADER)
-    except (OSError, pa.ArrowException) as problem:
-        raise InvalidTracesError(f"{file} cannot be read: {problem}") from problem
+    start = first_bytes(file)
     return (start.decode("utf-8", errors="replace").splitlines() or [""])[0].rstrip()
 
 
@@ -120,17 +145,20 @@ def file_name() -> Column:
 def not_utf8() -> Column:
     """The reason of a line that is no text, null where it is one.
 
-    Zero bytes are no text either: machines that lose power leave blocks of them in logs.
+    Zero bytes are no text either: machines that lose power leave blocks of them in logs. What is
+    torn off a compressed file is one line without text.
     """
-    return F.when(~F.is_valid_utf8(TEXT) | F.col(TEXT).contains("\0"), F.lit(NOT_UTF8))
+    no_text = ~F.is_valid_utf8(TEXT) | F.col(TEXT).contains("\0")
+    return F.when(F.col(TEXT).contains(_TORN), F.lit(TORN)).when(no_text, F.lit(NOT_UTF8))
 
 
 def numbered(rows: DataFrame, files: Sequence[str], separator: str | None = None) -> DataFrame:
     """The rows with the number of their ``line``, counted from 1 as editors do.
 
-    Reads the files once more, for the number of lines in every block only.
+    Reads the files once more, for the number of lines in every block only. Of a file that was read
+    whole, which is not among these, it is the number of the part.
     """
-    lines = _split(rows.sparkSession, files, separator).select(*origin_of_lines())
+    lines = _split(rows.sparkSession, files, separator, *origin_of_lines())
     blocks = lines.groupBy(FILE, BLOCK).agg(
         F.min(PLACE).alias("first_place"), F.count(F.lit(1)).alias("lines")
     )
@@ -141,7 +169,8 @@ def numbered(rows: DataFrame, files: Sequence[str], separator: str | None = None
         "first_place",
         F.coalesce(F.sum("lines").over(before), F.lit(0)).alias("lines_before"),
     )
-    line = F.col(PLACE) - F.col("first_place") + F.col("lines_before") + 1
+    counted = F.col(PLACE) - F.col("first_place") + F.col("lines_before") + 1
+    line = F.when(F.col(BLOCK) == NO_BLOCK, F.col(PLACE) + 1).otherwise(counted)
     return rows.join(F.broadcast(starts), [FILE, BLOCK], "left").withColumn("line", line)
 
 
@@ -157,10 +186,70 @@ def found_again(
     return placed.select(REASON, FILE, "line", F.make_valid_utf8(F.col(TEXT)).alias(TEXT))
 
 
-def _split(spark: SparkSession, files: Sequence[str], separator: str | None) -> DataFrame:
-    """Text files, line by line or by another separator."""
-    reader = spark.read if separator is None else spark.read.option("lineSep", separator)
-    return reader.text([for_spark(file) for file in files])
+def _is_not_blank() -> Column:
+    return F.trim(F.col(TEXT), F.lit(" \t\r\n")) != ""
+
+
+def is_compressed(file: str) -> bool:
+    """Tell whether a file here is compressed, by its name."""
+    return "://" not in file and uncompressed(file) != file
+
+
+def _split(
+    spark: SparkSession, files: Sequence[str], separator: str | None, *columns: Column
+) -> DataFrame:
+    """Text files, line by line or by another separator.
+
+    Of compressed ones here that are torn, the lines before the tear: :func:`_with_torn` tells of
+    the rest.
+    """
+    packed = [file for file in files if is_compressed(file)]
+    plain = [file for file in files if not is_compressed(file)]
+    frames = []
+    for some, lenient in ((plain, "false"), (packed, "true")):
+        if some:
+            reader = spark.read.option("ignoreCorruptFiles", lenient)
+            if separator is not None:
+                reader = reader.option("lineSep", separator)
+            frames.append(reader.text([for_spark(file) for file in some]).select(*columns))
+    return reduce(DataFrame.unionByName, frames)
+
+
+def _with_torn(rows: DataFrame, files: Sequence[str]) -> DataFrame:
+    """The lines, and one without text for each compressed file that is torn.
+
+    Which ones are, tasks find out that unpack each of them once more, and keep nothing of it.
+    """
+    packed = [file for file in files if is_compressed(file)]
+    if not packed:
+        return rows
+    names = pa.table({FILE: packed})
+    torn = rows.sparkSession.createDataFrame(names).mapInArrow(_torn, f"{FILE} string")
+    missing = {name: F.lit(None) for name in rows.columns}
+    told = {**missing, FILE: F.col(FILE), BLOCK: F.lit(NO_BLOCK), TEXT: F.lit(_TORN)}
+    types = dict(rows.dtypes)
+    return rows.unionByName(
+        torn.select(*(told[name].cast(types[name]).alias(name) for name in rows.columns))
+    )
+
+
+def _torn(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Which of these files cannot be unpacked to their end; on a worker."""
+    for batch in batches:
+        names = [name for name in batch.column(0).to_pylist() if _is_torn(name)]
+        yield pa.RecordBatch.from_arrays([pa.array(names, pa.string())], names=[FILE])
+
+
+def _is_torn(file: str) -> bool:
+    try:
+        with pa.input_stream(file, compression="detect") as stream:
+            while stream.read(_STEP):
+                pass
+    except FileNotFoundError:
+        return False  # Spark says so too
+    except (OSError, pa.ArrowException):
+        return True
+    return False
 
 
 def _local_files(name: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
 from tidings.traces.readers.json_text import with_object
-from tidings.traces.readers.reading import Keep, Reading, as_it_is, candidates
+from tidings.traces.readers.reading import Keep, Reader, Reading, as_it_is, candidates
 from tidings.traces.readers.subjects import NATS, subject_content, subject_filter
 from tidings.traces.readers.times import ISO, nanoseconds
 
@@ -196,3 +196,10 @@ def _lifetime_ns() -> Column:
         F.when(unit == "ms", 10**6).when(unit == "m", 60 * 10**9).when(unit == "h", 3600 * 10**9)
     )
     return F.try_multiply(number.try_cast("bigint"), scale.otherwise(10**9))
+
+
+READER = Reader(
+    about="message-trace events of NATS servers",
+    tables=TABLES,
+    read=lambda spark, files, asked: read_nats(spark, files, asked.keep),
+)

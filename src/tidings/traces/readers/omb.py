@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tidings.traces.quarantine import REASON
 from tidings.traces.readers import lines
 from tidings.traces.readers.pages import NOTHING_SAID, SEPARATOR, read_pages
-from tidings.traces.readers.reading import Reading, candidates
+from tidings.traces.readers.reading import Reader, Reading, candidates
 
 TABLES = ("levels", "histograms")
 PAGE = (
@@ -106,3 +106,10 @@ def _sum(numbers: Column) -> Column:
     return F.aggregate(
         numbers, F.lit(0.0), lambda total, each: total + F.coalesce(each, F.lit(0.0))
     )
+
+
+READER = Reader(
+    about="results of the OpenMessaging Benchmark",
+    tables=TABLES,
+    read=lambda spark, files, _: read_omb(spark, files),
+)

@@ -43,12 +43,22 @@ class Opened:
     fixed: bool = True  # whether all rows have the same columns
 
 
-def open_flat(spark: SparkSession, files: Sequence[str], delimiter: str | None = None) -> Opened:
-    """Files of one kind (by their names), row by row, columns by name."""
+def open_flat(
+    spark: SparkSession,
+    files: Sequence[str],
+    delimiter: str | None = None,
+    *,
+    whole: bool = False,
+) -> Opened:
+    """Files of one kind (by their names), row by row, columns by name.
+
+    Files that have to be ``whole`` fail where they are torn; of others a row tells it.
+    """
     kind = _kind(files)
-    if kind == "csv":
-        return _open_csv(spark, files, delimiter)
-    return _open_json(spark, files) if kind == "json" else _open_parquet(spark, files)
+    if kind == "parquet":
+        return _open_parquet(spark, files)
+    rows = lines.read_lines(spark, files, whole=whole)
+    return _open_csv(rows, files, delimiter) if kind == "csv" else _open_json(rows, files)
 
 
 def _kind(files: Sequence[str]) -> str:
@@ -76,18 +86,16 @@ def _kind_of(file: str) -> str | None:
     return "json" if plain.endswith(".json") else kind_of_name(plain)
 
 
-def _open_csv(spark: SparkSession, files: Sequence[str], delimiter: str | None) -> Opened:
+def _open_csv(read: DataFrame, files: Sequence[str], delimiter: str | None) -> Opened:
     tabs = uncompressed(files[0]).endswith(_TABS)
     delimiter = delimiter or ("\t" if tabs else ",")
-    header = _first_line(spark, files)
+    header = _first_line(read.sparkSession, files)
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
     names[0] = names[0].removeprefix("\ufeff").lstrip("# ")
     cells = ", ".join(f"c{index} string" for index in range(len(names)))
     options = {"sep": delimiter, "escape": '"', "columnNameOfCorruptRecord": "torn"}
-    rows = (
-        lines.read_lines(spark, files)
-        .where(F.rtrim(lines.TEXT) != header)
-        .withColumn("row", F.from_csv(lines.TEXT, f"{cells}, torn string", options))
+    rows = read.where(F.rtrim(lines.TEXT) != header).withColumn(
+        "row", F.from_csv(lines.TEXT, f"{cells}, torn string", options)
     )
     torn = F.when(F.col("row.torn").isNotNull(), F.lit(NOT_CSV))
     wrong = F.coalesce(lines.not_utf8(), _open_quote(delimiter), torn)
@@ -143,8 +151,8 @@ def _first_line(spark: SparkSession, files: Sequence[str]) -> str:
     return header
 
 
-def _open_json(spark: SparkSession, files: Sequence[str]) -> Opened:
-    rows = with_object(lines.read_lines(spark, files), "row")
+def _open_json(read: DataFrame, files: Sequence[str]) -> Opened:
+    rows = with_object(read, "row")
     reason = F.when(F.col("row").isNull(), F.lit(NOT_JSON))
 
     def json(name: str) -> Column:
@@ -156,7 +164,7 @@ def _open_json(spark: SparkSession, files: Sequence[str]) -> Opened:
 
     return Opened(
         rows=rows.withColumn(REASON, F.coalesce(lines.not_utf8(), reason)),
-        names=_names_in(lines.first_line(spark, files[0])),
+        names=_names_in(lines.first_line(read.sparkSession, files[0])),
         text=text,
         json=json,
         fixed=False,

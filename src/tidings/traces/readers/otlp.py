@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of messaging clients, as OTLP JSON Lines (one export request per line).
+"""Spans of messaging clients, as OpenTelemetry, Tempo, Jaeger and Zipkin export them.
 
 Spans that create or publish a message become ``publications``, those that receive or process it
 ``deliveries``, each client and destination a ``subscription``. Attribute names are those of the
@@ -22,14 +22,17 @@ from pyspark.sql import functions as F
 from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
 from tidings.traces.readers.json_text import object_json, quoted, with_object
-from tidings.traces.readers.reading import Keep, Reading, as_it_is, candidates
+from tidings.traces.readers.lifetimes import ODD, Lifetimes, ruled_lifetime, told_lifetime
+from tidings.traces.readers.reading import Keep, Reader, Reading, as_it_is, candidates
+from tidings.traces.readers.span_files import REFUSED, read_span_lines
 
 TABLES = ("publications", "deliveries", "subscriptions")
 NO_EXPORT = "not an export of spans in JSON"
 NOT_MESSAGING = "not a span of a message sent or received"
 NO_PUBLICATION = "neither a link, nor its parent, nor a message id leads to a publication"
 
-_VALUE = "struct<stringValue string, intValue string, doubleValue string, boolValue string>"
+_PLAIN = "stringValue string, intValue string, doubleValue string, boolValue string"
+_VALUE = f"struct<{_PLAIN}, arrayValue struct<values array<struct<{_PLAIN}>>>>"
 _ATTRIBUTES = f"array<struct<key string, value {_VALUE}>>"
 SPAN = (
     "struct<traceId string, spanId string, parentSpanId string, name string, kind string, "
@@ -43,13 +46,22 @@ REQUEST = (
 )
 
 # What an attribute is called, today's name first.
-DESTINATION = ("messaging.destination.name", "messaging.destination")
+DESTINATION = (
+    "messaging.destination.name",
+    "messaging.destination",
+    "message_bus.destination",  # OpenTracing
+    "kafka.topic",  # Zipkin's own libraries
+    "rabbit.exchange",
+    "jms.topic",
+    "jms.queue",
+)
 OPERATION = ("messaging.operation.type", "messaging.operation", "messaging.operation.name")
 MESSAGE_ID = ("messaging.message.id", "messaging.message_id")
 SYSTEM = ("messaging.system",)
 ROUTING_KEY = (
     "messaging.rabbitmq.destination.routing_key",
     "messaging.rabbitmq.routing_key",
+    "rabbit.routing_key",
 )
 BODY_SIZE = (
     "messaging.message.body.size",
@@ -62,6 +74,7 @@ GROUP = (
     "messaging.kafka.consumer.group",
     "messaging.kafka.consumer_group",
     "messaging.destination.subscription.name",
+    "rabbit.queue",
 )
 CLIENT = (
     "messaging.client.id",
@@ -89,9 +102,15 @@ _BY_LINK, _BY_PARENT, _BY_ID = 1, 2, 3
 _MOST_BETWEEN = 4  # spans between a producer's and a consumer's
 
 
-def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) -> Reading:
+def read_otlp(
+    spark: SparkSession,
+    files: Sequence[str],
+    keep: Keep = as_it_is,
+    lifetimes: Lifetimes | None = None,
+) -> Reading:
     """Candidate rows from the spans in these files."""
-    spans = keep(messaging_spans(lines.read_lines(spark, files)), "spans")
+    read, in_lines = read_span_lines(spark, files)
+    spans = keep(messaging_spans(read, lifetimes or Lifetimes()), "spans")
     sent = spans.where(F.col("role") == "producer")
     received = spans.where(F.col("role") == "consumer")
     delivered = keep(deliveries_of(received, _leading(spans)), "delivered")
@@ -104,14 +123,16 @@ def read_otlp(spark: SparkSession, files: Sequence[str], keep: Keep = as_it_is) 
         tables={name: candidates(tables[name], name, files[0]) for name in TABLES},
         records=spans.select(REASON, *lines.ORIGIN),
         noun="spans",
+        in_lines=in_lines,
         passed_over=(NOT_MESSAGING,),
     )
 
 
-def messaging_spans(rows: DataFrame) -> DataFrame:
+def messaging_spans(rows: DataFrame, lifetimes: Lifetimes) -> DataFrame:
     """Every span with its messaging attributes and role; a line that is no export is one record."""
-    named = _named_spans(rows)
+    named = _named_spans(rows, lifetimes)
     reason = F.coalesce(
+        F.col(REFUSED),
         lines.not_utf8(),
         F.when(F.col("span").isNull(), F.lit(NO_EXPORT)),
         F.when(_role().isNull(), F.lit(NOT_MESSAGING)),
@@ -126,6 +147,8 @@ def messaging_spans(rows: DataFrame) -> DataFrame:
         *_address(),
         "message",
         "size_bytes",
+        F.coalesce("told_ns", ruled_lifetime(lifetimes, F.col("destination"))).alias("lifetime_ns"),
+        "odd_lifetime",
         F.coalesce("group", _queue(), "service", "client").alias("consumer"),
         F.coalesce("service", "client").alias("producer"),
         _key(F.col("span.traceId"), F.col("span.spanId")).alias("span_key"),
@@ -139,28 +162,33 @@ def messaging_spans(rows: DataFrame) -> DataFrame:
     )
 
 
-def _named_spans(rows: DataFrame) -> DataFrame:
+def _named_spans(rows: DataFrame, lifetimes: Lifetimes) -> DataFrame:
     """Every span with the attributes that are asked for, each under one name.
 
-    Old exporters write ``instrumentationLibrarySpans`` for ``scopeSpans``.
+    Old exporters write ``instrumentationLibrarySpans`` for ``scopeSpans``, some in between both.
     """
-    whole = F.when(F.col("object").isNotNull(), F.col(lines.TEXT))
+    good = F.col("object").isNotNull() & F.col(REFUSED).isNull()
+    whole = F.when(good, F.col(lines.TEXT))
     parsed = with_object(rows, "object").withColumn("it", F.from_json(whole, REQUEST))
-    resources = parsed.select(*lines.ORIGIN, F.explode_outer("it.resourceSpans").alias("resource"))
-    scopes = F.coalesce("resource.scopeSpans", "resource.instrumentationLibrarySpans")
-    spans = F.flatten(F.transform(scopes, lambda each: each["spans"]))
+    origin = (*lines.ORIGIN, REFUSED)
+    resources = parsed.select(*origin, F.explode_outer("it.resourceSpans").alias("resource"))
+    scopes = _joined(F.array("resource.scopeSpans", "resource.instrumentationLibrarySpans"))
+    spans = _joined(F.transform(scopes, lambda each: each["spans"]))
     flat = resources.select(
-        *lines.ORIGIN,
+        *origin,
         _known("resource.resource.attributes", SERVICE).alias("of_resource"),
         F.explode_outer(spans).alias("span"),
     )
-    return flat.select(
-        *lines.ORIGIN,
+    known = flat.select(
+        *origin,
         "span",
         _attribute("of_resource", SERVICE).alias("service"),
-        _known("span.attributes", _OF_SPANS).alias("of_span"),
-    ).select(
-        *lines.ORIGIN,
+        _known("span.attributes", (*_OF_SPANS, *lifetimes.attributes)).alias("of_span"),
+    )
+    texts = {name: _attribute("of_span", (name,)) for name in lifetimes.attributes}
+    told_ns, odd = told_lifetime(lifetimes, texts)
+    return known.select(
+        *origin,
         "span",
         "service",
         F.lower(_attribute("of_span", OPERATION)).alias("operation"),
@@ -171,7 +199,14 @@ def _named_spans(rows: DataFrame) -> DataFrame:
         _attribute("of_span", CLIENT).alias("client"),
         _attribute("of_span", SYSTEM).alias("system"),
         _attribute("of_span", ROUTING_KEY).alias("routing_key"),
+        told_ns.alias("told_ns"),
+        odd.alias("odd_lifetime"),
     )
+
+
+def _joined(lists: Column) -> Column:
+    """The elements of all lists, some of which may be missing."""
+    return F.flatten(F.filter(lists, lambda each: each.isNotNull()))
 
 
 def _address() -> tuple[Column, Column]:
@@ -278,7 +313,9 @@ def _publications(sent: DataFrame) -> DataFrame:
         F.col("producer").alias("publisher"),
         F.col("start_ns").alias("published_ns"),
         _content().alias("content"),
+        "lifetime_ns",
         "size_bytes",
+        F.when(F.col("odd_lifetime"), F.lit(ODD)).alias(UNREADABLE),
         *lines.ORIGIN,
     )
 
@@ -326,16 +363,22 @@ def _received_ns() -> Column:
 
 
 def _known(attributes: str, names: Sequence[str]) -> Column:
-    """Those of the attributes that are asked for, as texts."""
+    """Those of the attributes that are asked for, as texts; of lists (headers are) the first."""
     wanted = F.filter(attributes, lambda each: each["key"].isin(*names))
-    kinds = ("stringValue", "intValue", "doubleValue", "boolValue")
     return F.transform(
         wanted,
         lambda each: F.struct(
             each["key"].alias("key"),
-            F.coalesce(*(each["value"][kind] for kind in kinds)).alias("text"),
+            F.coalesce(
+                _text(each["value"]), _text(F.get(each["value"]["arrayValue"]["values"], F.lit(0)))
+            ).alias("text"),
         ),
     )
+
+
+def _text(value: Column) -> Column:
+    kinds = ("stringValue", "intValue", "doubleValue", "boolValue")
+    return F.coalesce(*(value[kind] for kind in kinds))
 
 
 def _attribute(known: str, names: Sequence[str]) -> Column:
@@ -361,3 +404,12 @@ def _message_key() -> Column:
 
 def _reference(kind: int, key: Column) -> Column:
     return F.struct(F.lit(kind).alias("kind"), F.coalesce(key, F.lit("")).alias("key"))
+
+
+READER = Reader(
+    about="spans of messaging clients: OpenTelemetry, Tempo, Jaeger, Zipkin",
+    tables=TABLES,
+    read=lambda spark, files, asked: read_otlp(spark, files, asked.keep, asked.lifetimes),
+    wants=("lifetimes",),
+    brokerless=True,
+)

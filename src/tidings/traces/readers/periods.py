@@ -21,7 +21,7 @@ from tidings.traces.quarantine import REASON
 from tidings.traces.readers import lines
 from tidings.traces.readers.known_columns import find, find_time, moment, not_a_time
 from tidings.traces.readers.opening import Opened, open_flat
-from tidings.traces.readers.reading import Reading, candidates
+from tidings.traces.readers.reading import Reader, Reading, candidates
 
 EMPTY = "a period without length"
 BACKWARDS = "it ends before it begins"
@@ -155,3 +155,16 @@ def _changes(periods: DataFrame, kind: Periods) -> DataFrame:
         *lines.ORIGIN,
     )
     return begins.unionByName(ends)
+
+
+def _reader(about: str, kind: Periods) -> Reader:
+    return Reader(
+        about=about,
+        tables=(kind.table,),
+        read=lambda spark, files, asked: read_periods(spark, files, kind, asked.unit),
+        wants=("unit",),
+    )
+
+
+UP_DOWN_READER = _reader("periods up and down, as in the Failure Trace Archive", UP_AND_DOWN)
+CONNECTIVITY_READER = _reader("times that peers were connected", CONNECTIVITY)

@@ -17,7 +17,7 @@ from tidings.traces.quarantine import REASON, UNREADABLE
 from tidings.traces.readers import lines
 from tidings.traces.readers.known_columns import find, find_time, has_time, moment, not_a_time
 from tidings.traces.readers.opening import Opened, open_flat
-from tidings.traces.readers.reading import Reading, candidates
+from tidings.traces.readers.reading import Reader, Reading, candidates
 
 _SOURCES, _TARGETS = ("source", "src", "from"), ("target", "dst", "destination", "to")
 _ARRIVALS = {
@@ -71,3 +71,11 @@ def _arrival(opened: Opened, file: str, unit: str) -> tuple[str, tuple[str, str]
         f"as in rtt_ms (its columns: {', '.join(opened.names)}); rename one, or import it "
         "as 'table' with a mapping"
     )
+
+
+READER = Reader(
+    about="pings over links",
+    tables=("probes",),
+    read=lambda spark, files, asked: read_probes(spark, files, asked.unit),
+    wants=("unit",),
+)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tidings.traces.quarantine import REASON
 from tidings.traces.readers import lines
 from tidings.traces.readers.pages import SEPARATOR, read_pages
-from tidings.traces.readers.reading import Keep, Reading, candidates
+from tidings.traces.readers.reading import Keep, Reader, Reading, candidates
 
 TABLES = ("levels", "histograms")
 NOT_A_SAMPLE = 'not a sample: name{label="value"} number, and perhaps a time'
@@ -241,3 +241,10 @@ def _histograms(samples: DataFrame) -> DataFrame:
         F.when(~F.isnan("value"), F.col("value")).try_cast("bigint").alias("events"),
         *lines.ORIGIN,
     )
+
+
+READER = Reader(
+    about="scrapes, and answers of the query API",
+    tables=TABLES,
+    read=lambda spark, files, asked: read_prometheus(spark, files, asked.keep),
+)

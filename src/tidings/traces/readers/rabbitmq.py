@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from tidings.traces.readers.json_text import object_json
 from tidings.traces.readers.pages import POLLED, levels_reading, read_pages
-from tidings.traces.readers.reading import Reading
+from tidings.traces.readers.reading import Reader, Reading
 
 _QUEUE = (
     "struct<name: string, messages: bigint, messages_unacknowledged: bigint, message_stats: "
@@ -54,3 +54,10 @@ def _counters(entered: Column, there: Column) -> tuple[Column, Column]:
     return (entered + F.lit(_AHEAD)).alias("entered"), (entered + F.lit(_AHEAD) - there).alias(
         "done"
     )
+
+
+READER = Reader(
+    about="polls of RabbitMQ's management API",
+    tables=("levels",),
+    read=lambda spark, files, _: read_rabbitmq_polls(spark, files),
+)
