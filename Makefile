@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Two processes, one of which has all tests that need Spark (tests/sharing_out.py).
+# Two processes, of which each has half of the tests that need Spark (tests/sharing_out.py).
 # Bytecode is kept, whatever the environment says: tests start dozens of processes, and to compile
 # what one imports takes seconds.
 PYTEST := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \

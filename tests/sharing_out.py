@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+ONE_ROOM = "tests/characterisation/"
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(
@@ -31,11 +33,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)
     if hasattr(config, "workerinput"):
+        items.sort(key=_turn)
         needs_spark = [each.nodeid for each in items if each.get_closest_marker("spark")]
         place = _list_of(os.getppid())
         draft = place.with_name(f"{place.name}-{os.getpid()}")
         draft.write_text(json.dumps(needs_spark), encoding="utf-8")
         draft.replace(place)
+
+
+def _turn(item: pytest.Item) -> int:
+    """When a test is given out: what takes longest first, so that each process has half of it."""
+    if item.get_closest_marker("spark") is None:
+        return 2
+    return 0 if item.nodeid.startswith(ONE_ROOM) else 1
 
 
 def _list_of(process: int) -> Path:
@@ -45,7 +55,11 @@ def _list_of(process: int) -> Path:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """All tests that need Spark go to one process, which starts it once; others by their file."""
+    """Tests that need Spark go to two processes, which start it once each; others by their file.
+
+    Those of one room stay together, for they share what was characterised; with the rest they take
+    about equally long. Where there is one process it has both.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     @cache
@@ -55,9 +69,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         place.unlink()
         return told
 
+    config.option.loadscopereorder = False  # given out in the order of their turns
+
     class ByNeed(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "spark" if nodeid in needs_spark() else super()._split_scope(nodeid)
+            if nodeid not in needs_spark():
+                return super()._split_scope(nodeid)
+            return "spark, one room" if nodeid.startswith(ONE_ROOM) else "spark, the rest"
 
     return ByNeed(config, log) if config.getvalue("dist") == "loadfile" else None
 

@@ -280,7 +280,7 @@ def _points(scenario: Scenario, seed: int, effort: Effort) -> Iterator[pd.DataFr
     )
     where = {"scenario": scenario.name, "load": scenario.load}
     for model in MODELS:
-        predicted = predict(system, model=model, delays=False, by="theory")
+        predicted = predict(system, model=model, delays=False, causes=False, by="theory")
         yield points_of(predicted, actual).assign(**where, model=model, seed=seed)
 
 

@@ -80,9 +80,11 @@ def _points(settings: Settings, where: Mapping[str, Any]) -> Iterator[pd.DataFra
     system = random_system(**where, every_s=settings.every_s)
     noise = NOISE[where["machines"]] if settings.precise else math.inf
     actual = _simulated(settings, system, where["seed"], noise)
-    yield points_of(predict(system, delays=False, by="theory"), actual).assign(model="exact")
+    yield points_of(predict(system, delays=False, causes=False, by="theory"), actual).assign(
+        model="exact"
+    )
     if where["scheme"].startswith("bypass"):
-        paper = predict(system, delays=False, faults="paper", by="theory")
+        paper = predict(system, delays=False, causes=False, faults="paper", by="theory")
         yield points_of(paper, actual).assign(model="paper")
 
 

@@ -185,7 +185,7 @@ def _failing(system: System, failure: Failure | None) -> System:
 
 
 def _predicted(system: System) -> float:
-    return predict(system, delays=False, by="theory").on_time
+    return predict(system, delays=False, causes=False, by="theory").on_time
 
 
 def _simulated(system: System, cycle_s: float, effort: Effort) -> Floats:

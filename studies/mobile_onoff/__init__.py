@@ -201,7 +201,7 @@ def _table_3(effort: Effort, progress: Progress) -> Iterator[dict[str, Any]]:
         for count in CENTRE_COUNTS:
             progress(f"{scenario.name}, {count} plain centres")
             system = scenario_system(scenario, count)
-            published = predict(system, model="mm1", delays=False, by="theory")
+            published = predict(system, model="mm1", delays=False, causes=False, by="theory")
             poisson_s = float(published.subscribers["delay_mean_s"][0])
             simulated = respond(
                 system,

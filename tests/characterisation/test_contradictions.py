@@ -62,7 +62,7 @@ def spoilt(tables, from_ns):
 
 
 @pytest.fixture(scope="module")
-def fits(spark):
+def fits(frame, few_rows):
     """What clean traces tell, and those with the bad rows."""
     recorded = record(loads(SYSTEM), seed=3, duration_s=200.0)
     window = TraceWindow(from_ns=recorded.from_ns, until_ns=recorded.until_ns)
@@ -71,7 +71,7 @@ def fits(spark):
     for rows in (clean, spoilt(recorded.tables, recorded.from_ns)):
         tables = {
             name: read_rows(
-                spark.createDataFrame(
+                frame(
                     [tuple(row[c.name] for c in TRACE_TABLES[name].columns) for row in each],
                     TRACE_TABLES[name].ddl.replace(" NOT NULL", ""),
                 ),

@@ -104,7 +104,14 @@ FEW = ("failure", "connectivity", "stays", "away", "loss_burst", "hub--west.reli
 @pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
-    "dirt", [CLEAN, Dirt(twice=0.02, nameless=0.01, impossible=0.01)], ids=["clean", "dirty"]
+    "dirt",
+    [
+        CLEAN,
+        pytest.param(  # test_round_trip and test_job ask the same of dirt every time
+            Dirt(twice=0.02, nameless=0.01, impossible=0.01), marks=pytest.mark.nightly
+        ),
+    ],
+    ids=["clean", "dirty"],
 )
 def test_what_is_planted_is_found(spark, tmp_path, monkeypatch, dirt):
     monkeypatch.setattr(gathering, "MOST_CONTENTS", 1)  # so that contents are folded, too

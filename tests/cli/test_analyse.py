@@ -139,7 +139,7 @@ def test_a_workload_comes_from_a_system_or_from_traces(system, tmp_path, capsys)
 
 @pytest.mark.slow
 def test_recorded_traces_are_analysed_like_their_system(
-    spark, system, tmp_path, monkeypatch, capsys
+    spark, few_rows, system, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.setattr("tidings.cli.spark.started", lambda _: contextlib.nullcontext(spark))
     measured = []  # by the first command that asks, for both
@@ -174,7 +174,9 @@ def test_recorded_traces_are_analysed_like_their_system(
 
 
 @pytest.mark.slow
-def test_the_sample_of_two_brokers_tells_what_was_planted(spark, tmp_path, monkeypatch, capsys):
+def test_the_sample_of_two_brokers_tells_what_was_planted(
+    spark, few_rows, tmp_path, monkeypatch, capsys
+):
     """docs/samples/brokers.csv: hops without starts, samples of CPUs and a disk."""
     monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: contextlib.nullcontext(spark))
     folder, samples = str(tmp_path / "traces"), ROOT / "docs" / "samples"

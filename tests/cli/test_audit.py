@@ -66,7 +66,7 @@ BOUNDS = ("--subscription-delay", "2s", "--diffusion-delay", "1s")
 
 
 @pytest.fixture
-def shared(spark, monkeypatch):
+def shared(spark, few_rows, monkeypatch):
     """Commands use the session of the tests."""
     monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: contextlib.nullcontext(spark))
 

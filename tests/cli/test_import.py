@@ -36,7 +36,7 @@ def test_the_mapping_that_the_page_explains_is_valid():
 
 
 @pytest.mark.spark
-def test_import_then_characterise_the_kafka_sample(spark, tmp_path, capsys, monkeypatch):
+def test_import_then_characterise_the_kafka_sample(spark, few_rows, tmp_path, capsys, monkeypatch):
     shared = contextlib.nullcontext(spark)
     monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: shared)
     _, text, mapping = sample("Kafka")

@@ -33,7 +33,7 @@ def recording(tmp_path_factory):
 
 
 @pytest.fixture
-def shared(spark, monkeypatch):
+def shared(spark, few_rows, monkeypatch):
     """Commands use the session of the tests."""
     monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: contextlib.nullcontext(spark))
 

@@ -8,6 +8,7 @@ import pytest
 
 from doc_pages import ROOT
 from docs.make_outputs import BLOCK, commands_of, pages_with_commands, renewed
+from spark_cluster import QUICK_JAVA
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e[+-]\d+)?")
 LAST_DIGITS = 2  # processors round differently: so many units of the last digit shown
@@ -51,6 +52,13 @@ def _alike(before: str, after: str) -> bool:
     )
 
 
+@pytest.fixture
+def quick_java(monkeypatch):
+    """Commands start Spark with Java's quick compiler, as for whatever lives for seconds."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", QUICK_JAVA)
+
+
+@pytest.mark.usefixtures("quick_java")
 @pytest.mark.parametrize("page", list(_cases()))
 def test_pages_print_what_their_commands_print(page):
     assert _differences(page.read_text("utf-8"), renewed(page)) == [], "run: make docs"

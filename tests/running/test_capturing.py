@@ -5,18 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from pathlib import Path
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 import tidings as td
 from running.nats_cluster import nats_cluster
+from tidings.cli.commands import run
 from tidings.errors import EngineError
 from tidings.running.attributing import Names, attribute
 from tidings.running.capturing import Plan, capture
@@ -85,7 +84,7 @@ class Traffic(threading.Thread):
 
 
 @pytest.fixture(scope="module")
-def captured(tmp_path_factory):
+def captured(spark, few_rows, tmp_path_factory):
     """A capture of all messages and one of a few, while traffic runs; with what clients saw."""
     folder = tmp_path_factory.mktemp("capture")
     with nats_cluster(folder) as cluster:
@@ -100,15 +99,14 @@ def captured(tmp_path_factory):
         traces = folder / "traces"
         monitors = [word for page in pages for word in ("--monitor", page)]
         words = ["capture", cluster.url("east"), *monitors, "--most", "8"]
-        # In a process of its own: it ends Spark, which other tests share.
-        tidings = Path(sys.executable).parent / "tidings"
-        command = [tidings, *words, "--for", "5s", "--to", traces]
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        with pytest.MonkeyPatch.context() as patch:  # Spark is shared by all tests
+            patch.setattr("tidings.cli.spark.started", lambda *_, **__: nullcontext(spark))
+            code = run([*words, "--for", "5s", "--to", str(traces)])
         traffic.stop.set()
         traffic.join(60)
         assert traffic.problem is None
     reports = [json.loads(line) for line in (folder / "whole.jsonl").read_text().splitlines()]
-    return whole, reports, traffic, (ended, traces)
+    return whole, reports, traffic, (code, traces)
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -158,8 +156,8 @@ def test_reports_name_subscribers_and_leave_out_the_listener(captured):
 
 
 def test_a_sample_becomes_trace_tables(spark, few_rows, captured):
-    _, _, _, (ended, traces) = captured
-    assert ended.returncode == 0, ended.stderr
+    _, _, _, (code, traces) = captured
+    assert code == 0
     tables = td.read_traces(spark, traces)
     learnt = td.characterise(tables)
     homes = {each.name: each.at for each in learnt.system.publishers}

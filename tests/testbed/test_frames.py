@@ -64,6 +64,7 @@ def _published(topic: str, properties: Properties, qos: int) -> bytes:
     client._sock, sent = object(), []
     client._packet_queue = lambda command, packet, *_: sent.append(bytes(packet))
     client._send_publish(7, topic.encode(), b"\x82payload", qos, properties=properties)
+    client._sock = None  # else it would be closed with the client
     return sent[0]
 
 

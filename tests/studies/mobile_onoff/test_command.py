@@ -15,7 +15,9 @@ SAMPLES = Path(__file__).parents[3] / "docs" / "samples"
 
 
 @pytest.mark.slow
-def test_samples_of_connectivity_and_activity_end_to_end(spark, tmp_path, monkeypatch, capsys):
+def test_samples_of_connectivity_and_activity_end_to_end(
+    spark, few_rows, tmp_path, monkeypatch, capsys
+):
     shared = contextlib.nullcontext(spark)
     monkeypatch.setattr("tidings.cli.spark.started", lambda *_, **__: shared)
     monkeypatch.setattr(mobile_onoff, "TABLE_3", TABLE_3[-1:])
