@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tidings.testbed.servers import HOST, free_ports
+from tidings.testbed.runs import HOST
+from tidings.testbed.servers import free_ports
 
 pytest.importorskip("nats")
 

@@ -9,14 +9,14 @@ import threading
 from pathlib import Path
 
 import pytest
-from jetstream import jetstream_server, publish
 
+from jetstream import jetstream_server, publish
 from tidings.errors import EngineError, InvalidInputError
 from tidings.running import fetching as module
 from tidings.running import inbox as inbox_module
 from tidings.running.fetching import Feed, WebFiles, fetching
 from tidings.running.inbox import Inbox
-from tidings.testbed.servers import HOST
+from tidings.testbed.runs import HOST
 
 
 def rows_in(inbox, file):
