@@ -12,7 +12,7 @@ from tidings.testbed.calibrating import drill_outages
 from tidings.testbed.runs import RECONNECT_S as BY_BROKER
 
 RECONNECT_S = BY_BROKER["nats"]
-FAILS = "failure: {mtbf: 5s, mttr: 1s}"
+FAILS = "failure: {up: {exponential: 5s}, down: 1s}"
 STAR = f"""
 tidings: 1
 recovery: {{scheme: periodic, refresh: 0s}}
@@ -47,3 +47,18 @@ def test_one_part_is_down_at_a_time_and_seeds_differ():
     assert all(a.end_s + 1.0 < b.begin_s for a, b in pairwise(one))
     assert one == drill_outages(loads(STAR), 1, RECONNECT_S)
     assert one != other
+
+
+def test_short_outages_wait_as_long_for_the_next_try_as_real_ones_do():
+    """Of exponential times down d of mean 1, p⌈d/p⌉ − d has the mean p/(1 − e⁻ᵖ) − 1."""
+    system = loads(STAR.replace("down: 1s", "down: {exponential: 1s}"))
+    period_s = 2.0
+    means_s = []
+    for seed in range(40):
+        outages = drill_outages(system, seed, period_s)
+        down_s = np.array([each.end_s - each.begin_s for each in outages])
+        means_s.append((np.ceil(down_s / period_s) * period_s - down_s).mean())
+    expected_s = period_s / (1.0 - np.exp(-period_s)) - 1.0
+    assert abs(np.mean(means_s) - expected_s) < 4.0 * np.std(means_s) / np.sqrt(len(means_s))
+    # Even lengths over a period, as of long outages, would say 1 s instead of 1.31 s.
+    assert np.mean(means_s) > 1.25

@@ -7,8 +7,8 @@ other.
 How long what was repaired takes to join again is seen where every part that fails is taken down on
 purpose. A server that lost a neighbour tries again at intervals (the ``reconnect_s`` of the
 options), so how long a repair waits to be noticed depends on its phase: at which moment between two
-tries it comes. Real outages end at any; so lengths down are drawn at random, spread evenly over one
-whole period.
+tries it comes. Outages that are shorter than such an interval all wait for the first try; those
+that are much longer end at any phase.
 """
 
 from __future__ import annotations
@@ -26,13 +26,21 @@ from tidings.characterisation.fit.samples import EMPTY
 from tidings.characterisation.job import characterise
 from tidings.errors import UnstableError
 from tidings.model.behaviour import Channel, Service
+from tidings.model.laws import Law
 from tidings.model.outcome import Outcome
 from tidings.model.progress import Progress
 from tidings.model.system import Subscriber, System
 from tidings.model.trace_files import write_trace_folder
 from tidings.prediction.predict import predict
 from tidings.testbed.breaking import rejoinings
-from tidings.testbed.outages import Outage, failing, with_reconnection, without_failures
+from tidings.testbed.outages import (
+    Outage,
+    compressed,
+    down_laws,
+    failing,
+    with_reconnection,
+    without_failures,
+)
 from tidings.testbed.running import require_whole, run_testbed
 from tidings.testbed.runs import Rejoining, Run, TestbedOptions
 from tidings.testbed.tables import doubts, manifest, trace_tables
@@ -232,6 +240,8 @@ def recorded(system: System, options: TestbedOptions, place: Path, progress: Pro
     return run
 
 
+_NOTICED_S = 0.02  # a shorter cut is none
+_FEW_TRIES = 5.0
 _LEAST_DOWN_S, _OVER_S = 0.4, 1.1  # long enough to be noticed; between noticing and the next
 _REPAIRS = 24  # at least so many are looked at
 _PURPOSE = 12  # of the random numbers
@@ -256,7 +266,7 @@ class Reconnection:
 def drill(system: System, options: TestbedOptions, progress: Progress) -> Reconnection:
     """Take down everything that fails, one after the other, and see how long it takes to rejoin."""
     again_s = options.reconnect_s
-    outages = drill_outages(system, options.seed, again_s)
+    outages = drill_outages(compressed(system, options.compression), options.seed, again_s)
     length = replace(options, warmup_s=0.0, duration_s=outages[-1].end_s + _up_s(again_s))
     run = run_testbed(system, length, outages=outages, progress=progress)
     require_whole(run, "before all that fails had been taken down and repaired")
@@ -283,10 +293,11 @@ def _up_s(reconnect_s: float) -> float:
 def drill_outages(system: System, seed: int, reconnect_s: float) -> list[Outage]:
     """One outage after the other, every part that fails as often as any other.
 
-    Lengths down are uniform over one period of the reconnect timer, on top of a least length. They
-    are stratified: all those of brokers cut the period into as many slices, one random length in
-    each, and so do those of links; those of one part are in slices far apart.
+    Lengths down are such that repairs come at the phases of the reconnect timer at which real ones
+    do. They are stratified: all those of brokers cut what is possible into as many slices, one
+    random length in each, and so do those of links; those of one part are in slices far apart.
     """
+    laws = down_laws(system)
     generator = np.random.default_rng([seed, _PURPOSE])
     parts = failing(system)
     links = {link.name for link in system.links}
@@ -298,10 +309,22 @@ def drill_outages(system: System, seed: int, reconnect_s: float) -> list[Outage]
         for kind in kinds:
             for place, part in enumerate(kind):
                 slice_ = (turn * len(kind) + place + generator.random()) / (rounds * len(kind))
-                end_s = begin_s + _LEAST_DOWN_S + reconnect_s * float(slice_)
+                end_s = begin_s + _drilled_s(laws[part], float(slice_), reconnect_s)
                 outages.append(Outage(component=part, begin_s=begin_s, end_s=end_s))
                 begin_s = end_s + _up_s(reconnect_s)
     return outages
+
+
+def _drilled_s(down: Law, share: float, reconnect_s: float) -> float:
+    """How long a part is down in a drill, where this share of real outages is shorter.
+
+    Outages of a few tries to join again are as long as they are. After many tries those of both
+    ends have drifted, and longer ones end at any phase: they are spread evenly over a period.
+    """
+    brief = float(down.cdf(_FEW_TRIES * reconnect_s))
+    if share < brief:
+        return max(float(down.quantile(share)), _NOTICED_S)
+    return _LEAST_DOWN_S + reconnect_s * (share - brief) / (1.0 - brief)
 
 
 def _mean_and_deviation_s(rejoined: list[Rejoining], parts: set[str]) -> tuple[float, float]:

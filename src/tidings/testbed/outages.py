@@ -9,6 +9,7 @@ import numpy as np
 
 from tidings.errors import InvalidInputError
 from tidings.model.behaviour import Channel, Failure
+from tidings.model.laws import Law, shifted
 from tidings.model.system import System
 
 _CYCLES_BEFORE = (
@@ -52,6 +53,15 @@ def expected_outages(system: System, length_s: float) -> float:
         len(members) * length_s / (failure.up.mean_s + failure.down.mean_s)
         for members, failure in _processes(system)
     )
+
+
+def down_laws(system: System) -> dict[str, Law]:
+    """How long everything that fails is down; of what fails in several ways, in the first."""
+    laws: dict[str, Law] = {}
+    for members, failure in _processes(system):
+        for member in members:
+            laws.setdefault(member, failure.down)
+    return laws
 
 
 def _processes(system: System) -> Iterator[tuple[tuple[str, ...], Failure]]:
@@ -111,11 +121,11 @@ def compressed(system: System, factor: float) -> System:
 def with_reconnection(system: System, brokers_s: float, links_s: float) -> System:
     """The system as events meet it: everything that is repaired takes so long to join again.
 
-    Times down grow by it and times up shrink, so that cycles stay as long as they are.
+    Every time down grows by it, and times up shrink, so that cycles stay as long as they are.
     """
 
     def later(failure: Failure, after_s: float) -> Failure:
-        up_s, down_s = failure.up.mean_s, failure.down.mean_s
+        up_s = failure.up.mean_s
         if after_s >= up_s:
             raise InvalidInputError(
                 f"reconnecting takes {after_s:.2g} s and the next failure comes after "
@@ -123,7 +133,7 @@ def with_reconnection(system: System, brokers_s: float, links_s: float) -> Syste
             )
         return Failure(
             up=failure.up.scaled(1.0 - after_s / up_s),
-            down=failure.down.scaled(1.0 + after_s / down_s),
+            down=shifted(failure.down, after_s),
         )
 
     return _with_failures(
