@@ -65,6 +65,8 @@ def statistics_of(counted: Partial) -> Statistics:
     named = {each.name for each in fields(Statistics)} - {"bad_contents"}
     shown: dict[str, Any] = {name: tables[name] for name in named & tables.keys()}
     shown["sightings"] = sightings.assign(content=sightings["content_key"].map(texts))
+    if "sessions" in tables:
+        shown["crossings"] = _of_those_who_stay(tables["crossings"], tables["sessions"])
     return Statistics(
         **shown,
         contents=read_contents(map(str, rows["content"].unique())),
@@ -72,6 +74,16 @@ def statistics_of(counted: Partial) -> Statistics:
         bad_texts=tuple(map(str, tables["bad_contents"]["content"])),
         notes=counted.notes,
     )
+
+
+def _of_those_who_stay(crossings: pd.DataFrame, sessions: pd.DataFrame) -> pd.DataFrame:
+    """The crossings of links whose ends do not come and go.
+
+    Events of peers that do wait for these before they cross. Of a part in which somebody changed
+    nothing, nobody could know that when it was counted.
+    """
+    peers = set(sessions["path"].dropna())
+    return crossings[~crossings["source"].isin(peers) & ~crossings["target"].isin(peers)]
 
 
 def _part(frame: pd.DataFrame, statistic: str, key: str) -> pd.DataFrame:
