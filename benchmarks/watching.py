@@ -161,12 +161,12 @@ def main() -> None:
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     with tempfile.TemporaryDirectory() as place:
         rows = measure(args.hops_per_s, args.minutes, args.most_s, Path(place))
-    found = summary(rows)
-    print(found)
+    kept_up = summary(rows)
+    print(kept_up)
     print(f"processes that wanted to run, for each core, at the beginning: {load:.1f}")
     if args.write:
         asked = {"hops_per_s": args.hops_per_s, "load_per_core": round(load, 1)}
-        record("watching", {**asked, **found, "rows": rows})
+        record("watching", {**asked, **kept_up, "rows": rows})
 
 
 if __name__ == "__main__":

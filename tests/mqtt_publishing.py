@@ -10,6 +10,7 @@ import paho.mqtt.client as mqtt
 from paho.mqtt.enums import CallbackAPIVersion
 
 from tidings.testbed.runs import HOST
+from tidings.testbed.servers import ServerPlan, free_ports
 
 
 @contextlib.contextmanager
@@ -37,3 +38,12 @@ def published(port, topics, every_s):
         thread.join()
         client.disconnect()
         client.loop_stop()
+
+
+def server(name, dials=None):
+    """The plan of a broker with free ports; ``dials`` are ports of others by arc."""
+    client_port, broker_port, monitor_port = free_ports(3)
+    return ServerPlan(
+        name=name, label=name, client_port=client_port, broker_port=broker_port,
+        monitor_port=monitor_port, dials=dials or {}, links=0,
+    )  # fmt: skip

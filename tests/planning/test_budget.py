@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -9,8 +10,10 @@ import yaml
 from planning.small_systems import INVERTED, QUEUE, TWO, two_brokers
 from tidings.cli.commands import run
 from tidings.model import reading
-from tidings.planning.budget import explain
+from tidings.planning import budget as module
+from tidings.planning.budget import Remedy, explain
 from tidings.planning.changes import changed
+from tidings.prediction.predict import predict
 from tidings.simulation.run import simulate
 
 # A line of four brokers, nowhere crowded, with time to spare.
@@ -170,6 +173,19 @@ def test_remedies_are_of_what_matters():
     assert {each.change.split()[0] for each in budget.remedies} >= {"speed", "availability"}
     proven = [each.gain for each in budget.remedies if each.error is not None]
     assert proven == sorted(proven, reverse=True)
+
+
+@pytest.mark.parametrize(("off", "proven"), [(0.0, ["best"]), (0.006, ["best", "next"])])
+def test_changes_that_theory_cannot_tell_from_the_best_are_proven(off, proven, monkeypatch):
+    monkeypatch.setattr(module._Search, "_proof", lambda _, remedy: replace(remedy, error=0.0))
+    outcome = predict(two_brokers())
+    search = module._Search(
+        system=two_brokers(), outcome=outcome, target=None, progress=lambda _: None
+    )
+    search.__dict__["_before"] = outcome.on_time - off  # what theory says of the system as it is
+    gains = {"best": 0.05, "next": 0.04, "far": 0.01}
+    tried = tuple(Remedy(changes=(n,), on_time=0.9, gain=gain) for n, gain in gains.items())
+    assert [each.change for each in search.proven(tried) if each.error is not None] == proven
 
 
 def test_the_command(tmp_path, capsys):

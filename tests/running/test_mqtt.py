@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from mqtt_publishing import published
+from mqtt_publishing import published, server
 from real_servers import HAS_MOSQUITTO
 from tidings.errors import EngineError, InvalidInputError
 from tidings.model.reading import loads
@@ -15,7 +15,7 @@ from tidings.running.mqtt import MOST_TOPICS, Heard, mqtt_network, read_mqtt
 from tidings.running.network import assumptions, file_text
 from tidings.testbed.mosquitto import Mosquitto
 from tidings.testbed.runs import HOST
-from tidings.testbed.servers import ServerPlan, free_ports, servers
+from tidings.testbed.servers import free_ports, servers
 
 
 def heard(name, messages, **system):
@@ -85,19 +85,15 @@ def test_nobody_there_and_somebody_else_there_are_told(monkeypatch):
 
 @HAS_MOSQUITTO
 def test_a_real_broker_is_listened_to_and_its_file_is_valid(tmp_path):
-    client_port, broker_port, monitor_port = free_ports(3)
-    plan = ServerPlan(
-        name="a", label="b0", client_port=client_port, broker_port=broker_port,
-        monitor_port=monitor_port, dials={}, links=0,
-    )  # fmt: skip
+    plan = server("a")
     with (
         servers({"a": plan}, tmp_path, Mosquitto({}, 0)),
-        published(client_port, ["s/1", "s/2", "s/1", "s/1"], every_s=0.02),
+        published(plan.client_port, ["s/1", "s/2", "s/1", "s/1"], every_s=0.02),
     ):
-        network, asked = read_mqtt([f"mqtt://{HOST}:{client_port}"], 1.5, [])
-    assert asked == (
-        f"SUBSCRIBE $SYS/# at {HOST}:{client_port}", f"SUBSCRIBE # at {HOST}:{client_port}",
-    )  # fmt: skip
+        network, asked = read_mqtt([f"mqtt://{HOST}:{plan.client_port}"], 1.5, [])
+    assert asked == tuple(
+        f"SUBSCRIBE {topic} at {HOST}:{plan.client_port}" for topic in ("$SYS/#", "#")
+    )
     (publisher,) = loads(file_text(network)).publishers
     assert 1.0 / publisher.every.mean_s == pytest.approx(50.0, rel=0.2)
     shares = {row.event["topic"]: row.probability for row in publisher.content.rows()}

@@ -3,38 +3,44 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
-from mqtt_publishing import published
+from mqtt_publishing import published, server
 from real_servers import HAS_MOSQUITTO
 from tidings.errors import EngineError, InvalidInputError
 from tidings.running import mqtt_capturing
+from tidings.running.mqtt import listening
 from tidings.running.mqtt_capturing import MqttPlan, capture_mqtt
 from tidings.testbed.mosquitto import Mosquitto
 from tidings.testbed.runs import HOST
-from tidings.testbed.servers import ServerPlan, free_ports, servers
+from tidings.testbed.servers import servers
 
 
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory):
     """A bridge from a to b passes on one topic and probes; somebody publishes two topics at a."""
-    ports = iter(free_ports(6))
-
-    def plan(name, dials):
-        return ServerPlan(
-            name=name, label=name, client_port=next(ports), broker_port=next(ports),
-            monitor_port=next(ports), dials=dials, links=0,
-        )  # fmt: skip
-
-    b = plan("b", {})
-    a = plan("a", {0: b.broker_port})
+    b = server("b")
+    a = server("a", {0: b.broker_port})
     kind = Mosquitto({0: {"plant/1", f"{mqtt_capturing.PROBES}/#"}}, 0)
+
+    def over_a_long_bridge(name, parts, topics, take):
+        """On one machine a bridge takes no time, and either listener may hear first."""
+
+        def late(message):
+            time.sleep(0.02)
+            take(message)
+
+        return listening(name, parts, topics, late if str(b.client_port) in name else take)
+
     with (
+        pytest.MonkeyPatch.context() as patched,
         servers({"b": b}, tmp_path_factory.mktemp("b"), kind),  # before a dials it
         servers({"a": a}, tmp_path_factory.mktemp("a"), kind),
         published(a.client_port, ["plant/1", "plant/2"], every_s=0.05),
     ):
+        patched.setattr(mqtt_capturing, "listening", over_a_long_bridge)
         urls = tuple(f"mqtt://{HOST}:{each.client_port}" for each in (a, b))
         result = capture_mqtt(MqttPlan(urls=urls, seconds=3.0, probes_per_s=5.0, lifetime_s=0.5))
     names = {f"{HOST}:{a.client_port}": "a", f"{HOST}:{b.client_port}": "b"}
@@ -118,13 +124,11 @@ def test_bridges_must_join_brokers_in_one_way():
 @HAS_MOSQUITTO
 def test_more_than_can_be_held_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(mqtt_capturing, "MOST_MESSAGES", 3)
-    client_port, broker_port, monitor_port = free_ports(3)
-    plan = ServerPlan(
-        name="a", label="a", client_port=client_port, broker_port=broker_port,
-        monitor_port=monitor_port, dials={}, links=0,
-    )  # fmt: skip
+    plan = server("a")
     with (
         servers({"a": plan}, tmp_path, Mosquitto({}, 0)),
         pytest.raises(EngineError, match="more than 3 messages were heard"),
     ):
-        capture_mqtt(MqttPlan(urls=(f"mqtt://{HOST}:{client_port}",), seconds=1.0, probes_per_s=20))
+        capture_mqtt(
+            MqttPlan(urls=(f"mqtt://{HOST}:{plan.client_port}",), seconds=1.0, probes_per_s=20)
+        )

@@ -83,7 +83,12 @@ def capture(
 
     Example: tidings capture nats://app:secret@hub:4222 --for 2min --to traces/
     """
-    if urls[0].startswith("mqtt"):
+    of_mqtt = urls[0].startswith("mqtt")
+    if of_mqtt and (pages or credentials):
+        raise typer.BadParameter("--monitor and --creds are for NATS; MQTT wants neither")
+    if not of_mqtt and bridge:
+        raise typer.BadParameter("--bridge is for MQTT; servers of NATS know their neighbours")
+    if of_mqtt:
         from tidings.running.mqtt_capturing import MqttPlan
 
         wanted = MqttPlan(

@@ -145,6 +145,8 @@ def _of_servers(
     addresses = source[1:] if named else source
     by_address = "mqtt" if source[0].startswith("mqtt") else "nats"
     kind = source[0] if named else by_address
+    if bridges and kind != "mqtt":
+        raise typer.BadParameter("--bridge is for MQTT; other brokers know their neighbours")
     wrong = [each for each in addresses if each.partition("://")[0] not in _KINDS[kind]]
     if wrong or not addresses or (kind == "rabbitmq" and len(addresses) > 1):
         seen = hidden(wrong[0]) if wrong else " ".join(source)

@@ -40,7 +40,6 @@ CHANGES = {
 }
 FEW_CAUSES, MOST_CAUSES = 3, 8  # whose remedies are tried, the dearest
 MOST_PROVEN = 2  # changes that are predicted as precisely as the system as it is
-WORTH_PROVING = 0.5  # of what the best change gives: theory does not err so far that less is more
 SECONDS = 2.0  # CPU seconds of simulation of each system at most; what is not held says so
 ROOM = 0.7  # load that an overloaded broker is brought to
 _FACTOR = re.compile(r" x([0-9.]+)")
@@ -229,9 +228,14 @@ class _Search:
         return best
 
     def proven(self, tried: tuple[Remedy, ...]) -> tuple[Remedy, ...]:
-        """The same with the best of them predicted as precisely as the system as it is."""
-        least = WORTH_PROVING * max((each.gain for each in tried), default=0.0)
-        best = [each for each in tried if each.gain > max(least, 0.0)][:MOST_PROVEN]
+        """The same with the best of them predicted as precisely as the system as it is.
+
+        Before and after a change theory may be off by as much as it is off now, either way: whoever
+        is no further behind the best may be the best.
+        """
+        off = abs(self._before - self.outcome.on_time)
+        least = max((each.gain for each in tried), default=0.0) - 2.0 * off
+        best = [each for each in tried if each.gain > 0.0 and each.gain >= least][:MOST_PROVEN]
         proven = [self._proof(each) for each in best]
         rest = [each for each in tried if each not in best]
         return (*sorted(proven, key=self._rank), *rest)

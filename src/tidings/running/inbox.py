@@ -30,7 +30,7 @@ class Inbox:
 
     def reached(self, key: str) -> int:
         """Where the next piece of this key begins; 0 where none has been read."""
-        ends = [int(found[3]) for found in self._found() if found[1] == key]
+        ends = [int(piece[3]) for piece in self._pieces() if piece[1] == key]
         return max(ends, default=0)
 
     def put(self, key: str, begin: int, end: int, files: Mapping[str, bytes]) -> None:
@@ -46,15 +46,15 @@ class Inbox:
 
     def pieces(self) -> list[str]:
         """The names of all pieces that are there."""
-        return [found[0] for found in self._found()]
+        return [piece[0] for piece in self._pieces()]
 
     def clear(self, taken: Iterable[str]) -> None:
         """Remove pieces that have been taken in; the last of each key stays, as it says how far."""
         for name in taken:
-            found = _PIECE.fullmatch(name)
-            if found is not None and int(found[3]) < self.reached(found[1]):
+            piece = _PIECE.fullmatch(name)
+            if piece is not None and int(piece[3]) < self.reached(piece[1]):
                 shutil.rmtree(self.folder / name, ignore_errors=True)
 
-    def _found(self) -> list[re.Match[str]]:
+    def _pieces(self) -> list[re.Match[str]]:
         names = sorted(each.name for each in self.folder.iterdir())
-        return [found for name in names if (found := _PIECE.fullmatch(name))]
+        return [piece for name in names if (piece := _PIECE.fullmatch(name))]

@@ -74,9 +74,8 @@ class _Passing:
     sent_ns: dict[Key, tuple[str, int]] = field(default_factory=dict)  # of probes: where, and when
     count: int = 0
 
-    def take(self, broker: str, message: Message) -> None:
+    def take(self, broker: str, message: Message, now_ns: int) -> None:
         """Write a message down that passes a broker."""
-        now_ns = time.time_ns()
         if message.retain or self.count >= MOST_MESSAGES:
             return
         key = message.topic, hashlib.blake2b(message.payload, digest_size=8).digest()
@@ -97,8 +96,9 @@ def capture_mqtt(plan: MqttPlan, progress: Progress = lambda _: None) -> MqttCap
         for name, parts in places:
 
             def take(message: Message, name: str = name) -> None:
+                now_ns = time.time_ns()  # before it waits for other listeners
                 with one_at_a_time:
-                    passing.take(name, message)
+                    passing.take(name, message, now_ns)
 
             clients[name] = stack.enter_context(listening(name, parts, topics, take))
         time.sleep(_SETTLE_S)

@@ -147,6 +147,8 @@ def run_testbed(
     on_mosquitto = chosen.broker == "mosquitto"
     if on_mosquitto:
         require_only(system, HANDLED_BY_MOSQUITTO, "the testbed on Mosquitto")
+        if stops:
+            raise UnsupportedError("the testbed on Mosquitto does not stop consumer groups")
     require_only(system, HANDLED, "the testbed")
     system = compressed(system, chosen.compression)
     stores = _keeps_events(system)

@@ -125,16 +125,16 @@ class Past:
     def _stretches(self) -> list[tuple[TraceWindow, bool, Sequence[Part]]]:
         """Times without a gap: when, whether what is carried stands in it, and which parts."""
         later = stretches_of(self.parts) if self.parts else []
-        found: list[tuple[TraceWindow, bool, Sequence[Part]]] = [
+        stretches: list[tuple[TraceWindow, bool, Sequence[Part]]] = [
             (window_of(stretch), False, stretch) for stretch in later
         ]
         if self.carried is None:
-            return found
+            return stretches
         begin_ns, until_ns = self.carried.from_ns, self.carried.until_ns
         if not later or later[0][0].from_ns != until_ns:
-            return [(TraceWindow(from_ns=begin_ns, until_ns=until_ns), True, ()), *found]
+            return [(TraceWindow(from_ns=begin_ns, until_ns=until_ns), True, ()), *stretches]
         window = TraceWindow(from_ns=begin_ns, until_ns=later[0][-1].until_ns)
-        return [(window, True, later[0]), *found[1:]]
+        return [(window, True, later[0]), *stretches[1:]]
 
     def _rows(self, name: str, stands: bool, parts: Sequence[Part]) -> list[DataFrame]:
         return [*(self._standing(name) if stands else ()), *self._changes(parts, table_of(name))]
